@@ -1,0 +1,1 @@
+"""The machine, and the meaning of each level."""

@@ -1,0 +1,1 @@
+"""What every level shares and no dialect owns."""

@@ -1,0 +1,1 @@
+"""How one program becomes another."""

@@ -1,0 +1,1 @@
+"""The edge: argv, files, printing."""
