@@ -1,0 +1,178 @@
+"""Read-only arrays known by the digest of their contents: weights, constants, tables."""
+
+import os
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from .whole_file import whole_file
+
+# NumPy's own file format forgets these: they travel as unsigned integers of the same width, and
+# the file is named after the type.
+_EXTENSION_DTYPES = {
+    np.dtype(scalar).name: np.dtype(scalar)
+    for scalar in (
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e3m4,
+        ml_dtypes.float8_e4m3,
+        ml_dtypes.float8_e4m3b11fnuz,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.float8_e5m2fnuz,
+        ml_dtypes.float8_e8m0fnu,
+        ml_dtypes.float4_e2m1fn,
+        ml_dtypes.int4,
+        ml_dtypes.uint4,
+    )
+}
+_STANDARD_KINDS = "biufc"
+
+
+class Blob:
+    """An array that nobody can write to any more, equal to every blob with the same contents.
+
+    array: C order, native bytes, read-only. An array that owns its memory is frozen where it is; a
+    view into memory that somebody could still write is copied; a read-only memory map is kept.
+    Hashing looks at shape and type only, so that a blob in an attribute costs nothing; the contents
+    are read once, when two blobs are compared or the digest is asked for.
+
+    Raises ValueError for arrays of objects, strings or records.
+    """
+
+    __slots__ = ("_digest", "array")
+
+    array: NDArray[Any]
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        dtype = array.dtype
+        if dtype.name not in _EXTENSION_DTYPES and dtype.kind not in _STANDARD_KINDS:
+            raise ValueError(f"blob of {dtype}: need numbers or booleans")
+        self.array = _frozen(np.asarray(array, dtype=dtype.newbyteorder("="), order="C"))
+        self._digest: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """The blake2b-96 digest of type, shape and contents: 24 hexadecimal digits."""
+        if self._digest is None:
+            state = blake2b(f"{self.array.dtype.name}{self.array.shape}".encode(), digest_size=12)
+            state.update(self.array.reshape(-1).view(np.uint8).data)
+            self._digest = state.hexdigest()
+        return self._digest
+
+    def __hash__(self) -> int:
+        return hash((self.array.shape, self.array.dtype.name))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Blob) or hash(self) != hash(other):
+            return False
+        return self.digest == other.digest
+
+    def __repr__(self) -> str:
+        return f"Blob({self.digest}, {self.array.dtype.name}{list(self.array.shape)})"
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root.flags.writeable:
+        if array is not root or not array.flags.owndata:
+            array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+class BlobStore:
+    """The blobs of one program, by digest.
+
+    On disk a store is a folder of `<digest>.npy` files; types unknown to NumPy's format are in
+    `<digest>.<type>.npy` as unsigned integers of the same width.
+    """
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, Blob] = {}
+
+    def add(self, array: NDArray[Any] | Blob) -> Blob:
+        """The blob of these contents, now in the store; equal contents give the same object."""
+        blob = array if isinstance(array, Blob) else Blob(array)
+        return self._blobs.setdefault(blob.digest, blob)
+
+    def get(self, digest: str) -> Blob | None:
+        """The blob of that digest, if the store has it."""
+        return self._blobs.get(digest)
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._blobs
+
+    def __iter__(self) -> Iterator[Blob]:
+        return iter(self._blobs.values())
+
+    def __len__(self) -> int:
+        return len(self._blobs)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write each blob into the folder, unless its file is there already."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        for blob in self:
+            target = folder / _file_name(blob)
+            if not target.exists():
+                _write(blob, target)
+
+    def load(self, directory: str | os.PathLike[str]) -> None:
+        """Add the blobs of a folder, memory-mapped, each checked against its digest.
+
+        Raises ValueError if the folder is missing, or a file is damaged or is no blob.
+        """
+        folder = Path(directory)
+        if not folder.is_dir():
+            raise ValueError(f"{folder}: no such folder of blobs")
+        for path in sorted(folder.glob("*.npy")):
+            if not path.name.startswith("."):
+                self.add(_read(path))
+
+
+def _file_name(blob: Blob) -> str:
+    name = blob.array.dtype.name
+    return f"{blob.digest}.{name}.npy" if name in _EXTENSION_DTYPES else f"{blob.digest}.npy"
+
+
+def _write(blob: Blob, target: Path) -> None:
+    array = blob.array
+    if array.dtype.name in _EXTENSION_DTYPES:
+        array = array.view(f"u{array.itemsize}")
+    with whole_file(target) as stream:
+        np.save(stream, array, allow_pickle=False)
+
+
+def _read(path: Path) -> Blob:
+    digest, *types = path.name.removesuffix(".npy").split(".")
+    unknown = [name for name in types if name not in _EXTENSION_DTYPES]
+    if unknown:
+        raise ValueError(f"{path}: unknown element type {unknown[0]}")
+    try:
+        array = _map(path)
+        if types:
+            array = array.view(_EXTENSION_DTYPES[types[0]])
+        blob = Blob(array)
+    except (OSError, EOFError, ValueError, TypeError) as error:
+        raise ValueError(f"{path}: damaged blob: {error}") from error
+    if blob.digest != digest:
+        raise ValueError(f"{path}: damaged blob: its contents have digest {blob.digest}")
+    return blob
+
+
+def _map(path: Path) -> NDArray[Any]:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError:
+        # An array without elements has no bytes to map.
+        return np.load(path, allow_pickle=False)

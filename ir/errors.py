@@ -1,0 +1,39 @@
+"""The two failures that are nobody's bug: bad input, and a program too large for its machine."""
+
+
+class InputError(ValueError):
+    """The user's input is bad. The message names the place and what is allowed there."""
+
+
+class DoesNotFit(Exception):
+    """A program needs more of something than the machine has.
+
+    what: the thing that is too large, by the user's name for it. needed, available: in units.
+    tile: where, or None if it is no single tile. remedy: what to change, or "".
+    """
+
+    def __init__(
+        self,
+        what: str,
+        needed: int,
+        available: int,
+        *,
+        units: str = "bytes",
+        tile: int | None = None,
+        remedy: str = "",
+    ) -> None:
+        super().__init__(what, needed, available)
+        self.what = what
+        self.needed = needed
+        self.available = available
+        self.units = units
+        self.tile = tile
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        where = "" if self.tile is None else f"tile {self.tile}: "
+        advice = f"; {self.remedy}" if self.remedy else ""
+        return (
+            f"{where}{self.what} needs {self.needed} {self.units}, "
+            f"{self.available} available{advice}"
+        )

@@ -1,0 +1,38 @@
+"""Verification before the first pass and after every pass."""
+
+from collections.abc import Callable, Collection
+
+from ..pass_manager import Instrument, Step
+from ..upstream import ModuleOp, ModulePass, VerifyException
+from ..verify import verify
+
+
+def anything_legal(_: ModulePass) -> None:
+    """Every operation is legal after every pass."""
+
+
+class VerifyEach(Instrument):
+    """Raise VerifyException that blames the pass after which the module is not well formed.
+
+    legal_after: what a pass may leave, as in verify; None allows all.
+    """
+
+    def __init__(
+        self, legal_after: Callable[[ModulePass], Collection[str] | None] = anything_legal
+    ) -> None:
+        self.legal_after = legal_after
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Verify the input, so that the first pass is not blamed for it."""
+        if step.index == 0:
+            try:
+                verify(module)
+            except VerifyException as error:
+                raise VerifyException(f"input of the pipeline: {error}") from None
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Verify what the pass has left."""
+        try:
+            verify(module, self.legal_after(step.current))
+        except VerifyException as error:
+            raise VerifyException(f"after {step}: {error}") from None

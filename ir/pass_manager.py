@@ -1,0 +1,154 @@
+"""Running a pipeline of xDSL passes under instruments, and reading a pipeline from text."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from .errors import InputError
+from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass at its place in a pipeline that is being run."""
+
+    index: int
+    pipeline: tuple[ModulePass, ...]
+    context: Context
+
+    @property
+    def current(self) -> ModulePass:
+        """The pass of this step."""
+        return self.pipeline[self.index]
+
+    @property
+    def rest(self) -> tuple[ModulePass, ...]:
+        """This pass and those after it."""
+        return self.pipeline[self.index :]
+
+    def __str__(self) -> str:
+        return f"pass '{self.current.name}' ({self.index + 1} of {len(self.pipeline)})"
+
+
+class Instrument:
+    """Something that watches a pipeline run; each hook does nothing unless overridden."""
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Called with the module that the pass will get."""
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Called with the module that the pass has left; an error raised here fails the pass."""
+
+    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+        """Called when a hook or the pass has raised; the error goes on to the caller."""
+
+
+@dataclass(frozen=True)
+class PassManager:
+    """Passes in order, each inside its instruments.
+
+    Instruments nest: the first is the outermost, so it is called first before a pass and last after
+    it. Put a timer last, and what must see every failure first.
+    """
+
+    passes: tuple[ModulePass, ...]
+    instruments: tuple[Instrument, ...] = ()
+
+    def run(self, context: Context, module: ModuleOp) -> None:
+        """Apply the passes to a module in place; an error gets a note that names the pass."""
+        for index in range(len(self.passes)):
+            self._run_step(Step(index, self.passes, context), module)
+
+    def _run_step(self, step: Step, module: ModuleOp) -> None:
+        try:
+            for instrument in self.instruments:
+                instrument.before(step, module)
+            step.current.apply(step.context, module)
+            for instrument in reversed(self.instruments):
+                instrument.after(step, module)
+        except Exception as error:
+            error.add_note(f"in {step}")
+            for instrument in reversed(self.instruments):
+                instrument.failed(step, module, error)
+            raise
+
+
+def pipeline_spec(passes: Sequence[ModulePass]) -> str:
+    """The text that parse_pipeline reads these passes back from."""
+    return ",".join(str(each.spec()) for each in passes)
+
+
+def parse_pipeline(spec: str, registry: Mapping[str, str]) -> tuple[ModulePass, ...]:
+    """The passes of a text such as 'split-reductions,merge-copies{limit=4}'.
+
+    registry: pass name -> "module:Class"; only the classes that are named get imported.
+    Raises InputError for bad syntax, an unknown pass (with the nearest names) and bad options.
+    """
+    try:
+        specs = tuple(parse_arg_specs(spec.strip()))
+    except ArgSpecParseError as error:
+        message = str(error).split(":\n", 1)[-1].rstrip()
+        raise InputError(f"pipeline '{spec}': {message}") from None
+    return tuple(_instance(each, registry) for each in specs)
+
+
+def load_pass(name: str, registry: Mapping[str, str]) -> type[ModulePass]:
+    """The class of a pass. Raises InputError if no pass is called so."""
+    target = registry.get(name)
+    if target is None:
+        raise InputError(f"no pass '{name}'{_nearest(name, registry)}")
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _nearest(name: str, names: Mapping[str, object]) -> str:
+    near = get_close_matches(name, names, n=3)
+    if near:
+        return f"; did you mean {' or '.join(repr(each) for each in near)}?"
+    return f"; there are: {', '.join(sorted(names))}" if names else "; there are none"
+
+
+def _instance(spec: ArgSpec, registry: Mapping[str, str]) -> ModulePass:
+    cls = load_pass(spec.name, registry)
+    types: dict[str, Any] = get_type_hints(cls)
+    options = {
+        each.name: types[each.name]
+        for each in dataclasses.fields(cls)
+        if each.init and each.name != "name"
+    }
+    values = {key.replace("-", "_"): value for key, value in spec.parameters.items()}
+    for option in values:
+        if option not in options:
+            raise InputError(f"pass '{spec.name}': no option '{option}'{_nearest(option, options)}")
+    numbers = {
+        option: tuple(map(_as_float, value)) if _wants_float(options[option]) else value
+        for option, value in values.items()
+    }
+    try:
+        return cls.from_spec(ArgSpec(spec.name, numbers))
+    except ValueError as error:
+        raise InputError(f"pass '{spec.name}': {error}") from error
+
+
+def _wants_float(hint: Any) -> bool:
+    """Whether an option takes fractions and neither text nor integers."""
+    leaves = _leaves(hint)
+    return float in leaves and not leaves & {str, int}
+
+
+def _leaves(hint: Any) -> set[Any]:
+    if get_origin(hint) in (Union, UnionType, tuple):
+        return {leaf for each in get_args(hint) for leaf in _leaves(each)}
+    return {hint}
+
+
+def _as_float(value: str | int | bool | float) -> str | int | bool | float:
+    """A number as the option wants it: xDSL reads 1 as an integer, and 1e-3 as text."""
+    if isinstance(value, str) and re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", value):
+        return float(value)
+    return float(value) if type(value) is int else value

@@ -1,0 +1,240 @@
+"""Where an operation came from: a framework's node, a line of a file, or both.
+
+A node's name is a NameLoc; the steps of its lowering hang below it as a path ("bn1/scale"), so the
+name of the framework's node is always the head of the path. Rewrites of xDSL drop locations: use
+LocatingWalker for patterns, and located or locate for conversions written by hand.
+"""
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.builder import BuilderListener
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
+
+from .upstream import (
+    UNKNOWN_LOC,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    UnknownLoc,
+)
+
+
+def named(name: str, location: LocationAttr | None = None) -> NameLoc:
+    """The location of a framework's node, and of its place in a file if that is known."""
+    return NameLoc(StringAttr(name), NoneAttr() if location is None else location)
+
+
+def fused(sources: Iterable[Operation | LocationAttr]) -> LocationAttr:
+    """The location of one operation made from several: each known location once, in order."""
+    parts: dict[Attribute, None] = {}
+    for source in sources:
+        location = _location(source)
+        inner = _parts(location) if isinstance(location, FusedLoc) else (location,)
+        parts.update((part, None) for part in inner if is_known(part))
+    known = tuple(parts)
+    if len(known) > 1:
+        return FusedLoc(known, NoneAttr())
+    return cast(LocationAttr, known[0]) if known else UNKNOWN_LOC
+
+
+def at(source: Operation | LocationAttr | str, *path: str) -> LocationAttr:
+    """The location of a step below a source: at(op, "scale") is node "bn1/scale" if op is "bn1"."""
+    if isinstance(source, str):
+        return named("/".join((source, *path)))
+    location = _location(source)
+    if not path:
+        return location
+    head = _names(location)
+    return named("/".join(("+".join(head), *path) if head else path), _file_place(location))
+
+
+def is_known(location: Attribute) -> bool:
+    """Whether a location says anything."""
+    return not isinstance(location, UnknownLoc | NoneAttr)
+
+
+def origin_names(source: Operation | LocationAttr) -> tuple[str, ...]:
+    """The paths of all nodes an operation was made from, each once, in order.
+
+    An operation without a name, but with a place in a file, is called "file:line:column".
+    """
+    location = _location(source)
+    names = _names(location)
+    if names:
+        return names
+    place = _file_place(location)
+    return () if place is None else (_file_text(place),)
+
+
+def origin(source: Operation | LocationAttr) -> str | None:
+    """The path of the node that an operation came from, joined by "+" where it was fused."""
+    return "+".join(origin_names(source)) or None
+
+
+def place(op: Operation) -> str:
+    """Where an operation is, for a message: its node, its line, or the symbol it stands in."""
+    names, file = _names(op.location), _file_place(op.location)
+    if names:
+        return "+".join(names) + (f" ({_file_text(file)})" if file else "")
+    if file:
+        return _file_text(file)
+    outer: Operation | None = op
+    while outer is not None:
+        symbol = outer.properties.get("sym_name") or outer.attributes.get("sym_name")
+        if isinstance(symbol, StringAttr):
+            return f"unknown line in @{symbol.data}"
+        outer = outer.parent_op()
+    return "unknown line"
+
+
+def origins(module: ModuleOp) -> tuple[str, ...]:
+    """The origins of a module's operations, each once, in the order of the program."""
+    return tuple({name: None for op in module.walk() if (name := origin(op)) is not None})
+
+
+def origin_column(
+    ops: Sequence[Operation], table: Sequence[str] | Mapping[str, int]
+) -> NDArray[np.int32]:
+    """Each operation's index in a table made by origins: (len(ops),), -1 where there is none."""
+    index = table if isinstance(table, Mapping) else {name: row for row, name in enumerate(table)}
+    return np.array([index.get(origin(op) or "", -1) for op in ops], dtype=np.int32)
+
+
+def locate(ops: Operation | Iterable[Operation], source: Operation | LocationAttr) -> None:
+    """Give operations, and those nested in them, a location; those that have one keep it."""
+    location = _location(source)
+    for outer in (ops,) if isinstance(ops, Operation) else ops:
+        for op in outer.walk():
+            if not is_known(op.location):
+                op.location = location
+
+
+@contextmanager
+def located(
+    builder: BuilderListener, source: Operation | LocationAttr, *path: str
+) -> Generator[None]:
+    """Within the block, operations inserted by a builder or rewriter get at(source, *path)."""
+    location = at(source, *path)
+
+    def give_location(op: Operation) -> None:
+        locate(op, location)
+
+    builder.operation_insertion_handler.append(give_location)
+    try:
+        yield
+    finally:
+        builder.operation_insertion_handler.remove(give_location)
+
+
+@dataclass(eq=False, repr=False)
+class LocatingWalker(PatternRewriteWalker):
+    """xDSL's walker, under which no operation loses its origin.
+
+    An operation that takes over the results of another gets that one's location; any other
+    new operation gets the matched one's. Constants made by folding are such operations. A pattern
+    that sets a location itself (by at, or fused) is left alone. When a pattern fails, the note
+    names the matched operation; xDSL would print the whole module.
+    """
+
+    def __post_init__(self) -> None:
+        self.pattern = _LocatingPattern(self.pattern)
+
+    def rewrite_region(self, region: Region) -> bool:
+        """Rewrite the operations in a region; true if anything changed."""
+        try:
+            return super().rewrite_region(region)
+        except _PatternFailure as failure:
+            error = failure.error
+        raise error
+
+
+class _PatternFailure(BaseException):
+    """Carries a pattern's error past xDSL's handler, which would print the module into it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+@dataclass(eq=False, repr=False)
+class _LocatingPattern(RewritePattern):
+    pattern: RewritePattern
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        name, location = op.name, op.location
+        inserted: set[Operation] = set()
+
+        def on_insertion(new: Operation) -> None:
+            if not is_known(new.location):
+                inserted.add(new)
+                locate(new, location)
+
+        def on_replacement(old: Operation, values: Sequence[SSAValue | None]) -> None:
+            for value in values:
+                if isinstance(value, OpResult) and value.op in inserted and is_known(old.location):
+                    value.op.location = old.location
+
+        rewriter.operation_insertion_handler.append(on_insertion)
+        rewriter.operation_replacement_handler.append(on_replacement)
+        try:
+            self.pattern.match_and_rewrite(op, rewriter)
+        except Exception as error:
+            error.add_note(f"while rewriting {name} at {place(op)}")
+            raise _PatternFailure(error) from None
+        finally:
+            rewriter.operation_insertion_handler.remove(on_insertion)
+            rewriter.operation_replacement_handler.remove(on_replacement)
+
+
+def _location(source: Operation | LocationAttr) -> LocationAttr:
+    return source.location if isinstance(source, Operation) else source
+
+
+def _parts(location: FusedLoc) -> tuple[LocationAttr, ...]:
+    return cast(ArrayAttr[LocationAttr], location.locations).data
+
+
+def _children(location: Attribute) -> tuple[Attribute, ...]:
+    match location:
+        case NameLoc():
+            return (location.location,)
+        case FusedLoc():
+            return _parts(location)
+        case CallSiteLoc():
+            return (location.callee, location.caller)
+        case _:
+            return ()
+
+
+def _names(location: Attribute) -> tuple[str, ...]:
+    """The names in a location, outermost first on each branch; a call site's callee decides."""
+    match location:
+        case NameLoc():
+            return (location.desc.data,)
+        case CallSiteLoc():
+            return _names(location.callee) or _names(location.caller)
+        case _:
+            return tuple(dict.fromkeys(n for part in _children(location) for n in _names(part)))
+
+
+def _file_place(location: Attribute) -> FileLineColLoc | None:
+    if isinstance(location, FileLineColLoc):
+        return location
+    return next((p for part in _children(location) if (p := _file_place(part))), None)
+
+
+def _file_text(location: FileLineColLoc) -> str:
+    return f"{location.filename.data}:{location.line.data}:{location.column.data}"

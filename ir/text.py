@@ -1,0 +1,182 @@
+"""Modules as text, and as files with their blobs beside them."""
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr
+from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute
+
+from .blob import Blob, BlobStore
+from .context import AbeleContext
+from .errors import InputError
+from .upstream import (
+    UNKNOWN_LOC,
+    Context,
+    FileLineColLoc,
+    ModuleOp,
+    ParseError,
+    Parser,
+    Printer,
+)
+from .whole_file import whole_file
+
+BLOBS = "blobs"
+"""The folder, beside a module's file, that holds the blobs its text names."""
+
+
+def print_module(module: ModuleOp, locations: bool = True) -> str:
+    """The text of a module, ending in a newline; blobs appear as digests only."""
+    stream = StringIO()
+    Printer(stream, print_debuginfo=locations).print_op(module)
+    return stream.getvalue() + "\n"
+
+
+def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> ModuleOp:
+    """The module that a text describes; not verified.
+
+    An operation without a location of its own gets its place in the text. Whatever is wrong with
+    the text, down to bytes that are no text at all, is one InputError that begins with
+    "path:line:column: ".
+    """
+    if isinstance(text, bytes):
+        text = _decode(text, path)
+    try:
+        parser = _PlacingParser(context, text, path)
+    except ParseError as error:
+        raise _input_error(error, text, path, error.span.start) from None
+    try:
+        return parser.parse_module()
+    except ParseError as error:
+        raise _input_error(error, text, path, error.span.start) from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply to be parsed") from None
+    # Attributes check themselves while they are built, and xDSL's parser has slips of its own on
+    # text that is far from IR: both leave as other exceptions.
+    except Exception as error:
+        raise _input_error(error, text, path, parser.pos) from error
+
+
+def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = "") -> None:
+    """Write a module with locations to a file, and its blobs to the folder "blobs" beside it.
+
+    heading: comment lines for the top of the file. Each file is whole or absent, the blobs first.
+    """
+    target = Path(path)
+    blobs = blobs_of(module)
+    if len(blobs):
+        blobs.save(target.parent / BLOBS)
+    with whole_file(target) as stream:
+        stream.write(heading.encode())
+        stream.write(print_module(module).encode())
+
+
+def read_module(path: str | os.PathLike[str], context: AbeleContext) -> ModuleOp:
+    """The module in a file; blobs in the folder "blobs" beside it are added to the context.
+
+    Raises InputError for a missing or unreadable file, damaged blobs, and as parse_module.
+    """
+    source = Path(path)
+    try:
+        text = source.read_bytes()
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read: {error.strerror}") from None
+    folder = source.parent / BLOBS
+    if folder.is_dir():
+        try:
+            context.blobs.load(folder)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    return parse_module(text, context, str(source))
+
+
+def blobs_of(module: ModuleOp) -> BlobStore:
+    """The blobs that a module's attributes and properties refer to."""
+    store = BlobStore()
+    seen: set[int] = set()
+    for op in module.walk():
+        for attribute in (*op.properties.values(), *op.attributes.values()):
+            for blob in _blobs_in(attribute, seen):
+                store.add(blob)
+    return store
+
+
+def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
+    # Attributes are shared between operations: by identity, since comparing may read contents.
+    if id(attribute) in seen:
+        return
+    seen.add(id(attribute))
+    inner: tuple[Attribute, ...] = ()
+    if isinstance(attribute, ParametrizedAttribute):
+        inner = attribute.parameters
+    elif isinstance(attribute, ArrayAttr):
+        inner = cast(ArrayAttr[Attribute], attribute).data
+    elif isinstance(attribute, DictionaryAttr):
+        inner = tuple(attribute.data.values())
+    elif isinstance(attribute, Data):
+        data = cast(Data[object], attribute).data
+        if isinstance(data, Blob):
+            yield data
+    for part in inner:
+        yield from _blobs_in(part, seen)
+
+
+class _PlacingParser(Parser):
+    """xDSL's parser; an operation whose text gives no location gets its place in the text."""
+
+    def __init__(self, context: Context, text: str, path: str) -> None:
+        super().__init__(context, text, path)
+        self._path = StringAttr(path)
+        self._lines = _line_starts(text)
+
+    def parse_operation(self) -> Operation:
+        start = self.pos
+        op = super().parse_operation()
+        # The default location is this one object; an explicit loc(unknown) is another.
+        if op.location is UNKNOWN_LOC:
+            line, column = _line_and_column(self._lines, start)
+            op.location = FileLineColLoc(self._path, IntAttr(line), IntAttr(column))
+        return op
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    while (end := text.find("\n", starts[-1])) >= 0:
+        starts.append(end + 1)
+    return starts
+
+
+def _line_and_column(starts: list[int], position: int) -> tuple[int, int]:
+    """The line and column, both from 1, of a position in a text with these line starts."""
+    line = bisect_right(starts, position)
+    return line, position - starts[line - 1] + 1
+
+
+def _decode(text: bytes, path: str) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        column = error.start - text.rfind(b"\n", 0, error.start)
+        raise InputError(
+            f"{path}:{line}:{column}: byte 0x{text[error.start]:02x} is not UTF-8; need the text "
+            "of a module"
+        ) from None
+
+
+def _input_error(error: Exception, text: str, path: str, position: int) -> InputError:
+    line, column = _line_and_column(_line_starts(text), min(position, len(text)))
+    if isinstance(error, ParseError):
+        message = error.msg
+    else:
+        message = str(error) or type(error).__name__
+    if not text.strip():
+        message = "no operations; need the text of a module"
+    source = text.split("\n")[line - 1]
+    # A line of a generated file may be very long: show what is near the place.
+    first = max(0, column - 1 - 60)
+    shown = source[first : column + 39].rstrip("\r")
+    return InputError(f"{path}:{line}:{column}: {message}\n{shown}\n{' ' * (column - 1 - first)}^")

@@ -1,0 +1,58 @@
+"""The xDSL names that move between releases, imported in one place.
+
+xDSL is pinned; when the pin changes, this file and the checker show what broke.
+"""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    UnknownLoc,
+    UnregisteredOp,
+)
+from xdsl.irdl.dominance import DominanceInfo
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriterListener,
+    PatternRewriteWalker,
+    RewritePattern,
+)
+from xdsl.printer import Printer
+from xdsl.utils.arg_spec import ArgSpec
+from xdsl.utils.arg_spec import parse_pipeline as parse_arg_specs
+from xdsl.utils.exceptions import ArgSpecParseError, ParseError, VerifyException
+
+__all__ = [
+    "UNKNOWN_LOC",
+    "ArgSpec",
+    "ArgSpecParseError",
+    "CallSiteLoc",
+    "Context",
+    "DominanceInfo",
+    "FileLineColLoc",
+    "FusedLoc",
+    "LocationAttr",
+    "ModuleOp",
+    "ModulePass",
+    "NameLoc",
+    "NoneAttr",
+    "ParseError",
+    "Parser",
+    "PatternRewriteWalker",
+    "PatternRewriter",
+    "PatternRewriterListener",
+    "Printer",
+    "RewritePattern",
+    "UnknownLoc",
+    "UnregisteredOp",
+    "VerifyException",
+    "parse_arg_specs",
+]

@@ -1,0 +1,123 @@
+"""Whether a module is well formed: xDSL's checks, dominance, and the operations of a level."""
+
+from collections.abc import Collection
+from typing import NoReturn
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import IsolatedFromAbove
+
+from .provenance import place
+from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
+
+
+def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
+    """Raise VerifyException for the first operation that is not well formed.
+
+    legal: names of dialects ("nn") and operations ("func.func") allowed; None allows all. The
+    message is one line: the operation, where it came from, and what is wrong; never the module.
+    """
+    _verify_operations(module)
+    verify_dominance(module)
+    if legal is not None:
+        _verify_legal(module, legal)
+
+
+def verify_dominance(module: ModuleOp) -> None:
+    """Raise VerifyException if a value is used where it is not defined, which xDSL lets pass.
+
+    A value is defined for the operations after it in its block, for the blocks its block dominates,
+    and for the regions in those, up to an operation that is isolated from above.
+    """
+    for region in module.regions:
+        _verify_region(region, set())
+
+
+def _fail(op: Operation, problem: object) -> NoReturn:
+    raise VerifyException(f"{op.name} at {place(op)}: {problem}")
+
+
+def _verify_operations(module: ModuleOp) -> None:
+    try:
+        module.verify()
+    except (VerifyException, ValueError) as error:
+        problem: Exception = error
+    else:
+        return
+    # xDSL's error tells neither which operation it was, nor less than the whole module.
+    for op in module.walk(region_first=True):
+        try:
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, ValueError) as error:
+            _fail(op, error)
+    # A block's own complaint: it is empty, or linked into the wrong parent.
+    _fail(module, problem)
+
+
+def _verify_region(region: Region, visible: set[SSAValue]) -> None:
+    blocks = tuple(region.blocks)
+    if len(blocks) == 1:
+        _verify_block(blocks[0], visible)
+        return
+    dominance = DominanceInfo(region)
+    for block in blocks:
+        above = {
+            value
+            for other in blocks
+            if dominance.strictly_dominates(other, block)
+            for value in _values(other)
+        }
+        above -= visible
+        visible |= above
+        _verify_block(block, visible)
+        visible -= above
+
+
+def _values(block: Block) -> list[SSAValue]:
+    return [*block.args, *(result for op in block.ops for result in op.results)]
+
+
+def _verify_block(block: Block, visible: set[SSAValue]) -> None:
+    visible.update(block.args)
+    for op in block.ops:
+        for index, operand in enumerate(op.operands):
+            if operand not in visible:
+                _fail(op, f"operand {index}{_hint(operand)} {_absence(operand, op)}")
+        isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
+        for region in op.regions:
+            _verify_region(region, set() if isolated else visible)
+        visible.update(op.results)
+    visible.difference_update(_values(block))
+
+
+def _hint(value: SSAValue) -> str:
+    return f" (%{value.name_hint})" if value.name_hint else ""
+
+
+def _absence(value: SSAValue, user: Operation) -> str:
+    """Why a value is not defined for a user."""
+    owner = value.owner
+    block = owner if isinstance(owner, Block) else owner.parent
+    if block is None or block.get_toplevel_object() is not user.get_toplevel_object():
+        return "is not in this module"
+    ancestor = block.find_ancestor_op_in_block(user)
+    if ancestor is not None:
+        if isinstance(owner, Operation) and not owner.is_before_in_block(ancestor):
+            return "is used before its definition"
+        return "is defined outside an operation isolated from above"
+    region = block.parent
+    if region is not None and region.find_ancestor_block_in_region(_block(user)) is not None:
+        return "is defined in a block that does not dominate this one"
+    return "is defined inside a region that this operation is not in"
+
+
+def _block(op: Operation) -> Block:
+    block = op.parent
+    assert block is not None
+    return block
+
+
+def _verify_legal(module: ModuleOp, legal: Collection[str]) -> None:
+    for op in module.walk():
+        name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+        if name not in legal and name.partition(".")[0] not in legal:
+            _fail(op, f"{name} is not legal here; legal: {', '.join(sorted(legal))}")
