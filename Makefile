@@ -1,0 +1,32 @@
+# make test is the whole gate; every target installs what it needs into .venv first.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint bench install
+
+demo: install
+	$(BIN)/abele demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python -m abele.tools.bench
+
+install: $(INSTALLED)
+
+# The install is editable: new files need none, only a changed pyproject.toml does.
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
