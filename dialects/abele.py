@@ -1,0 +1,316 @@
+"""The attributes that all levels share: blobs, spaces, bodies, layouts and plans.
+
+Spaces and layouts are printed as people write them:
+
+    #abele.space<[n = 1, y = 55, ky = 11 reduction] (n, 4 * y + ky - 2 fill) of [1, 224] -> (n, y) of [1, 55]>
+    #abele.layout<[6 by 6, 55 by 55, 11] (4 * d1 + d2 - 2 fill) of [224] at 0>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast, get_args
+
+from xdsl.ir import Data, Dialect
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError
+
+from ..ir.geometry.grid import Cut
+from ..ir.geometry.layout import Layout
+from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
+from .blob_attr import BlobAttr
+from .structured import Body
+
+T = TypeVar("T")
+
+
+# Text of integers, numbers and names
+
+
+def _parse_integer(parser: AttrParser) -> int:
+    return parser.parse_integer(allow_boolean=False, allow_negative=True)
+
+
+def _parse_number(parser: AttrParser) -> float:
+    sign = -1.0 if parser.parse_optional_punctuation("-") else 1.0
+    if parser.parse_optional_keyword("inf") is not None:
+        return sign * float("inf")
+    return sign * float(parser.parse_number(allow_boolean=False))
+
+
+def _print_number(value: float) -> str:
+    text = repr(float(value))
+    return text if any(c in text for c in ".n") else text.replace("e", ".0e", 1)
+
+
+def _parse_list(parser: AttrParser, item: Callable[[], T]) -> tuple[T, ...]:
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, item))
+
+
+def _parse_integers(parser: AttrParser) -> tuple[int, ...]:
+    return _parse_list(parser, lambda: _parse_integer(parser))
+
+
+def _print_integers(values: Sequence[int]) -> str:
+    return "[" + ", ".join(map(str, values)) + "]"
+
+
+# Text of access maps
+
+
+def _print_axis(axis: AxisMap, names: Sequence[str]) -> str:
+    text = ""
+    for d, a in axis.terms:
+        term = names[d] if abs(a) == 1 else f"{abs(a)} * {names[d]}"
+        text += (f" {'-' if a < 0 else '+'} " if text else "-" if a < 0 else "") + term
+    if axis.offset or not text:
+        sign = "-" if axis.offset < 0 else "+"
+        text = f"{text} {sign} {abs(axis.offset)}" if text else str(axis.offset)
+    if axis.divisor > 1:
+        text += f" {axis.division}div {axis.divisor}"
+    return text if axis.outside == "none" else f"{text} {axis.outside}"
+
+
+def _print_access(access: AccessMap, names: Sequence[str]) -> str:
+    axes = ", ".join(_print_axis(axis, names) for axis in access.axes)
+    text = f"({axes}) of {_print_integers(access.shape)}"
+    return f"{text} pad {_print_number(access.fill)}" if access.fill != 0.0 else text
+
+
+def _parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
+    terms: list[tuple[int, int]] = []
+    offset = 0
+    sign = -1 if parser.parse_optional_punctuation("-") else 1
+    while True:
+        number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+        if number is None or parser.parse_optional_punctuation("*") is not None:
+            name = parser.parse_identifier("a dimension")
+            if name not in names:
+                parser.raise_error(f"no dimension {name}; there are {', '.join(names) or 'none'}")
+            terms.append((names[name], sign * (1 if number is None else number)))
+        else:
+            offset += sign * number
+        if parser.parse_optional_punctuation("+") is not None:
+            sign = 1
+        elif parser.parse_optional_punctuation("-") is not None:
+            sign = -1
+        else:
+            break
+    divisor, division = 1, "floor"
+    for kind in get_args(Division):
+        if parser.parse_optional_keyword(f"{kind}div") is not None:
+            divisor, division = _parse_integer(parser), kind
+    outside = next(
+        (k for k in get_args(Outside) if parser.parse_optional_keyword(k) is not None), "none"
+    )
+    return AxisMap(
+        0, tuple(terms), offset, divisor, cast(Division, division), cast(Outside, outside)
+    )
+
+
+def _parse_access(parser: AttrParser, names: dict[str, int]) -> AccessMap:
+    axes = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: _parse_axis(parser, names)
+    )
+    parser.parse_keyword("of")
+    shape = _parse_integers(parser)
+    if len(shape) != len(axes):
+        parser.raise_error(f"{len(axes)} axes of a shape of {len(shape)}")
+    fill = _parse_number(parser) if parser.parse_optional_keyword("pad") is not None else 0.0
+    return AccessMap(
+        tuple(
+            AxisMap(n, a.terms, a.offset, a.divisor, a.division, a.outside)
+            for n, a in zip(shape, axes, strict=True)
+        ),
+        fill,
+    )
+
+
+class _Value(Data[T], Generic[T]):
+    """An attribute that holds one frozen value and is printed in angle brackets."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> T:
+        with parser.in_angle_brackets():
+            try:
+                return cls.parse_value(parser)
+            except ValueError as error:
+                if isinstance(error, ParseError):
+                    raise
+                parser.raise_error(str(error))
+
+    @classmethod
+    def parse_value(cls, parser: AttrParser) -> T:
+        """Parse what stands between the brackets; a ValueError becomes a ParseError."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.text())
+
+    def text(self) -> str:
+        """What stands between the brackets."""
+        raise NotImplementedError
+
+
+def _print_dim(dim: Dim) -> str:
+    return f"{dim.name} = {dim.size}" + ("" if dim.kind == "parallel" else f" {dim.kind}")
+
+
+@irdl_attr_definition
+class SpaceAttr(_Value[Space]):
+    """An iteration space.
+
+    Example: #abele.space<[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
+    """
+
+    name = "abele.space"
+
+    @classmethod
+    def parse_value(cls, parser: AttrParser) -> Space:
+        def dim() -> Dim:
+            name = parser.parse_identifier("a dimension's name")
+            parser.parse_punctuation("=")
+            size = _parse_integer(parser)
+            kind = next(
+                (k for k in get_args(Kind) if parser.parse_optional_keyword(k) is not None),
+                "parallel",
+            )
+            return Dim(name, size, cast(Kind, kind))
+
+        dims = _parse_list(parser, dim)
+        names = {d.name: i for i, d in enumerate(dims)}
+        operands: list[AccessMap] = []
+        while parser.parse_optional_punctuation("->") is None:
+            if operands:
+                parser.parse_punctuation(",")
+            operands.append(_parse_access(parser, names))
+            if len(operands) > 64:
+                parser.raise_error("more than 64 operands")
+        results = [_parse_access(parser, names)]
+        while parser.parse_optional_punctuation(",") is not None:
+            results.append(_parse_access(parser, names))
+        return Space(dims, tuple(operands), tuple(results))
+
+    def text(self) -> str:
+        names = [d.name for d in self.data.dims]
+        dims = ", ".join(map(_print_dim, self.data.dims))
+        operands = ", ".join(_print_access(a, names) for a in self.data.operands)
+        results = ", ".join(_print_access(a, names) for a in self.data.results)
+        return f"[{dims}] {operands} -> {results}"
+
+
+@irdl_attr_definition
+class LayoutAttr(_Value[Layout]):
+    """Which block of a tensor lives on which tile.
+
+    Example: #abele.layout<[96 by 6, 55 by 11 grain 2] (d0, d1) of [96, 55] at 3>
+    """
+
+    name = "abele.layout"
+
+    @classmethod
+    def parse_value(cls, parser: AttrParser) -> Layout:
+        def cut() -> Cut:
+            size = _parse_integer(parser)
+            parts = _parse_integer(parser) if parser.parse_optional_keyword("by") else 1
+            grain = _parse_integer(parser) if parser.parse_optional_keyword("grain") else 1
+            return Cut(size, parts, grain)
+
+        grid = _parse_list(parser, cut)
+        access = _parse_access(parser, {f"d{i}": i for i in range(len(grid))})
+        first = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
+        return Layout(grid, access, first)
+
+    def text(self) -> str:
+        layout = self.data
+        cuts = [
+            str(c.size)
+            + (f" by {c.parts}" if c.parts > 1 else "")
+            + (f" grain {c.grain}" if c.grain > 1 else "")
+            for c in layout.grid
+        ]
+        names = [f"d{i}" for i in range(len(layout.grid))]
+        at = f" at {layout.first_tile}" if layout.first_tile else ""
+        return f"[{', '.join(cuts)}] {_print_access(layout.access, names)}{at}"
+
+
+@irdl_attr_definition
+class BodyAttr(_Value[Body]):
+    """What happens at each point. Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>"""
+
+    name = "abele.body"
+
+    @classmethod
+    def parse_value(cls, parser: AttrParser) -> Body:
+        function = parser.parse_identifier("a scalar function")
+        combiner = parser.parse_optional_identifier()
+        parameters = parser.parse_optional_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: _parse_number(parser)
+        )
+        return Body(function, combiner, tuple(parameters or ()))
+
+    def text(self) -> str:
+        body = self.data
+        text = body.function + (f" {body.combiner}" if body.combiner else "")
+        if body.parameters:
+            text += " [" + ", ".join(map(_print_number, body.parameters)) + "]"
+        return text
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The planner's decisions for one operation.
+
+    split: parts of each dimension of its space (reduction dimensions too: their parts become
+    partials); a movement is planned over its result's axes. order: the dimensions in which cells are numbered
+    over the tiles, slowest first; those left out follow. first_tile: where cell 0 lives.
+    method: how the codelet works, a key of its price table. workers: parts of a cell's dimensions
+    over the worker threads, () for a supervisor codelet, which is one vertex a cell. combine: the plan of the compute that
+    merges partials, over the result's axes; None where no reduction is split.
+    """
+
+    split: tuple[int, ...]
+    order: tuple[int, ...] = ()
+    first_tile: int = 0
+    method: str = ""
+    workers: tuple[int, ...] = ()
+    combine: Plan | None = None
+
+
+@irdl_attr_definition
+class PlanAttr(_Value[Plan]):
+    """Decisions for one operation.
+
+    Example: #abele.plan<split [6, 55, 1] order [1, 0] at 8 method amp workers [1, 6, 1]>
+    """
+
+    name = "abele.plan"
+
+    @classmethod
+    def parse_value(cls, parser: AttrParser) -> Plan:
+        parser.parse_keyword("split")
+        split = _parse_integers(parser)
+        order = _parse_integers(parser) if parser.parse_optional_keyword("order") else ()
+        first = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
+        method = parser.parse_identifier() if parser.parse_optional_keyword("method") else ""
+        workers = _parse_integers(parser) if parser.parse_optional_keyword("workers") else ()
+        combine = cls.parse_value(parser) if parser.parse_optional_keyword("combine") else None
+        return Plan(split, order, first, method, workers, combine)
+
+    def text(self) -> str:
+        def plan(p: Plan) -> str:
+            text = f"split {_print_integers(p.split)}"
+            text += f" order {_print_integers(p.order)}" if p.order else ""
+            text += f" at {p.first_tile}" if p.first_tile else ""
+            text += f" method {p.method}" if p.method else ""
+            text += f" workers {_print_integers(p.workers)}" if p.workers else ""
+            return text + (f" combine {plan(p.combine)}" if p.combine else "")
+
+        return plan(self.data)
+
+
+Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, PlanAttr])

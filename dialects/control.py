@@ -1,0 +1,189 @@
+"""Control flow, the same at every level: repeat, if, while.
+
+At `nn` and `partition` values flow through operands, arguments and yields; at `tile` and
+`exchange` the regions work on variables and memory, and only a predicate is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i64
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+
+def _check_yield(region: Region, types: Sequence[Attribute], what: str) -> None:
+    last = region.block.last_op
+    if not isinstance(last, YieldOp):
+        raise VerifyException(f"{what}: must end in control.yield")
+    given = [v.type for v in last.values]
+    if given != list(types):
+        raise VerifyException(
+            f"{what}: yields ({', '.join(map(str, given))}); need ({', '.join(map(str, types))})"
+        )
+
+
+def _check_arguments(region: Region, types: Sequence[Attribute], what: str) -> None:
+    given = [a.type for a in region.block.args]
+    if given != list(types):
+        raise VerifyException(
+            f"{what}: takes ({', '.join(map(str, given))}); need ({', '.join(map(str, types))})"
+        )
+
+
+def is_predicate(type_: Attribute) -> bool:
+    """True for i1 and for a tensor, laid out or not, of a single i1."""
+    tensor = getattr(type_, "tensor", type_)
+    if isinstance(tensor, TensorType):
+        return tensor.element_type == i1 and all(n == 1 for n in tensor.get_shape())
+    return type_ == i1
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """End a region and hand its values on. Example: control.yield %0 : tensor<4xf32>"""
+
+    name = "control.yield"
+    values = var_operand_def()
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class ConditionOp(IRDLOperation):
+    """End a while's first region: go on while the predicate is true.
+
+    Example: control.condition %c : tensor<i1>
+    """
+
+    name = "control.condition"
+    predicate = operand_def()
+    assembly_format = "$predicate attr-dict `:` type($predicate)"
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, predicate: SSAValue):
+        super().__init__(operands=[predicate])
+
+    def verify_(self) -> None:
+        if not is_predicate(self.predicate.type):
+            raise VerifyException(f"condition of type {self.predicate.type}; need a single i1")
+
+
+@irdl_op_definition
+class RepeatOp(IRDLOperation):
+    """Run the body count times; its arguments are what the turn before yielded.
+
+    Example: %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) { ^bb0(%x: ...): ... }
+    """
+
+    name = "control.repeat"
+    count = prop_def(IntegerAttr)
+    initial = var_operand_def()
+    outputs = var_result_def()
+    body = region_def("single_block")
+    assembly_format = (
+        "$count `(` $initial `)` `:` functional-type($initial, $outputs) $body attr-dict"
+    )
+
+    def __init__(self, count: int, initial: Sequence[SSAValue], body: Region):
+        super().__init__(
+            operands=[initial],
+            result_types=[[v.type for v in initial]],
+            properties={"count": IntegerAttr(count, i64)},
+            regions=[body],
+        )
+
+    @property
+    def turns(self) -> int:
+        """How often the body runs."""
+        return self.count.value.data
+
+    def verify_(self) -> None:
+        if self.turns < 0:
+            raise VerifyException(f"repeat {self.turns} times; need 0 or more")
+        types = [v.type for v in self.initial]
+        if [r.type for r in self.outputs] != types:
+            raise VerifyException("repeat: results must have the types of the initial values")
+        _check_arguments(self.body, types, "repeat body")
+        _check_yield(self.body, types, "repeat body")
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """Run one of two regions.
+
+    Example: %1 = control.if %c : tensor<i1> -> (tensor<4xf32>) { ... } else { ... }
+    """
+
+    name = "control.if"
+    predicate = operand_def()
+    outputs = var_result_def()
+    then = region_def("single_block")
+    otherwise = region_def("single_block")
+    assembly_format = (
+        "$predicate `:` type($predicate) (`->` `(` type($outputs)^ `)`)? $then `else` $otherwise"
+        " attr-dict"
+    )
+
+    def __init__(
+        self, predicate: SSAValue, types: Sequence[Attribute], then: Region, otherwise: Region
+    ):
+        super().__init__(operands=[predicate], result_types=[types], regions=[then, otherwise])
+
+    def verify_(self) -> None:
+        if not is_predicate(self.predicate.type):
+            raise VerifyException(f"predicate of type {self.predicate.type}; need a single i1")
+        types = [r.type for r in self.outputs]
+        for region, what in ((self.then, "then"), (self.otherwise, "else")):
+            _check_arguments(region, [], what)
+            _check_yield(region, types, what)
+
+
+@irdl_op_definition
+class WhileOp(IRDLOperation):
+    """While the first region's condition holds, run the second; both take the carried values.
+
+    Example: %1 = control.while (%0) : (tensor<4xf32>) -> (tensor<4xf32>) { ... control.condition %c
+    : tensor<i1> } do { ... control.yield %x : tensor<4xf32> }
+    """
+
+    name = "control.while"
+    initial = var_operand_def()
+    outputs = var_result_def()
+    test = region_def("single_block")
+    body = region_def("single_block")
+    assembly_format = (
+        "`(` $initial `)` `:` functional-type($initial, $outputs) $test `do` $body attr-dict"
+    )
+
+    def __init__(self, initial: Sequence[SSAValue], test: Region, body: Region):
+        super().__init__(
+            operands=[initial], result_types=[[v.type for v in initial]], regions=[test, body]
+        )
+
+    def verify_(self) -> None:
+        types = [v.type for v in self.initial]
+        if [r.type for r in self.outputs] != types:
+            raise VerifyException("while: results must have the types of the initial values")
+        _check_arguments(self.test, types, "while test")
+        _check_arguments(self.body, types, "while body")
+        if not isinstance(self.test.block.last_op, ConditionOp):
+            raise VerifyException("while test: must end in control.condition")
+        _check_yield(self.body, types, "while body")
+
+
+Control = Dialect("control", [YieldOp, ConditionOp, RepeatOp, IfOp, WhileOp], [])

@@ -1,0 +1,241 @@
+"""Strided views of blocks in the memory of all tiles, and bulk moves between them and dense tensors.
+
+Memory is uint8[tiles, row bytes]; a variable is an address, a layout and a dtype. No function here
+loops over tiles or elements: only over the few shape classes of a grid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from .grid import Run, shape_classes
+from .layout import Layout
+from .space import AccessMap, Dim, Space, identity_map
+
+Array = NDArray[Any]
+Memory = NDArray[np.uint8]
+
+
+def fill_of(fill: float, dtype: np.dtype[Any]) -> Any:
+    """The fill value in a dtype; infinities become an integer's limits."""
+    if np.isinf(fill) and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return dtype.type(limits.max if fill > 0 else limits.min)
+    if dtype.kind == "b":
+        return dtype.type(fill > 0)
+    return dtype.type(fill)
+
+
+def _view(
+    memory: Memory,
+    address: int,
+    layout: Layout,
+    dtype: np.dtype[Any],
+    cls: tuple[Run, ...],
+    inner: tuple[tuple[int, int], ...],
+    origin: int,
+) -> Array:
+    row = memory.strides[0]
+    cell = sum(run.first * weight for run, weight in zip(cls, layout.weights, strict=True))
+    return np.ndarray(
+        tuple(run.count for run in cls) + tuple(n for n, _ in inner),
+        dtype,
+        memory,
+        (layout.first_tile + cell) * row + address + origin * dtype.itemsize,
+        tuple(row * w for w in layout.weights) + tuple(s * dtype.itemsize for _, s in inner),
+    )
+
+
+def block_view(
+    memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any], cls: tuple[Run, ...]
+) -> Array:
+    """The valid part of the blocks of one shape class: (parts of the class..., axes...)."""
+    sizes = tuple(run.size for run in cls)
+    inner = tuple(
+        (layout.window(i, sizes), stride) for i, stride in enumerate(layout.strides)
+    )
+    return _view(memory, address, layout, dtype, cls, inner, 0)
+
+
+def iteration_view(
+    memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any], cls: tuple[Run, ...]
+) -> Array:
+    """An operand's blocks seen from the iteration dimensions: (parts..., dimensions...).
+
+    layout is a raw one (every dimension of the space kept, in placement order). Dimensions that
+    the operand does not have get stride 0.
+    """
+    origin = 0
+    steps: list[int] = [0] * len(cls)
+    for axis, step, stride in zip(layout.access.axes, layout.steps, layout.strides, strict=True):
+        for d, a in axis.terms:
+            steps[d] += a * stride // step
+            if a < 0:
+                origin += -a * (cls[d].size - 1) * stride // step
+    inner = tuple((run.size, steps[d]) for d, run in enumerate(cls))
+    return _view(memory, address, layout, dtype, cls, inner, origin)
+
+
+def window_view(
+    dense: Array, origins: tuple[int, ...], layout: Layout, cls: tuple[Run, ...]
+) -> Array:
+    """The elements of a dense array of numerators that the blocks of one shape class hold.
+
+    dense: one axis for each axis of the layout, index 0 being numerator origins[axis].
+    Returns (parts of the class..., axes...), overlapping where the blocks do.
+    """
+    sizes = tuple(run.size for run in cls)
+    first: list[slice] = []
+    steps = [0] * len(cls)
+    inner: list[tuple[int, int]] = []
+    for i, axis in enumerate(layout.access.axes):
+        stride = dense.strides[i]
+        start = axis.offset - origins[i]
+        for d, a in axis.terms:
+            run = cls[d]
+            start += a * (run.start if a > 0 else run.start + run.size - 1)
+            steps[d] += a * run.size * stride
+        first.append(slice(start, start + 1))
+        inner.append((layout.window(i, sizes), layout.steps[i] * stride))
+    return as_strided(
+        dense[tuple(first)],
+        tuple(run.count for run in cls) + tuple(n for n, _ in inner),
+        tuple(steps) + tuple(s for _, s in inner),
+    )
+
+
+def numerators(
+    dense: Array, access: AccessMap, sizes: tuple[int, ...]
+) -> tuple[Array, tuple[int, ...]]:
+    """A tensor spread over the numerators that a map reaches: division, padding and edges done.
+
+    dense: the tensor, in the map's viewed shape. sizes: of the dimensions, all at least 1.
+    Returns the spread array and the numerator of its first element on each axis; a view where
+    the map reaches plain indices only.
+    """
+    origins: list[int] = []
+    shape: list[int] = []
+    take: list[slice] = []
+    into: list[slice] = []
+    fill = fill_of(access.fill, dense.dtype)
+    for i, axis in enumerate(access.axes):
+        low, high = axis.numerators(sizes)
+        origins.append(low)
+        shape.append(high - low + 1)
+        index = axis.resolve(np.arange(low, high + 1))
+        where = np.flatnonzero(index >= 0)
+        step = int(where[1] - where[0]) if len(where) > 1 else 1
+        if len(where) and not (
+            (np.diff(where) == step).all() and (np.diff(index[where]) == 1).all()
+        ):
+            dense = np.take(dense, np.maximum(index, 0), axis=i)
+            np.moveaxis(dense, i, 0)[index < 0] = fill
+            index = np.arange(high - low + 1)
+            where, step = index, 1
+        if len(where) == 0:
+            spans = [axis.numerators(sizes) for axis in access.axes]
+            empty = np.full([hi - lo + 1 for lo, hi in spans], fill, dense.dtype)
+            return empty, tuple(lo for lo, _ in spans)
+        take.append(slice(int(index[where[0]]), int(index[where[-1]]) + 1))
+        into.append(slice(int(where[0]), int(where[-1]) + 1, step))
+    taken = dense[tuple(take)]
+    if taken.shape == tuple(shape):
+        return taken, tuple(origins)
+    spread = np.full(shape, fill, dense.dtype)
+    spread[tuple(into)] = taken
+    return spread, tuple(origins)
+
+
+def windows_of(dense: Array, origins: tuple[int, ...], access: AccessMap, rank: int,
+               sizes: tuple[int, ...]) -> Array:
+    """An array of numerators seen from all dimensions at once: a view of shape sizes.
+
+    Dimensions that the map does not name get stride 0.
+    """
+    first: list[slice] = []
+    steps = [0] * rank
+    for i, axis in enumerate(access.axes):
+        start = axis.offset - origins[i]
+        for d, a in axis.terms:
+            steps[d] += a * dense.strides[i]
+        first.append(slice(start, start + 1))
+    return as_strided(dense[tuple(first)], sizes, tuple(steps))
+
+
+def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -> Array:
+    """The tensor that the blocks hold, dense, in the layout's viewed shape.
+
+    Elements that several cells hold come from the first replica. The layout must be a
+    partition; elements no block holds are left unset.
+    """
+    sizes = tuple(cut.size for cut in layout.grid)
+    spans = [axis.numerators(sizes) for axis in layout.access.axes]
+    low = tuple(lo for lo, _ in spans)
+    spread = np.empty([hi - lo + 1 for lo, hi in spans], dtype)
+    replica = set(layout.replica_dims)
+    for cls in shape_classes(layout.grid):
+        if any(cls[d].first for d in replica):
+            continue
+        one = tuple(
+            Run(0, 1, run.start, run.size) if d in replica else run for d, run in enumerate(cls)
+        )
+        window_view(spread, low, layout, one)[...] = block_view(memory, address, layout, dtype, one)
+    return spread[
+        tuple(slice(-lo, a.size - lo) for lo, a in zip(low, layout.access.axes, strict=True))
+    ]
+
+
+def scatter(
+    dense: Array, memory: Memory, address: int, layout: Layout
+) -> None:
+    """Write a dense tensor into every block of a layout, padding and replicas included."""
+    spread, origins = numerators(
+        dense.reshape(layout.shape), layout.access, tuple(cut.size for cut in layout.grid)
+    )
+    for cls in shape_classes(layout.grid):
+        block_view(memory, address, layout, dense.dtype, cls)[...] = window_view(
+            spread, origins, layout, cls
+        )
+
+
+def moved(sources: tuple[Array, ...], moves: tuple[Space, ...]) -> Array:
+    """The tensor made of several, each through a space with one operand and one result.
+
+    Returns an array of the moves' (common) result shape; a view of the source where one move
+    covers it all.
+    """
+    result: Array | None = None
+    for source, space in zip(sources, moves, strict=True):
+        (operand,), (target,) = space.operands, space.results
+        spread, origins = numerators(source.reshape(operand.shape), operand, space.sizes)
+        points = windows_of(spread, origins, operand, len(space.dims), space.sizes)
+        order = [axis.terms[0][0] for axis in target.axes if axis.terms]
+        order += [d for d in range(len(space.dims)) if d not in order]
+        piece = points.transpose(order).reshape(
+            [space.sizes[axis.terms[0][0]] if axis.terms else 1 for axis in target.axes]
+        )
+        if piece.shape == target.shape:
+            result = piece
+            continue
+        if result is None:
+            result = np.empty(target.shape, source.dtype)
+        result[
+            tuple(
+                slice(axis.offset, axis.offset + n)
+                for axis, n in zip(target.axes, piece.shape, strict=True)
+            )
+        ] = piece
+    if result is None:
+        raise ValueError("a move of no tensors")
+    return result
+
+
+def plain_move(shape: tuple[int, ...]) -> Space:
+    """The move that changes nothing."""
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
+    access = identity_map(tuple(range(len(shape))), shape)
+    return Space(dims, (access,), (access,))

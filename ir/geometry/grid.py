@@ -1,0 +1,81 @@
+"""Grids: an axis cut into parts, and the shape classes of the cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbouring parts of one cut that have the same size.
+
+    Part first + i, for i < count, covers elements [start + i*size, start + (i+1)*size).
+    """
+
+    first: int
+    count: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A dimension of size elements cut into parts; boundaries are multiples of grain.
+
+    The first (units % parts) parts have one grain more than the others, so that parts of one
+    size are neighbours; the very last element ends the last part, whole grain or not.
+
+        size 7, parts 3:  |0 1 2|3 4|5 6|        size 7, parts 2, grain 2:  |0 1 2 3|4 5 6|
+
+    Raises ValueError unless 1 <= parts <= ceil(size / grain).
+    """
+
+    size: int
+    parts: int = 1
+    grain: int = 1
+
+    def __post_init__(self) -> None:
+        if self.grain < 1 or not 1 <= self.parts <= max(1, ceil(self.size / self.grain)):
+            raise ValueError(
+                f"{self.parts} parts of {self.size} elements in grains of {self.grain}; "
+                f"need 1..{max(1, ceil(self.size / max(self.grain, 1)))}"
+            )
+
+    def edges(self) -> NDArray[np.int64]:
+        """Part boundaries: (parts + 1,), from 0 to size."""
+        units = ceil(self.size / self.grain)
+        q, r = divmod(units, self.parts)
+        p = np.arange(self.parts + 1, dtype=np.int64)
+        return np.minimum((p * q + np.minimum(p, r)) * self.grain, self.size)
+
+    @property
+    def largest(self) -> int:
+        """Elements of the largest part."""
+        return min(ceil(ceil(self.size / self.grain) / self.parts) * self.grain, self.size)
+
+    def runs(self) -> tuple[Run, ...]:
+        """The parts grouped into neighbours of equal size: at most three runs."""
+        return _runs(self)
+
+
+@lru_cache(maxsize=4096)
+def _runs(cut: Cut) -> tuple[Run, ...]:
+    edges = cut.edges()
+    sizes = np.diff(edges)
+    firsts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]])
+    counts = np.diff(np.r_[firsts, len(sizes)])
+    return tuple(
+        Run(int(f), int(c), int(edges[f]), int(sizes[f]))
+        for f, c in zip(firsts, counts, strict=True)
+    )
+
+
+def shape_classes(grid: tuple[Cut, ...]) -> tuple[tuple[Run, ...], ...]:
+    """The cells of a grid grouped by shape: one tuple of runs, a run for each cut, a class."""
+    return tuple(product(*(cut.runs() for cut in grid)))

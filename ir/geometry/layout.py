@@ -1,0 +1,233 @@
+"""Layouts: which block of a tensor lives on which tile, and in which local order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .grid import Cut, Run
+from .space import AccessMap, AxisMap, Dim
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Blocks of a tensor over a grid of cells, one cell a tile.
+
+    grid: the cut dimensions; cells are numbered row-major over their parts, and cell c lives on
+    tile first_tile + c. access: the tensor seen from the grid's dimensions. A block holds, row-major
+    over the tensor's (viewed) axes, the numerators that its cell touches, every step-th one; all blocks
+    have the box, and the strides, of the largest. Blocks overlap where windows do, and repeat
+    over grid dimensions that the access map does not name.
+
+        tensor of 7, windows of 3, grid 7-2 outputs by 2:   tile 0: 0 1 2 3 4   tile 1: 3 4 5 6 .
+    """
+
+    grid: tuple[Cut, ...]
+    access: AccessMap
+    first_tile: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's viewed shape."""
+        return self.access.shape
+
+    @cached_property
+    def parts(self) -> tuple[int, ...]:
+        """Parts of each grid dimension."""
+        return tuple(cut.parts for cut in self.grid)
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of cells, which is the number of tiles."""
+        return prod(self.parts)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Cells from one part to the next, for each grid dimension."""
+        return tuple(prod(self.parts[i + 1 :]) for i in range(len(self.parts)))
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """For each axis, the distance of neighbouring numerators in a block."""
+        return tuple(
+            gcd(*(abs(a) for d, a in axis.terms if self.grid[d].largest > 1)) or 1
+            for axis in self.access.axes
+        )
+
+    def window(self, axis: int, sizes: tuple[int, ...]) -> int:
+        """Numerators of an axis that a cell whose dimensions have these sizes touches."""
+        terms = self.access.axes[axis].terms
+        return sum(abs(a) * (sizes[d] - 1) for d, a in terms) // self.steps[axis] + 1
+
+    @cached_property
+    def box(self) -> tuple[int, ...]:
+        """Elements of the largest block, for each axis; all blocks have its strides."""
+        largest = tuple(cut.largest for cut in self.grid)
+        return tuple(self.window(i, largest) for i in range(len(self.access.axes)))
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index of an axis to the next within a block."""
+        return tuple(prod(self.box[i + 1 :]) for i in range(len(self.box)))
+
+    @cached_property
+    def block_elements(self) -> int:
+        """Elements of the largest block."""
+        return prod(self.box)
+
+    @cached_property
+    def split_dims(self) -> tuple[int, ...]:
+        """Grid dimensions in more than one part."""
+        return tuple(i for i, cut in enumerate(self.grid) if cut.parts > 1)
+
+    @cached_property
+    def replica_dims(self) -> tuple[int, ...]:
+        """Cut dimensions that the tensor does not depend on: each part holds a copy."""
+        used = self.access.dims()
+        return tuple(i for i in self.split_dims if i not in used)
+
+    @cached_property
+    def replicas(self) -> int:
+        """Copies of each block."""
+        return prod(self.parts[i] for i in self.replica_dims)
+
+    def starts(self, axis: int, bounds: Bounds | None = None) -> NDArray[np.int64]:
+        """Smallest numerator of each cell along an axis: shape parts, with 1 where independent."""
+        return self._extreme(axis, bounds, lowest=True)
+
+    def counts(self, axis: int, bounds: Bounds | None = None) -> NDArray[np.int64]:
+        """Numerators of each cell along an axis: shape parts, with 1 where independent."""
+        low = self._extreme(axis, bounds, lowest=True)
+        high = self._extreme(axis, bounds, lowest=False)
+        return np.maximum((high - low) // self.steps[axis] + 1, 0)
+
+    def _extreme(self, axis: int, bounds: Bounds | None, lowest: bool) -> NDArray[np.int64]:
+        bounds = bounds if bounds is not None else self.bounds()
+        rank = len(self.grid)
+        value = np.full((1,) * rank, self.access.axes[axis].offset, np.int64)
+        for d, a in self.access.axes[axis].terms:
+            lo, hi = bounds[d]
+            edge = lo if (a > 0) == lowest else hi - 1
+            value = value + a * edge.reshape([-1 if i == d else 1 for i in range(rank)])
+        return value
+
+    def bounds(self) -> Bounds:
+        """First and one-past-last element of every part, for each grid dimension."""
+        edges = [cut.edges() for cut in self.grid]
+        return tuple((e[:-1], e[1:]) for e in edges)
+
+    def members(
+        self, axis: int, bounds: Bounds | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The tensor indices in every cell's block along an axis, padding left out.
+
+        Returns (part, index), both (entries,): part is row-major over the parts of the grid
+        dimensions that the axis names, in grid order.
+        """
+        starts, counts = self.starts(axis, bounds).ravel(), self.counts(axis, bounds).ravel()
+        part = np.repeat(np.arange(len(starts)), counts)
+        within = np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
+        index = self.access.axes[axis].resolve(starts[part] + within * self.steps[axis])
+        keep = index >= 0
+        return part[keep], index[keep]
+
+    @cached_property
+    def is_partition(self) -> bool:
+        """True if every element lies in exactly one block, replicas aside.
+
+        Such a layout can be the source of a copy: each element has one owner.
+        """
+        used: set[int] = set()
+        for i, axis in enumerate(self.access.axes):
+            split = {d for d, _ in axis.terms if self.parts[d] > 1}
+            _, index = self.members(i)
+            if axis.divisor != 1 or split & used or len(index) != axis.size:
+                return False
+            if len(np.unique(index)) != axis.size:
+                return False
+            used |= split
+        return True
+
+    def reachable(self, axis: int) -> tuple[int, int]:
+        """Smallest and largest numerator of an axis over all cells."""
+        return self.access.axes[axis].numerators(tuple(cut.size for cut in self.grid))
+
+
+Bounds = tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]
+"""For each dimension, the first and one-past-last element of every part."""
+
+
+def raw_layout(
+    dims: tuple[Dim, ...],
+    access: AccessMap,
+    split: tuple[int, ...],
+    order: tuple[int, ...] = (),
+    first_tile: int = 0,
+    grains: tuple[int, ...] = (),
+) -> Layout:
+    """The layout that a split gives an operand or result, every dimension kept.
+
+    split: parts of each dimension. order: the dimensions in which cells are numbered, slowest
+    first; those left out follow in their own order. The grid's dimensions are in that order.
+    """
+    full = placement_order(len(dims), order)
+    grid = tuple(
+        Cut(dims[d].size, split[d], grains[d] if grains and split[d] > 1 else 1) for d in full
+    )
+    return Layout(grid, access.renamed({d: i for i, d in enumerate(full)}), first_tile)
+
+
+def placement_order(rank: int, order: tuple[int, ...]) -> tuple[int, ...]:
+    """order, completed by the dimensions that it leaves out."""
+    return order + tuple(d for d in range(rank) if d not in order)
+
+
+def canonical(layout: Layout) -> Layout:
+    """The one spelling of a layout: equal placements of equal blocks compare equal.
+
+    Cut dimensions come first, in placement order, then the uncut ones that an axis names, in the order
+    of the axes; dimensions of one element are dropped; rules that cannot fire are dropped.
+    """
+    sizes = tuple(cut.size for cut in layout.grid)
+    named = [d for axis in layout.access.axes for d, _ in sorted(axis.terms)]
+    keep = list(layout.split_dims)
+    keep += [
+        d for d in dict.fromkeys(named) if d not in layout.split_dims and layout.grid[d].size > 1
+    ]
+    index = {d: i for i, d in enumerate(keep)}
+    axes: list[AxisMap] = []
+    for axis in layout.access.axes:
+        terms = tuple(sorted((index[d], a) for d, a in axis.terms if d in index))
+        plain = 0 not in sizes and axis.is_plain(sizes)
+        axes.append(
+            replace(axis, terms=terms, outside="none" if plain else axis.outside)
+        )
+    fills = any(a.outside == "fill" or (a.divisor > 1 and a.division == "exact") for a in axes)
+    grid = tuple(layout.grid[d] for d in keep)
+    return Layout(
+        grid, AccessMap(tuple(axes), layout.access.fill if fills else 0.0), layout.first_tile
+    )
+
+
+def linear_layout(shape: tuple[int, ...], itemsize: int, tiles: int, grain_bytes: int = 128) -> Layout:
+    """A tensor spread evenly in row-major order, at least grain_bytes a tile.
+
+    The default for tensors whose user has no wish. Source of the 128 bytes: poplibs
+    TileMapping.cpp (linear mapping, minimum bytes a tile).
+    """
+    elements = prod(shape)
+    grain = max(1, grain_bytes // itemsize)
+    parts = max(1, min(tiles, -(-elements // grain)))
+    if elements <= 1:
+        return canonical(Layout((), AccessMap((AxisMap(elements),))))
+    cut = Cut(elements, parts, max(1, 8 // itemsize) if parts > 1 else 1)
+    return canonical(Layout((cut,), AccessMap((AxisMap(elements, ((0, 1),)),))))
+
+
+def class_sizes(cls: tuple[Run, ...]) -> tuple[int, ...]:
+    """Elements of each dimension in a cell of the shape class."""
+    return tuple(run.size for run in cls)

@@ -1,0 +1,340 @@
+"""Which cells of two layouts share elements, how many, and the traffic between them.
+
+The element sets of cells are products over axes, so overlaps are computed axis group by axis
+group (an axis group is a smallest set of axes that both tensors' shapes agree on) and multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blocks import moved, plain_move
+from .layout import Bounds, Layout
+from .space import AccessMap, Space
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Axes of destination and source that only depend on each other.
+
+    shared: (destination parts, source parts), elements that each pair of parts shares. The parts are
+    row-major over destination_dims and source_dims, dimensions of the two grids.
+    """
+
+    destination_dims: tuple[int, ...]
+    source_dims: tuple[int, ...]
+    shared: Counts
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Elements that every pair of cells of two layouts shares, as a product over axis groups."""
+
+    source: Layout
+    destination: Layout
+    groups: tuple[Group, ...]
+
+    def _coordinates(self, layout: Layout, cells: Counts) -> tuple[Counts, ...]:
+        parts = layout.parts
+        return tuple(np.unravel_index(cells, parts)) if parts else ()
+
+    def _part(self, coordinates: tuple[Counts, ...], layout: Layout, dims: tuple[int, ...], n: int):
+        part = np.zeros(n, np.int64)
+        for d in dims:
+            part = part * layout.parts[d] + coordinates[d]
+        return part
+
+    @cached_property
+    def wanted(self) -> Counts:
+        """Elements of the source that each destination cell holds: (destination cells,)."""
+        cells = np.arange(self.destination.cells)
+        at = self._coordinates(self.destination, cells)
+        total = np.ones(len(cells), np.int64)
+        for g in self.groups:
+            total *= g.shared.sum(1)[self._part(at, self.destination, g.destination_dims, len(cells))]
+        return total
+
+    @cached_property
+    def local(self) -> Counts:
+        """Of those, the elements whose owner is the same tile: (destination cells,)."""
+        cells = np.arange(self.destination.cells)
+        owners = cells + self.destination.first_tile - self.source.first_tile
+        here = (owners >= 0) & (owners < self.source.cells)
+        owners = np.where(here, owners, 0)
+        at, owner_at = self._coordinates(self.destination, cells), self._coordinates(self.source, owners)
+        for d in self.source.replica_dims:
+            here &= owner_at[d] == 0
+        total = np.where(here, 1, 0)
+        for g in self.groups:
+            total *= g.shared[
+                self._part(at, self.destination, g.destination_dims, len(cells)),
+                self._part(owner_at, self.source, g.source_dims, len(cells)),
+            ]
+        return total
+
+    @property
+    def received(self) -> Counts:
+        """Elements that reach each destination cell from other tiles: (destination cells,)."""
+        return self.wanted - self.local
+
+    @cached_property
+    def sources(self) -> Counts:
+        """Source cells that each destination cell hears: (destination cells,)."""
+        cells = np.arange(self.destination.cells)
+        at = self._coordinates(self.destination, cells)
+        total = np.ones(len(cells), np.int64)
+        for g in self.groups:
+            total *= np.count_nonzero(g.shared, 1)[
+                self._part(at, self.destination, g.destination_dims, len(cells))
+            ]
+        return total
+
+    @cached_property
+    def sent(self) -> Counts:
+        """An upper bound of the elements that each source cell puts on the fabric: (source cells,).
+
+        A word that several tiles want is sent once. Exact but for elements wanted by the own tile only.
+        """
+        cells = np.arange(self.source.cells)
+        at = self._coordinates(self.source, cells)
+        total = np.ones(len(cells), np.int64)
+        for g in self.groups:
+            total *= g.shared.max(0)[self._part(at, self.source, g.source_dims, len(cells))]
+        for d in self.source.replica_dims:
+            total *= at[d] == 0
+        return total
+
+    def pairs(self) -> tuple[Counts, Counts, Counts]:
+        """Every (source cell, destination cell, shared elements) with at least one element."""
+        source = np.zeros(1, np.int64)
+        destination = np.zeros(1, np.int64)
+        shared = np.ones(1, np.int64)
+
+        def add(values: Counts, part: Counts, layout: Layout, dims: tuple[int, ...]) -> Counts:
+            offset = np.zeros(len(part), np.int64)
+            parts = tuple(layout.parts[d] for d in dims)
+            for d, at in zip(dims, np.unravel_index(part, parts) if dims else (), strict=True):
+                offset += at * layout.weights[d]
+            return (values[:, None] + offset).ravel()
+
+        for g in self.groups:
+            to, of = np.nonzero(g.shared)
+            destination = add(destination, to, self.destination, g.destination_dims)
+            source = add(source, of, self.source, g.source_dims)
+            shared = (shared[:, None] * g.shared[to, of]).ravel()
+        named = {d for g in self.groups for d in g.destination_dims}
+        for d in self.destination.split_dims:
+            if d not in named:
+                part = np.arange(self.destination.parts[d])
+                destination = add(destination, part, self.destination, (d,))
+                source = np.repeat(source, len(part))
+                shared = np.repeat(shared, len(part))
+        return source, destination, shared
+
+    @cached_property
+    def pair_count(self) -> int:
+        """Number of pairs of cells that share an element."""
+        named = {d for g in self.groups for d in g.destination_dims}
+        free = prod(self.destination.parts[d] for d in self.destination.split_dims if d not in named)
+        return prod(int(np.count_nonzero(g.shared)) for g in self.groups) * free
+
+
+@lru_cache(maxsize=2048)
+def overlap(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
+    """How the blocks of destination are made of the blocks of source, through a move.
+
+    move: a space with one operand (the source's tensor) and one result (the destination's);
+    None: the same tensor, perhaps reshaped. The source must be a partition.
+    """
+    return refined_overlap(source, destination, (move,) if move else (), None, None)
+
+
+def refined_overlap(
+    source: Layout,
+    destination: Layout,
+    moves: tuple[Space, ...],
+    source_bounds: Bounds | None,
+    destination_bounds: Bounds | None,
+) -> Overlap:
+    """As overlap, through a chain of moves and with the parts of both grids given explicitly.
+
+    The layouts' grids then only say how many parts each dimension has and where tiles begin.
+    """
+    chain = moves or (plain_move(source.shape),)
+    groups: list[Group] = []
+    for part in _components(source, destination, chain):
+        groups.append(
+            _group(part, source, destination, chain, source_bounds, destination_bounds)
+        )
+    return Overlap(source, destination, tuple(groups))
+
+
+Component = dict[tuple[str, int], list[int]]
+"""For each array of the chain, the axes that belong to one group of axes."""
+
+
+def linear_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """Smallest groups of neighbouring axes of two shapes with equal products.
+
+    [2, 12] and [2, 3, 4]: ([0], [0]), ([1], [1, 2]).
+    """
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(a) or j < len(b):
+        left, right = ([i] if i < len(a) else []), ([j] if j < len(b) else [])
+        p, q = (a[i] if left else 1), (b[j] if right else 1)
+        i, j = i + len(left), j + len(right)
+        while p != q:
+            if p < q and i < len(a):
+                left.append(i)
+                p, i = p * a[i], i + 1
+            elif j < len(b):
+                right.append(j)
+                q, j = q * b[j], j + 1
+            else:
+                break
+        groups.append((left, right))
+    return groups
+
+
+def _components(
+    source: Layout, destination: Layout, chain: tuple[Space, ...]
+) -> list[Component]:
+    """Connected components of the axes of every array between source and destination."""
+    parent: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def find(x: tuple[str, int]) -> tuple[str, int]:
+        parent.setdefault(x, x)
+        while parent[x] != x:
+            parent[x] = parent[parent[x]]
+            x = parent[x]
+        return x
+
+    def join(*nodes: tuple[str, int]) -> None:
+        for node in nodes:
+            parent[find(node)] = find(nodes[0])
+
+    def join_axes(name: str, access: AccessMap, dims: str) -> None:
+        for i, axis in enumerate(access.axes):
+            join((name, i), *((dims, d) for d, _ in axis.terms))
+
+    def join_shapes(left: str, a: tuple[int, ...], right: str, b: tuple[int, ...]) -> None:
+        for x, y in linear_groups(a, b):
+            join(*((left, i) for i in x), *((right, i) for i in y))
+
+    join_axes("source", source.access, "source grid")
+    name, shape = "source", source.shape
+    for k, space in enumerate(chain):
+        join_shapes(name, shape, f"operand {k}", space.operands[0].shape)
+        join_axes(f"operand {k}", space.operands[0], f"dims {k}")
+        join_axes(f"result {k}", space.results[0], f"dims {k}")
+        for d in range(len(space.dims)):
+            find((f"dims {k}", d))
+        name, shape = f"result {k}", space.results[0].shape
+    join_shapes(name, shape, "destination", destination.shape)
+    join_axes("destination", destination.access, "destination grid")
+    components: dict[tuple[str, int], Component] = {}
+    for node in list(parent):
+        components.setdefault(find(node), {}).setdefault((node[0], 0), []).append(node[1])
+    for component in components.values():
+        for axes in component.values():
+            axes.sort()
+    return list(components.values())
+
+
+def _restricted(space: Space, axes_in: list[int], axes_out: list[int], dims: list[int]) -> Space:
+    """A space reduced to some of its dimensions and axes."""
+    index = {d: i for i, d in enumerate(dims)}
+
+    def some(access: AccessMap, axes: list[int]) -> AccessMap:
+        return AccessMap(tuple(access.axes[i] for i in axes), access.fill).renamed(index)
+
+    return Space(
+        tuple(space.dims[d] for d in dims),
+        (some(space.operands[0], axes_in),),
+        (some(space.results[0], axes_out),),
+    )
+
+
+def _group(
+    component: Component,
+    source: Layout,
+    destination: Layout,
+    chain: tuple[Space, ...],
+    source_bounds: Bounds | None,
+    destination_bounds: Bounds | None,
+) -> Group:
+    """The elements shared by the parts of one component, by following every element's owner."""
+
+    def axes(name: str) -> list[int]:
+        return component.get((name, 0), [])
+
+    source_dims = tuple(d for d in axes("source grid") if source.parts[d] > 1)
+    part, index = _entries(source, axes("source"), source_dims, source_bounds)
+    owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
+    owner[index[::-1]] = part[::-1]
+    for k, space in enumerate(chain):
+        piece = _restricted(space, axes(f"operand {k}"), axes(f"result {k}"), axes(f"dims {k}"))
+        shape = piece.results[0].shape
+        padded = Space(
+            piece.dims,
+            (AccessMap(piece.operands[0].axes, -1.0),),
+            piece.results,
+        )
+        whole = moved((owner,), (padded,))
+        covered = all(
+            (piece.sizes[a.terms[0][0]] if a.terms else 1) == a.size for a in piece.results[0].axes
+        )
+        if not covered:
+            region = tuple(
+                slice(a.offset, a.offset + (piece.sizes[a.terms[0][0]] if a.terms else 1))
+                for a in piece.results[0].axes
+            )
+            masked = np.full(shape, -1, np.int64)
+            masked[region] = whole[region]
+            whole = masked
+        owner = np.ascontiguousarray(whole).ravel()
+    destination_dims = tuple(d for d in axes("destination grid") if destination.parts[d] > 1)
+    to, index = _entries(destination, axes("destination"), destination_dims, destination_bounds)
+    of = owner[index]
+    to, of = to[of >= 0], of[of >= 0]
+    rows = prod(destination.parts[d] for d in destination_dims)
+    columns = prod(source.parts[d] for d in source_dims)
+    shared = np.bincount(to * columns + of, minlength=rows * columns).reshape(rows, columns)
+    return Group(destination_dims, source_dims, shared)
+
+
+def _entries(
+    layout: Layout, axes: list[int], dims: tuple[int, ...], bounds: Bounds | None
+) -> tuple[Counts, Counts]:
+    """Every (part, element) of some axes: part row-major over dims, element over the axes."""
+    part = np.zeros(1, np.int64)
+    element = np.zeros(1, np.int64)
+    weight = {d: prod(layout.parts[e] for e in dims[k + 1 :]) for k, d in enumerate(dims)}
+    known: dict[int, Counts] = {}
+    for i in axes:
+        axis = layout.access.axes[i]
+        mine = tuple(sorted({d for d, _ in axis.terms if layout.parts[d] > 1}))
+        p, e = layout.members(i, bounds)
+        at = dict(zip(mine, np.unravel_index(p, tuple(layout.parts[d] for d in mine)), strict=True)) if mine else {}
+        rows, cols = np.repeat(np.arange(len(part)), len(p)), np.tile(np.arange(len(p)), len(part))
+        agree = np.ones(len(rows), bool)
+        for d in mine:
+            if d in known:
+                agree &= known[d][rows] == at[d][cols]
+        rows, cols = rows[agree], cols[agree]
+        new = part[rows]
+        for d in mine:
+            if d not in known:
+                new = new + at[d][cols] * weight[d]
+        known = {d: v[rows] for d, v in known.items()} | {d: at[d][cols] for d in mine}
+        part = new
+        element = element[rows] * axis.size + e[cols]
+    return part, element

@@ -1,0 +1,234 @@
+"""Iteration spaces and access maps: what an operator touches, and for which element of its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, prod
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["parallel", "reduction", "whole"]
+"""parallel: one result element each; reduction: merged by the combiner; whole: never cut."""
+
+Division = Literal["exact", "floor"]
+"""exact: only numerators divisible by the divisor name an element; floor: all do."""
+
+Outside = Literal["none", "fill", "edge", "reflect", "wrap"]
+"""What an index outside the tensor means. none: it cannot happen."""
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One named dimension of an iteration space; size is at least 0."""
+
+    name: str
+    size: int
+    kind: Kind = "parallel"
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError(f"dimension {self.name}: size {self.size}; need 0 or more")
+
+
+@dataclass(frozen=True)
+class AxisMap:
+    """One axis of a tensor as a function of the iteration dimensions.
+
+    index = (sum of coefficient * dimension + offset) / divisor. The value before the division is
+    the *numerator*: blocks in tile memory are dense windows of numerators, and the copy that
+    fills a block applies the division and the rule for indices outside the tensor.
+
+    size: elements of the tensor's axis. terms: (dimension index, coefficient) pairs.
+    """
+
+    size: int
+    terms: tuple[tuple[int, int], ...] = ()
+    offset: int = 0
+    divisor: int = 1
+    division: Division = "floor"
+    outside: Outside = "none"
+
+    def __post_init__(self) -> None:
+        if self.divisor < 1:
+            raise ValueError(f"axis map: divisor {self.divisor}; need 1 or more")
+        if any(coefficient == 0 for _, coefficient in self.terms):
+            raise ValueError("axis map: a coefficient is 0; leave the term out")
+
+    def numerators(self, sizes: tuple[int, ...]) -> tuple[int, int]:
+        """Smallest and largest numerator over dimensions of the given sizes (all at least 1)."""
+        low = self.offset + sum(a * (sizes[d] - 1) for d, a in self.terms if a < 0)
+        high = self.offset + sum(a * (sizes[d] - 1) for d, a in self.terms if a > 0)
+        return low, high
+
+    def resolve(self, numerators: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The tensor index of each numerator; -1 where there is no element (filled)."""
+        index = numerators // self.divisor
+        n = self.size
+        match self.outside:
+            case "none" | "fill":
+                missing = (index < 0) | (index >= n)
+            case "edge":
+                index = np.clip(index, 0, n - 1)
+                missing = np.zeros(index.shape, bool)
+            case "reflect":
+                period = max(2 * (n - 1), 1)
+                index = np.mod(index, period)
+                index = np.where(index >= n, period - index, index)
+                missing = np.zeros(index.shape, bool)
+            case "wrap":
+                index = np.mod(index, n)
+                missing = np.zeros(index.shape, bool)
+        if self.division == "exact" and self.divisor > 1:
+            missing = missing | (numerators % self.divisor != 0)
+        return np.where(missing, -1, index)
+
+    def is_plain(self, sizes: tuple[int, ...]) -> bool:
+        """True if over these dimension sizes every numerator is itself an index in bounds."""
+        low, high = self.numerators(sizes)
+        return self.divisor == 1 and low >= 0 and high < self.size
+
+
+@dataclass(frozen=True)
+class AccessMap:
+    """How an operand or result is addressed: one AxisMap for each axis of the viewed tensor.
+
+    The tensor is viewed row-major in the shape of the axes, which may factor its own axes (the
+    weights of a grouped convolution are seen as [groups, out, in, kernel...]).
+    fill: the value of elements that do not exist (padding); -inf means the dtype's smallest.
+    """
+
+    axes: tuple[AxisMap, ...]
+    fill: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The viewed shape."""
+        return tuple(axis.size for axis in self.axes)
+
+    def dims(self) -> frozenset[int]:
+        """The dimensions that the map depends on."""
+        return frozenset(d for axis in self.axes for d, _ in axis.terms)
+
+    def renamed(self, new_index: dict[int, int]) -> AccessMap:
+        """The same map over renumbered dimensions; terms of dimensions not listed are dropped."""
+        return AccessMap(
+            tuple(
+                replace(a, terms=tuple((new_index[d], c) for d, c in a.terms if d in new_index))
+                for a in self.axes
+            ),
+            self.fill,
+        )
+
+
+def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
+    """The map whose axis i is dimension dims[i]."""
+    return AccessMap(
+        tuple(
+            AxisMap(n, ((d, 1),) if n > 1 else ()) for d, n in zip(dims, shape, strict=True)
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Space:
+    """An operator's iteration space: its dimensions and one access map an operand and result.
+
+    Result axes are single dimensions (with an offset where the operator writes a part of a
+    larger tensor, as concat does).
+    Raises ValueError if a map names a dimension that is not there, or an index outside a tensor
+    could be reached without a rule for it.
+    """
+
+    dims: tuple[Dim, ...]
+    operands: tuple[AccessMap, ...]
+    results: tuple[AccessMap, ...]
+
+    def __post_init__(self) -> None:
+        sizes = self.sizes
+        for role, maps in (("operand", self.operands), ("result", self.results)):
+            for i, access in enumerate(maps):
+                for j, axis in enumerate(access.axes):
+                    bad = [d for d, _ in axis.terms if not 0 <= d < len(sizes)]
+                    if bad:
+                        raise ValueError(f"{role} {i}, axis {j}: no dimension {bad[0]}")
+                    if axis.outside != "none" or 0 in sizes:
+                        continue
+                    low, high = axis.numerators(sizes)
+                    if low < 0 or high // axis.divisor >= axis.size:
+                        raise ValueError(
+                            f"{role} {i}, axis {j}: reaches indices {low // axis.divisor}.."
+                            f"{high // axis.divisor} of {axis.size} elements"
+                        )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the dimensions, in order."""
+        return tuple(d.size for d in self.dims)
+
+    def of_kind(self, *kinds: Kind) -> tuple[int, ...]:
+        """Indices of the dimensions of these kinds."""
+        return tuple(i for i, d in enumerate(self.dims) if d.kind in kinds)
+
+    @property
+    def points(self) -> int:
+        """Number of iteration points."""
+        return prod(self.sizes)
+
+
+def can_split_unevenly(space: Space, dim: int) -> bool:
+    """True if parts of a reduction dimension may be padded: in every operand that has it, it is
+    an axis of its own, so the padding reads fill."""
+    return all(
+        len(axis.terms) == 1 and axis.divisor == 1 and axis.outside in ("none", "fill")
+        for access in space.operands
+        for axis in access.axes
+        if any(d == dim for d, _ in axis.terms)
+    )
+
+
+def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
+    """Rewrite reduction dimension k as ceil(n/parts)*kp + kk with a parallel kp.
+
+    The result gets a leading axis kp: one partial for each part. The last part is padded where
+    parts does not divide n; the padding reads fill, the identity of the combiner.
+
+        k: 0 1 2 3 4 5 6, parts 2   ->   kp 0: 0 1 2 3   kp 1: 4 5 6 fill
+
+    Raises ValueError if dim is no reduction, or must be padded and cannot be.
+    """
+    old = space.dims[dim]
+    if old.kind != "reduction" or not 1 <= parts <= old.size:
+        raise ValueError(f"dimension {old.name} of {old.size} elements: {parts} parts of a {old.kind}")
+    block = ceil(old.size / parts)
+    if old.size % parts and not can_split_unevenly(space, dim):
+        raise ValueError(f"dimension {old.name}: {parts} parts do not divide {old.size} elements")
+    if (parts - 1) * block >= old.size:
+        raise ValueError(f"dimension {old.name}: {parts} parts of {old.size} elements leave one empty")
+    new = len(space.dims)
+    dims = tuple(
+        replace(d, size=block) if i == dim else d for i, d in enumerate(space.dims)
+    ) + (Dim(f"{old.name}p", parts, "parallel"),)
+
+    def refine(access: AccessMap) -> AccessMap:
+        touched = any(d == dim for a in access.axes for d, _ in a.terms)
+        axes = tuple(
+            replace(
+                a,
+                terms=a.terms + tuple((new, c * block) for d, c in a.terms if d == dim),
+                outside="fill"
+                if old.size % parts and any(d == dim for d, _ in a.terms)
+                else a.outside,
+            )
+            for a in access.axes
+        )
+        return AccessMap(axes, fill if touched and old.size % parts else access.fill)
+
+    return Space(
+        dims,
+        tuple(refine(a) for a in space.operands),
+        tuple(
+            AccessMap((AxisMap(parts, ((new, 1),)), *a.axes), a.fill) for a in space.results
+        ),
+    )
