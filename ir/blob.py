@@ -53,7 +53,9 @@ class Blob:
         dtype = array.dtype
         if dtype.name not in _EXTENSION_DTYPES and dtype.kind not in _STANDARD_KINDS:
             raise ValueError(f"blob of {dtype}: need numbers or booleans")
-        self.array = _frozen(np.asarray(array, dtype=dtype.newbyteorder("="), order="C"))
+        if not (dtype.isnative and array.flags.c_contiguous):
+            array = array.astype(dtype.newbyteorder("="), order="C")
+        self.array = _frozen(array)
         self._digest: str | None = None
 
     @property
@@ -163,7 +165,8 @@ def _read(path: Path) -> Blob:
         if types:
             array = array.view(_EXTENSION_DTYPES[types[0]])
         blob = Blob(array)
-    except (OSError, EOFError, ValueError, TypeError) as error:
+    # NumPy parses a file's header as Python: damage may raise anything.
+    except Exception as error:
         raise ValueError(f"{path}: damaged blob: {error}") from error
     if blob.digest != digest:
         raise ValueError(f"{path}: damaged blob: its contents have digest {blob.digest}")

@@ -1,0 +1,14 @@
+import pickle
+
+from abele.ir.errors import DoesNotFit
+
+
+def test_does_not_fit_says_what_where_how_much_and_what_to_do():
+    error = DoesNotFit("conv1.out", 700, 600, tile=17, remedy="use more tiles")
+    assert str(error) == "tile 17: conv1.out needs 700 bytes, 600 available; use more tiles"
+    assert str(DoesNotFit("main", 9, 4, units="tiles")) == "main needs 9 tiles, 4 available"
+
+
+def test_does_not_fit_crosses_processes():
+    error = DoesNotFit("x", 2, 1, units="tiles", tile=3, remedy="wait")
+    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)

@@ -1,0 +1,69 @@
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("ir", "dialects", "backends", "passes", "tools")
+
+IMPORT_EVERYTHING = """
+import importlib, sys
+from pathlib import Path
+for name in sys.argv[2:]:
+    module = importlib.import_module(name)
+    assert Path(module.__file__).is_relative_to(sys.argv[1]), (name, module.__file__)
+"""
+
+
+def modules() -> list[str]:
+    """Every module of the checkout by its installed name; a __main__ runs when it is imported."""
+    names = []
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            parts = ["abele", *path.relative_to(ROOT).with_suffix("").parts]
+            names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return [name for name in names if not name.endswith(".__main__")]
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_module(tmp_path: Path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    # A copy: setuptools leaves a build folder in the tree, and reads one that it finds.
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, source / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    run(source, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))
+    (wheel,) = tmp_path.glob("*.whl")
+    run(tmp_path, "-m", "pip", "install", "--no-deps", "--no-index", "--target", str(target), wheel)
+    # -S leaves out the site packages, and so the editable install of the checkout itself.
+    search = os.pathsep.join((str(target), sysconfig.get_path("purelib")))
+    arguments = ("-c", IMPORT_EVERYTHING, str(target), *modules())
+    run(tmp_path, "-S", *arguments, PYTHONPATH=search)
+    for data in data_files():
+        assert (target / "abele" / data).exists(), f"{data} is not in the wheel"
+
+
+def data_files() -> list[Path]:
+    """The files of the packages that are tracked by no suffix of Python's."""
+    return [
+        path.relative_to(ROOT)
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*")
+        if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts
+    ]
+
+
+def run(directory: Path, *arguments: str | Path, **environment: str) -> None:
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=directory,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
