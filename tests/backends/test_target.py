@@ -1,0 +1,134 @@
+"""A target reads back as it was written, and a wrong value is refused by name."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abele.backends.target import PRESETS, Target, resolve_target
+from abele.ir.errors import InputError
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_is_spelled_by_its_name(name):
+    target = resolve_target(name)
+    assert target.name == target.base == target.spelling() == name
+    assert target.overrides() == {}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_survives_toml(name):
+    target = resolve_target(name)
+    text = target.to_toml()
+    assert Target.from_toml(text) == target
+    assert Target.from_toml(text).to_toml() == text
+
+
+@given(
+    st.sampled_from(sorted(PRESETS)),
+    st.integers(1, 1_000_000),
+    st.integers(1, 10_000),
+    st.floats(1e-3, 1, exclude_min=True),
+    st.floats(1e6, 1e11),
+)
+def test_spelling_and_toml_give_an_equal_target(base, tiles, sync, efficiency, clock):
+    text = (
+        f"{base}:{tiles},exchange.sync_cycles={sync},exchange.efficiency={efficiency!r},"
+        f"clock_hz={clock!r},amp.float16_float16.units=4,name=mine"
+    )
+    target = resolve_target(text)
+    assert target.tiles == tiles
+    assert target.name == "mine"
+    assert target.exchange.efficiency == efficiency
+    assert resolve_target(target.spelling()) == target
+    assert resolve_target(target.spelling()).spelling() == target.spelling()
+    assert Target.from_toml(target.to_toml()) == target
+
+
+def test_spelling_drops_what_the_preset_says():
+    assert resolve_target("mk2:1472,exchange.sync_cycles=118").spelling() == "mk2"
+    assert resolve_target("mk2,clock_hz=2,tiles=4").spelling() == "mk2:4,clock_hz=2.0"
+
+
+def test_file_is_a_preset_and_what_differs(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text('base = "mk2"\nname = "small"\ntiles = 8\n[memory]\nbytes_per_tile = 65536\n')
+    target = resolve_target(str(file))
+    assert (target.name, target.tiles, target.bytes_per_tile) == ("small", 8, 65536)
+    assert target.exchange == PRESETS["mk2"].exchange
+    assert target.usable_bytes_per_tile == 65536 - target.memory.reserved_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('base = "mk9"', r"f.toml:1: base: 'mk9'; need one of tiny, mk1"),
+        ("tiles = 4", r"f.toml: base: None; need one of"),
+        ('base = "mk2"\nworker = 6', r"f.toml:2: worker: no such key; need one of .*workers"),
+        ('base = "mk2"\n[exchange]\nsync = 6', r"f.toml:3: exchange.sync: no such key; .*sync_cyc"),
+        ('base = "mk2"\nexchange = 6', r"f.toml:2: exchange: a table, not a value"),
+        ('base = "mk2"\ntiles = 0', r"f.toml:2: tiles: 0; need an integer in 1..1e\+06"),
+        ('base = "mk2"\ntiles = 1_000_001', r"f.toml:2: tiles: 1000001; need an integer"),
+        ('base = "mk2"\ntiles = true', r"f.toml:2: tiles: True; need an integer"),
+        ('base = "mk2"\ntiles = 4.0', r"f.toml:2: tiles: 4.0; need an integer"),
+        ('base = "mk2"\n\nclock_hz = nan', r"f.toml:3: clock_hz: nan; need a number"),
+        ('base = "mk2"\nclock_hz = "fast"', r"f.toml:2: clock_hz: 'fast'; need a number"),
+        ('base = "mk2"\nclock_hz = inf', r"f.toml:2: clock_hz: inf; need a number"),
+        ('base = "mk2"\nname = "a b"', r"f.toml:2: name: 'a b'; need a letter"),
+        (
+            'base = "mk2"\n[exchange]\nword_bytes = 4\n[memory]\nbytes_per_tile = [1]',
+            r"f.toml:5: memory.bytes_per_tile: \[1\]; need an integer",
+        ),
+        (
+            'base = "mk2"\n[memory]\nreserved_bytes = 638976',
+            r"f.toml: .*memory.reserved_bytes: 638976; need less than memory.bytes_per_tile",
+        ),
+        ('base = "mk2"\ntiles = \n', r"f.toml: not TOML: .*line 2"),
+    ],
+)
+def test_bad_file_is_refused_with_its_line_and_key(text, message):
+    with pytest.raises(InputError, match=message):
+        Target.from_toml(text, "f.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mk3", r"'mk3' is no preset; need one of tiny, mk1, mk2, bow, c600"),
+        ("", "'' is no preset"),
+        ("mk2:", "tiles: ''; need an integer"),
+        ("mk2:-1", "tiles: '-1'; need an integer"),
+        ("mk2:0", "tiles: 0; need an integer"),
+        ("mk2,tiles", "'tiles': need KEY=VALUE"),
+        ("mk2,tile=1", "tile: no such key"),
+        ("missing.toml", "cannot read the file"),
+    ],
+)
+def test_bad_name_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        resolve_target(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "teraflops"),
+    # The vendor's peaks: float16 with float16 and float32 partials, float32.
+    [("mk1", (124.5, 124.5, 31.1)), ("mk2", (250, 125, 62.5)), ("bow", (350, 175, 87.5))],
+)
+def test_conv_units_reach_the_published_peaks(name, teraflops):
+    target = resolve_target(name)
+    pairs = [("float16", "float16"), ("float16", "float32"), ("float32", "float32")]
+    for pair, peak in zip(pairs, teraflops, strict=True):
+        units = target.conv_units(*pair)
+        assert units is not None
+        rate = 2 * units.macs_per_cycle * target.tiles * target.clock_hz
+        assert rate / 1e12 == pytest.approx(peak, rel=0.01)
+
+
+def test_only_c600_has_units_for_8_bit_floats():
+    for name, target in PRESETS.items():
+        assert (target.conv_units("float8_e4m3fn", "float16") is not None) == (name == "c600")
+
+
+def test_to_dict_has_every_value():
+    values = resolve_target("mk2:7").to_dict()
+    assert values["tiles"] == 7
+    assert values["amp"]["float16_float16"]["units"] == 16
