@@ -1,0 +1,174 @@
+"""What follows from a plan: the cut operator, the layouts of its tensors, how partials combine.
+
+Planner and conversion both ask here, so that what was priced is what is built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...dialects.abele import Plan
+from ...dialects.structured import Body, Structure
+from ...ir.geometry.layout import Layout, canonical, raw_layout
+from ...ir.geometry.space import (
+    AccessMap,
+    AxisMap,
+    Dim,
+    Space,
+    can_split_unevenly,
+    identity_map,
+    split_reduction,
+)
+
+# By combiner, the functions of which one operand's identity element makes an identity element.
+CARRIES_IDENTITY: dict[str, frozenset[str]] = {
+    "sum": frozenset(
+        ("identity", "mul", "relu", "leaky_relu", "abs", "neg", "square", "sqrt", "tanh", "scale")
+    ),
+    "max": frozenset(("identity",)),
+    "min": frozenset(("identity",)),
+    "prod": frozenset(("identity", "abs", "square", "sqrt", "reciprocal")),
+}
+
+
+def can_pad(structure: Structure, dim: int) -> bool:
+    """True if the parts of a reduction dimension may be padded and the result stays the same.
+
+    The padding of every operand that has the dimension reads the combiner's identity; the
+    body's function must make an identity of it.
+    """
+    combiner, space = structure.body.combiner, structure.space
+    touches = [dim in access.dims() for access in space.operands]
+    return (
+        combiner is not None
+        and any(touches)
+        and structure.body.function in CARRIES_IDENTITY[combiner]
+        and can_split_unevenly(space, dim)
+        and all(
+            not 0 <= axis.offset + a * space.dims[dim].size < axis.size
+            for access in space.operands
+            for axis in access.axes
+            for d, a in axis.terms
+            if d == dim
+        )
+        and all(
+            access.fill == structure.body.identity
+            for access, touched in zip(space.operands, touches, strict=True)
+            if touched and any(axis.outside == "fill" for axis in access.axes)
+        )
+    )
+
+
+def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
+    """The structure whose parallel dimensions alone are cut, its split and its order.
+
+    Each split reduction dimension k leaves a block of itself and a new parallel dimension kp,
+    appended in order of k; the result gets a leading axis kp for each. In the order, kp
+    stands where k stood.
+
+        [y, k], split [8, 4]   ->   [y, k/4, kp = 4], split [8, 1, 4]
+
+    Raises ValueError where the plan is not one of this structure.
+    """
+    space, body = structure.space, structure.body
+    if len(plan.split) != len(space.dims):
+        raise ValueError(f"a split of {len(plan.split)} parts; the space has {len(space.dims)}")
+    if len(set(plan.order)) != len(plan.order) or not set(plan.order) <= set(
+        range(len(space.dims))
+    ):
+        raise ValueError(
+            f"order {list(plan.order)}; need different ones of 0..{len(space.dims) - 1}"
+        )
+    split = list(plan.split)
+    partial_dim: dict[int, int] = {}
+    for d, dim in enumerate(structure.space.dims):
+        parts = plan.split[d]
+        if not 1 <= parts <= max(dim.size, 1):
+            raise ValueError(f"dimension {dim.name}: {parts} parts; need 1..{max(dim.size, 1)}")
+        if parts == 1 or dim.kind == "parallel":
+            continue
+        if dim.kind == "whole":
+            raise ValueError(f"dimension {dim.name}: {parts} parts; it is never cut")
+        if dim.size % parts and not can_pad(structure, d):
+            raise ValueError(
+                f"dimension {dim.name}: {parts} parts of {dim.size} elements; need a divisor"
+            )
+        partial_dim[d] = len(space.dims)
+        space = split_reduction(space, d, parts, body.identity)
+        split[d] = 1
+        split.append(parts)
+    order = tuple(partial_dim.get(d, d) for d in plan.order)
+    return Structure(space, body), tuple(split), order
+
+
+def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
+    """The layout that a plan wants each operand in."""
+    cut, split, order = refined(structure, plan)
+    return tuple(
+        canonical(raw_layout(cut.space.dims, access, split, order, plan.first_tile))
+        for access in cut.space.operands
+    )
+
+
+def result_layout(structure: Structure, plan: Plan) -> Layout:
+    """The layout that the compute leaves its result in: of the partials, where there are any."""
+    cut, split, order = refined(structure, plan)
+    return canonical(
+        raw_layout(cut.space.dims, cut.space.results[0], split, order, plan.first_tile)
+    )
+
+
+def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
+    """What merges the partials; None where no reduction is split.
+
+    Its dimensions are the result's axes, then one reduction for each split dimension, in order
+    of that dimension.
+    """
+    cut = refined(structure, plan)[0].space
+    old = structure.space
+    count = len(cut.dims) - len(old.dims)
+    if count == 0:
+        return None
+    axes = old.results[0].axes
+    shape = old.results[0].shape
+    rank = len(axes)
+    dims = tuple(
+        Dim(old.dims[axis.terms[0][0]].name if axis.terms else f"axis{i}", axis.size)
+        for i, axis in enumerate(axes)
+    ) + tuple(Dim(d.name, d.size, "reduction") for d in cut.dims[len(old.dims) :])
+    result = identity_map(tuple(range(rank)), shape)
+    leading = tuple(AxisMap(dims[d].size, ((d, 1),)) for d in reversed(range(rank, rank + count)))
+    operand = AccessMap((*leading, *result.axes))
+    body = Body("identity", structure.body.combiner)
+    return Structure(Space(dims, (operand,), (result,)), body)
+
+
+def final_layout(structure: Structure, plan: Plan) -> Layout:
+    """The layout of the operator's result, partials combined.
+
+    Raises ValueError if reductions are split and the plan has no combine.
+    """
+    combine = combine_structure(structure, plan)
+    if combine is None:
+        return result_layout(structure, plan)
+    if plan.combine is None:
+        raise ValueError(f"split {list(plan.split)} leaves partials; need a plan to combine them")
+    return final_layout(combine, plan.combine)
+
+
+def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:
+    """The layout of a movement's result, planned over the axes of that result."""
+    if len(plan.split) != len(shape):
+        raise ValueError(f"a split of {len(plan.split)} parts; the result has {len(shape)} axes")
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
+    access = identity_map(tuple(range(len(shape))), shape)
+    return canonical(raw_layout(dims, access, plan.split, plan.order, plan.first_tile))
+
+
+def partials_dtype(result: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that partials of a result are kept in: 32-bit floats for narrower floats."""
+    if result.kind in "iub" or result.itemsize >= 4:
+        return result
+    return np.dtype(np.float32)
