@@ -17,10 +17,12 @@ from .upstream import (
     UNKNOWN_LOC,
     Context,
     FileLineColLoc,
+    MLIRTokenKind,
     ModuleOp,
     ParseError,
     Parser,
     Printer,
+    StringLiteral,
 )
 from .whole_file import whole_file
 
@@ -125,7 +127,7 @@ def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
 
 
 class _PlacingParser(Parser):
-    """xDSL's parser; an operation whose text gives no location gets its place in the text."""
+    """xDSL's parser, which also gives an operation without a location its place in the text."""
 
     def __init__(self, context: Context, text: str, path: str) -> None:
         super().__init__(context, text, path)
@@ -140,6 +142,18 @@ class _PlacingParser(Parser):
             line, column = _line_and_column(self._lines, start)
             op.location = FileLineColLoc(self._path, IntAttr(line), IntAttr(column))
         return op
+
+    def parse_optional_str_literal(self) -> str | None:
+        """A string literal; xDSL prints one with letters beyond ASCII, and reads it as bytes."""
+        text = super().parse_optional_str_literal()
+        if text is None and self._current_token.kind is MLIRTokenKind.BYTES_LIT:
+            span = self._current_token.span
+            try:
+                text = StringLiteral(span.start, span.end, span.input).bytes_contents.decode()
+            except UnicodeDecodeError:
+                return None
+            self._consume_token(MLIRTokenKind.BYTES_LIT)
+        return text
 
 
 def _line_starts(text: str) -> list[int]:

@@ -29,6 +29,7 @@ from xdsl.printer import Printer
 from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.arg_spec import parse_pipeline as parse_arg_specs
 from xdsl.utils.exceptions import ArgSpecParseError, ParseError, VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 __all__ = [
     "UNKNOWN_LOC",
@@ -40,6 +41,7 @@ __all__ = [
     "FileLineColLoc",
     "FusedLoc",
     "LocationAttr",
+    "MLIRTokenKind",
     "ModuleOp",
     "ModulePass",
     "NameLoc",
@@ -51,6 +53,7 @@ __all__ = [
     "PatternRewriterListener",
     "Printer",
     "RewritePattern",
+    "StringLiteral",
     "UnknownLoc",
     "UnregisteredOp",
     "VerifyException",

@@ -14,7 +14,7 @@ def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
     """Raise VerifyException for the first operation that is not well formed.
 
     legal: names of dialects ("nn") and operations ("func.func") allowed; None allows all. The
-    message is one line: the operation, where it came from, and what is wrong; never the module.
+    message is short: the operation, where it came from, and what is wrong; never the module.
     """
     _verify_operations(module)
     verify_dominance(module)
@@ -48,6 +48,9 @@ def _verify_operations(module: ModuleOp) -> None:
         try:
             op.verify(verify_nested_ops=False)
         except (VerifyException, ValueError) as error:
+            # Isolation is broken by an operation inside, and this one only tells of it.
+            if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+                verify_dominance(module)
             _fail(op, error)
     # A block's own complaint: it is empty, or linked into the wrong parent.
     _fail(module, problem)

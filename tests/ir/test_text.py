@@ -1,0 +1,191 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from xdsl.dialects import builtin, func, test
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.test import TestOp
+
+from abele.dialects.blob_attr import Abele, BlobAttr
+from abele.ir.blob import Blob
+from abele.ir.context import AbeleContext
+from abele.ir.errors import InputError
+from abele.ir.provenance import fused, named, origin, place
+from abele.ir.text import blobs_of, parse_module, print_module, read_module, write_module
+
+
+def context() -> AbeleContext:
+    made = AbeleContext()
+    for dialect in (builtin.Builtin, func.Func, test.Test, Abele):
+        made.load_dialect(dialect)
+    return made
+
+
+TEXT = """\
+builtin.module {
+  func.func @f(%x: i32) {
+    "test.op"(%x) : (i32) -> () loc("conv1")
+    func.return
+  }
+}
+"""
+
+
+def test_operations_without_a_location_get_their_place_in_the_text():
+    module = parse_module(TEXT, context(), "net.mlir")
+    assert [place(op) for op in module.walk()] == [
+        "net.mlir:1:1",
+        "net.mlir:2:3",
+        "conv1",
+        "net.mlir:4:5",
+    ]
+
+
+def test_an_explicitly_unknown_location_stays_unknown():
+    module = parse_module('"test.op"() : () -> () loc(unknown)', context())
+    (op,) = module.body.block.ops
+    assert origin(op) is None
+
+
+def test_text_with_locations_is_a_fixed_point():
+    text = print_module(parse_module(TEXT, context(), "net.mlir"))
+    assert 'loc("net.mlir":4:5)' in text
+    assert print_module(parse_module(text, context(), "other.mlir")) == text
+
+
+@given(st.text())
+@example("é")
+def test_text_attributes_of_any_kind_come_back(content: str):
+    op = TestOp(attributes={"content": StringAttr(content)})
+    (again,) = parse_module(print_module(ModuleOp([op])), context()).body.block.ops
+    assert again.attributes == op.attributes
+
+
+def test_text_without_locations_has_none():
+    assert print_module(parse_module(TEXT, context()), locations=False) == TEXT.replace(
+        ' loc("conv1")', ""
+    )
+
+
+@given(st.lists(st.text(), min_size=1, max_size=3))
+@example(['"', "\\", "a\nb", "\0", "\x7f", "é", "a/b:c+d"])
+def test_names_of_any_kind_come_back(names: list[str]):
+    op = TestOp()
+    op.location = fused(named(name) for name in names)
+    text = print_module(ModuleOp([op]))
+    (again,) = parse_module(text, context()).body.block.ops
+    assert again.location == op.location
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"test.op"() : () ->', r"^net.mlir:1:20: "),
+        ('\n  "test.op"(%a) : (i32) -> ()', r"^net.mlir:2:\d+: values used but not defined"),
+        ('\n "no.op"() : () -> ()', r"^net.mlir:2:\d+: Operation no.op is not registered"),
+        ('"test.op"() {a = #abele.blob<"12">} : () -> ()', r'^net.mlir:1:30: unknown blob "12"'),
+        ('"test.op"() {a = i0x} : () -> ()', r"^net.mlir:1:18: "),
+        ("", r"^net.mlir:1:1: no operations; need the text of a module"),
+        (" \n ", r"no operations; need the text of a module"),
+        (b"ok\n ab\xff", r"^net.mlir:2:4: byte 0xff is not UTF-8; need the text of a module"),
+        ("?", r"^net.mlir:1:1: "),
+    ],
+)
+def test_bad_text_is_one_error_at_its_place(text: str | bytes, message: str):
+    with pytest.raises(InputError, match=message) as caught:
+        parse_module(text, context(), "net.mlir")
+    assert not getattr(caught.value, "__notes__", [])
+
+
+def test_the_error_shows_the_line_and_the_place():
+    with pytest.raises(InputError) as caught:
+        parse_module('\n  "test.op"() ? () -> ()\n', context(), "net.mlir")
+    _, line, caret = str(caught.value).split("\n")
+    assert line == '  "test.op"() ? () -> ()'
+    assert line[caret.index("^") :] == "? () -> ()"
+
+
+def test_a_long_line_is_cut_around_the_place():
+    text = f'"test.op"() {{a = "{"x" * 5000}", b ? 1, c = "{"y" * 5000}"}} : () -> ()'
+    with pytest.raises(InputError) as caught:
+        parse_module(text, context())
+    _, line, caret = str(caught.value).split("\n")
+    assert len(line) <= 100
+    assert line[caret.index("^")] == "?"
+
+
+def test_deep_nesting_is_an_input_error():
+    text = '"test.op"() ({' * 5000 + "}) : () -> ()" * 5000
+    with pytest.raises(InputError, match="nested too deeply"):
+        parse_module(text, context())
+
+
+VOCABULARY = ["builtin.module", "func.func", "@f", "%a", "{", "}", "(", ")", "<", ">", ":", "->"]
+VOCABULARY += ["=", '"test.op"', "tensor", "dense", "1", "0x7f", "i32", "loc", '"', "#", "!", "-"]
+VOCABULARY += ["^a", "[", "]", ",", "affine_map", "1e99", "\n", "#abele.blob", "memref", "{-#", "?"]
+MANGLED = st.lists(st.sampled_from(VOCABULARY) | st.text(max_size=2), max_size=40).map(" ".join)
+
+
+@given(st.binary(max_size=200) | MANGLED.map(str.encode))
+@example(b"\x00")
+@example(TEXT.encode())
+def test_any_bytes_are_a_module_or_an_input_error(text: bytes):
+    try:
+        parse_module(text, context(), "net.mlir")
+    except InputError as error:
+        assert str(error).startswith("net.mlir:")
+
+
+@given(st.integers(0, len(TEXT) - 1), st.sampled_from(VOCABULARY))
+def test_a_mangled_module_is_a_module_or_an_input_error(position: int, word: str):
+    try:
+        parse_module(TEXT[:position] + word + TEXT[position + len(word) :], context(), "net.mlir")
+    except InputError as error:
+        assert str(error).startswith("net.mlir:")
+
+
+def with_blobs() -> ModuleOp:
+    deep = BlobAttr(Blob(np.arange(3)))
+    flat = BlobAttr(Blob(np.arange(4.0)))
+    nested = ArrayAttr([StringAttr("a"), DictionaryAttr({"b": ArrayAttr([deep])})])
+    return ModuleOp(
+        [TestOp(attributes={"nested": nested}), TestOp(properties={"flat": flat, "same": flat})]
+    )
+
+
+def test_blobs_are_found_wherever_they_are():
+    assert len(blobs_of(with_blobs())) == 2
+    assert len(blobs_of(ModuleOp([]))) == 0
+
+
+def test_a_written_module_is_read_back_with_its_blobs(tmp_path: Path):
+    module = with_blobs()
+    write_module(module, tmp_path / "new" / "net.mlir", "// heading\n")
+    text = (tmp_path / "new" / "net.mlir").read_text()
+    assert text.startswith("// heading\nbuiltin.module {\n")
+    assert len(text) < 1000
+    here = context()
+    again = read_module(tmp_path / "new" / "net.mlir", here)
+    assert again.is_structurally_equivalent(module)
+    assert len(here.blobs) == 2
+
+
+def test_a_module_without_blobs_is_one_file(tmp_path: Path):
+    write_module(ModuleOp([]), tmp_path / "net.mlir")
+    assert [each.name for each in tmp_path.iterdir()] == ["net.mlir"]
+    read_module(tmp_path / "net.mlir", context())
+
+
+def test_missing_files_and_damaged_blobs_are_input_errors(tmp_path: Path):
+    with pytest.raises(InputError, match=r"no.mlir: cannot be read: No such file"):
+        read_module(tmp_path / "no.mlir", context())
+    write_module(with_blobs(), tmp_path / "net.mlir")
+    damaged = next((tmp_path / "blobs").iterdir())
+    damaged.write_bytes(b"")
+    with pytest.raises(InputError, match=f"{damaged.name}: damaged blob"):
+        read_module(tmp_path / "net.mlir", context())
+    damaged.unlink()
+    with pytest.raises(InputError, match=rf'net.mlir:\d+:\d+: unknown blob "{damaged.stem}"'):
+        read_module(tmp_path / "net.mlir", context())
