@@ -7,7 +7,8 @@ At `nn` and `partition` values flow through operands, arguments and yields; at `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i64
+
+from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i1, i64
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -91,7 +92,7 @@ class RepeatOp(IRDLOperation):
     """
 
     name = "control.repeat"
-    count = prop_def(IntegerAttr)
+    count = prop_def(IntegerAttr[I64])
     initial = var_operand_def()
     outputs = var_result_def()
     body = region_def("single_block")

@@ -55,9 +55,7 @@ def block_view(
 ) -> Array:
     """The valid part of the blocks of one shape class: (parts of the class..., axes...)."""
     sizes = tuple(run.size for run in cls)
-    inner = tuple(
-        (layout.window(i, sizes), stride) for i, stride in enumerate(layout.strides)
-    )
+    inner = tuple((layout.window(i, sizes), stride) for i, stride in enumerate(layout.strides))
     return _view(memory, address, layout, dtype, cls, inner, 0)
 
 
@@ -150,8 +148,9 @@ def numerators(
     return spread, tuple(origins)
 
 
-def windows_of(dense: Array, origins: tuple[int, ...], access: AccessMap, rank: int,
-               sizes: tuple[int, ...]) -> Array:
+def windows_of(
+    dense: Array, origins: tuple[int, ...], access: AccessMap, rank: int, sizes: tuple[int, ...]
+) -> Array:
     """An array of numerators seen from all dimensions at once: a view of shape sizes.
 
     Dimensions that the map does not name get stride 0.
@@ -189,9 +188,7 @@ def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -
     ]
 
 
-def scatter(
-    dense: Array, memory: Memory, address: int, layout: Layout
-) -> None:
+def scatter(dense: Array, memory: Memory, address: int, layout: Layout) -> None:
     """Write a dense tensor into every block of a layout, padding and replicas included."""
     spread, origins = numerators(
         dense.reshape(layout.shape), layout.access, tuple(cut.size for cut in layout.grid)

@@ -203,9 +203,7 @@ def canonical(layout: Layout) -> Layout:
     for axis in layout.access.axes:
         terms = tuple(sorted((index[d], a) for d, a in axis.terms if d in index))
         plain = 0 not in sizes and axis.is_plain(sizes)
-        axes.append(
-            replace(axis, terms=terms, outside="none" if plain else axis.outside)
-        )
+        axes.append(replace(axis, terms=terms, outside="none" if plain else axis.outside))
     fills = any(a.outside == "fill" or (a.divisor > 1 and a.division == "exact") for a in axes)
     grid = tuple(layout.grid[d] for d in keep)
     return Layout(
@@ -213,7 +211,9 @@ def canonical(layout: Layout) -> Layout:
     )
 
 
-def linear_layout(shape: tuple[int, ...], itemsize: int, tiles: int, grain_bytes: int = 128) -> Layout:
+def linear_layout(
+    shape: tuple[int, ...], itemsize: int, tiles: int, grain_bytes: int = 128
+) -> Layout:
     """A tensor spread evenly in row-major order, at least grain_bytes a tile.
 
     The default for tensors whose user has no wish. Source of the 128 bytes: poplibs

@@ -58,7 +58,9 @@ class Overlap:
         at = self._coordinates(self.destination, cells)
         total = np.ones(len(cells), np.int64)
         for g in self.groups:
-            total *= g.shared.sum(1)[self._part(at, self.destination, g.destination_dims, len(cells))]
+            total *= g.shared.sum(1)[
+                self._part(at, self.destination, g.destination_dims, len(cells))
+            ]
         return total
 
     @cached_property
@@ -68,7 +70,10 @@ class Overlap:
         owners = cells + self.destination.first_tile - self.source.first_tile
         here = (owners >= 0) & (owners < self.source.cells)
         owners = np.where(here, owners, 0)
-        at, owner_at = self._coordinates(self.destination, cells), self._coordinates(self.source, owners)
+        at, owner_at = (
+            self._coordinates(self.destination, cells),
+            self._coordinates(self.source, owners),
+        )
         for d in self.source.replica_dims:
             here &= owner_at[d] == 0
         total = np.where(here, 1, 0)
@@ -142,7 +147,9 @@ class Overlap:
     def pair_count(self) -> int:
         """Number of pairs of cells that share an element."""
         named = {d for g in self.groups for d in g.destination_dims}
-        free = prod(self.destination.parts[d] for d in self.destination.split_dims if d not in named)
+        free = prod(
+            self.destination.parts[d] for d in self.destination.split_dims if d not in named
+        )
         return prod(int(np.count_nonzero(g.shared)) for g in self.groups) * free
 
 
@@ -170,9 +177,7 @@ def refined_overlap(
     chain = moves or (plain_move(source.shape),)
     groups: list[Group] = []
     for part in _components(source, destination, chain):
-        groups.append(
-            _group(part, source, destination, chain, source_bounds, destination_bounds)
-        )
+        groups.append(_group(part, source, destination, chain, source_bounds, destination_bounds))
     return Overlap(source, destination, tuple(groups))
 
 
@@ -204,9 +209,7 @@ def linear_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[int
     return groups
 
 
-def _components(
-    source: Layout, destination: Layout, chain: tuple[Space, ...]
-) -> list[Component]:
+def _components(source: Layout, destination: Layout, chain: tuple[Space, ...]) -> list[Component]:
     """Connected components of the axes of every array between source and destination."""
     parent: dict[tuple[str, int], tuple[str, int]] = {}
 
@@ -323,7 +326,11 @@ def _entries(
         axis = layout.access.axes[i]
         mine = tuple(sorted({d for d, _ in axis.terms if layout.parts[d] > 1}))
         p, e = layout.members(i, bounds)
-        at = dict(zip(mine, np.unravel_index(p, tuple(layout.parts[d] for d in mine)), strict=True)) if mine else {}
+        at = (
+            dict(zip(mine, np.unravel_index(p, tuple(layout.parts[d] for d in mine)), strict=True))
+            if mine
+            else {}
+        )
         rows, cols = np.repeat(np.arange(len(part)), len(p)), np.tile(np.arange(len(p)), len(part))
         agree = np.ones(len(rows), bool)
         for d in mine:

@@ -125,9 +125,7 @@ class AccessMap:
 def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
     """The map whose axis i is dimension dims[i]."""
     return AccessMap(
-        tuple(
-            AxisMap(n, ((d, 1),) if n > 1 else ()) for d, n in zip(dims, shape, strict=True)
-        )
+        tuple(AxisMap(n, ((d, 1),) if n > 1 else ()) for d, n in zip(dims, shape, strict=True))
     )
 
 
@@ -200,16 +198,20 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
     """
     old = space.dims[dim]
     if old.kind != "reduction" or not 1 <= parts <= old.size:
-        raise ValueError(f"dimension {old.name} of {old.size} elements: {parts} parts of a {old.kind}")
+        raise ValueError(
+            f"dimension {old.name} of {old.size} elements: {parts} parts of a {old.kind}"
+        )
     block = ceil(old.size / parts)
     if old.size % parts and not can_split_unevenly(space, dim):
         raise ValueError(f"dimension {old.name}: {parts} parts do not divide {old.size} elements")
     if (parts - 1) * block >= old.size:
-        raise ValueError(f"dimension {old.name}: {parts} parts of {old.size} elements leave one empty")
+        raise ValueError(
+            f"dimension {old.name}: {parts} parts of {old.size} elements leave one empty"
+        )
     new = len(space.dims)
-    dims = tuple(
-        replace(d, size=block) if i == dim else d for i, d in enumerate(space.dims)
-    ) + (Dim(f"{old.name}p", parts, "parallel"),)
+    dims = tuple(replace(d, size=block) if i == dim else d for i, d in enumerate(space.dims)) + (
+        Dim(f"{old.name}p", parts, "parallel"),
+    )
 
     def refine(access: AccessMap) -> AccessMap:
         touched = any(d == dim for a in access.axes for d, _ in a.terms)
@@ -228,7 +230,5 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
     return Space(
         dims,
         tuple(refine(a) for a in space.operands),
-        tuple(
-            AccessMap((AxisMap(parts, ((new, 1),)), *a.axes), a.fill) for a in space.results
-        ),
+        tuple(AccessMap((AxisMap(parts, ((new, 1),)), *a.axes), a.fill) for a in space.results),
     )

@@ -1,0 +1,361 @@
+"""Where every operator's work is cut and every block lives: tensors with a layout, SSA, pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    param_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from ..ir.geometry.layout import Layout, canonical, raw_layout
+from ..ir.geometry.space import AccessMap, Space
+from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
+from .blob_attr import BlobAttr
+from .dtypes import numpy_dtype
+from .structured import Structure
+
+
+@irdl_attr_definition
+class PartitionTensor(ParametrizedAttribute, TypeAttribute):
+    """A tensor whose elements lie on tiles as a layout says.
+
+    The layout views the tensor's elements row-major, perhaps in another shape.
+    Example: !partition.tensor<4x6xf32, [24 by 4] (d0) of [24]>
+    """
+
+    name = "partition.tensor"
+    tensor: TensorType = param_def()
+    layout: LayoutAttr = param_def()
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            shape, element = parser.parse_ranked_shape()
+            parser.parse_punctuation(",")
+            layout = LayoutAttr(LayoutAttr.parse_value(parser))
+        return [TensorType(element, shape), layout]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            for n in self.tensor.get_shape():
+                printer.print_string(f"{n}x")
+            printer.print_attribute(self.tensor.element_type)
+            printer.print_string(f", {self.layout.text()}")
+
+    def verify(self) -> None:
+        elements = 1
+        for n in self.tensor.get_shape():
+            elements *= n
+        viewed = 1
+        for n in self.layout.data.shape:
+            viewed *= n
+        if elements != viewed:
+            raise VerifyException(
+                f"layout of {viewed} elements ({list(self.layout.data.shape)}) for a tensor of "
+                f"{elements} ({list(self.tensor.get_shape())})"
+            )
+        try:
+            numpy_dtype(self.tensor.element_type)
+        except ValueError as error:
+            raise VerifyException(str(error)) from None
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest block."""
+        return self.layout.data.block_elements * numpy_dtype(self.tensor.element_type).itemsize
+
+
+def laid_out(tensor: TensorType, layout: Layout) -> PartitionTensor:
+    """The tensor type with this layout."""
+    return PartitionTensor(tensor, LayoutAttr(layout))
+
+
+def partition_type(value: SSAValue) -> PartitionTensor:
+    """The value's type. Raises VerifyException if it is no partition.tensor."""
+    if not isinstance(value.type, PartitionTensor):
+        raise VerifyException(f"value of type {value.type}; need a !partition.tensor")
+    return value.type
+
+
+def access_layout(space: Space, access: AccessMap, plan: Plan) -> Layout:
+    """The layout that a plan gives an operand or result of a space."""
+    return canonical(raw_layout(space.dims, access, plan.split, plan.order, plan.first_tile))
+
+
+def verify_cut(structure: Structure, plan: Plan) -> None:
+    """Check that a plan cuts a structure legally: parallel dimensions only, all parts non-empty."""
+    dims = structure.space.dims
+    if len(plan.split) != len(dims):
+        raise VerifyException(f"split of {len(plan.split)} dimensions; the space has {len(dims)}")
+    if plan.workers and len(plan.workers) != len(dims):
+        raise VerifyException(
+            f"workers of {len(plan.workers)} dimensions; the space has {len(dims)}"
+        )
+    if sorted(set(plan.order)) != sorted(plan.order) or any(
+        not 0 <= d < len(dims) for d in plan.order
+    ):
+        raise VerifyException(f"order {list(plan.order)} does not name dimensions once each")
+    for dim, parts in zip(dims, plan.split, strict=True):
+        allowed = max(1, dim.size) if dim.kind == "parallel" else 1
+        if not 1 <= parts <= allowed:
+            raise VerifyException(
+                f"{dim.kind} dimension {dim.name}: {parts} parts of {dim.size} elements; "
+                f"need 1..{allowed}"
+            )
+    if plan.first_tile < 0:
+        raise VerifyException(f"first tile {plan.first_tile}; need 0 or more")
+    if plan.combine is not None:
+        raise VerifyException("a combine plan belongs to nn, before partials are an operation")
+
+
+@irdl_op_definition
+class StateOp(IRDLOperation):
+    """A tensor that outlives a run, and its first value.
+
+    Example: partition.state @w : tensor<...> = blob<"39296d74">
+    """
+
+    name = "partition.state"
+    sym_name = prop_def(SymbolNameConstraint())
+    type = prop_def(PartitionTensor)
+    initial = prop_def(BlobAttr)
+    assembly_format = "$sym_name `:` `tensor` $type `=` `blob` $initial attr-dict"
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(self, name: str, type: PartitionTensor, initial: BlobAttr):
+        super().__init__(
+            properties={"sym_name": StringAttr(name), "type": type, "initial": initial}
+        )
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """The value of a state. Example: %0 = partition.load @w : !partition.tensor<...>"""
+
+    name = "partition.load"
+    state = prop_def(SymbolRefAttr)
+    result = result_def(PartitionTensor)
+    assembly_format = "$state `:` type($result) attr-dict"
+
+    def __init__(self, state: str, type: PartitionTensor):
+        super().__init__(properties={"state": SymbolRefAttr(state)}, result_types=[type])
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Give a state a new value, in the state's layout.
+
+    Example: partition.store %0 -> @w : !partition.tensor<...>
+    """
+
+    name = "partition.store"
+    value = operand_def(PartitionTensor)
+    state = prop_def(SymbolRefAttr)
+    assembly_format = "$value `->` $state `:` type($value) attr-dict"
+
+    def __init__(self, value: SSAValue, state: str):
+        super().__init__(operands=[value], properties={"state": SymbolRefAttr(state)})
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A tensor known at compile time. Example: %0 = partition.constant blob<"..."> : !..."""
+
+    name = "partition.constant"
+    value = prop_def(BlobAttr)
+    result = result_def(PartitionTensor)
+    assembly_format = "`blob` $value `:` type($result) attr-dict"
+    traits = traits_def(Pure())
+
+    def __init__(self, value: BlobAttr, type: PartitionTensor):
+        super().__init__(properties={"value": value}, result_types=[type])
+
+
+@irdl_op_definition
+class ComputeOp(IRDLOperation):
+    """A structured operator, cut: every cell of the split works on its own blocks.
+
+    The operands' and the result's layouts follow from the space and the plan.
+    Example: %1 = partition.compute(%x, %w) space<...> body<mul sum>
+    plan<split [1, 6, 55] method amp> : (!..., !...) -> !...
+    """
+
+    name = "partition.compute"
+    inputs = var_operand_def(PartitionTensor)
+    space = prop_def(SpaceAttr)
+    body = prop_def(BodyAttr)
+    plan = prop_def(PlanAttr)
+    result = result_def(PartitionTensor)
+    assembly_format = (
+        "`(` $inputs `)` `space` $space `body` $body `plan` $plan attr-dict `:`"
+        " functional-type($inputs, $result)"
+    )
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, inputs: Sequence[SSAValue], structure: Structure, plan: Plan, tensor: TensorType
+    ):
+        (access,) = structure.space.results
+        super().__init__(
+            operands=[inputs],
+            properties={
+                "space": SpaceAttr(structure.space),
+                "body": BodyAttr(structure.body),
+                "plan": PlanAttr(plan),
+            },
+            result_types=[laid_out(tensor, access_layout(structure.space, access, plan))],
+        )
+
+    def structure(self) -> Structure:
+        """The space and the body."""
+        return Structure(self.space.data, self.body.data)
+
+    def verify_(self) -> None:
+        space, plan = self.space.data, self.plan.data
+        verify_cut(self.structure(), plan)
+        if len(space.operands) != len(self.inputs) or len(space.results) != 1:
+            raise VerifyException(
+                f"{len(self.inputs)} operands and 1 result for a space of "
+                f"{len(space.operands)} and {len(space.results)}"
+            )
+        for i, (value, access) in enumerate(zip(self.inputs, space.operands, strict=True)):
+            _verify_layout(
+                f"operand {i}", partition_type(value), access_layout(space, access, plan)
+            )
+        _verify_layout(
+            "result",
+            partition_type(self.result),
+            access_layout(space, space.results[0], plan),
+        )
+        if not partition_type(self.result).layout.data.is_partition:
+            raise VerifyException("cells write the same elements of the result")
+
+
+def _verify_layout(role: str, given: PartitionTensor, need: Layout) -> None:
+    if given.layout.data != need:
+        raise VerifyException(
+            f"{role}: layout {given.layout.text()}; the split needs {LayoutAttr(need).text()}"
+        )
+
+
+@irdl_op_definition
+class RelayoutOp(IRDLOperation):
+    """The same elements, or elements moved between tensors, in another layout.
+
+    moves: one space an operand, from that operand's tensor to the result's (transpose, concat,
+    slice, pad, ...); without it the one operand is taken as it is, row-major.
+    Example: %1 = partition.relayout(%0) : (!partition.tensor<...>) -> !partition.tensor<...>
+    """
+
+    name = "partition.relayout"
+    inputs = var_operand_def(PartitionTensor)
+    moves = opt_prop_def(ArrayAttr[SpaceAttr])
+    result = result_def(PartitionTensor)
+    assembly_format = (
+        "`(` $inputs `)` (`moves` $moves^)? attr-dict `:` functional-type($inputs, $result)"
+    )
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, inputs: Sequence[SSAValue], moves: Sequence[Space] | None, type: PartitionTensor
+    ):
+        super().__init__(
+            operands=[inputs],
+            properties={"moves": None if moves is None else ArrayAttr(map(SpaceAttr, moves))},
+            result_types=[type],
+        )
+
+    def verify_(self) -> None:
+        shapes = [partition_type(v).tensor.get_shape() for v in self.inputs]
+        verify_moves(self.moves, shapes, partition_type(self.result).tensor.get_shape())
+        for i, value in enumerate(self.inputs):
+            if not partition_type(value).layout.data.is_partition:
+                raise VerifyException(f"operand {i}: blocks overlap, so elements have no one owner")
+
+
+def verify_moves(
+    moves: ArrayAttr[SpaceAttr] | None,
+    sources: Sequence[Sequence[int]],
+    destination: Sequence[int],
+) -> None:
+    """Check that moves lead from the sources' shapes to the destination's."""
+
+    def size(shape: Sequence[int]) -> int:
+        n = 1
+        for extent in shape:
+            n *= extent
+        return n
+
+    if moves is None:
+        if len(sources) != 1 or size(sources[0]) != size(destination):
+            raise VerifyException(
+                f"{[list(s) for s in sources]} to {list(destination)} without moves; need one "
+                "source with as many elements"
+            )
+        return
+    if len(moves) != len(sources) or not sources:
+        raise VerifyException(f"{len(moves)} moves for {len(sources)} sources")
+    for i, (move, shape) in enumerate(zip(moves, sources, strict=True)):
+        space = move.data
+        if len(space.operands) != 1 or len(space.results) != 1:
+            raise VerifyException(f"move {i}: need one operand and one result")
+        if size(space.operands[0].shape) != size(shape):
+            raise VerifyException(
+                f"move {i}: reads {list(space.operands[0].shape)}; the source is {list(shape)}"
+            )
+        if size(space.results[0].shape) != size(destination):
+            raise VerifyException(
+                f"move {i}: writes {list(space.results[0].shape)}; the result is "
+                f"{list(destination)}"
+            )
+
+
+@irdl_op_definition
+class ReshapeOp(IRDLOperation):
+    """The same elements under another shape; nothing moves.
+
+    Example: %1 = partition.reshape %0 : !partition.tensor<...> -> !partition.tensor<...>
+    """
+
+    name = "partition.reshape"
+    value = operand_def(PartitionTensor)
+    result = result_def(PartitionTensor)
+    assembly_format = "$value attr-dict `:` type($value) `->` type($result)"
+    traits = traits_def(Pure())
+
+    def __init__(self, value: SSAValue, tensor: TensorType):
+        type = laid_out(tensor, partition_type(value).layout.data)
+        super().__init__(operands=[value], result_types=[type])
+
+    def verify_(self) -> None:
+        if partition_type(self.value).layout != partition_type(self.result).layout:
+            raise VerifyException("a reshape keeps the layout; use partition.relayout")
+
+
+Partition = Dialect(
+    "partition",
+    [StateOp, LoadOp, StoreOp, ConstantOp, ComputeOp, RelayoutOp, ReshapeOp],
+    [PartitionTensor],
+)

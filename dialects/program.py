@@ -1,0 +1,234 @@
+"""What the two program levels share: variables, vertex sets, copies, predicates, the host.
+
+`tile` and `exchange` both speak of variables that lie on tiles; an exchange variable has an
+address besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from ..ir.geometry.layout import Layout
+from ..ir.geometry.space import Space
+from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
+from .blob_attr import BlobAttr
+from .dtypes import numpy_dtype
+from .partition import access_layout, verify_cut, verify_moves
+from .structured import Structure
+
+ALIGNMENT = 8
+"""Bytes; every variable begins and ends at a multiple. Source: 64-bit loads (notes of the target)."""
+
+
+class Variable(IRDLOperation):
+    """What lies on tiles under one name: a tensor, its layout, perhaps its first value."""
+
+    sym_name = prop_def(SymbolNameConstraint())
+    tensor = prop_def(TensorType)
+    layout = prop_def(LayoutAttr)
+    initial = opt_prop_def(BlobAttr)
+    state = opt_prop_def(UnitAttr)
+
+    @property
+    def symbol(self) -> str:
+        """The variable's name."""
+        return self.sym_name.data
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of its elements."""
+        return numpy_dtype(self.tensor.element_type)
+
+    @property
+    def placed(self) -> Layout:
+        """Its layout."""
+        return self.layout.data
+
+    @property
+    def bytes_per_tile(self) -> int:
+        """Bytes on each of its tiles, alignment included."""
+        size = self.placed.block_elements * self.dtype.itemsize
+        return -(-size // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def is_resident(self) -> bool:
+        """True if it holds its value before and after every run: state and constants."""
+        return self.state is not None or self.initial is not None
+
+    def verify_(self) -> None:
+        if prod(self.placed.shape) != prod(self.tensor.get_shape()):
+            raise VerifyException(
+                f"@{self.symbol}: layout of {list(self.placed.shape)} for a tensor of "
+                f"{list(self.tensor.get_shape())}"
+            )
+        try:
+            _ = self.dtype
+        except ValueError as error:
+            raise VerifyException(f"@{self.symbol}: {error}") from None
+        if self.initial is not None and (
+            self.initial.array.dtype != self.dtype
+            or self.initial.array.size != prod(self.tensor.get_shape())
+        ):
+            raise VerifyException(
+                f"@{self.symbol}: initial value of {self.initial.array.dtype} "
+                f"{list(self.initial.array.shape)} for {self.tensor}"
+            )
+
+
+class Vertices(IRDLOperation):
+    """One codelet on every cell of a split: which blocks it reads and writes."""
+
+    space = prop_def(SpaceAttr)
+    body = prop_def(BodyAttr)
+    plan = prop_def(PlanAttr)
+    reads = prop_def(ArrayAttr[SymbolRefAttr])
+    writes = prop_def(SymbolRefAttr)
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the variables read, one an operand."""
+        return symbols(self.reads)
+
+    @property
+    def destination(self) -> str:
+        """Name of the variable written."""
+        return self.writes.string_value()
+
+    def structure(self) -> Structure:
+        """The space and the body."""
+        return Structure(self.space.data, self.body.data)
+
+    def layouts(self) -> list[Layout]:
+        """The layouts that operands and, last, the result must have."""
+        space, plan = self.space.data, self.plan.data
+        return [access_layout(space, a, plan) for a in (*space.operands, *space.results)]
+
+    def verify_(self) -> None:
+        verify_cut(self.structure(), self.plan.data)
+        if len(self.space.data.operands) != len(self.reads) or len(self.space.data.results) != 1:
+            raise VerifyException(
+                f"reads {len(self.reads)} variables for a space of "
+                f"{len(self.space.data.operands)} operands and "
+                f"{len(self.space.data.results)} results"
+            )
+
+
+class Copy(IRDLOperation):
+    """Fill a variable with the elements of others, on all tiles at once, padding included."""
+
+    reads = prop_def(ArrayAttr[SymbolRefAttr])
+    writes = prop_def(SymbolRefAttr)
+    moves = opt_prop_def(ArrayAttr[SpaceAttr])
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the variables read."""
+        return symbols(self.reads)
+
+    @property
+    def destination(self) -> str:
+        """Name of the variable written."""
+        return self.writes.string_value()
+
+    @property
+    def spaces(self) -> tuple[Space, ...] | None:
+        """One move a source; None where the one source is taken as it is."""
+        return None if self.moves is None else tuple(m.data for m in self.moves)
+
+    def verify_(self) -> None:
+        if self.destination in self.sources:
+            raise VerifyException(f"copy of @{self.destination} onto itself")
+
+
+class HostInput(IRDLOperation):
+    """The host writes a run's input into a variable."""
+
+    host_name = prop_def(StringAttr)
+    writes = prop_def(SymbolRefAttr)
+    tensor = prop_def(TensorType)
+
+
+class HostOutput(IRDLOperation):
+    """The host reads a result of the run from a variable."""
+
+    reads = prop_def(SymbolRefAttr)
+    host_name = prop_def(StringAttr)
+    tensor = prop_def(TensorType)
+
+
+class ReadPredicate(IRDLOperation):
+    """The single i1 that a variable holds, for the control program."""
+
+    variable = prop_def(SymbolRefAttr)
+    result = result_def(i1)
+
+
+def symbols(references: ArrayAttr[SymbolRefAttr]) -> list[str]:
+    """The names of symbol references."""
+    return [r.string_value() for r in references]
+
+
+def references(names: Sequence[str]) -> ArrayAttr[SymbolRefAttr]:
+    """Symbol references to names."""
+    return ArrayAttr(SymbolRefAttr(n) for n in names)
+
+
+def spaces_attr(moves: Sequence[Space] | None) -> ArrayAttr[SpaceAttr] | None:
+    """Moves as an attribute."""
+    return None if moves is None else ArrayAttr(map(SpaceAttr, moves))
+
+
+def vertex_properties(
+    structure: Structure, plan: Plan, reads: Sequence[str], writes: str
+) -> dict[str, Attribute]:
+    """The properties of a vertex set."""
+    return {
+        "space": SpaceAttr(structure.space),
+        "body": BodyAttr(structure.body),
+        "plan": PlanAttr(plan),
+        "reads": references(reads),
+        "writes": SymbolRefAttr(writes),
+    }
+
+
+def verify_use(op: Vertices | Copy, variables: dict[str, Variable]) -> None:
+    """Check an operation against the variables it names. Raises VerifyException."""
+    for name in (*op.sources, op.destination):
+        if name not in variables:
+            raise VerifyException(f"{op.name}: no variable @{name}")
+    if isinstance(op, Vertices):
+        for name, need in zip((*op.sources, op.destination), op.layouts(), strict=True):
+            given = variables[name].placed
+            if given != need:
+                raise VerifyException(
+                    f"{op.name}: @{name} has layout {LayoutAttr(given).text()}; the split needs "
+                    f"{LayoutAttr(need).text()}"
+                )
+        return
+    verify_moves(
+        op.moves,
+        [variables[n].placed.shape for n in op.sources],
+        variables[op.destination].placed.shape,
+    )
+    dtypes = {variables[n].dtype for n in (*op.sources, op.destination)}
+    if len(dtypes) != 1:
+        raise VerifyException(f"{op.name}: copies between {', '.join(map(str, dtypes))}")
+    for name in op.sources:
+        if not variables[name].placed.is_partition:
+            raise VerifyException(f"{op.name}: blocks of @{name} overlap, so it cannot be copied")

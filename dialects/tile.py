@@ -1,0 +1,166 @@
+"""Which vertex runs on which tile, which copies are needed, and the control program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+)
+from xdsl.ir import Block, Dialect, Operation, Region
+from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, traits_def
+from xdsl.traits import NoTerminator, SymbolOpInterface
+
+from ..ir.geometry.layout import Layout
+from ..ir.geometry.space import Space
+from .abele import LayoutAttr, Plan
+from .blob_attr import BlobAttr
+from .program import (
+    Copy,
+    HostInput,
+    HostOutput,
+    ReadPredicate,
+    Variable,
+    Vertices,
+    references,
+    spaces_attr,
+    vertex_properties,
+)
+from .structured import Structure
+
+
+@irdl_op_definition
+class VariableOp(Variable):
+    """A tensor resident on tiles.
+
+    Example: tile.variable @conv1 : tensor<1x96xf32> layout<...>
+    """
+
+    name = "tile.variable"
+    assembly_format = "$sym_name `:` $tensor `layout` $layout (`state` $state^)? (`=` `blob` $initial^)? attr-dict"
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        tensor: TensorType,
+        layout: Layout,
+        initial: BlobAttr | None = None,
+        state: bool = False,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "tensor": tensor,
+                "layout": LayoutAttr(layout),
+                "initial": initial,
+                "state": UnitAttr() if state else None,
+            }
+        )
+
+
+@irdl_op_definition
+class CopyOp(Copy):
+    """Move elements into another layout. Example: tile.copy [@image] -> @conv1.in"""
+
+    name = "tile.copy"
+    assembly_format = "$reads `->` $writes (`moves` $moves^)? attr-dict"
+
+    def __init__(self, reads: Sequence[str], writes: str, moves: Sequence[Space] | None = None):
+        super().__init__(
+            properties={
+                "reads": references(reads),
+                "writes": SymbolRefAttr(writes),
+                "moves": spaces_attr(moves),
+            }
+        )
+
+
+@irdl_op_definition
+class VerticesOp(Vertices):
+    """One codelet on every cell.
+
+    Example: tile.vertices space<...> body<relu> plan<...> reads [@x] writes @y
+    """
+
+    name = "tile.vertices"
+    assembly_format = (
+        "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes attr-dict"
+    )
+
+    def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], writes: str):
+        super().__init__(properties=vertex_properties(structure, plan, reads, writes))
+
+
+@irdl_op_definition
+class ComputeSetOp(IRDLOperation):
+    """Vertices that run in one compute phase.
+
+    Example: tile.compute_set @conv1 { tile.vertices ... }
+    """
+
+    name = "tile.compute_set"
+    sym_name = prop_def(SymbolNameConstraint())
+    body = region_def("single_block")
+    assembly_format = "$sym_name $body attr-dict"
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, name: str, vertices: Sequence[Operation]):
+        super().__init__(
+            properties={"sym_name": StringAttr(name)}, regions=[Region(Block(vertices))]
+        )
+
+
+@irdl_op_definition
+class InputOp(HostInput):
+    """Example: tile.input "image" -> @image : tensor<1x3x224x224xf32>"""
+
+    name = "tile.input"
+    assembly_format = "$host_name `->` $writes `:` $tensor attr-dict"
+
+    def __init__(self, host_name: str, writes: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "host_name": StringAttr(host_name),
+                "writes": SymbolRefAttr(writes),
+                "tensor": tensor,
+            }
+        )
+
+
+@irdl_op_definition
+class OutputOp(HostOutput):
+    """Example: tile.output @prob -> "prob" : tensor<1x1000xf32>"""
+
+    name = "tile.output"
+    assembly_format = "$reads `->` $host_name `:` $tensor attr-dict"
+
+    def __init__(self, reads: str, host_name: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "reads": SymbolRefAttr(reads),
+                "host_name": StringAttr(host_name),
+                "tensor": tensor,
+            }
+        )
+
+
+@irdl_op_definition
+class ReadOp(ReadPredicate):
+    """Example: %c = tile.read @more : i1"""
+
+    name = "tile.read"
+    assembly_format = "$variable attr-dict `:` type($result)"
+
+    def __init__(self, variable: str):
+        super().__init__(properties={"variable": SymbolRefAttr(variable)}, result_types=[i1])
+
+
+Tile = Dialect(
+    "tile", [VariableOp, CopyOp, VerticesOp, ComputeSetOp, InputOp, OutputOp, ReadOp], []
+)
