@@ -78,6 +78,10 @@ class PassManager:
             raise
 
 
+# xDSL's lexer wants a point before an exponent; quoted text, matched first, is left alone.
+_POINTLESS = re.compile(r'("(?:\\.|[^"\\])*")|(?<=[=,])([-+]?\d+)(?=[eE][-+]?\d+(?:[\s,}]|$))')
+
+
 def pipeline_spec(passes: Sequence[ModulePass]) -> str:
     """The text that parse_pipeline reads these passes back from."""
     return ",".join(str(each.spec()) for each in passes)
@@ -89,8 +93,9 @@ def parse_pipeline(spec: str, registry: Mapping[str, str]) -> tuple[ModulePass, 
     registry: pass name -> "module:Class"; only the classes that are named get imported.
     Raises InputError for bad syntax, an unknown pass (with the nearest names) and bad options.
     """
+    pointed = _POINTLESS.sub(lambda match: match[1] or f"{match[2]}.", spec.strip())
     try:
-        specs = tuple(parse_arg_specs(spec.strip()))
+        specs = tuple(parse_arg_specs(pointed))
     except ArgSpecParseError as error:
         message = str(error).split(":\n", 1)[-1].rstrip()
         raise InputError(f"pipeline '{spec}': {message}") from None
@@ -148,7 +153,5 @@ def _leaves(hint: Any) -> set[Any]:
 
 
 def _as_float(value: str | int | bool | float) -> str | int | bool | float:
-    """A number as the option wants it: xDSL reads 1 as an integer, and 1e-3 as text."""
-    if isinstance(value, str) and re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", value):
-        return float(value)
+    """A number as the option wants it: xDSL reads 1 as an integer, and takes no integer for 1.0."""
     return float(value) if type(value) is int else value

@@ -1,0 +1,32 @@
+import pytest
+from some_passes import Append, Break, Nothing
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import VerifyException
+
+from abele.ir.context import AbeleContext
+from abele.ir.instruments.verify_each import VerifyEach
+from abele.ir.pass_manager import PassManager
+
+LEGAL = {"append": {"builtin", "test"}, "nothing": {"builtin"}}
+
+
+def test_the_pass_that_broke_the_module_is_blamed():
+    manager = PassManager((Append(), Break(), Nothing()), (VerifyEach(),))
+    with pytest.raises(VerifyException) as caught:
+        manager.run(AbeleContext(), ModuleOp([]))
+    assert str(caught.value).startswith("after pass 'break' (2 of 3): test.op at ")
+    assert str(caught.value).endswith("is used before its definition")
+
+
+def test_the_first_pass_is_not_blamed_for_its_input():
+    module = ModuleOp([])
+    Break().apply(AbeleContext(), module)
+    with pytest.raises(VerifyException, match="^input of the pipeline: test.op at "):
+        PassManager((Nothing(),), (VerifyEach(),)).run(AbeleContext(), module)
+
+
+def test_each_level_has_its_legal_operations():
+    verify_each = VerifyEach(lambda each: LEGAL[each.name])
+    PassManager((Append(),), (verify_each,)).run(AbeleContext(), ModuleOp([]))
+    with pytest.raises(VerifyException, match=r"after pass 'nothing' .* not legal here"):
+        PassManager((Append(), Nothing()), (verify_each,)).run(AbeleContext(), ModuleOp([]))
