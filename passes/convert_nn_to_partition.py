@@ -1,0 +1,387 @@
+"""From whole tensors to cut ones: every operator becomes computes on laid out blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.context import Context
+
+from ..backends.target import Target, resolve_target
+from ..dialects import control, nn, partition
+from ..dialects.abele import Plan, PlanAttr
+from ..dialects.dtypes import element_type, numpy_dtype
+from ..dialects.partition import PartitionTensor, laid_out, partition_type
+from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
+from ..ir.errors import InputError
+from ..ir.geometry.layout import Layout, linear_layout
+from ..ir.provenance import at, locate, place
+from .planner.derive import (
+    combine_structure,
+    movement_result_layout,
+    operand_layouts,
+    partials_dtype,
+    refined,
+)
+
+TARGET = "abele.target"
+"""The module attribute that names the target; present from partition on."""
+
+
+def target_of(module: ModuleOp) -> Target:
+    """The target that a module was planned for. Raises InputError if it names none."""
+    spelling = module.attributes.get(TARGET)
+    if not isinstance(spelling, StringAttr):
+        raise InputError(
+            f'the module names no target: run plan-splits first, or add {{{TARGET} = "mk2"}}'
+        )
+    return resolve_target(spelling.data)
+
+
+def plan_of(op: Operation) -> Plan:
+    """The decisions for an operation. Raises InputError if there are none."""
+    plan = op.attributes.get("plan")
+    if not isinstance(plan, PlanAttr):
+        raise InputError(
+            f"{op.name} at {place(op)}: no plan; run plan-splits, or give it a "
+            "plan = #abele.plan<split [...]>"
+        )
+    return plan.data
+
+
+def tensor_of(value: SSAValue) -> TensorType:
+    """The type of a value of nn. Raises InputError if it is no tensor."""
+    if not isinstance(value.type, TensorType):
+        raise InputError(f"value of type {value.type} at nn; need a tensor")
+    return value.type
+
+
+@dataclass(frozen=True)
+class ConvertNnToPartition(ModulePass):
+    """Apply the plans: computes, partials and their combination, relayouts. nn -> partition."""
+
+    name = "convert-nn-to-partition"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _Conversion(op, target_of(op)).run()
+
+
+@dataclass
+class _Conversion:
+    module: ModuleOp
+    target: Target
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    homes: dict[str, Layout] = field(default_factory=dict[str, Layout])
+    relayouts: list[dict[tuple[SSAValue, Layout], SSAValue]] = field(
+        default_factory=list[dict[tuple[SSAValue, Layout], SSAValue]]
+    )
+    functions: dict[str, FunctionType] = field(default_factory=dict[str, FunctionType])
+    block: Block = field(default_factory=Block)
+    source: Operation | None = None
+
+    def run(self) -> None:
+        ops = list(self.module.body.block.ops)
+        self._place_states()
+        for op in ops:
+            if isinstance(op, func.FuncOp) and op.sym_name.data != "main":
+                self.functions[op.sym_name.data] = FunctionType.from_lists(
+                    [self._linear(t) for t in op.function_type.inputs],
+                    [self._linear(t) for t in op.function_type.outputs],
+                )
+        new = Block()
+        for op in ops:
+            self.block = new
+            self._at(op)
+        self.module.body.detach_block(self.module.body.block)
+        self.module.body.add_block(new)
+
+    # Where states and constants live
+
+    def _place_states(self) -> None:
+        loads: dict[str, list[SSAValue]] = {}
+        stored: set[str] = set()
+        for op in self.module.walk():
+            if isinstance(op, nn.LoadOp):
+                loads.setdefault(op.state.string_value(), []).append(op.result)
+            elif isinstance(op, nn.StoreOp):
+                stored.add(op.state.string_value())
+        for op in self.module.body.block.ops:
+            if isinstance(op, nn.StateOp):
+                name = op.sym_name.data
+                self.homes[name] = self._home(
+                    op.initial.array.shape,
+                    op.initial.array.dtype.itemsize,
+                    loads.get(name, []),
+                    must_be_source=name in stored,
+                )
+
+    def _home(
+        self,
+        shape: tuple[int, ...],
+        itemsize: int,
+        values: Sequence[SSAValue],
+        must_be_source: bool = False,
+    ) -> Layout:
+        """The layout that users want, if they agree or it can be copied from; else linear."""
+        wishes = [wish for value in values for wish in _wishes(value)]
+        known = [w for w in wishes if w is not None]
+        if known and not must_be_source and len(known) == len(wishes) and len(set(known)) == 1:
+            return known[0]
+        for wish in known:
+            if wish.is_partition:
+                return wish
+        return linear_layout(shape, itemsize, self.target.tiles)
+
+    def _linear(self, type_: Attribute) -> PartitionTensor:
+        if not isinstance(type_, TensorType):
+            raise InputError(f"function value of type {type_}; need a tensor")
+        return laid_out(
+            type_,
+            linear_layout(
+                type_.get_shape(), numpy_dtype(type_.element_type).itemsize, self.target.tiles
+            ),
+        )
+
+    # Building
+
+    def _add(self, op: Operation, *path: str) -> Operation:
+        assert self.source is not None
+        locate(op, at(self.source, *path))
+        self.block.add_op(op)
+        return op
+
+    def _in_layout(self, value: SSAValue, layout: Layout, role: str) -> SSAValue:
+        """The value in a layout: itself, an earlier relayout, or a new one."""
+        given = partition_type(value)
+        if given.layout.data == layout:
+            return value
+        for scope in self.relayouts:
+            if (value, layout) in scope:
+                return scope[value, layout]
+        op = partition.RelayoutOp([value], None, laid_out(given.tensor, layout))
+        self._add(op, role)
+        if self.relayouts:
+            self.relayouts[-1][value, layout] = op.result
+        return op.result
+
+    def _in_types(self, values: Sequence[SSAValue], types: Sequence[Attribute]) -> list[SSAValue]:
+        result: list[SSAValue] = []
+        for value, type_ in zip(values, types, strict=True):
+            assert isinstance(type_, PartitionTensor)
+            result.append(self._in_layout(value, type_.layout.data, "carried"))
+        return result
+
+    def _region(
+        self,
+        region: Region,
+        types: Sequence[Attribute],
+        finish: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> Region:
+        """Convert a region; finish gets the values of its last operation and gives the new ones."""
+        outer, source = self.block, self.source
+        old = region.block
+        self.block = Block(arg_types=types)
+        for a, b in zip(old.args, self.block.args, strict=True):
+            self.values[a] = b
+            b.name_hint = a.name_hint
+        self.relayouts.append({})
+        last = old.last_op
+        for op in old.ops:
+            if op is not last:
+                self._at(op)
+        assert last is not None
+        self.source = last
+        operands = finish([self.values[v] for v in last.operands])
+        self._add(type(last).create(operands=operands, properties=dict(last.properties)))
+        self.relayouts.pop()
+        new = Region(self.block)
+        self.block, self.source = outer, source
+        return new
+
+    def _bind(self, op: Operation, results: Sequence[SSAValue]) -> None:
+        for old, new in zip(op.results, results, strict=True):
+            self.values[old] = new
+            new.name_hint = old.name_hint
+
+    # Operations
+
+    def _at(self, op: Operation) -> None:
+        self.source = op
+        if isinstance(op, Structured):
+            self._structured(op, op.structure())
+        elif isinstance(op, Movement):
+            self._movement(op, op)
+        elif isinstance(op, Reinterpretation):
+            (value,) = op.operands
+            new = partition.ReshapeOp(self.values[value], tensor_of(op.results[0]))
+            self._add(new)
+            self._bind(op, [new.result])
+        else:
+            self._other(op)
+
+    @singledispatchmethod
+    def _other(self, op: Operation) -> None:
+        raise InputError(
+            f"{op.name} at {place(op)}: no conversion to partition; run decompose first"
+        )
+
+    def _structured(self, op: Operation, structure: Structure) -> None:
+        try:
+            operands = [
+                self._in_layout(self.values[v], layout, f"in{i}")
+                for i, (v, layout) in enumerate(
+                    zip(op.operands, operand_layouts(structure, plan_of(op)), strict=True)
+                )
+            ]
+            result = self._compute(operands, structure, plan_of(op), tensor_of(op.results[0]))
+        except ValueError as error:
+            raise InputError(f"{op.name} at {place(op)}: {error}") from None
+        self._bind(op, [result])
+
+    def _compute(
+        self, operands: Sequence[SSAValue], structure: Structure, plan: Plan, tensor: TensorType
+    ) -> SSAValue:
+        """One compute, or partials and the computes that combine them."""
+        combine = combine_structure(structure, plan)
+        cut, split, order = refined(structure, plan)
+        workers = plan.workers + (1,) * (len(split) - len(plan.workers)) if plan.workers else ()
+        own = Plan(split, order, plan.first_tile, plan.method, workers)
+        if combine is None:
+            op = partition.ComputeOp(operands, cut, own, tensor)
+            self._add(op)
+            return op.result
+        if plan.combine is None:
+            raise ValueError(
+                f"split {list(plan.split)} leaves partials; need a plan to combine them"
+            )
+        dtype = partials_dtype(numpy_dtype(tensor.element_type))
+        partials = partition.ComputeOp(
+            operands, cut, own, TensorType(element_type(dtype), cut.space.results[0].shape)
+        )
+        self._add(partials, "partials")
+        (layout,) = operand_layouts(combine, plan.combine)
+        moved = self._in_layout(partials.result, layout, "gather")
+        return self._compute([moved], combine, plan.combine, tensor)
+
+    def _movement(self, op: Operation, movement: Movement) -> None:
+        tensor = tensor_of(op.results[0])
+        layout = movement_result_layout(tensor.get_shape(), plan_of(op))
+        new = partition.RelayoutOp(
+            [self.values[v] for v in op.operands], movement.moves(), laid_out(tensor, layout)
+        )
+        self._add(new)
+        self._bind(op, [new.result])
+
+    @_other.register
+    def _state(self, op: nn.StateOp) -> None:
+        tensor = TensorType(element_type(op.initial.array.dtype), op.initial.array.shape)
+        name = op.sym_name.data
+        self._add(partition.StateOp(name, laid_out(tensor, self.homes[name]), op.initial))
+
+    @_other.register
+    def _load(self, op: nn.LoadOp) -> None:
+        name = op.state.string_value()
+        new = partition.LoadOp(name, laid_out(tensor_of(op.result), self.homes[name]))
+        self._add(new)
+        self._bind(op, [new.result])
+
+    @_other.register
+    def _store(self, op: nn.StoreOp) -> None:
+        name = op.state.string_value()
+        value = self._in_layout(self.values[op.value], self.homes[name], "store")
+        self._add(partition.StoreOp(value, name))
+
+    @_other.register
+    def _constant(self, op: nn.ConstantOp) -> None:
+        tensor = tensor_of(op.result)
+        layout = self._home(
+            tensor.get_shape(), numpy_dtype(tensor.element_type).itemsize, [op.result]
+        )
+        new = partition.ConstantOp(op.value, laid_out(tensor, layout))
+        self._add(new)
+        self._bind(op, [new.result])
+
+    @_other.register
+    def _function(self, op: func.FuncOp) -> None:
+        name = op.sym_name.data
+        declared = self.functions.get(name)
+        inputs = (
+            list(declared.inputs)
+            if declared
+            else [self._linear(t) for t in op.function_type.inputs]
+        )
+        outputs: list[Attribute] = []
+
+        def finish(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if declared:
+                values = self._in_types(values, list(declared.outputs))
+            outputs.extend(v.type for v in values)
+            return values
+
+        body = self._region(op.body, inputs, finish)
+        new = func.FuncOp(name, (inputs, outputs), body, op.sym_visibility)
+        new.attributes.update(op.attributes)
+        self._add(new)
+
+    @_other.register
+    def _call(self, op: func.CallOp) -> None:
+        name = op.callee.string_value()
+        if name not in self.functions:
+            raise InputError(f"{op.name} at {place(op)}: no function @{name} that can be called")
+        declared = self.functions[name]
+        operands = self._in_types([self.values[v] for v in op.arguments], list(declared.inputs))
+        new = func.CallOp(op.callee, operands, list(declared.outputs))
+        self._add(new)
+        self._bind(op, new.results)
+
+    @_other.register
+    def _repeat(self, op: control.RepeatOp) -> None:
+        initial = [self.values[v] for v in op.initial]
+        types = [v.type for v in initial]
+        body = self._region(op.body, types, lambda values: self._in_types(values, types))
+        new = control.RepeatOp(op.turns, initial, body)
+        self._add(new)
+        self._bind(op, new.results)
+
+    @_other.register
+    def _while(self, op: control.WhileOp) -> None:
+        initial = [self.values[v] for v in op.initial]
+        types = [v.type for v in initial]
+        test = self._region(op.test, types, lambda values: values)
+        body = self._region(op.body, types, lambda values: self._in_types(values, types))
+        new = control.WhileOp(initial, test, body)
+        self._add(new)
+        self._bind(op, new.results)
+
+    @_other.register
+    def _if(self, op: control.IfOp) -> None:
+        types: list[Attribute] = []
+
+        def first(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            types.extend(v.type for v in values)
+            return values
+
+        then = self._region(op.then, [], first)
+        otherwise = self._region(op.otherwise, [], lambda values: self._in_types(values, types))
+        new = control.IfOp(self.values[op.predicate], types, then, otherwise)
+        self._add(new)
+        self._bind(op, new.results)
+
+
+def _wishes(value: SSAValue) -> list[Layout | None]:
+    """The layout that each use of a value wants; None where any layout that can be copied does."""
+    wishes: list[Layout | None] = []
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, Structured):
+            wishes.append(operand_layouts(op.structure(), plan_of(op))[use.index])
+        elif isinstance(op, Reinterpretation):
+            wishes += _wishes(op.results[0])
+        else:
+            wishes.append(None)
+    return wishes

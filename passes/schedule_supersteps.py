@@ -1,0 +1,75 @@
+"""Which copies and compute sets share a superstep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from ..dialects import tile
+
+SUPERSTEP = "superstep"
+"""The attribute that numbers an operation's superstep within its block."""
+
+
+@dataclass
+class _Step:
+    computes: bool = False
+    host: bool = False
+    read: set[str] = field(default_factory=set[str])
+    written: set[str] = field(default_factory=set[str])
+
+
+@dataclass(frozen=True)
+class ScheduleSupersteps(ModulePass):
+    """Number the supersteps: copies up to and with the compute set that follows. tile -> tile.
+
+    Operations stay in order. Copies of one superstep neither read nor write what another of
+    them writes; host traffic has supersteps of its own, since it syncs with the host. Blocks in
+    which operations are numbered already stay as they are.
+    """
+
+    name = "schedule-supersteps"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in _blocks(op):
+            if not any(SUPERSTEP in o.attributes for o in block.ops):
+                _number(block)
+
+
+def _blocks(op: Operation) -> Iterator[Block]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in block.ops:
+                if not isinstance(inner, tile.ComputeSetOp):
+                    yield from _blocks(inner)
+
+
+def _number(block: Block) -> None:
+    step, index = _Step(), 0
+    for op in block.ops:
+        if isinstance(op, tile.CopyOp):
+            reads, writes = set(op.sources), {op.destination}
+            clash = writes & (step.read | step.written) or reads & step.written
+            fresh = step.computes or step.host or bool(clash)
+        elif isinstance(op, tile.ComputeSetOp):
+            reads, writes = set[str](), set[str]()
+            fresh = step.computes or step.host
+        elif isinstance(op, tile.InputOp | tile.OutputOp):
+            reads, writes = set[str](), set[str]()
+            fresh = not step.host
+        else:
+            step, index = _Step(), index + 1
+            continue
+        if fresh:
+            step, index = _Step(), index + 1
+        step.read |= reads
+        step.written |= writes
+        step.computes = isinstance(op, tile.ComputeSetOp)
+        step.host = isinstance(op, tile.InputOp | tile.OutputOp)
+        op.attributes[SUPERSTEP] = IntegerAttr(index, i64)
