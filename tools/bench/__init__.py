@@ -1,0 +1,1 @@
+"""Networks to measure on."""
