@@ -1,0 +1,98 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abele.ir.geometry.blocks import block_view, gather, iteration_view, moved, scatter
+from abele.ir.geometry.grid import shape_classes
+from abele.ir.geometry.layout import canonical, placement_order
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
+
+from .strategies import FILL, Cutting, cell_block, cuttings, shapes, tensors_and_cuttings
+
+F32 = np.dtype(np.float32)
+
+
+def memory() -> np.ndarray:
+    return np.zeros((16, 4096), np.uint8)
+
+
+@given(tensors_and_cuttings())
+def test_scatter_gives_every_cell_its_block_with_padding(example: tuple[np.ndarray, Cutting]):
+    dense, cutting = example
+    for layout in (cutting.layout(), canonical(cutting.layout())):
+        tiles = memory()
+        scatter(dense, tiles, 64, layout)
+        for cls in shape_classes(layout.grid):
+            blocks = block_view(tiles, 64, layout, F32, cls)
+            for part in np.ndindex(*blocks.shape[: len(cls)]):
+                cell = sum((r.first + p) * w for r, p, w in zip(cls, part, layout.weights))
+                assert np.array_equal(blocks[part], cell_block(layout, cell, dense))
+
+
+@given(tensors_and_cuttings())
+def test_iteration_views_read_what_the_access_map_names(example: tuple[np.ndarray, Cutting]):
+    dense, cutting = example
+    layout = cutting.layout()
+    tiles = memory()
+    scatter(dense, tiles, 0, layout)
+    order = placement_order(len(cutting.dims), cutting.order)
+    for cls in shape_classes(layout.grid):
+        view = iteration_view(tiles, 0, layout, F32, cls)
+        rank = len(cls)
+        for position in list(np.ndindex(*view.shape))[:64]:
+            point = [0] * rank
+            for g, run in enumerate(cls):
+                point[order[g]] = run.start + position[g] * run.size + position[rank + g]
+            element = tuple(
+                int(a.resolve(np.array(a.offset + sum(c * point[d] for d, c in a.terms))))
+                for a in cutting.axes
+            )
+            expected = dense[element] if min(element, default=0) >= 0 else FILL
+            assert view[position] == expected
+
+
+@given(tensors_and_cuttings(windows=False))
+def test_gather_undoes_scatter(example: tuple[np.ndarray, Cutting]):
+    dense, cutting = example
+    layout = cutting.layout()
+    assert layout.is_partition
+    tiles = memory()
+    scatter(dense, tiles, 8, layout)
+    assert np.array_equal(gather(tiles, 8, layout, F32), dense)
+
+
+@given(shapes, st.data())
+def test_copies_between_layouts_keep_the_tensor(shape: tuple[int, ...], data: st.DataObject):
+    dense = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    tiles = memory()
+    for _ in range(3):
+        layout = data.draw(cuttings(shape, windows=False)).layout()
+        scatter(dense, tiles, 0, layout)
+        assert np.array_equal(gather(tiles, 0, layout, F32), dense)
+
+
+def test_moves_transpose_and_concatenate():
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(4.0).reshape(2, 2)
+
+    def move(rows: int, offset: int) -> Space:
+        dims = (Dim("i", 2), Dim("j", rows))
+        source = AccessMap((AxisMap(2, ((0, 1),)), AxisMap(rows, ((1, 1),))))
+        target = AccessMap((AxisMap(5, ((1, 1),), offset), AxisMap(2, ((0, 1),))))
+        return Space(dims, (source,), (target,))
+
+    result = moved((a, b), (move(3, 0), move(2, 3)))
+    assert np.array_equal(result, np.concatenate([a.T, b.T]))
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 9), st.integers(1, 3), st.sampled_from(["edge", "reflect", "wrap"]))
+def test_moves_pad_as_numpy_does(n: int, pad: int, mode: str):
+    if mode == "reflect" and pad >= n:
+        pad = n - 1
+    dense = np.arange(float(n))
+    space = Space(
+        (Dim("i", n + 2 * pad),),
+        (AccessMap((AxisMap(n, ((0, 1),), -pad, outside=mode),)),),  # pyright: ignore
+        (AccessMap((AxisMap(n + 2 * pad, ((0, 1),)),)),),
+    )
+    assert np.array_equal(moved((dense,), (space,)), np.pad(dense, pad, mode=mode))  # pyright: ignore

@@ -1,0 +1,106 @@
+from collections import Counter
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abele.ir.geometry.layout import Layout, canonical, linear_layout
+from abele.ir.geometry.overlap import linear_groups, overlap
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+
+from .strategies import cell_indices, cuttings, shapes
+
+
+def elements(layout: Layout, cell: int) -> list[int]:
+    """Row-major numbers of the elements in a cell's block, repeats included, padding left out."""
+    if not layout.shape:
+        return [0]
+    indices = cell_indices(layout, cell)
+    grid = np.stack(np.meshgrid(*indices, indexing="ij"), -1).reshape(-1, len(indices))
+    inside = grid[(grid >= 0).all(1)]
+    return [int(np.ravel_multi_index(tuple(e), layout.shape)) for e in inside]
+
+
+def shared_by_brute_force(
+    source: Layout, destination: Layout, names: np.ndarray
+) -> tuple[Counter[tuple[int, int]], list[int]]:
+    """Elements that pairs of cells share; names[e] is the source's element behind e, or -1."""
+    owner: dict[int, int] = {}
+    for cell in range(source.cells):
+        for element in elements(source, cell):
+            owner.setdefault(element, cell)
+    pairs: Counter[tuple[int, int]] = Counter()
+    wanted: list[int] = []
+    for cell in range(destination.cells):
+        behind = [int(names[e]) for e in elements(destination, cell)]
+        wanted.append(sum(e >= 0 for e in behind))
+        pairs.update((owner[e], cell) for e in behind if e >= 0)
+    return pairs, wanted
+
+
+def check(source: Layout, destination: Layout, names: np.ndarray, move: Space | None = None):
+    pairs, wanted = shared_by_brute_force(source, destination, names)
+    found = overlap(source, destination, move)
+    assert list(found.wanted) == wanted
+    sources, destinations, shared = found.pairs()
+    listed = zip(sources.tolist(), destinations.tolist(), shared.tolist(), strict=True)
+    assert {(s, d): n for s, d, n in listed} == dict(pairs)
+    assert found.pair_count == len(pairs)
+    shift = destination.first_tile - source.first_tile
+    assert list(found.local) == [pairs[cell + shift, cell] for cell in range(destination.cells)]
+    assert found.sources.sum() == len(pairs)
+    heard: Counter[int] = Counter()
+    for (s, _), n in pairs.items():
+        heard[s] += n
+    assert all(found.sent[s] <= heard[s] for s in range(source.cells))
+
+
+@given(shapes, st.data())
+def test_overlap_counts_what_pairs_of_cells_share(shape: tuple[int, ...], data: st.DataObject):
+    source = canonical(data.draw(cuttings(shape, windows=False)).layout())
+    destination = canonical(data.draw(cuttings(shape)).layout())
+    check(source, destination, np.arange(prod(shape)))
+
+
+@given(st.sampled_from([((4, 6, 5), (12, 10)), ((24,), (2, 3, 4)), ((6, 1, 4), (3, 8))]), st.data())
+def test_overlap_follows_a_reshape(pair: tuple[tuple[int, ...], ...], data: st.DataObject):
+    a, b = pair
+    source = canonical(data.draw(cuttings(a, windows=False)).layout())
+    destination = canonical(data.draw(cuttings(b, windows=False)).layout())
+    check(source, destination, np.arange(prod(a)))
+
+
+@given(st.data())
+def test_overlap_follows_a_transposition_into_a_part(data: st.DataObject):
+    dims = (Dim("i", 4), Dim("j", 3))
+    target = AccessMap((AxisMap(5, ((1, 1),), 2), AxisMap(4, ((0, 1),))))
+    move = Space(dims, (identity_map((0, 1), (4, 3)),), (target,))
+    source = canonical(data.draw(cuttings((12,), windows=False)).layout())
+    destination = canonical(data.draw(cuttings((5, 4))).layout())
+    names = np.full((5, 4), -1)
+    names[2:] = np.arange(12).reshape(4, 3).T
+    check(source, destination, names.ravel(), move)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "groups"),
+    [
+        ((2, 12), (2, 3, 4), [([0], [0]), ([1], [1, 2])]),
+        ((), (1, 1), [([], [0]), ([], [1])]),
+        ((1, 4, 6), (3, 8), [([0, 1, 2], [0, 1])]),
+        ((64, 1, 1), (64,), [([0], [0]), ([1], []), ([2], [])]),
+    ],
+)
+def test_shapes_agree_on_groups_of_axes(
+    a: tuple[int, ...], b: tuple[int, ...], groups: list[tuple[list[int], list[int]]]
+):
+    assert linear_groups(a, b) == groups
+
+
+def test_linear_layouts_spread_a_tensor_evenly():
+    layout = linear_layout((1, 3, 224, 224), 4, 1472)
+    assert layout.is_partition
+    assert layout.cells == 1472
+    assert layout.box == (104,)
