@@ -1,0 +1,246 @@
+"""What all nn operations share: tensors of static shape, results that follow from operands."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    UnitAttr,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, result_def, traits_def
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from ...ir.geometry.space import AxisMap, Dim, Division, Outside
+from ...ir.upstream import VerifyException
+from ..dtypes import numpy_dtype
+
+Shape = tuple[int, ...]
+
+INTEGERS = DenseArrayBase.constr(i64)
+"""A property that is a list of integers, printed [1, 2]."""
+
+NUMBER = FloatAttr.constr(f64)
+"""A property that is a number, printed 0.5 by custom<Number>."""
+
+INTEGER = IntegerAttr.constr(i64)
+"""A property that is an integer, printed 2."""
+
+
+def integers(values: Iterable[int]) -> DenseArrayBase[IntegerType]:
+    """A list of integers as a property."""
+    return DenseArrayBase.from_list(i64, [int(v) for v in values])
+
+
+def number(value: float) -> FloatAttr[Float64Type]:
+    """A number as a property."""
+    return FloatAttr(float(value), f64)
+
+
+def integer(value: int) -> IntegerAttr:
+    """An integer as a property."""
+    return IntegerAttr(int(value), i64)
+
+
+def flags(**values: bool) -> dict[str, Attribute]:
+    """The flags that are set, as properties."""
+    return {name: UnitAttr() for name, value in values.items() if value}
+
+
+def values_of(attribute: DenseArrayBase[IntegerType]) -> Shape:
+    """The integers of a property."""
+    return tuple(attribute.get_values())
+
+
+def tensor(shape: Sequence[int], element: Attribute) -> TensorType[Attribute]:
+    """A tensor type."""
+    return TensorType(element, [int(n) for n in shape])
+
+
+def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
+    """The type of a value that must be a tensor of static shape and storable elements.
+
+    Raises VerifyException if it is anything else.
+    """
+    given = value.type if isinstance(value, SSAValue) else value
+    if not isinstance(given, TensorType):
+        raise VerifyException(f"type {given}; need a tensor")
+    type_ = cast(TensorType[Attribute], given)
+    unknown = [i for i, n in enumerate(type_.get_shape()) if n < 0]
+    if unknown:
+        raise VerifyException(f"{type_}: axis {unknown[0]} has no size; nn shapes are static")
+    try:
+        numpy_dtype(type_.element_type)
+    except ValueError as error:
+        raise VerifyException(str(error)) from None
+    return tensor(type_.get_shape(), type_.element_type)
+
+
+def shape_of(value: SSAValue | Attribute) -> Shape:
+    """The shape of a tensor."""
+    return tuple(tensor_of(value).get_shape())
+
+
+def element_of(value: SSAValue | Attribute) -> Attribute:
+    """The element type of a tensor."""
+    return tensor_of(value).element_type
+
+
+def same_element(*values: SSAValue) -> Attribute:
+    """The element type that all tensors share. Raises VerifyException if they do not."""
+    kinds = list(dict.fromkeys(element_of(v) for v in values))
+    if len(kinds) > 1:
+        raise VerifyException(
+            f"element types {' and '.join(map(str, kinds))}; need one for all operands"
+        )
+    return kinds[0]
+
+
+def normal_axis(axis: int, rank: int, what: str = "axis") -> int:
+    """An axis counted from the front. Raises VerifyException if there is no such axis."""
+    if not -rank <= axis < rank:
+        allowed = f"need {-rank}..{rank - 1}" if rank else "a tensor of rank 0 has none"
+        raise VerifyException(f"{what} {axis} of rank {rank}; {allowed}")
+    return axis % rank
+
+
+def need_length(what: str, values: Sequence[int], length: int) -> None:
+    """Raise VerifyException unless a list has the wanted length."""
+    if len(values) != length:
+        raise VerifyException(f"{what}: {len(values)} entries {list(values)}; need {length}")
+
+
+def need_at_least(what: str, values: Sequence[int], least: int) -> None:
+    """Raise VerifyException if a value is too small."""
+    for i, value in enumerate(values):
+        if value < least:
+            raise VerifyException(f"{what}: entry {i} is {value}; need {least} or more")
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """The shape that shapes broadcast to, as in NumPy. Raises VerifyException if they do not."""
+    rank = max(map(len, shapes), default=0)
+    result: list[int] = []
+    for axis in range(-rank, 0):
+        sizes = [s[axis] for s in shapes if len(s) >= -axis]
+        wide = [n for n in sizes if n != 1]
+        if len(set(wide)) > 1:
+            listed = " and ".join(str(list(s)) for s in shapes)
+            raise VerifyException(
+                f"shapes {listed}: axis {axis} has sizes {' and '.join(map(str, sizes))}; "
+                "need equal sizes, or 1"
+            )
+        result.append(wide[0] if wide else 1)
+    return tuple(result)
+
+
+SPATIAL = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
+
+
+def spatial_names(rank: int) -> tuple[str, ...]:
+    """Names of the spatial dimensions: x, or y and x, or z, y and x, or s0, s1, ..."""
+    return SPATIAL.get(rank, tuple(f"s{i}" for i in range(rank)))
+
+
+def axis_map(
+    size: int,
+    dims: Sequence[Dim],
+    terms: Sequence[tuple[int, int]],
+    offset: int = 0,
+    *,
+    divisor: int = 1,
+    division: Division = "floor",
+    outside: Outside = "none",
+) -> AxisMap:
+    """An axis map without what says nothing: terms of dimensions of size 1, rules never used."""
+    sizes = tuple(d.size for d in dims)
+    axis = AxisMap(
+        size,
+        tuple((d, a) for d, a in terms if dims[d].size != 1),
+        offset,
+        divisor,
+        division if divisor > 1 else "floor",
+        outside,
+    )
+    if outside != "none" and 0 not in sizes and axis.is_plain(sizes):
+        return AxisMap(size, axis.terms, offset)
+    return axis
+
+
+@irdl_custom_directive
+class Number(CustomDirective):
+    """Prints a number as people write it. xDSL prints infinity so that it cannot be read again."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read 1, -0.75, 1.0e-05 or -inf."""
+        sign = -1.0 if parser.parse_optional_punctuation("-") else 1.0
+        infinite = parser.parse_optional_keyword("inf") is not None
+        size = float("inf") if infinite else float(parser.parse_number(allow_boolean=False))
+        self.value.set(state, number(sign * size))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the shortest text that reads as the same number."""
+        attribute = self.value.get(op)
+        assert isinstance(attribute, FloatAttr)
+        state.print_whitespace(printer)
+        text = repr(attribute.value.data)
+        printer.print_string(text if any(c in text for c in ".n") else text.replace("e", ".0e"))
+
+
+class TensorOp(IRDLOperation, ABC):
+    """An operation with one tensor as its result, whose type follows from all else."""
+
+    result = result_def(TensorType)
+    custom_directives = (Number,)
+
+    def __init__(
+        self,
+        operands: Sequence[SSAValue | Sequence[SSAValue]],
+        properties: Mapping[str, Attribute | None] | None = None,
+    ):
+        # The type is inferred from the typed fields, which exist only now.
+        super().__init__(
+            operands=operands, properties=properties or {}, result_types=[TensorType(i64, [])]
+        )
+        try:
+            self.result._type = self.infer()  # pyright: ignore[reportPrivateUsage]
+        except VerifyException:
+            self.drop_all_references()
+            raise
+
+    @abstractmethod
+    def infer(self) -> TensorType[Attribute]:
+        """The type of the result. Raises VerifyException if operands and properties disagree."""
+
+    def verify_(self) -> None:
+        """The result has the type that follows from operands and properties."""
+        inferred = self.infer()
+        if tensor_of(self.result) != inferred:
+            raise VerifyException(f"result type {self.result.type}; need {inferred}")
+
+
+class PureTensorOp(TensorOp, ABC):
+    """A tensor operation that only computes its result."""
+
+    traits = traits_def(Pure())

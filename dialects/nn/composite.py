@@ -1,0 +1,533 @@
+"""Operations made of simpler ones: normalisations, softmax, average pooling, general products."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType, UnitAttr, f32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def
+
+from ...ir.provenance import at
+from ...ir.upstream import VerifyException
+from ..dtypes import numpy_dtype
+from ..structured import Composite
+from .base import (
+    INTEGER,
+    INTEGERS,
+    NUMBER,
+    PureTensorOp,
+    broadcast,
+    element_of,
+    flags,
+    integer,
+    integers,
+    need_at_least,
+    need_length,
+    normal_axis,
+    number,
+    same_element,
+    shape_of,
+    tensor,
+    values_of,
+)
+from .contraction import MatMulOp
+from .elementwise import (
+    AddOp,
+    CastOp,
+    DivOp,
+    ExpOp,
+    LogOp,
+    MulOp,
+    PowerOp,
+    ScaleOp,
+    ShiftOp,
+    SqrtOp,
+    SquareOp,
+    SubOp,
+)
+from .movement import ReshapeOp
+from .state import ConstantOp
+from .window import PoolOp, ReduceOp
+
+
+class CompositeOp(PureTensorOp, Composite, ABC):
+    """An operation with one result that knows how it is made of others."""
+
+    @abstractmethod
+    def parts(self, made: Parts) -> SSAValue:
+        """Build the simpler operations; the value that replaces the result."""
+
+    def decompose(self, builder: Builder) -> Sequence[SSAValue]:
+        """Build the simpler operations, each located below this one: "bn1/scale"."""
+        made = Parts(self, builder)
+        value = self.parts(made)
+        # The step that makes the result is the operation itself, as far as its origin goes.
+        made.ops[-1].location = self.location
+        return [value]
+
+
+class Parts:
+    """What a decomposition has built so far."""
+
+    def __init__(self, whole: CompositeOp, builder: Builder):
+        self.whole = whole
+        self.builder = builder
+        self.ops: list[PureTensorOp | ConstantOp] = []
+
+    def __call__(self, step: str, op: PureTensorOp | ConstantOp) -> SSAValue:
+        """Insert an operation as a named step; its result."""
+        op.location = at(self.whole, step)
+        self.ops.append(op)
+        self.builder.insert(op)
+        return op.result
+
+    def cast(self, step: str, value: SSAValue, element: Attribute) -> SSAValue:
+        """A value with elements of the type, itself if it has them already."""
+        return value if element_of(value) == element else self(step, CastOp(value, element))
+
+
+def _need_float(value: SSAValue, what: str) -> None:
+    if numpy_dtype(element_of(value)).kind in "biu":
+        raise VerifyException(f"{what} of {element_of(value)}; need a floating-point type")
+
+
+def _wide(element: Attribute) -> Attribute:
+    """The type to compute statistics in: at least f32."""
+    return element if isinstance(element, Float32Type | Float64Type) else f32
+
+
+@irdl_op_definition
+class BatchNormOp(CompositeOp):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, for each channel of [N, C, ...].
+
+    Example: %1 = nn.batch_norm %0, %scale, %bias, %mean, %variance epsilon 1.0e-05
+    : (tensor<1x8x7x7xf32>, tensor<8xf32>, ...) -> tensor<1x8x7x7xf32>
+    """
+
+    name = "nn.batch_norm"
+    image = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    bias = operand_def(TensorType)
+    mean = operand_def(TensorType)
+    variance = operand_def(TensorType)
+    epsilon = prop_def(NUMBER)
+    assembly_format = (
+        "$image `,` $scale `,` $bias `,` $mean `,` $variance `epsilon` custom<Number>($epsilon)"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        image: SSAValue,
+        scale: SSAValue,
+        bias: SSAValue,
+        mean: SSAValue,
+        variance: SSAValue,
+        *,
+        epsilon: float = 1e-5,
+    ):
+        super().__init__([image, scale, bias, mean, variance], {"epsilon": number(epsilon)})
+
+    def infer(self) -> TensorType[Attribute]:
+        """The image's type; the four others have one element a channel."""
+        _need_float(self.image, "batch normalisation")
+        image = shape_of(self.image)
+        if len(image) < 2:
+            raise VerifyException(f"image of shape {list(image)}; need batch and channels")
+        for what in ("scale", "bias", "mean", "variance"):
+            value = self.operands[1 + ("scale", "bias", "mean", "variance").index(what)]
+            _need_float(value, what)
+            if shape_of(value) != image[1:2]:
+                raise VerifyException(
+                    f"{what} of shape {list(shape_of(value))}; need [{image[1]}], one a channel"
+                )
+        return tensor(image, element_of(self.image))
+
+    def parts(self, made: Parts) -> SSAValue:
+        """One product and one sum; all else is on a tensor of one element a channel."""
+        element = element_of(self.image)
+        wide = _wide(element)
+        scale, bias, mean, variance = (
+            made.cast(f"{name}_wide", value, wide)
+            for name, value in (
+                ("scale", self.scale),
+                ("bias", self.bias),
+                ("mean", self.mean),
+                ("variance", self.variance),
+            )
+        )
+        deviation = made(
+            "deviation", SqrtOp(made("epsilon", ShiftOp(variance, self.epsilon.value.data)))
+        )
+        factor = made("factor", DivOp(scale, deviation))
+        offset = made("offset", SubOp(bias, made("mean", MulOp(mean, factor))))
+        image = shape_of(self.image)
+        shape = (image[1], *([1] * (len(image) - 2)))
+        factor, offset = (
+            made(f"{name}_shape", ReshapeOp(made.cast(f"{name}_narrow", value, element), shape))
+            for name, value in (("factor", factor), ("offset", offset))
+        )
+        return made("shift", AddOp(made("scale", MulOp(self.image, factor)), offset))
+
+
+class SoftmaxLikeOp(CompositeOp, ABC):
+    """An operation that normalises along an axis."""
+
+    operand = operand_def(TensorType)
+    axis = prop_def(INTEGER)
+    assembly_format = "$operand `axis` $axis attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, operand: SSAValue, axis: int):
+        super().__init__([operand], {"axis": integer(normal_axis(axis, len(shape_of(operand))))})
+
+    @property
+    def along(self) -> int:
+        """The axis."""
+        return self.axis.value.data
+
+    def infer(self) -> TensorType[Attribute]:
+        """The operand's type."""
+        _need_float(self.operand, "softmax")
+        shape = shape_of(self.operand)
+        if not 0 <= self.along < len(shape):
+            raise VerifyException(f"axis {self.along} of rank {len(shape)}")
+        return tensor(shape, element_of(self.operand))
+
+    def centred(self, made: Parts) -> SSAValue:
+        """The operand minus its largest element along the axis."""
+        largest = made("largest", ReduceOp(self.operand, "max", [self.along], keep_dims=True))
+        return made("centre", SubOp(self.operand, largest))
+
+
+@irdl_op_definition
+class SoftmaxOp(SoftmaxLikeOp):
+    """exp(x) / sum of exp(x) along an axis.
+
+    Example: %1 = nn.softmax %0 axis 1 : (tensor<1x1000xf32>) -> tensor<1x1000xf32>
+    """
+
+    name = "nn.softmax"
+
+    def parts(self, made: Parts) -> SSAValue:
+        """Centred by the maximum, so that exp cannot overflow."""
+        power = made("exp", ExpOp(self.centred(made)))
+        total = made("total", ReduceOp(power, "sum", [self.along], keep_dims=True))
+        return made("divide", DivOp(power, total))
+
+
+@irdl_op_definition
+class LogSoftmaxOp(SoftmaxLikeOp):
+    """The logarithm of softmax, without leaving the logarithms.
+
+    Example: %1 = nn.log_softmax %0 axis 1 : (tensor<1x10xf32>) -> tensor<1x10xf32>
+    """
+
+    name = "nn.log_softmax"
+
+    def parts(self, made: Parts) -> SSAValue:
+        """Centred by the maximum, minus the logarithm of the sum."""
+        centred = self.centred(made)
+        power = made("exp", ExpOp(centred))
+        total = made("total", ReduceOp(power, "sum", [self.along], keep_dims=True))
+        return made("subtract", SubOp(centred, made("log", LogOp(total))))
+
+
+@irdl_op_definition
+class LrnOp(CompositeOp):
+    """x / (bias + alpha / size * sum of squares over size neighbouring channels) ** beta.
+
+    Example: %1 = nn.lrn %0 size 5 alpha 0.0001 beta 0.75 bias 1.0 : (tensor<1x96x27x27xf32>)
+    -> tensor<1x96x27x27xf32>
+    """
+
+    name = "nn.lrn"
+    image = operand_def(TensorType)
+    size = prop_def(INTEGER)
+    alpha = prop_def(NUMBER)
+    beta = prop_def(NUMBER)
+    bias = prop_def(NUMBER)
+    assembly_format = (
+        "$image `size` $size `alpha` custom<Number>($alpha) `beta` custom<Number>($beta)"
+        " `bias` custom<Number>($bias)"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        image: SSAValue,
+        size: int,
+        *,
+        alpha: float = 1e-4,
+        beta: float = 0.75,
+        bias: float = 1.0,
+    ):
+        super().__init__(
+            [image],
+            {
+                "size": integer(size),
+                "alpha": number(alpha),
+                "beta": number(beta),
+                "bias": number(bias),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """The image's type."""
+        _need_float(self.image, "local response normalisation")
+        need_at_least("size", [self.size.value.data], 1)
+        if len(shape_of(self.image)) < 2:
+            raise VerifyException(
+                f"image of shape {list(shape_of(self.image))}; need batch and channels"
+            )
+        return tensor(shape_of(self.image), element_of(self.image))
+
+    def parts(self, made: Parts) -> SSAValue:
+        """Channels become a spatial axis, over which a window of squares is summed."""
+        shape, size = shape_of(self.image), self.size.value.data
+        square = made("square", SquareOp(self.image))
+        seen = made("channels", ReshapeOp(square, (shape[0], 1, *shape[1:])))
+        rest = [0] * (len(shape) - 2)
+        total = made(
+            "sum",
+            PoolOp(
+                seen,
+                "sum",
+                [size, *(1 for _ in rest)],
+                pad_low=[(size - 1) // 2, *rest],
+                pad_high=[size // 2, *rest],
+            ),
+        )
+        scaled = made("scale", ScaleOp(total, self.alpha.value.data / size))
+        base = made("bias", ShiftOp(scaled, self.bias.value.data))
+        factor = made("power", PowerOp(base, -self.beta.value.data))
+        return made("multiply", MulOp(self.image, made("back", ReshapeOp(factor, shape))))
+
+
+@irdl_op_definition
+class AveragePoolOp(CompositeOp):
+    """The mean of the elements under a window that moves over the spatial axes of [N, C, ...].
+
+    count_include_pad: padding counts as zeros. ceil_mode: a last window may overhang the padded
+    image; what overhangs never counts.
+
+    Example: %1 = nn.average_pool %0 window [3, 3] stride [2, 2] dilation [1, 1] pad [1, 1] to
+    [1, 1] count_include_pad : (tensor<1x8x9x9xf32>) -> tensor<1x8x5x5xf32>
+    """
+
+    name = "nn.average_pool"
+    image = operand_def(TensorType)
+    window = prop_def(INTEGERS)
+    stride = prop_def(INTEGERS)
+    dilation = prop_def(INTEGERS)
+    pad_low = prop_def(INTEGERS)
+    pad_high = prop_def(INTEGERS)
+    count_include_pad = opt_prop_def(UnitAttr)
+    ceil_mode = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$image `window` $window `stride` $stride `dilation` $dilation"
+        " `pad` $pad_low `to` $pad_high (`count_include_pad` $count_include_pad^)?"
+        " (`ceil_mode` $ceil_mode^)?"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        image: SSAValue,
+        window: Sequence[int],
+        *,
+        stride: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        pad_low: Sequence[int] | None = None,
+        pad_high: Sequence[int] | None = None,
+        count_include_pad: bool = False,
+        ceil_mode: bool = False,
+    ):
+        rank = len(window)
+        super().__init__(
+            [image],
+            {
+                "window": integers(window),
+                "stride": integers([1] * rank if stride is None else stride),
+                "dilation": integers([1] * rank if dilation is None else dilation),
+                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                "pad_high": integers([0] * rank if pad_high is None else pad_high),
+                **flags(count_include_pad=count_include_pad, ceil_mode=ceil_mode),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """[N, C, positions of the window...]."""
+        _need_float(self.image, "average pooling")
+        image = shape_of(self.image)
+        if len(image) < 3:
+            raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
+        rank = len(image) - 2
+        window, stride, dilation, low, high = self._window()
+        for what, values, least in (
+            ("window", window, 1),
+            ("stride", stride, 1),
+            ("dilation", dilation, 1),
+            ("pad_low", low, 0),
+            ("pad_high", high, 0),
+        ):
+            need_length(what, values, rank)
+            need_at_least(what, values, least)
+        out: list[int] = []
+        for i, n in enumerate(image[2:]):
+            reach, padded = dilation[i] * (window[i] - 1) + 1, n + low[i] + high[i]
+            if padded < reach:
+                raise VerifyException(
+                    f"spatial axis {i}: a window of {reach} on {padded} elements, padding "
+                    "included; need at least as many"
+                )
+            ceil = self.ceil_mode is not None
+            out.append(pooled_size(n, low[i], high[i], reach, stride[i], ceil=ceil))
+        return tensor((*image[:2], *out), element_of(self.image))
+
+    def _window(self) -> tuple[tuple[int, ...], ...]:
+        return (
+            values_of(self.window),
+            values_of(self.stride),
+            values_of(self.dilation),
+            values_of(self.pad_low),
+            values_of(self.pad_high),
+        )
+
+    def counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        """How many elements each position averages: (positions...)."""
+        image, out = shape_of(self.image)[2:], shape_of(self.result)[2:]
+        window, stride, dilation, low, high = self._window()
+        padding = self.count_include_pad is not None
+        total = np.ones(out, np.int64)
+        for i, n in enumerate(image):
+            first, last = (-low[i], n + high[i]) if padding else (0, n)
+            at_position = np.arange(out[i])[:, None] * stride[i] - low[i]
+            reached = at_position + np.arange(window[i]) * dilation[i]
+            count = ((reached >= first) & (reached < last)).sum(1)
+            total *= count.reshape([-1 if j == i else 1 for j in range(len(out))])
+        return total
+
+    def parts(self, made: Parts) -> SSAValue:
+        """A sum over the window, divided by the count; the padding grows over the overhang."""
+        window, stride, dilation, low, high = self._window()
+        image, out = shape_of(self.image)[2:], shape_of(self.result)[2:]
+        needed = [
+            (m - 1) * s + d * (k - 1) + 1 - n - lo
+            for m, s, d, k, n, lo in zip(out, stride, dilation, window, image, low, strict=True)
+        ]
+        total = made(
+            "sum",
+            PoolOp(
+                self.image,
+                "sum",
+                window,
+                stride=stride,
+                dilation=dilation,
+                pad_low=low,
+                pad_high=[max(0, *pair) for pair in zip(needed, high, strict=True)]
+                if self.ceil_mode is not None
+                else high,
+            ),
+        )
+        counts = self.counts()
+        if counts.size and (counts == counts.flat[0]).all():
+            return made("scale", ScaleOp(total, 1.0 / max(int(counts.flat[0]), 1)))
+        dtype = numpy_dtype(element_of(self.image))
+        divisor = made("counts", ConstantOp(np.maximum(counts, 1).astype(dtype)))
+        return made("divide", DivOp(total, divisor))
+
+
+def pooled_size(size: int, low: int, high: int, reach: int, stride: int, *, ceil: bool) -> int:
+    """Positions of a window of that reach; with ceil one more may overhang the end.
+
+    The last window still begins in the image or the padding before it.
+    """
+    room = size + low + high - reach
+    if not ceil:
+        return room // stride + 1
+    positions = -(-room // stride) + 1
+    return positions - 1 if (positions - 1) * stride >= size + low else positions
+
+
+@irdl_op_definition
+class GemmOp(CompositeOp):
+    """alpha * lhs @ rhs + beta * bias, with either factor transposed first.
+
+    Example: %1 = nn.gemm %0, %w, %b transpose_rhs alpha 1.0 beta 1.0 : (tensor<1x4096xf32>,
+    tensor<1000x4096xf32>, tensor<1000xf32>) -> tensor<1x1000xf32>
+    """
+
+    name = "nn.gemm"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    bias = opt_operand_def(TensorType)
+    alpha = prop_def(NUMBER)
+    beta = prop_def(NUMBER)
+    transpose_lhs = opt_prop_def(UnitAttr)
+    transpose_rhs = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$lhs `,` $rhs (`,` $bias^)? (`transpose_lhs` $transpose_lhs^)?"
+        " (`transpose_rhs` $transpose_rhs^)? `alpha` custom<Number>($alpha)"
+        " `beta` custom<Number>($beta)"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        lhs: SSAValue,
+        rhs: SSAValue,
+        bias: SSAValue | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        transpose_lhs: bool = False,
+        transpose_rhs: bool = False,
+    ):
+        super().__init__(
+            [lhs, rhs, [] if bias is None else [bias]],
+            {
+                "alpha": number(alpha),
+                "beta": number(beta),
+                **flags(transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """[rows, columns]; the bias broadcasts to it."""
+        element = same_element(*self.operands)
+        lhs, rhs = shape_of(self.lhs), shape_of(self.rhs)
+        for side, shape in (("lhs", lhs), ("rhs", rhs)):
+            if len(shape) != 2:
+                raise VerifyException(f"{side} of shape {list(shape)}; need two axes")
+        m, k = lhs[::-1] if self.transpose_lhs else lhs
+        other, n = rhs[::-1] if self.transpose_rhs else rhs
+        if k != other:
+            raise VerifyException(f"lhs has {k} columns, rhs has {other} rows; need as many")
+        if self.bias is not None and broadcast([shape_of(self.bias), (m, n)]) != (m, n):
+            raise VerifyException(
+                f"bias of shape {list(shape_of(self.bias))} does not broadcast to [{m}, {n}]"
+            )
+        return tensor((m, n), element)
+
+    def parts(self, made: Parts) -> SSAValue:
+        """A product, a bias; factors of 1 are left out."""
+        alpha, beta = self.alpha.value.data, self.beta.value.data
+        value = made(
+            "product",
+            MatMulOp(
+                self.lhs,
+                self.rhs,
+                transpose_lhs=self.transpose_lhs is not None,
+                transpose_rhs=self.transpose_rhs is not None,
+            ),
+        )
+        if alpha != 1.0:
+            value = made("alpha", ScaleOp(value, alpha))
+        if self.bias is None:
+            return value
+        bias = self.bias if beta == 1.0 else made("beta", ScaleOp(self.bias, beta))
+        return made("bias", AddOp(value, bias))

@@ -1,0 +1,504 @@
+"""Sums of products: convolution, its two gradients, and matrix multiplication."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
+
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Kind, Space
+from ...ir.upstream import VerifyException
+from ..structured import Body, Structure, Structured
+from .base import (
+    INTEGER,
+    INTEGERS,
+    PureTensorOp,
+    Shape,
+    axis_map,
+    broadcast,
+    flags,
+    integer,
+    integers,
+    need_at_least,
+    need_length,
+    same_element,
+    shape_of,
+    spatial_names,
+    tensor,
+    values_of,
+)
+
+MULTIPLY_ADD = Body("mul", "sum")
+
+
+class _Window:
+    """A convolution's dimensions by name, and the maps of its three tensors."""
+
+    def __init__(self, sizes: Sequence[tuple[str, int, Kind]]):
+        self.dims = tuple(Dim(name, size, kind) for name, size, kind in sizes)
+        self.index = {d.name: i for i, d in enumerate(self.dims)}
+
+    def plain(self, *names: str) -> tuple[AxisMap, ...]:
+        """Axes that are one dimension each; names without a dimension are left out."""
+        at = [self.index[n] for n in names if n in self.index]
+        return tuple(axis_map(self.dims[d].size, self.dims, [(d, 1)]) for d in at)
+
+
+def window_size(size: int, low: int, high: int, window: int, stride: int, dilation: int) -> int:
+    """Positions of a dilated window on a padded axis; 0 or less if it does not fit."""
+    return (size + low + high - dilation * (window - 1) - 1) // stride + 1
+
+
+class ConvolutionOp(PureTensorOp, Structured, ABC):
+    """What a convolution and its gradients share: stride, dilation, padding and groups."""
+
+    stride = prop_def(INTEGERS)
+    dilation = prop_def(INTEGERS)
+    pad_low = prop_def(INTEGERS)
+    groups = prop_def(INTEGER, default_value=integer(1))
+
+    def check_parameters(self, rank: int) -> None:
+        """Raise VerifyException unless the lists have an entry a spatial axis."""
+        if rank < 1:
+            raise VerifyException("a convolution needs a batch, a channel and a spatial axis")
+        stride, dilation = values_of(self.stride), values_of(self.dilation)
+        need_length("stride", stride, rank)
+        need_length("dilation", dilation, rank)
+        need_length("pad_low", values_of(self.pad_low), rank)
+        need_at_least("stride", stride, 1)
+        need_at_least("dilation", dilation, 1)
+        need_at_least("groups", [self.group_count], 1)
+
+    @property
+    def group_count(self) -> int:
+        """Number of groups."""
+        return self.groups.value.data
+
+
+def check_groups(channels: int, outputs: int, per_group: int, groups: int) -> None:
+    """Raise VerifyException unless channels and outputs divide into the groups."""
+    if groups < 1 or outputs % groups:
+        raise VerifyException(f"{outputs} outputs in {groups} groups; need a divisor")
+    if channels != per_group * groups:
+        raise VerifyException(
+            f"image has {channels} channels; {groups} groups of {per_group} in the weights "
+            f"need {per_group * groups}"
+        )
+
+
+@irdl_op_definition
+class ConvOp(ConvolutionOp):
+    """Convolve an image [N, C, ...] with weights [O, C / groups, ...], as networks do it.
+
+    Example: %1 = nn.conv %image, %weight stride [4, 4] dilation [1, 1] pad [2, 2] to [2, 2]
+    : (tensor<1x3x224x224xf32>, tensor<96x3x11x11xf32>) -> tensor<1x96x55x55xf32>
+    """
+
+    name = "nn.conv"
+    image = operand_def(TensorType)
+    weight = operand_def(TensorType)
+    pad_high = prop_def(INTEGERS)
+    assembly_format = (
+        "$image `,` $weight `stride` $stride `dilation` $dilation `pad` $pad_low `to` $pad_high"
+        " (`groups` $groups^)? attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        image: SSAValue,
+        weight: SSAValue,
+        *,
+        stride: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        pad_low: Sequence[int] | None = None,
+        pad_high: Sequence[int] | None = None,
+        groups: int = 1,
+    ):
+        rank = len(shape_of(image)) - 2
+        super().__init__(
+            [image, weight],
+            {
+                "stride": integers([1] * rank if stride is None else stride),
+                "dilation": integers([1] * rank if dilation is None else dilation),
+                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                "pad_high": integers([0] * rank if pad_high is None else pad_high),
+                "groups": integer(groups),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """[N, O, positions of the window...]."""
+        element = same_element(self.image, self.weight)
+        image, weight = shape_of(self.image), shape_of(self.weight)
+        if len(image) != len(weight):
+            raise VerifyException(
+                f"image of rank {len(image)}, weights of rank {len(weight)}; need equal ranks"
+            )
+        self.check_parameters(len(image) - 2)
+        high = values_of(self.pad_high)
+        need_length("pad_high", high, len(image) - 2)
+        check_groups(image[1], weight[0], weight[1], self.group_count)
+        need_at_least("kernel", weight[2:], 1)
+        out: list[int] = []
+        for i, (n, k, s, d, lo, hi) in enumerate(
+            zip(
+                image[2:],
+                weight[2:],
+                values_of(self.stride),
+                values_of(self.dilation),
+                values_of(self.pad_low),
+                high,
+                strict=True,
+            )
+        ):
+            if n + lo + hi < d * (k - 1) + 1:
+                raise VerifyException(
+                    f"spatial axis {i}: a kernel of {d * (k - 1) + 1} on {n + lo + hi} elements, "
+                    "padding included; need at least as many"
+                )
+            out.append(window_size(n, lo, hi, k, s, d))
+        return tensor((image[0], weight[0], *out), element)
+
+    def structure(self) -> Structure:
+        """n, (g), o, positions...; c and the kernel's axes are reduced."""
+        g = self.group_count
+        n, c, *image = shape_of(self.image)
+        o, _, *kernel = shape_of(self.weight)
+        out = shape_of(self.result)[2:]
+        names = spatial_names(len(out))
+        w = _Window(
+            [
+                ("n", n, "parallel"),
+                *([("g", g, "parallel")] if g > 1 else []),
+                ("o", o // g, "parallel"),
+                *((name, size, "parallel") for name, size in zip(names, out, strict=True)),
+                ("c", c // g, "reduction"),
+                *(
+                    (f"k{name}", size, "reduction")
+                    for name, size in zip(names, kernel, strict=True)
+                ),
+            ]
+        )
+        spatial = tuple(
+            axis_map(
+                size, w.dims, [(w.index[name], s), (w.index[f"k{name}"], d)], -lo, outside="fill"
+            )
+            for name, size, s, d, lo in zip(
+                names,
+                image,
+                values_of(self.stride),
+                values_of(self.dilation),
+                values_of(self.pad_low),
+                strict=True,
+            )
+        )
+        kernels = tuple(f"k{name}" for name in names)
+        space = Space(
+            w.dims,
+            (
+                AccessMap((*w.plain("n", "g", "c"), *spatial)),
+                AccessMap(w.plain("g", "o", "c", *kernels)),
+            ),
+            (AccessMap(w.plain("n", "g", "o", *names)),),
+        )
+        return Structure(space, MULTIPLY_ADD)
+
+
+@irdl_op_definition
+class ConvInputGradOp(ConvolutionOp):
+    """The gradient of a convolution's image, which is also called a transposed convolution.
+
+    gradient: [N, O, ...], as the convolution's result; weight: [O, C / groups, ...]; size: the
+    spatial shape of the image. An image element gathers what it contributed to.
+
+    Example: %1 = nn.conv_input_grad %g, %weight size [4] stride [2] dilation [1] pad [1]
+    : (tensor<1x2x2xf32>, tensor<2x3x3xf32>) -> tensor<1x3x4xf32>
+    """
+
+    name = "nn.conv_input_grad"
+    gradient = operand_def(TensorType)
+    weight = operand_def(TensorType)
+    size = prop_def(INTEGERS)
+    assembly_format = (
+        "$gradient `,` $weight `size` $size `stride` $stride `dilation` $dilation `pad` $pad_low"
+        " (`groups` $groups^)? attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        gradient: SSAValue,
+        weight: SSAValue,
+        size: Sequence[int],
+        *,
+        stride: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        pad_low: Sequence[int] | None = None,
+        groups: int = 1,
+    ):
+        rank = len(shape_of(gradient)) - 2
+        super().__init__(
+            [gradient, weight],
+            {
+                "size": integers(size),
+                "stride": integers([1] * rank if stride is None else stride),
+                "dilation": integers([1] * rank if dilation is None else dilation),
+                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                "groups": integer(groups),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """[N, C, size...]."""
+        element = same_element(self.gradient, self.weight)
+        gradient, weight = shape_of(self.gradient), shape_of(self.weight)
+        if len(gradient) != len(weight):
+            raise VerifyException(
+                f"gradient of rank {len(gradient)}, weights of rank {len(weight)}; need equal ranks"
+            )
+        self.check_parameters(len(gradient) - 2)
+        size = values_of(self.size)
+        need_length("size", size, len(gradient) - 2)
+        need_at_least("size", size, 0)
+        g = self.group_count
+        check_groups(weight[1] * g, weight[0], weight[1], g)
+        if gradient[1] != weight[0]:
+            raise VerifyException(
+                f"gradient has {gradient[1]} channels; the weights have {weight[0]} outputs"
+            )
+        return tensor((gradient[0], weight[1] * g, *size), element)
+
+    def structure(self) -> Structure:
+        """n, (g), c, image positions...; o and the kernel's axes are reduced."""
+        g = self.group_count
+        n, o, *gradient = shape_of(self.gradient)
+        _, c, *kernel = shape_of(self.weight)
+        size = values_of(self.size)
+        names = spatial_names(len(size))
+        w = _Window(
+            [
+                ("n", n, "parallel"),
+                *([("g", g, "parallel")] if g > 1 else []),
+                ("c", c, "parallel"),
+                *((name, s, "parallel") for name, s in zip(names, size, strict=True)),
+                ("o", o // g, "reduction"),
+                *((f"k{name}", s, "reduction") for name, s in zip(names, kernel, strict=True)),
+            ]
+        )
+        spatial = tuple(
+            axis_map(
+                extent,
+                w.dims,
+                [(w.index[name], 1), (w.index[f"k{name}"], -d)],
+                lo,
+                divisor=s,
+                division="exact",
+                outside="fill",
+            )
+            for name, extent, s, d, lo in zip(
+                names,
+                gradient,
+                values_of(self.stride),
+                values_of(self.dilation),
+                values_of(self.pad_low),
+                strict=True,
+            )
+        )
+        kernels = tuple(f"k{name}" for name in names)
+        space = Space(
+            w.dims,
+            (
+                AccessMap((*w.plain("n", "g", "o"), *spatial)),
+                AccessMap(w.plain("g", "o", "c", *kernels)),
+            ),
+            (AccessMap(w.plain("n", "g", "c", *names)),),
+        )
+        return Structure(space, MULTIPLY_ADD)
+
+
+@irdl_op_definition
+class ConvWeightGradOp(ConvolutionOp):
+    """The gradient of a convolution's weights: [O, C / groups, kernel...].
+
+    image: [N, C, ...]; gradient: [N, O, ...], as the convolution's result.
+
+    Example: %1 = nn.conv_weight_grad %image, %g kernel [3] stride [2] dilation [1] pad [1]
+    : (tensor<1x3x4xf32>, tensor<1x2x2xf32>) -> tensor<2x3x3xf32>
+    """
+
+    name = "nn.conv_weight_grad"
+    image = operand_def(TensorType)
+    gradient = operand_def(TensorType)
+    kernel = prop_def(INTEGERS)
+    assembly_format = (
+        "$image `,` $gradient `kernel` $kernel `stride` $stride `dilation` $dilation `pad` $pad_low"
+        " (`groups` $groups^)? attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        image: SSAValue,
+        gradient: SSAValue,
+        kernel: Sequence[int],
+        *,
+        stride: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        pad_low: Sequence[int] | None = None,
+        groups: int = 1,
+    ):
+        rank = len(shape_of(image)) - 2
+        super().__init__(
+            [image, gradient],
+            {
+                "kernel": integers(kernel),
+                "stride": integers([1] * rank if stride is None else stride),
+                "dilation": integers([1] * rank if dilation is None else dilation),
+                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                "groups": integer(groups),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """[O, C / groups, kernel...]."""
+        element = same_element(self.image, self.gradient)
+        image, gradient = shape_of(self.image), shape_of(self.gradient)
+        if len(image) != len(gradient) or image[:1] != gradient[:1]:
+            raise VerifyException(
+                f"image {list(image)}, gradient {list(gradient)}; need equal ranks and batches"
+            )
+        self.check_parameters(len(image) - 2)
+        kernel = values_of(self.kernel)
+        need_length("kernel", kernel, len(image) - 2)
+        need_at_least("kernel", kernel, 1)
+        g = self.group_count
+        check_groups(image[1], gradient[1], image[1] // g, g)
+        return tensor((gradient[1], image[1] // g, *kernel), element)
+
+    def structure(self) -> Structure:
+        """(g), o, c, kernel positions...; the batch and the gradient's positions are reduced."""
+        g = self.group_count
+        n, c, *image = shape_of(self.image)
+        _, o, *gradient = shape_of(self.gradient)
+        kernel = values_of(self.kernel)
+        names = spatial_names(len(kernel))
+        w = _Window(
+            [
+                *([("g", g, "parallel")] if g > 1 else []),
+                ("o", o // g, "parallel"),
+                ("c", c // g, "parallel"),
+                *((f"k{name}", s, "parallel") for name, s in zip(names, kernel, strict=True)),
+                ("n", n, "reduction"),
+                *((name, s, "reduction") for name, s in zip(names, gradient, strict=True)),
+            ]
+        )
+        spatial = tuple(
+            axis_map(
+                extent,
+                w.dims,
+                [(w.index[name], s), (w.index[f"k{name}"], d)],
+                -lo,
+                outside="fill",
+            )
+            for name, extent, s, d, lo in zip(
+                names,
+                image,
+                values_of(self.stride),
+                values_of(self.dilation),
+                values_of(self.pad_low),
+                strict=True,
+            )
+        )
+        kernels = tuple(f"k{name}" for name in names)
+        space = Space(
+            w.dims,
+            (
+                AccessMap((*w.plain("n", "g", "c"), *spatial)),
+                AccessMap(w.plain("n", "g", "o", *names)),
+            ),
+            (AccessMap(w.plain("g", "o", "c", *kernels)),),
+        )
+        return Structure(space, MULTIPLY_ADD)
+
+
+@irdl_op_definition
+class MatMulOp(PureTensorOp, Structured):
+    """Matrix product over the last two axes; leading axes are broadcast.
+
+    Example: %2 = nn.matmul %0, %1 transpose_rhs : (tensor<4x8xf32>, tensor<5x8xf32>)
+    -> tensor<4x5xf32>
+    """
+
+    name = "nn.matmul"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    transpose_lhs = opt_prop_def(UnitAttr)
+    transpose_rhs = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)? (`transpose_rhs` $transpose_rhs^)?"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        lhs: SSAValue,
+        rhs: SSAValue,
+        *,
+        transpose_lhs: bool = False,
+        transpose_rhs: bool = False,
+    ):
+        super().__init__(
+            [lhs, rhs], flags(transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs)
+        )
+
+    def sizes(self) -> tuple[int, int, int]:
+        """Rows, columns and terms of the product."""
+        lhs, rhs = shape_of(self.lhs), shape_of(self.rhs)
+        for side, shape in (("lhs", lhs), ("rhs", rhs)):
+            if len(shape) < 2:
+                raise VerifyException(f"{side} of shape {list(shape)}; need two axes or more")
+        m, k = lhs[-2:][:: -1 if self.transpose_lhs else 1]
+        other, n = rhs[-2:][:: -1 if self.transpose_rhs else 1]
+        if k != other:
+            raise VerifyException(f"lhs has {k} columns, rhs has {other} rows; need as many")
+        return m, n, k
+
+    def infer(self) -> TensorType[Attribute]:
+        """[batch..., rows, columns]."""
+        m, n, _ = self.sizes()
+        batch = broadcast([shape_of(self.lhs)[:-2], shape_of(self.rhs)[:-2]])
+        return tensor((*batch, m, n), same_element(self.lhs, self.rhs))
+
+    def structure(self) -> Structure:
+        """Batch axes b0, b1, ..., rows m, columns n; k is reduced."""
+        m, n, k = self.sizes()
+        batch = shape_of(self.result)[:-2]
+        rank = len(batch)
+        dims = (
+            *(Dim(f"b{i}", size) for i, size in enumerate(batch)),
+            Dim("m", m),
+            Dim("n", n),
+            Dim("k", k, "reduction"),
+        )
+
+        def access(shape: Shape, row: int, column: int, transposed: bool) -> AccessMap:
+            skip = rank - (len(shape) - 2)
+            last = (column, row) if transposed else (row, column)
+            at = (*range(skip, rank), *last)
+            return AccessMap(
+                tuple(
+                    axis_map(size, dims, [(d, 1)] if size != 1 else [])
+                    for size, d in zip(shape, at, strict=True)
+                )
+            )
+
+        space = Space(
+            dims,
+            (
+                access(shape_of(self.lhs), rank, rank + 2, self.transpose_lhs is not None),
+                access(shape_of(self.rhs), rank + 2, rank + 1, self.transpose_rhs is not None),
+            ),
+            (access(shape_of(self.result), rank, rank + 1, False),),
+        )
+        return Structure(space, MULTIPLY_ADD)

@@ -1,0 +1,546 @@
+"""Operations that compute each result element from one element of every operand.
+
+Operands are broadcast as in NumPy. Each class is named after the scalar function it applies.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from ...ir.upstream import VerifyException
+from ..structured import Body, Structure, Structured
+from .base import (
+    NUMBER,
+    PureTensorOp,
+    Shape,
+    broadcast,
+    element_of,
+    number,
+    same_element,
+    shape_of,
+    tensor,
+)
+
+
+def broadcast_space(shapes: Sequence[Shape], result: Shape) -> Space:
+    """The space of the result's axes; an operand's map leaves out what it is broadcast over."""
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(result))
+
+    def access(shape: Shape) -> AccessMap:
+        skip = len(result) - len(shape)
+        return AccessMap(
+            tuple(AxisMap(n, ((skip + i, 1),) if n != 1 else ()) for i, n in enumerate(shape))
+        )
+
+    target = identity_map(tuple(range(len(result))), result)
+    return Space(dims, tuple(map(access, shapes)), (target,))
+
+
+class ElementwiseOp(PureTensorOp, Structured, ABC):
+    """An operation on elements: operands broadcast, one scalar function, no reduction."""
+
+    @property
+    def function(self) -> str:
+        """The scalar function."""
+        return self.name.removeprefix("nn.")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Constants of the scalar function."""
+        return ()
+
+    def result_element(self) -> Attribute:
+        """The element type of the result."""
+        return same_element(*self.operands)
+
+    def infer(self) -> TensorType[Attribute]:
+        """Broadcast shape, element type of the operands."""
+        return tensor(broadcast([shape_of(v) for v in self.operands]), self.result_element())
+
+    def structure(self) -> Structure:
+        """One dimension a result axis."""
+        shapes = [shape_of(v) for v in self.operands]
+        space = broadcast_space(shapes, shape_of(self.result))
+        return Structure(space, Body(self.function, None, self.parameters))
+
+
+class UnaryOp(ElementwiseOp, ABC):
+    """A scalar function of one operand."""
+
+    operand = operand_def(TensorType)
+    assembly_format = "$operand attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, operand: SSAValue):
+        super().__init__([operand])
+
+
+class BinaryOp(ElementwiseOp, ABC):
+    """A scalar function of two operands."""
+
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    assembly_format = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue):
+        super().__init__([lhs, rhs])
+
+
+class CompareOp(BinaryOp, ABC):
+    """A comparison: the result's elements are i1."""
+
+    def result_element(self) -> Attribute:
+        """The operands agree; the result is i1."""
+        same_element(self.lhs, self.rhs)
+        return i1
+
+
+def _need_booleans(values: Sequence[SSAValue]) -> Attribute:
+    for i, value in enumerate(values):
+        if element_of(value) != i1:
+            raise VerifyException(f"operand {i} has elements {element_of(value)}; need i1")
+    return i1
+
+
+class LogicalOp(BinaryOp, ABC):
+    """A truth function of two tensors of i1."""
+
+    def result_element(self) -> Attribute:
+        """All are i1."""
+        return _need_booleans(self.operands)
+
+
+@irdl_op_definition
+class AddOp(BinaryOp):
+    """a + b.
+
+    Example: %2 = nn.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.add"
+
+
+@irdl_op_definition
+class SubOp(BinaryOp):
+    """a - b.
+
+    Example: %2 = nn.sub %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.sub"
+
+
+@irdl_op_definition
+class MulOp(BinaryOp):
+    """a * b.
+
+    Example: %2 = nn.mul %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.mul"
+
+
+@irdl_op_definition
+class DivOp(BinaryOp):
+    """a / b; of integers, rounded towards zero.
+
+    Example: %2 = nn.div %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.div"
+
+
+@irdl_op_definition
+class MaxOp(BinaryOp):
+    """The larger of a and b.
+
+    Example: %2 = nn.max %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.max"
+
+
+@irdl_op_definition
+class MinOp(BinaryOp):
+    """The smaller of a and b.
+
+    Example: %2 = nn.min %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.min"
+
+
+@irdl_op_definition
+class PowOp(BinaryOp):
+    """a to the power b.
+
+    Example: %2 = nn.pow %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.pow"
+
+
+@irdl_op_definition
+class LessOp(CompareOp):
+    """a < b.
+
+    Example: %2 = nn.less %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    """
+
+    name = "nn.less"
+
+
+@irdl_op_definition
+class LessEqualOp(CompareOp):
+    """a <= b.
+
+    Example: %2 = nn.less_equal %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    """
+
+    name = "nn.less_equal"
+
+
+@irdl_op_definition
+class GreaterOp(CompareOp):
+    """a > b.
+
+    Example: %2 = nn.greater %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    """
+
+    name = "nn.greater"
+
+
+@irdl_op_definition
+class GreaterEqualOp(CompareOp):
+    """a >= b.
+
+    Example: %2 = nn.greater_equal %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    """
+
+    name = "nn.greater_equal"
+
+
+@irdl_op_definition
+class EqualOp(CompareOp):
+    """a == b.
+
+    Example: %2 = nn.equal %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    """
+
+    name = "nn.equal"
+
+
+@irdl_op_definition
+class LogicalAndOp(LogicalOp):
+    """a and b.
+
+    Example: %2 = nn.logical_and %0, %1 : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+    """
+
+    name = "nn.logical_and"
+
+
+@irdl_op_definition
+class LogicalOrOp(LogicalOp):
+    """a or b.
+
+    Example: %2 = nn.logical_or %0, %1 : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+    """
+
+    name = "nn.logical_or"
+
+
+@irdl_op_definition
+class ReluOp(UnaryOp):
+    """max(a, 0).
+
+    Example: %1 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.relu"
+
+
+@irdl_op_definition
+class ExpOp(UnaryOp):
+    """e to the power a.
+
+    Example: %1 = nn.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.exp"
+
+
+@irdl_op_definition
+class LogOp(UnaryOp):
+    """The natural logarithm of a.
+
+    Example: %1 = nn.log %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.log"
+
+
+@irdl_op_definition
+class SqrtOp(UnaryOp):
+    """The square root of a.
+
+    Example: %1 = nn.sqrt %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.sqrt"
+
+
+@irdl_op_definition
+class ReciprocalOp(UnaryOp):
+    """1 / a.
+
+    Example: %1 = nn.reciprocal %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.reciprocal"
+
+
+@irdl_op_definition
+class TanhOp(UnaryOp):
+    """The hyperbolic tangent of a.
+
+    Example: %1 = nn.tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.tanh"
+
+
+@irdl_op_definition
+class SigmoidOp(UnaryOp):
+    """1 / (1 + exp(-a)).
+
+    Example: %1 = nn.sigmoid %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.sigmoid"
+
+
+@irdl_op_definition
+class NegOp(UnaryOp):
+    """-a.
+
+    Example: %1 = nn.neg %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.neg"
+
+
+@irdl_op_definition
+class AbsOp(UnaryOp):
+    """The absolute value of a.
+
+    Example: %1 = nn.abs %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.abs"
+
+
+@irdl_op_definition
+class SquareOp(UnaryOp):
+    """a * a.
+
+    Example: %1 = nn.square %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.square"
+
+
+@irdl_op_definition
+class LogicalNotOp(UnaryOp):
+    """Not a.
+
+    Example: %1 = nn.logical_not %0 : (tensor<4xi1>) -> tensor<4xi1>
+    """
+
+    name = "nn.logical_not"
+
+    def result_element(self) -> Attribute:
+        """All are i1."""
+        return _need_booleans(self.operands)
+
+
+@irdl_op_definition
+class SelectOp(ElementwiseOp):
+    """a where the condition holds, b elsewhere.
+
+    Example: %3 = nn.select %c, %0, %1 : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>)
+    -> tensor<4xf32>
+    """
+
+    name = "nn.select"
+    condition = operand_def(TensorType)
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    assembly_format = (
+        "$condition `,` $lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue):
+        super().__init__([condition, lhs, rhs])
+
+    def result_element(self) -> Attribute:
+        """That of a and b; the condition is i1."""
+        _need_booleans([self.condition])
+        return same_element(self.lhs, self.rhs)
+
+
+@irdl_op_definition
+class CastOp(PureTensorOp, Structured):
+    """The same values as elements of another type.
+
+    Example: %1 = nn.cast %0 : (tensor<4xf32>) -> tensor<4xf16>
+    """
+
+    name = "nn.cast"
+    operand = operand_def(TensorType)
+    assembly_format = "$operand attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, operand: SSAValue, element: Attribute):
+        super().__init__([operand])
+        self.result._type = tensor(shape_of(operand), element)  # pyright: ignore[reportPrivateUsage]
+
+    def infer(self) -> TensorType[Attribute]:
+        """The operand's shape; any element type."""
+        return tensor(shape_of(self.operand), element_of(self.result))
+
+    def structure(self) -> Structure:
+        """One dimension a result axis; the body is the identity."""
+        shape = shape_of(self.result)
+        return Structure(broadcast_space([shape], shape), Body("identity"))
+
+
+class ParametrisedOp(ElementwiseOp, ABC):
+    """A scalar function of one operand and of constants."""
+
+    operand = operand_def(TensorType)
+
+    def __init__(self, operand: SSAValue, properties: dict[str, Attribute]):
+        super().__init__([operand], properties)
+
+    def verify_(self) -> None:
+        """As all tensor operations, and the constants are numbers."""
+        super().verify_()
+        if any(p != p for p in self.parameters):
+            raise VerifyException(f"parameters {list(self.parameters)}; need numbers")
+
+
+@irdl_op_definition
+class LeakyReluOp(ParametrisedOp):
+    """a where a is positive, alpha * a elsewhere.
+
+    Example: %1 = nn.leaky_relu %0 slope 0.01 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.leaky_relu"
+    alpha = prop_def(NUMBER)
+    assembly_format = (
+        "$operand `slope` custom<Number>($alpha) attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, operand: SSAValue, alpha: float):
+        super().__init__(operand, {"alpha": number(alpha)})
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Alpha."""
+        return (self.alpha.value.data,)
+
+
+@irdl_op_definition
+class ClipOp(ParametrisedOp):
+    """a, but no less than low and no more than high.
+
+    Example: %1 = nn.clip %0 to 0.0, 6.0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.clip"
+    low = prop_def(NUMBER)
+    high = prop_def(NUMBER)
+    assembly_format = (
+        "$operand `to` custom<Number>($low) `,` custom<Number>($high)"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, operand: SSAValue, low: float, high: float):
+        super().__init__(operand, {"low": number(low), "high": number(high)})
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Low, high."""
+        return (self.low.value.data, self.high.value.data)
+
+
+@irdl_op_definition
+class ScaleOp(ParametrisedOp):
+    """a times a constant.
+
+    Example: %1 = nn.scale %0 by 0.5 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.scale"
+    factor = prop_def(NUMBER)
+    assembly_format = (
+        "$operand `by` custom<Number>($factor) attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, operand: SSAValue, factor: float):
+        super().__init__(operand, {"factor": number(factor)})
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Factor."""
+        return (self.factor.value.data,)
+
+
+@irdl_op_definition
+class ShiftOp(ParametrisedOp):
+    """a plus a constant.
+
+    Example: %1 = nn.shift %0 by 1.0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.shift"
+    amount = prop_def(NUMBER)
+    assembly_format = (
+        "$operand `by` custom<Number>($amount) attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, operand: SSAValue, amount: float):
+        super().__init__(operand, {"amount": number(amount)})
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Amount."""
+        return (self.amount.value.data,)
+
+
+@irdl_op_definition
+class PowerOp(ParametrisedOp):
+    """a to a constant power.
+
+    Example: %1 = nn.power %0 to -0.75 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.power"
+    exponent = prop_def(NUMBER)
+    assembly_format = (
+        "$operand `to` custom<Number>($exponent) attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, operand: SSAValue, exponent: float):
+        super().__init__(operand, {"exponent": number(exponent)})
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Exponent."""
+        return (self.exponent.value.data,)

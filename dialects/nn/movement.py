@@ -1,0 +1,327 @@
+"""Operations that compute nothing: they move elements, or see them in another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, var_operand_def
+
+from ...ir.geometry.space import AccessMap, Dim, Outside, Space, identity_map
+from ...ir.upstream import VerifyException
+from ..structured import Movement, Reinterpretation
+from .base import (
+    INTEGER,
+    INTEGERS,
+    NUMBER,
+    PureTensorOp,
+    Shape,
+    axis_map,
+    broadcast,
+    element_of,
+    integer,
+    integers,
+    need_at_least,
+    need_length,
+    normal_axis,
+    number,
+    same_element,
+    shape_of,
+    tensor,
+    values_of,
+)
+from .elementwise import broadcast_space
+
+
+def _dims(shape: Shape) -> tuple[Dim, ...]:
+    return tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
+
+
+def _onto(shape: Shape) -> AccessMap:
+    return identity_map(tuple(range(len(shape))), shape)
+
+
+@irdl_op_definition
+class TransposeOp(PureTensorOp, Movement):
+    """Reorder axes: axis i of the result is axis permutation[i] of the operand.
+
+    Example: %1 = nn.transpose %0 [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    """
+
+    name = "nn.transpose"
+    operand = operand_def(TensorType)
+    permutation = prop_def(INTEGERS)
+    assembly_format = "$operand $permutation attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, operand: SSAValue, permutation: Sequence[int]):
+        super().__init__([operand], {"permutation": integers(permutation)})
+
+    def infer(self) -> TensorType[Attribute]:
+        """The operand's sizes, reordered."""
+        shape, order = shape_of(self.operand), values_of(self.permutation)
+        if sorted(order) != list(range(len(shape))):
+            raise VerifyException(
+                f"permutation {list(order)}; need each of 0..{len(shape) - 1} once"
+            )
+        return tensor([shape[i] for i in order], element_of(self.operand))
+
+    def moves(self) -> tuple[Space, ...]:
+        """One dimension a result axis."""
+        shape, order = shape_of(self.operand), values_of(self.permutation)
+        dims = _dims(shape_of(self.result))
+        source = tuple(axis_map(n, dims, [(order.index(i), 1)]) for i, n in enumerate(shape))
+        return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
+
+
+@irdl_op_definition
+class ConcatOp(PureTensorOp, Movement):
+    """Put tensors next to each other along an axis.
+
+    Example: %2 = nn.concat %0, %1 axis 1 : (tensor<1x2xf32>, tensor<1x3xf32>) -> tensor<1x5xf32>
+    """
+
+    name = "nn.concat"
+    parts = var_operand_def(TensorType)
+    axis = prop_def(INTEGER)
+    assembly_format = "$parts `axis` $axis attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, parts: Sequence[SSAValue], axis: int):
+        rank = len(shape_of(parts[0])) if parts else 0
+        super().__init__([parts], {"axis": integer(normal_axis(axis, rank))})
+
+    @property
+    def along(self) -> int:
+        """The axis."""
+        return self.axis.value.data
+
+    def infer(self) -> TensorType[Attribute]:
+        """Equal sizes, but for the axis, whose sizes add up."""
+        shapes = [shape_of(v) for v in self.parts]
+        if not shapes:
+            raise VerifyException("concat of no tensors; need one or more")
+        axis = self.along
+        if not 0 <= axis < len(shapes[0]):
+            raise VerifyException(f"axis {axis} of rank {len(shapes[0])}")
+        for i, shape in enumerate(shapes):
+            if len(shape) != len(shapes[0]) or any(
+                a != b for j, (a, b) in enumerate(zip(shape, shapes[0], strict=True)) if j != axis
+            ):
+                raise VerifyException(
+                    f"part {i} has shape {list(shape)}, part 0 {list(shapes[0])}; "
+                    f"need equal sizes but for axis {axis}"
+                )
+        total = list(shapes[0])
+        total[axis] = sum(s[axis] for s in shapes)
+        return tensor(total, same_element(*self.parts))
+
+    def moves(self) -> tuple[Space, ...]:
+        """One space a part: its own axes, with an offset in the result."""
+        result, axis = shape_of(self.result), self.along
+        moves: list[Space] = []
+        start = 0
+        for part in self.parts:
+            shape = shape_of(part)
+            dims = _dims(shape)
+            target = tuple(
+                axis_map(n, dims, [(i, 1)], start if i == axis else 0) for i, n in enumerate(result)
+            )
+            moves.append(Space(dims, (_onto(shape),), (AccessMap(target),)))
+            start += shape[axis]
+        return tuple(moves)
+
+
+@irdl_op_definition
+class SliceOp(PureTensorOp, Movement):
+    """Every step-th element from a start, on each axis; steps may be negative.
+
+    Example: %1 = nn.slice %0 from [0, 7] step [1, -2] size [4, 3] : (tensor<4x8xf32>)
+    -> tensor<4x3xf32>
+    """
+
+    name = "nn.slice"
+    operand = operand_def(TensorType)
+    starts = prop_def(INTEGERS)
+    steps = prop_def(INTEGERS)
+    sizes = prop_def(INTEGERS)
+    assembly_format = (
+        "$operand `from` $starts `step` $steps `size` $sizes"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self, operand: SSAValue, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]
+    ):
+        super().__init__(
+            [operand],
+            {"starts": integers(starts), "steps": integers(steps), "sizes": integers(sizes)},
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """The sizes given; all elements lie in the operand."""
+        shape = shape_of(self.operand)
+        starts, steps, sizes = values_of(self.starts), values_of(self.steps), values_of(self.sizes)
+        for what, values in (("starts", starts), ("steps", steps), ("sizes", sizes)):
+            need_length(what, values, len(shape))
+        need_at_least("sizes", sizes, 0)
+        for i, (n, start, step, size) in enumerate(zip(shape, starts, steps, sizes, strict=True)):
+            if step == 0:
+                raise VerifyException(f"axis {i}: step 0; need any other")
+            last = start + step * (size - 1)
+            if size and not (0 <= start < n and 0 <= last < n):
+                raise VerifyException(
+                    f"axis {i}: elements {start} to {last} of {n}; need 0..{n - 1}"
+                )
+        return tensor(sizes, element_of(self.operand))
+
+    def moves(self) -> tuple[Space, ...]:
+        """One dimension a result axis."""
+        dims = _dims(shape_of(self.result))
+        source = tuple(
+            axis_map(n, dims, [(i, step)], start)
+            for i, (n, start, step) in enumerate(
+                zip(
+                    shape_of(self.operand),
+                    values_of(self.starts),
+                    values_of(self.steps),
+                    strict=True,
+                )
+            )
+        )
+        return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
+
+
+PAD_MODES: dict[str, Outside] = {
+    "constant": "fill",
+    "edge": "edge",
+    "reflect": "reflect",
+    "wrap": "wrap",
+}
+"""How to pad, and the access map's word for it."""
+
+
+@irdl_op_definition
+class PadOp(PureTensorOp, Movement):
+    """Add elements at the ends of axes (or drop them, where negative).
+
+    Example: %1 = nn.pad "constant" %0 low [0, 1] high [0, 1] value 0.0 : (tensor<4x8xf32>)
+    -> tensor<4x10xf32>
+    """
+
+    name = "nn.pad"
+    operand = operand_def(TensorType)
+    mode = prop_def(StringAttr)
+    low = prop_def(INTEGERS)
+    high = prop_def(INTEGERS)
+    value = prop_def(NUMBER)
+    assembly_format = (
+        "$mode $operand `low` $low `high` $high `value` custom<Number>($value)"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        operand: SSAValue,
+        low: Sequence[int],
+        high: Sequence[int],
+        *,
+        mode: str = "constant",
+        value: float = 0.0,
+    ):
+        super().__init__(
+            [operand],
+            {
+                "mode": StringAttr(mode),
+                "low": integers(low),
+                "high": integers(high),
+                "value": number(value),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """The operand's sizes and what is added."""
+        shape, low, high = shape_of(self.operand), values_of(self.low), values_of(self.high)
+        need_length("low", low, len(shape))
+        need_length("high", high, len(shape))
+        mode = self.mode.data
+        if mode not in PAD_MODES:
+            raise VerifyException(f"mode {mode!r}; need one of {', '.join(PAD_MODES)}")
+        sizes = [n + lo + hi for n, lo, hi in zip(shape, low, high, strict=True)]
+        need_at_least("padded sizes", sizes, 0)
+        for i, (n, size) in enumerate(zip(shape, sizes, strict=True)):
+            if n == 0 and size and mode != "constant":
+                raise VerifyException(f"axis {i}: has no element to repeat; use mode 'constant'")
+        return tensor(sizes, element_of(self.operand))
+
+    def moves(self) -> tuple[Space, ...]:
+        """One dimension a result axis; the padding is a rule of the operand's map."""
+        outside = PAD_MODES[self.mode.data]
+        dims = _dims(shape_of(self.result))
+        source = tuple(
+            axis_map(n, dims, [(i, 1)], -lo, outside=outside)
+            for i, (n, lo) in enumerate(
+                zip(shape_of(self.operand), values_of(self.low), strict=True)
+            )
+        )
+        fills = any(axis.outside == "fill" for axis in source)
+        fill = self.value.value.data if fills else 0.0
+        return (Space(dims, (AccessMap(source, fill),), (_onto(shape_of(self.result)),)),)
+
+
+@irdl_op_definition
+class ExpandOp(PureTensorOp, Movement):
+    """Repeat a tensor along axes of size 1, and along new leading axes.
+
+    Example: %1 = nn.expand %0 to [4, 8] : (tensor<8xf32>) -> tensor<4x8xf32>
+    """
+
+    name = "nn.expand"
+    operand = operand_def(TensorType)
+    shape = prop_def(INTEGERS)
+    assembly_format = "$operand `to` $shape attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, operand: SSAValue, shape: Sequence[int]):
+        super().__init__([operand], {"shape": integers(shape)})
+
+    def infer(self) -> TensorType[Attribute]:
+        """The shape given, to which the operand must broadcast."""
+        target = values_of(self.shape)
+        need_at_least("shape", target, 0)
+        if broadcast([shape_of(self.operand), target]) != target:
+            raise VerifyException(
+                f"operand of shape {list(shape_of(self.operand))} does not broadcast to "
+                f"{list(target)}"
+            )
+        return tensor(target, element_of(self.operand))
+
+    def moves(self) -> tuple[Space, ...]:
+        """One dimension a result axis; the operand ignores those it is repeated over."""
+        return (broadcast_space([shape_of(self.operand)], shape_of(self.result)),)
+
+
+@irdl_op_definition
+class ReshapeOp(PureTensorOp, Reinterpretation):
+    """The same elements in row-major order, as another shape.
+
+    Example: %1 = nn.reshape %0 to [32] : (tensor<4x8xf32>) -> tensor<32xf32>
+    """
+
+    name = "nn.reshape"
+    operand = operand_def(TensorType)
+    shape = prop_def(INTEGERS)
+    assembly_format = "$operand `to` $shape attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, operand: SSAValue, shape: Sequence[int]):
+        super().__init__([operand], {"shape": integers(shape)})
+
+    def infer(self) -> TensorType[Attribute]:
+        """The shape given, with as many elements."""
+        source, target = shape_of(self.operand), values_of(self.shape)
+        need_at_least("shape", target, 0)
+        if prod(source) != prod(target):
+            raise VerifyException(
+                f"{prod(source)} elements of {list(source)} as {list(target)}, which has "
+                f"{prod(target)}; need as many"
+            )
+        return tensor(target, element_of(self.operand))

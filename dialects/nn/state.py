@@ -1,0 +1,157 @@
+"""What a program keeps and what it knows: state with its loads and stores, and constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, SymbolRefAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import (
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    Pure,
+    SymbolOpInterface,
+    SymbolTable,
+    SymbolUserOpInterface,
+)
+
+from ...ir.blob import Blob
+from ...ir.upstream import VerifyException
+from ..blob_attr import BlobAttr
+from ..dtypes import element_type, numpy_dtype
+from .base import tensor, tensor_of
+
+
+def tensor_type_of(array: NDArray[Any]) -> TensorType[Attribute]:
+    """The tensor type of an array."""
+    return tensor(array.shape, element_type(array.dtype))
+
+
+def _as_attribute(array: NDArray[Any] | Blob | BlobAttr) -> BlobAttr:
+    if isinstance(array, BlobAttr):
+        return array
+    return BlobAttr(array if isinstance(array, Blob) else Blob(array))
+
+
+def _check_blob(blob: BlobAttr, type_: Attribute) -> None:
+    wanted = tensor_of(type_)
+    array = blob.array
+    if array.shape != tuple(wanted.get_shape()) or array.dtype != numpy_dtype(wanted.element_type):
+        raise VerifyException(
+            f"blob of {array.dtype.name}{list(array.shape)}; the type says {wanted}"
+        )
+
+
+def _check_state(op: Operation, symbol: SymbolRefAttr, type_: Attribute) -> None:
+    state = SymbolTable.lookup_symbol(op, symbol)
+    if not isinstance(state, StateOp):
+        found = "nothing" if state is None else state.name
+        raise VerifyException(f"{symbol} names {found}; need an nn.state")
+    if state.elements != type_:
+        raise VerifyException(f"{symbol} is {state.elements}; the operation says {type_}")
+
+
+@irdl_op_definition
+class StateOp(IRDLOperation):
+    """A tensor that outlives a run, weights for example, with its first value.
+
+    Example: nn.state @conv1.weight : tensor<96x3x11x11xf32> = <"39296d74...">
+    """
+
+    name = "nn.state"
+    sym_name = prop_def(SymbolNameConstraint())
+    elements = prop_def(TensorType)
+    value = prop_def(BlobAttr)
+    assembly_format = "$sym_name `:` $elements `=` $value attr-dict"
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(self, symbol: str, array: NDArray[Any] | Blob | BlobAttr):
+        value = _as_attribute(array)
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(symbol),
+                "elements": tensor_type_of(value.array),
+                "value": value,
+            }
+        )
+
+    def verify_(self) -> None:
+        """The blob has the shape and elements that the type says."""
+        _check_blob(self.value, self.elements)
+
+
+class _LoadsState(SymbolUserOpInterface):
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, LoadOp)
+        _check_state(op, op.state, op.result.type)
+
+
+class _StoresState(SymbolUserOpInterface):
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, StoreOp)
+        _check_state(op, op.state, op.stored.type)
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """The value that a state has when the run begins.
+
+    Example: %w = nn.load @w : tensor<4xf32>
+    """
+
+    name = "nn.load"
+    state = prop_def(SymbolRefAttr)
+    result = result_def(TensorType)
+    assembly_format = "$state attr-dict `:` type($result)"
+    traits = traits_def(_LoadsState(), MemoryReadEffect())
+
+    def __init__(self, symbol: str, type_: TensorType[Attribute]):
+        super().__init__(properties={"state": SymbolRefAttr(symbol)}, result_types=[type_])
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Give a state the value that the next run begins with.
+
+    Example: nn.store %0, @counter : tensor<1xi32>
+    """
+
+    name = "nn.store"
+    stored = operand_def(TensorType)
+    state = prop_def(SymbolRefAttr)
+    assembly_format = "$stored `,` $state attr-dict `:` type($stored)"
+    traits = traits_def(_StoresState(), MemoryWriteEffect())
+
+    def __init__(self, stored: SSAValue, symbol: str):
+        super().__init__(operands=[stored], properties={"state": SymbolRefAttr(symbol)})
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """An array that never changes.
+
+    Example: %0 = nn.constant <"8f14..."> : tensor<4xf32>
+    """
+
+    name = "nn.constant"
+    value = prop_def(BlobAttr)
+    result = result_def(TensorType)
+    assembly_format = "$value attr-dict `:` type($result)"
+    traits = traits_def(Pure())
+
+    def __init__(self, array: NDArray[Any] | Blob | BlobAttr):
+        value = _as_attribute(array)
+        super().__init__(properties={"value": value}, result_types=[tensor_type_of(value.array)])
+
+    def verify_(self) -> None:
+        """The blob has the shape and elements that the type says."""
+        _check_blob(self.value, self.result.type)

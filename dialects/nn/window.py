@@ -1,0 +1,212 @@
+"""Reductions of a tensor by a combiner: over windows, and over whole axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
+
+from ...ir.geometry.space import AccessMap, Dim, Space
+from ...ir.upstream import VerifyException
+from ..structured import COMBINERS, Body, Structure, Structured
+from .base import (
+    INTEGERS,
+    PureTensorOp,
+    axis_map,
+    element_of,
+    flags,
+    integers,
+    need_at_least,
+    need_length,
+    normal_axis,
+    shape_of,
+    spatial_names,
+    tensor,
+    values_of,
+)
+from .contraction import window_size
+
+
+def _check_combiner(combiner: str) -> None:
+    if combiner not in COMBINERS:
+        raise VerifyException(f"combiner {combiner!r}; need one of {', '.join(COMBINERS)}")
+
+
+@irdl_op_definition
+class PoolOp(PureTensorOp, Structured):
+    """Merge the elements under a window that moves over the spatial axes of [N, C, ...].
+
+    Padding is the combiner's identity. Example: %1 = nn.pool "max" %0 window [3, 3] stride [2, 2]
+    dilation [1, 1] pad [0, 0] to [0, 0] : (tensor<1x96x55x55xf32>) -> tensor<1x96x27x27xf32>
+    """
+
+    name = "nn.pool"
+    image = operand_def(TensorType)
+    combiner = prop_def(StringAttr)
+    window = prop_def(INTEGERS)
+    stride = prop_def(INTEGERS)
+    dilation = prop_def(INTEGERS)
+    pad_low = prop_def(INTEGERS)
+    pad_high = prop_def(INTEGERS)
+    assembly_format = (
+        "$combiner $image `window` $window `stride` $stride `dilation` $dilation"
+        " `pad` $pad_low `to` $pad_high attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        image: SSAValue,
+        combiner: str,
+        window: Sequence[int],
+        *,
+        stride: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        pad_low: Sequence[int] | None = None,
+        pad_high: Sequence[int] | None = None,
+    ):
+        rank = len(window)
+        super().__init__(
+            [image],
+            {
+                "combiner": StringAttr(combiner),
+                "window": integers(window),
+                "stride": integers([1] * rank if stride is None else stride),
+                "dilation": integers([1] * rank if dilation is None else dilation),
+                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                "pad_high": integers([0] * rank if pad_high is None else pad_high),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """[N, C, positions of the window...]."""
+        _check_combiner(self.combiner.data)
+        image = shape_of(self.image)
+        if len(image) < 3:
+            raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
+        return tensor((*image[:2], *window_positions(self, image[2:])), element_of(self.image))
+
+    def structure(self) -> Structure:
+        """n, c, positions...; the window's axes are reduced."""
+        n, c, *image = shape_of(self.image)
+        out = shape_of(self.result)[2:]
+        names = spatial_names(len(out))
+        rank = len(out)
+        dims = (
+            Dim("n", n),
+            Dim("c", c),
+            *(Dim(name, size) for name, size in zip(names, out, strict=True)),
+            *(
+                Dim(f"k{name}", size, "reduction")
+                for name, size in zip(names, values_of(self.window), strict=True)
+            ),
+        )
+        body = Body("identity", self.combiner.data)
+        spatial = tuple(
+            axis_map(size, dims, [(2 + i, s), (2 + rank + i, d)], -lo, outside="fill")
+            for i, (size, s, d, lo) in enumerate(
+                zip(
+                    image,
+                    values_of(self.stride),
+                    values_of(self.dilation),
+                    values_of(self.pad_low),
+                    strict=True,
+                )
+            )
+        )
+        first = (axis_map(n, dims, [(0, 1)]), axis_map(c, dims, [(1, 1)]))
+        fills = any(axis.outside == "fill" for axis in spatial)
+        result = (axis_map(size, dims, [(2 + i, 1)]) for i, size in enumerate(out))
+        space = Space(
+            dims,
+            (AccessMap((*first, *spatial), body.identity if fills else 0.0),),
+            (AccessMap((*first, *result)),),
+        )
+        return Structure(space, body)
+
+
+def window_positions(op: PoolOp, sizes: Sequence[int]) -> list[int]:
+    """Positions of a pool's window on each axis. Raises VerifyException if it fits nowhere."""
+    rank = len(sizes)
+    window, stride, dilation = values_of(op.window), values_of(op.stride), values_of(op.dilation)
+    low, high = values_of(op.pad_low), values_of(op.pad_high)
+    for what, values, least in (
+        ("window", window, 1),
+        ("stride", stride, 1),
+        ("dilation", dilation, 1),
+        ("pad_low", low, 0),
+        ("pad_high", high, 0),
+    ):
+        need_length(what, values, rank)
+        need_at_least(what, values, least)
+    out: list[int] = []
+    for i, n in enumerate(sizes):
+        reach, padded = dilation[i] * (window[i] - 1) + 1, n + low[i] + high[i]
+        if padded < reach:
+            raise VerifyException(
+                f"spatial axis {i}: a window of {reach} on {padded} elements, padding included; "
+                "need at least as many"
+            )
+        out.append(window_size(n, low[i], high[i], window[i], stride[i], dilation[i]))
+    return out
+
+
+@irdl_op_definition
+class ReduceOp(PureTensorOp, Structured):
+    """Merge all elements along some axes.
+
+    Example: %1 = nn.reduce "sum" %0 axes [2, 3] keep_dims : (tensor<1x8x7x7xf32>)
+    -> tensor<1x8x1x1xf32>
+    """
+
+    name = "nn.reduce"
+    operand = operand_def(TensorType)
+    combiner = prop_def(StringAttr)
+    axes = prop_def(INTEGERS)
+    keep_dims = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$combiner $operand `axes` $axes (`keep_dims` $keep_dims^)?"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self, operand: SSAValue, combiner: str, axes: Sequence[int], *, keep_dims: bool = False
+    ):
+        rank = len(shape_of(operand))
+        super().__init__(
+            [operand],
+            {
+                "combiner": StringAttr(combiner),
+                "axes": integers(sorted(normal_axis(a, rank) for a in axes)),
+                **flags(keep_dims=keep_dims),
+            },
+        )
+
+    def infer(self) -> TensorType[Attribute]:
+        """The operand's shape with the axes gone, or of size 1."""
+        _check_combiner(self.combiner.data)
+        shape, axes = shape_of(self.operand), values_of(self.axes)
+        if list(axes) != sorted(set(axes)) or any(not 0 <= a < len(shape) for a in axes):
+            raise VerifyException(
+                f"axes {list(axes)} of rank {len(shape)}; need increasing axes from 0 to "
+                f"{len(shape) - 1}"
+            )
+        keep = self.keep_dims is not None
+        kept = [1 if i in axes else n for i, n in enumerate(shape) if keep or i not in axes]
+        return tensor(kept, element_of(self.operand))
+
+    def structure(self) -> Structure:
+        """One dimension an axis of the operand; the axes given are reduced."""
+        shape, axes = shape_of(self.operand), values_of(self.axes)
+        dims = tuple(
+            Dim(f"d{i}", n, "reduction" if i in axes else "parallel") for i, n in enumerate(shape)
+        )
+        source = tuple(axis_map(n, dims, [(i, 1)]) for i, n in enumerate(shape))
+        target = tuple(
+            axis_map(1 if i in axes else n, dims, [] if i in axes else [(i, 1)])
+            for i, n in enumerate(shape)
+            if self.keep_dims is not None or i not in axes
+        )
+        body = Body("identity", self.combiner.data)
+        return Structure(Space(dims, (AccessMap(source),), (AccessMap(target),)), body)
