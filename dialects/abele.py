@@ -2,7 +2,7 @@
 
 Spaces and layouts are printed as people write them:
 
-    #abele.space<[n = 1, y = 55, ky = 11 reduction] (n, 4 * y + ky - 2 fill) of [1, 224] -> (n, y) of [1, 55]>
+    #abele.space<[y = 55, ky = 11 reduction] (4 * y + ky - 2 fill) of [224] -> (y) of [55]>
     #abele.layout<[6 by 6, 55 by 55, 11] (4 * d1 + d2 - 2 fill) of [224] at 0>
 """
 
@@ -134,6 +134,7 @@ class _Value(Data[T], Generic[T]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> T:
+        """Parse what stands in angle brackets."""
         with parser.in_angle_brackets():
             try:
                 return cls.parse_value(parser)
@@ -148,6 +149,7 @@ class _Value(Data[T], Generic[T]):
         raise NotImplementedError
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print it as people write it."""
         with printer.in_angle_brackets():
             printer.print_string(self.text())
 
@@ -171,6 +173,8 @@ class SpaceAttr(_Value[Space]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Space:
+        """Parse what stands between the brackets."""
+
         def dim() -> Dim:
             name = parser.parse_identifier("a dimension's name")
             parser.parse_punctuation("=")
@@ -196,6 +200,7 @@ class SpaceAttr(_Value[Space]):
         return Space(dims, tuple(operands), tuple(results))
 
     def text(self) -> str:
+        """What stands between the brackets."""
         names = [d.name for d in self.data.dims]
         dims = ", ".join(map(_print_dim, self.data.dims))
         operands = ", ".join(_print_access(a, names) for a in self.data.operands)
@@ -214,6 +219,8 @@ class LayoutAttr(_Value[Layout]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Layout:
+        """Parse what stands between the brackets."""
+
         def cut() -> Cut:
             size = _parse_integer(parser)
             parts = _parse_integer(parser) if parser.parse_optional_keyword("by") else 1
@@ -226,6 +233,7 @@ class LayoutAttr(_Value[Layout]):
         return Layout(grid, access, first)
 
     def text(self) -> str:
+        """What stands between the brackets."""
         layout = self.data
         cuts = [
             str(c.size)
@@ -246,6 +254,7 @@ class BodyAttr(_Value[Body]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Body:
+        """Parse what stands between the brackets."""
         function = parser.parse_identifier("a scalar function")
         combiner = parser.parse_optional_identifier()
         parameters = parser.parse_optional_comma_separated_list(
@@ -254,6 +263,7 @@ class BodyAttr(_Value[Body]):
         return Body(function, combiner, tuple(parameters or ()))
 
     def text(self) -> str:
+        """What stands between the brackets."""
         body = self.data
         text = body.function + (f" {body.combiner}" if body.combiner else "")
         if body.parameters:
@@ -266,11 +276,12 @@ class Plan:
     """The planner's decisions for one operation.
 
     split: parts of each dimension of its space (reduction dimensions too: their parts become
-    partials); a movement is planned over its result's axes. order: the dimensions in which cells are numbered
-    over the tiles, slowest first; those left out follow. first_tile: where cell 0 lives.
-    method: how the codelet works, a key of its price table. workers: parts of a cell's dimensions
-    over the worker threads, () for a supervisor codelet, which is one vertex a cell. combine: the plan of the compute that
-    merges partials, over the result's axes; None where no reduction is split.
+    partials); a movement is planned over its result's axes. order: the dimensions in which
+    cells are numbered over the tiles, slowest first; those left out follow. first_tile: where
+    cell 0 lives. method: how the codelet works, a key of its price table. workers: parts of a
+    cell's dimensions over the worker threads, () for a supervisor codelet, which is one vertex a
+    cell. combine: the plan of the compute that merges partials, over the result's axes; None
+    where no reduction is split.
     """
 
     split: tuple[int, ...]
@@ -292,6 +303,7 @@ class PlanAttr(_Value[Plan]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Plan:
+        """Parse what stands between the brackets."""
         parser.parse_keyword("split")
         split = _parse_integers(parser)
         order = _parse_integers(parser) if parser.parse_optional_keyword("order") else ()
@@ -302,6 +314,8 @@ class PlanAttr(_Value[Plan]):
         return Plan(split, order, first, method, workers, combine)
 
     def text(self) -> str:
+        """What stands between the brackets."""
+
         def plan(p: Plan) -> str:
             text = f"split {_print_integers(p.split)}"
             text += f" order {_print_integers(p.order)}" if p.order else ""

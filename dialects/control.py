@@ -7,6 +7,7 @@ At `nn` and `partition` values flow through operands, arguments and yields; at `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i1, i64
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
@@ -45,9 +46,10 @@ def _check_arguments(region: Region, types: Sequence[Attribute], what: str) -> N
 
 def is_predicate(type_: Attribute) -> bool:
     """True for i1 and for a tensor, laid out or not, of a single i1."""
-    tensor = getattr(type_, "tensor", type_)
+    tensor: Attribute = getattr(type_, "tensor", type_)
     if isinstance(tensor, TensorType):
-        return tensor.element_type == i1 and all(n == 1 for n in tensor.get_shape())
+        tensor = cast(TensorType[Attribute], tensor)
+        return bool(tensor.element_type == i1) and all(n == 1 for n in tensor.get_shape())
     return type_ == i1
 
 
@@ -80,6 +82,7 @@ class ConditionOp(IRDLOperation):
         super().__init__(operands=[predicate])
 
     def verify_(self) -> None:
+        """Check arguments, results and terminators."""
         if not is_predicate(self.predicate.type):
             raise VerifyException(f"condition of type {self.predicate.type}; need a single i1")
 
@@ -114,6 +117,7 @@ class RepeatOp(IRDLOperation):
         return self.count.value.data
 
     def verify_(self) -> None:
+        """Check arguments, results and terminators."""
         if self.turns < 0:
             raise VerifyException(f"repeat {self.turns} times; need 0 or more")
         types = [v.type for v in self.initial]
@@ -146,6 +150,7 @@ class IfOp(IRDLOperation):
         super().__init__(operands=[predicate], result_types=[types], regions=[then, otherwise])
 
     def verify_(self) -> None:
+        """Check arguments, results and terminators."""
         if not is_predicate(self.predicate.type):
             raise VerifyException(f"predicate of type {self.predicate.type}; need a single i1")
         types = [r.type for r in self.outputs]
@@ -177,6 +182,7 @@ class WhileOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
+        """Check arguments, results and terminators."""
         types = [v.type for v in self.initial]
         if [r.type for r in self.outputs] != types:
             raise VerifyException("while: results must have the types of the initial values")

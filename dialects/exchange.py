@@ -51,7 +51,10 @@ class VariableOp(Variable):
 
     name = "exchange.variable"
     address = prop_def(IntegerAttr[I64])
-    assembly_format = "$sym_name `at` $address `:` $tensor `layout` $layout (`state` $state^)? (`=` `blob` $initial^)? attr-dict"
+    assembly_format = (
+        "$sym_name `at` $address `:` $tensor `layout` $layout "
+        "(`state` $state^)? (`=` `blob` $initial^)? attr-dict"
+    )
     traits = traits_def(SymbolOpInterface())
 
     def __init__(
@@ -80,6 +83,7 @@ class VariableOp(Variable):
         return self.address.value.data
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         super().verify_()
         if self.start < 0 or self.start % ALIGNMENT:
             raise VerifyException(
@@ -89,7 +93,7 @@ class VariableOp(Variable):
 
 @irdl_op_definition
 class SyncOp(IRDLOperation):
-    """All tiles of the zone wait for each other. Example: exchange.sync "internal" """
+    """All tiles of the zone wait for each other. Example: exchange.sync "internal"."""
 
     name = "exchange.sync"
     zone = prop_def(StringAttr)
@@ -99,6 +103,7 @@ class SyncOp(IRDLOperation):
         super().__init__(properties={"zone": StringAttr(zone)})
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         if self.zone.data not in SYNC_ZONES:
             raise VerifyException(
                 f'sync zone "{self.zone.data}"; need one of {", ".join(SYNC_ZONES)}'
@@ -192,7 +197,14 @@ class SuperstepOp(IRDLOperation):
         super().__init__(properties={"sym_name": StringAttr(name)}, regions=[Region(Block(ops))])
 
     def verify_(self) -> None:
-        rank = {SyncOp: 0, InputOp: 1, MoveOp: 1, OutputOp: 1, ComputeOp: 2}
+        """Check what can be seen without other operations."""
+        rank: dict[type[Operation], int] = {
+            SyncOp: 0,
+            InputOp: 1,
+            MoveOp: 1,
+            OutputOp: 1,
+            ComputeOp: 2,
+        }
         kinds = [rank.get(type(op), -1) for op in self.body.block.ops]
         if -1 in kinds or kinds != sorted(kinds) or kinds[:1] != [0] or kinds.count(0) != 1:
             raise VerifyException(

@@ -51,6 +51,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse what stands in angle brackets."""
         with parser.in_angle_brackets():
             shape, element = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
@@ -58,6 +59,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
         return [TensorType(element, shape), layout]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print it as people write it."""
         with printer.in_angle_brackets():
             for n in self.tensor.get_shape():
                 printer.print_string(f"{n}x")
@@ -65,6 +67,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
             printer.print_string(f", {self.layout.text()}")
 
     def verify(self) -> None:
+        """Check what can be seen without other operations."""
         elements = 1
         for n in self.tensor.get_shape():
             elements *= n
@@ -233,6 +236,7 @@ class ComputeOp(IRDLOperation):
         return Structure(self.space.data, self.body.data)
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         space, plan = self.space.data, self.plan.data
         verify_cut(self.structure(), plan)
         if len(space.operands) != len(self.inputs) or len(space.results) != 1:
@@ -288,6 +292,7 @@ class RelayoutOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         shapes = [partition_type(v).tensor.get_shape() for v in self.inputs]
         verify_moves(self.moves, shapes, partition_type(self.result).tensor.get_shape())
         for i, value in enumerate(self.inputs):
@@ -350,6 +355,7 @@ class ReshapeOp(IRDLOperation):
         super().__init__(operands=[value], result_types=[type])
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         if partition_type(self.value).layout != partition_type(self.result).layout:
             raise VerifyException("a reshape keeps the layout; use partition.relayout")
 

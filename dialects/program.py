@@ -6,13 +6,14 @@ address besides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    ModuleOp,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -20,20 +21,24 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i1,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
+from ..ir.provenance import place
+from . import partition
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype
-from .partition import access_layout, verify_cut, verify_moves
+from .partition import PartitionTensor, access_layout, verify_cut, verify_moves
 from .structured import Structure
 
+T = TypeVar("T")
+
 ALIGNMENT = 8
-"""Bytes; every variable begins and ends at a multiple. Source: 64-bit loads (notes of the target)."""
+"""Bytes; every variable begins and ends at a multiple, for loads of 64 bits."""
 
 
 class Variable(IRDLOperation):
@@ -72,6 +77,7 @@ class Variable(IRDLOperation):
         return self.state is not None or self.initial is not None
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         if prod(self.placed.shape) != prod(self.tensor.get_shape()):
             raise VerifyException(
                 f"@{self.symbol}: layout of {list(self.placed.shape)} for a tensor of "
@@ -120,6 +126,7 @@ class Vertices(IRDLOperation):
         return [access_layout(space, a, plan) for a in (*space.operands, *space.results)]
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         verify_cut(self.structure(), self.plan.data)
         if len(self.space.data.operands) != len(self.reads) or len(self.space.data.results) != 1:
             raise VerifyException(
@@ -152,6 +159,7 @@ class Copy(IRDLOperation):
         return None if self.moves is None else tuple(m.data for m in self.moves)
 
     def verify_(self) -> None:
+        """Check what can be seen without other operations."""
         if self.destination in self.sources:
             raise VerifyException(f"copy of @{self.destination} onto itself")
 
@@ -207,28 +215,65 @@ def vertex_properties(
     }
 
 
-def verify_use(op: Vertices | Copy, variables: dict[str, Variable]) -> None:
-    """Check an operation against the variables it names. Raises VerifyException."""
-    for name in (*op.sources, op.destination):
-        if name not in variables:
-            raise VerifyException(f"{op.name}: no variable @{name}")
+def verify_symbols(module: ModuleOp) -> None:
+    """Check that every variable an operation names is there and lies as the operation needs.
+
+    Raises VerifyException naming the operation, the variable and what is wrong.
+    """
+    variables = {op.symbol: op for op in module.body.block.ops if isinstance(op, Variable)}
+    states = {
+        op.sym_name.data: op.type
+        for op in module.body.block.ops
+        if isinstance(op, partition.StateOp)
+    }
+    for op in module.walk():
+        try:
+            _verify_uses(op, variables, states)
+        except VerifyException as error:
+            raise VerifyException(f"{op.name} at {place(op)}: {error}") from None
+
+
+def _named(name: str, known: Mapping[str, T], what: str) -> T:
+    if name not in known:
+        raise VerifyException(f"no {what} @{name}")
+    return known[name]
+
+
+def _verify_uses(
+    op: Operation, variables: dict[str, Variable], states: dict[str, PartitionTensor]
+) -> None:
     if isinstance(op, Vertices):
         for name, need in zip((*op.sources, op.destination), op.layouts(), strict=True):
-            given = variables[name].placed
+            given = _named(name, variables, "variable").placed
             if given != need:
                 raise VerifyException(
-                    f"{op.name}: @{name} has layout {LayoutAttr(given).text()}; the split needs "
+                    f"@{name} has layout {LayoutAttr(given).text()}; the split needs "
                     f"{LayoutAttr(need).text()}"
                 )
-        return
-    verify_moves(
-        op.moves,
-        [variables[n].placed.shape for n in op.sources],
-        variables[op.destination].placed.shape,
-    )
-    dtypes = {variables[n].dtype for n in (*op.sources, op.destination)}
-    if len(dtypes) != 1:
-        raise VerifyException(f"{op.name}: copies between {', '.join(map(str, dtypes))}")
-    for name in op.sources:
-        if not variables[name].placed.is_partition:
-            raise VerifyException(f"{op.name}: blocks of @{name} overlap, so it cannot be copied")
+    elif isinstance(op, Copy):
+        sources = [_named(n, variables, "variable") for n in op.sources]
+        destination = _named(op.destination, variables, "variable")
+        verify_moves(op.moves, [v.placed.shape for v in sources], destination.placed.shape)
+        for v in sources:
+            if v.dtype != destination.dtype:
+                raise VerifyException(f"copies {v.dtype} @{v.symbol} into {destination.dtype}")
+            if not v.placed.is_partition:
+                raise VerifyException(
+                    f"blocks of @{v.symbol} overlap, so elements have no one owner"
+                )
+    elif isinstance(op, HostInput | HostOutput):
+        name = (op.writes if isinstance(op, HostInput) else op.reads).string_value()
+        variable = _named(name, variables, "variable")
+        if prod(op.tensor.get_shape()) != prod(variable.placed.shape):
+            raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
+        if op.tensor.element_type != variable.tensor.element_type:
+            raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
+    elif isinstance(op, ReadPredicate):
+        variable = _named(op.variable.string_value(), variables, "variable")
+        if variable.dtype != np.bool_ or prod(variable.placed.shape) != 1:
+            raise VerifyException(f"@{variable.symbol} is {variable.tensor}; need a single i1")
+    elif isinstance(op, partition.LoadOp | partition.StoreOp):
+        value = op.result if isinstance(op, partition.LoadOp) else op.value
+        type_ = _named(op.state.string_value(), states, "state")
+        if value.type != type_:
+            raise VerifyException(f"{op.state} is {type_}; the operation says {value.type}")

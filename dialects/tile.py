@@ -42,7 +42,10 @@ class VariableOp(Variable):
     """
 
     name = "tile.variable"
-    assembly_format = "$sym_name `:` $tensor `layout` $layout (`state` $state^)? (`=` `blob` $initial^)? attr-dict"
+    assembly_format = (
+        "$sym_name `:` $tensor `layout` $layout "
+        "(`state` $state^)? (`=` `blob` $initial^)? attr-dict"
+    )
     traits = traits_def(SymbolOpInterface())
 
     def __init__(

@@ -33,14 +33,15 @@ class Allocate(ModulePass):
 
     Two variables share bytes only if they have no tile in common or are never live in the same
     phase. A superstep has two phases, exchange and compute, so what is sent may be
-    overwritten by what is then computed. Large and long-lived variables are placed first, each at the
-    lowest address that is free.
+    overwritten by what is then computed. What always lives is placed first, then the large
+    before the small, each at the lowest address that is free.
     Raises DoesNotFit naming the fullest tile and what lies on it.
     """
 
     name = "allocate"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
         variables = [v for v in op.body.block.ops if isinstance(v, tile.VariableOp)]
         lives = lifetimes(op, variables)
         addresses = pack(variables, lives)
@@ -202,14 +203,14 @@ def check_fits(
     when = lives[worst, 0] if lives[worst, 1] != FOREVER else _busiest(variables, lives, here)
     live = here & (lives[:, 0] <= when) & (when <= lives[:, 1])
     layers: dict[str, int] = {}
-    for i in np.flatnonzero(live):
+    for i in np.flatnonzero(live).tolist():
         v = variables[i]
         layer = "+".join(n.split("/")[0] for n in origin_names(v)) or v.symbol
         layers[layer] = layers.get(layer, 0) + v.bytes_per_tile
     largest = sorted(layers.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{layer} {size} B" for layer, size in largest[:6])
     rest = sum(size for _, size in largest[6:])
-    names = sorted(np.flatnonzero(live), key=lambda i: -variables[i].bytes_per_tile)[:3]
+    names = sorted(np.flatnonzero(live).tolist(), key=lambda i: -variables[i].bytes_per_tile)[:3]
     examples = ", ".join(f"@{variables[i].symbol} ({variables[i].bytes_per_tile} B)" for i in names)
     over = int(ends[worst]) - available
     raise DoesNotFit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
+from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
@@ -54,11 +55,11 @@ def plan_of(op: Operation) -> Plan:
     return plan.data
 
 
-def tensor_of(value: SSAValue) -> TensorType:
+def tensor_of(value: SSAValue) -> TensorType[Attribute]:
     """The type of a value of nn. Raises InputError if it is no tensor."""
     if not isinstance(value.type, TensorType):
         raise InputError(f"value of type {value.type} at nn; need a tensor")
-    return value.type
+    return cast(TensorType[Attribute], value.type)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class ConvertNnToPartition(ModulePass):
     name = "convert-nn-to-partition"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
         _Conversion(op, target_of(op)).run()
 
 
@@ -114,8 +116,8 @@ class _Conversion:
             if isinstance(op, nn.StateOp):
                 name = op.sym_name.data
                 self.homes[name] = self._home(
-                    op.initial.array.shape,
-                    op.initial.array.dtype.itemsize,
+                    op.value.array.shape,
+                    op.value.array.dtype.itemsize,
                     loads.get(name, []),
                     must_be_source=name in stored,
                 )
@@ -140,6 +142,7 @@ class _Conversion:
     def _linear(self, type_: Attribute) -> PartitionTensor:
         if not isinstance(type_, TensorType):
             raise InputError(f"function value of type {type_}; need a tensor")
+        type_ = cast(TensorType[Attribute], type_)
         return laid_out(
             type_,
             linear_layout(
@@ -279,9 +282,9 @@ class _Conversion:
 
     @_other.register
     def _state(self, op: nn.StateOp) -> None:
-        tensor = TensorType(element_type(op.initial.array.dtype), op.initial.array.shape)
+        tensor = TensorType(element_type(op.value.array.dtype), op.value.array.shape)
         name = op.sym_name.data
-        self._add(partition.StateOp(name, laid_out(tensor, self.homes[name]), op.initial))
+        self._add(partition.StateOp(name, laid_out(tensor, self.homes[name]), op.value))
 
     @_other.register
     def _load(self, op: nn.LoadOp) -> None:
@@ -293,7 +296,7 @@ class _Conversion:
     @_other.register
     def _store(self, op: nn.StoreOp) -> None:
         name = op.state.string_value()
-        value = self._in_layout(self.values[op.value], self.homes[name], "store")
+        value = self._in_layout(self.values[op.stored], self.homes[name], "store")
         self._add(partition.StoreOp(value, name))
 
     @_other.register

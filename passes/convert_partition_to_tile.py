@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import control, partition, tile
@@ -33,6 +34,7 @@ class ConvertPartitionToTile(ModulePass):
     name = "convert-partition-to-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
         _Conversion(op).run()
 
 
@@ -300,6 +302,7 @@ def _host_names(f: func.FuncOp, attribute: str, count: int, default: str) -> lis
     """Names by which the host knows a function's arguments or results."""
     given = f.attributes.get(attribute)
     if isinstance(given, ArrayAttr):
+        given = cast(ArrayAttr[Attribute], given)
         names = [n.data for n in given if isinstance(n, StringAttr)]
         if len(names) == count:
             return names

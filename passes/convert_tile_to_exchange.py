@@ -19,11 +19,12 @@ from .schedule_supersteps import SUPERSTEP
 
 @dataclass(frozen=True)
 class ConvertTileToExchange(ModulePass):
-    """Apply addresses and the schedule: every numbered group becomes a superstep. tile -> exchange."""
+    """Apply addresses and the schedule: numbered groups become supersteps. tile -> exchange."""
 
     name = "convert-tile-to-exchange"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
         conversion = _Conversion()
         new = Block([conversion.top(o) for o in op.body.block.ops])
         op.body.detach_block(op.body.block)

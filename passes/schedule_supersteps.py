@@ -36,6 +36,7 @@ class ScheduleSupersteps(ModulePass):
     name = "schedule-supersteps"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
         for block in _blocks(op):
             if not any(SUPERSTEP in o.attributes for o in block.ops):
                 _number(block)

@@ -1,4 +1,4 @@
-"""Strided views of blocks in the memory of all tiles, and bulk moves between them and dense tensors.
+"""Strided views of blocks in the memory of all tiles, and bulk moves to and from dense tensors.
 
 Memory is uint8[tiles, row bytes]; a variable is an address, a layout and a dtype. No function here
 loops over tiles or elements: only over the few shape classes of a grid.

@@ -18,10 +18,10 @@ class Layout:
     """Blocks of a tensor over a grid of cells, one cell a tile.
 
     grid: the cut dimensions; cells are numbered row-major over their parts, and cell c lives on
-    tile first_tile + c. access: the tensor seen from the grid's dimensions. A block holds, row-major
-    over the tensor's (viewed) axes, the numerators that its cell touches, every step-th one; all blocks
-    have the box, and the strides, of the largest. Blocks overlap where windows do, and repeat
-    over grid dimensions that the access map does not name.
+    tile first_tile + c. access: the tensor seen from the grid's dimensions. A block holds,
+    row-major over the tensor's (viewed) axes, the numerators that its cell touches, every
+    step-th one; all blocks have the box, and the strides, of the largest. Blocks overlap where
+    windows do, and repeat over grid dimensions that the access map does not name.
 
         tensor of 7, windows of 3, grid 7-2 outputs by 2:   tile 0: 0 1 2 3 4   tile 1: 3 4 5 6 .
     """
@@ -189,8 +189,8 @@ def placement_order(rank: int, order: tuple[int, ...]) -> tuple[int, ...]:
 def canonical(layout: Layout) -> Layout:
     """The one spelling of a layout: equal placements of equal blocks compare equal.
 
-    Cut dimensions come first, in placement order, then the uncut ones that an axis names, in the order
-    of the axes; dimensions of one element are dropped; rules that cannot fire are dropped.
+    Cut dimensions come first, in placement order, then the uncut ones that an axis names, in
+    the order of the axes; dimensions of one element are dropped, and rules that cannot fire.
     """
     sizes = tuple(cut.size for cut in layout.grid)
     named = [d for axis in layout.access.axes for d, _ in sorted(axis.terms)]

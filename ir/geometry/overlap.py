@@ -24,13 +24,15 @@ Counts = NDArray[np.int64]
 class Group:
     """Axes of destination and source that only depend on each other.
 
-    shared: (destination parts, source parts), elements that each pair of parts shares. The parts are
-    row-major over destination_dims and source_dims, dimensions of the two grids.
+    shared: (destination parts, source parts), elements that each pair of parts shares. The
+    parts are row-major over destination_dims and source_dims, dimensions of the two grids.
+    sent: (source parts,), elements of each source part that some destination part wants.
     """
 
     destination_dims: tuple[int, ...]
     source_dims: tuple[int, ...]
     shared: Counts
+    sent: Counts
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,16 @@ class Overlap:
 
     @cached_property
     def sent(self) -> Counts:
-        """An upper bound of the elements that each source cell puts on the fabric: (source cells,).
+        """Elements that each source cell puts on the fabric, at most: (source cells,).
 
-        A word that several tiles want is sent once. Exact but for elements wanted by the own tile only.
+        A word that several tiles want is sent once. Words that only the own tile wants are
+        counted too.
         """
         cells = np.arange(self.source.cells)
         at = self._coordinates(self.source, cells)
         total = np.ones(len(cells), np.int64)
         for g in self.groups:
-            total *= g.shared.max(0)[self._part(at, self.source, g.source_dims, len(cells))]
+            total *= g.sent[self._part(at, self.source, g.source_dims, len(cells))]
         for d in self.source.replica_dims:
             total *= at[d] == 0
         return total
@@ -307,11 +310,12 @@ def _group(
     destination_dims = tuple(d for d in axes("destination grid") if destination.parts[d] > 1)
     to, index = _entries(destination, axes("destination"), destination_dims, destination_bounds)
     of = owner[index]
-    to, of = to[of >= 0], of[of >= 0]
+    to, of, index = to[of >= 0], of[of >= 0], index[of >= 0]
     rows = prod(destination.parts[d] for d in destination_dims)
     columns = prod(source.parts[d] for d in source_dims)
     shared = np.bincount(to * columns + of, minlength=rows * columns).reshape(rows, columns)
-    return Group(destination_dims, source_dims, shared)
+    sent = np.bincount(owner[np.unique(index)], minlength=columns)
+    return Group(destination_dims, source_dims, shared, sent)
 
 
 def _entries(

@@ -1,4 +1,4 @@
-"""Iteration spaces and access maps: what an operator touches, and for which element of its result."""
+"""Iteration spaces and access maps: what an operator touches for which element of its result."""
 
 from __future__ import annotations
 
