@@ -1,0 +1,1 @@
+"""What a vertex runs: numerics over all tiles at once."""

@@ -1,0 +1,456 @@
+"""Scalar functions: what a body does to one element, for all elements of arrays at once.
+
+float16, bfloat16 and float8 are computed in float32 and rounded once; float32, float64 and
+integers are computed as they are, integers modulo their width. Neither an overflow nor a division
+by zero raises or warns: they give infinities, NaN or wrapped integers, as on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Arrays = tuple[Array, ...]
+Doubles = NDArray[np.float64]
+Parameters = tuple[float, ...]
+
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+BOOL = np.dtype(np.bool_)
+
+
+# Types of numbers
+
+
+@lru_cache(maxsize=256)
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of floating point, ml_dtypes' included."""
+    return dtype.kind == "f" or dtype.name.startswith(("float", "bfloat"))
+
+
+@dataclass(frozen=True)
+class FloatLimits:
+    """What a dtype of floating point can hold.
+
+    roundoff: the largest relative error of rounding to it, 2^-24 for float32.
+    """
+
+    roundoff: float
+    largest: float
+    smallest_normal: float
+    smallest_subnormal: float
+
+
+@lru_cache(maxsize=64)
+def float_limits(dtype: np.dtype[Any]) -> FloatLimits:
+    """The limits of a dtype. Raises ValueError for integers."""
+    info = cast(Any, ml_dtypes.finfo(dtype))
+    return FloatLimits(
+        float(info.eps) / 2,
+        float(info.max),
+        float(info.smallest_normal),
+        float(info.smallest_subnormal),
+    )
+
+
+@lru_cache(maxsize=256)
+def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that a scalar function of such operands computes in; int8 for booleans."""
+    if any(map(is_floating, dtypes)):
+        return FLOAT64 if FLOAT64 in dtypes else FLOAT32
+    widest = np.result_type(*dtypes)
+    return np.dtype(np.int8) if widest == BOOL else widest
+
+
+@lru_cache(maxsize=256)
+def storage_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a scalar function's result, unless another is asked for."""
+    first = dtypes[0]
+    if all(dtype == first for dtype in dtypes):
+        return first
+    floats = tuple(dtype for dtype in dtypes if is_floating(dtype))
+    if floats and all(dtype == floats[0] for dtype in floats):
+        return floats[0]
+    return compute_dtype(*dtypes)
+
+
+def convert_into(values: Array, out: Array) -> None:
+    """Write values into an array of any dtype.
+
+    To a float: rounded to nearest. From a float to an integer: towards zero, NaN to 0, and what is
+    too large to the nearest limit. From integer to integer: modulo the width. To bool: not 0.
+    """
+    if out.dtype == BOOL:
+        np.not_equal(values, 0, out=out)
+        return
+    with np.errstate(all="ignore"):
+        if is_floating(values.dtype) and not is_floating(out.dtype):
+            _truncate_into(values, out)
+        else:
+            np.copyto(out, values, casting="unsafe")
+
+
+def _truncate_into(values: Array, out: Array) -> None:
+    limits = np.iinfo(out.dtype)
+    # Every limit is exact, or rounds up, in float64; values that reach the upper one are set apart.
+    wide = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    wide = np.broadcast_to(wide, out.shape)
+    low, high = wide <= float(limits.min), wide >= float(limits.max)
+    np.copyto(out, np.where(low | high, 0.0, wide), casting="unsafe")
+    out[low] = limits.min
+    out[high] = limits.max
+
+
+def converted(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Values in a dtype, as convert_into does; the same array if it has that dtype."""
+    if values.dtype == dtype:
+        return values
+    out = np.empty(values.shape, dtype)
+    convert_into(values, out)
+    return out
+
+
+# Functions
+
+Kernel = Callable[[Parameters, Arrays, Array, np.dtype[Any]], None]
+"""Writes the function of arrays, computed in a dtype, into an array."""
+
+Sensitivity = Callable[[Parameters, Arrays, Doubles], Doubles]
+"""Error beyond the result's own roundoff, in units of the unit roundoff; it may be absolute."""
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """The numerics of one function of a point's elements.
+
+    arity: operands. kernel: how it is computed. ulps: its error in the dtype it is computed in, in
+    units of the result's roundoff (u |r|; the correctly rounded have 1, the exact 0). parameters:
+    how many it takes. boolean: the result is a bool whatever the operands. steps: with more than
+    one the kernel keeps intermediate values in the array it writes, which must have the computing
+    dtype.
+    values: first operand that is a number (a select's first one is a condition).
+    sensitivity: what rounding the parameters adds to the error.
+    """
+
+    name: str
+    arity: int
+    kernel: Kernel
+    ulps: float = 0.0
+    parameters: int = 0
+    boolean: bool = False
+    steps: int = 1
+    values: int = 0
+    sensitivity: Sensitivity | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the result is right to the last bit, before it is rounded to its dtype."""
+        return not self.ulps and self.sensitivity is None
+
+    def result_dtype(self, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
+        """The dtype of the result for operands of these."""
+        return BOOL if self.boolean else storage_dtype(*dtypes[self.values :])
+
+    def apply(self, parameters: Parameters, *arrays: Array, out: Array | None = None) -> Array:
+        """The function of arrays that broadcast together, in their dtype or in out's.
+
+        out may be an operand, and of any strides and dtype. float32 with a float32 out makes no
+        copy, but for a select that writes over its own operands.
+        Raises ValueError for a wrong number of operands or parameters.
+        """
+        if len(arrays) != self.arity or len(parameters) != self.parameters:
+            raise ValueError(
+                f"{self.name}: {len(arrays)} operands and {len(parameters)} parameters; "
+                f"need {self.arity} and {self.parameters}"
+            )
+        dtypes = tuple(a.dtype for a in arrays)
+        if out is None:
+            shape = np.broadcast_shapes(*(a.shape for a in arrays))
+            out = np.empty(shape, self.result_dtype(*dtypes))
+        if self.kernel is _identity:
+            convert_into(arrays[0], out)
+            return out
+        computing = compute_dtype(*dtypes[self.values :])
+        with np.errstate(all="ignore"):
+            if self.boolean and out.dtype == BOOL:
+                direct = True
+            elif self.steps == 1 and not self.boolean:
+                direct = is_floating(out.dtype) == is_floating(computing) and out.dtype != BOOL
+            else:
+                direct = out.dtype == computing and not self.boolean
+            if direct:
+                self.kernel(parameters, arrays, out, computing)
+                return out
+            exact = np.empty(out.shape, BOOL if self.boolean else computing)
+            self.kernel(parameters, arrays, exact, computing)
+            convert_into(exact, out)
+        return out
+
+    def condition(
+        self, parameters: Parameters, *arrays: Doubles, result: Doubles | None = None
+    ) -> Doubles:
+        """The error's bound in units of the unit roundoff of the dtype that it is computed in.
+
+        On these operands as they are: nothing is propagated. result: the function of the arrays,
+        if it is known already.
+        """
+        value = self.apply(parameters, *arrays) if result is None else result
+        if self.is_exact:
+            return np.zeros(value.shape)
+        with np.errstate(all="ignore"):
+            error = self.ulps * np.abs(value)
+            if self.sensitivity is not None:
+                error = error + self.sensitivity(parameters, arrays, value)
+        return error
+
+
+def _ufunc(ufunc: np.ufunc, *constants: float) -> Kernel:
+    """A kernel of one ufunc of the operands, then constants."""
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        ufunc(*arrays, *map(dtype.type, constants), out=out, dtype=dtype, casting="unsafe")
+
+    return kernel
+
+
+def _with_parameters(ufunc: np.ufunc) -> Kernel:
+    """A kernel of one ufunc of the operands, then the parameters; exact ones stay integers."""
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        if is_floating(dtype) or all(float(p).is_integer() for p in parameters):
+            constants = [dtype.type(p if is_floating(dtype) else int(p)) for p in parameters]
+            ufunc(*arrays, *constants, out=out, dtype=dtype, casting="unsafe")
+        else:
+            convert_into(ufunc(*(a.astype(np.float64) for a in arrays), *parameters), out)
+
+    return kernel
+
+
+def _in_floats(ufunc: np.ufunc) -> Kernel:
+    """A kernel of one ufunc that knows floats only; integers go through float64."""
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        if is_floating(dtype):
+            ufunc(*arrays, out=out, dtype=dtype, casting="unsafe")
+        else:
+            convert_into(ufunc(*(a.astype(np.float64) for a in arrays)), out)
+
+    return kernel
+
+
+def _predicate(ufunc: np.ufunc) -> Kernel:
+    """A kernel of one ufunc with a bool for a result, on operands as they are compared."""
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        ufunc(*(a if a.dtype.kind in "biuf" else a.astype(dtype) for a in arrays), out=out)
+
+    return kernel
+
+
+def _identity(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    convert_into(arrays[0], out)
+
+
+def _divide(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """Division; of integers towards zero, and 0 if by zero."""
+    if is_floating(dtype):
+        np.divide(*arrays, out=out, dtype=dtype, casting="unsafe")
+        return
+    a, b = (x.astype(dtype) for x in arrays)
+    quotient = a // b
+    quotient += ((a % b != 0) & ((a < 0) != (b < 0))).astype(dtype)
+    np.copyto(out, np.where(b == 0, 0, quotient), casting="unsafe")
+
+
+def _reciprocal(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    _divide((), (np.ones((), dtype), *arrays), out, dtype)
+
+
+def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """The power of two operands; of integers modulo the width, towards zero if it is negative."""
+    x, y = arrays
+    if is_floating(dtype):
+        np.power(x, y, out=out, dtype=dtype, casting="unsafe")
+        return
+    x, y = x.astype(dtype), y.astype(dtype)
+    sign = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0))
+    np.copyto(out, np.where(y < 0, sign, np.power(x, np.maximum(y, 0))), casting="unsafe")
+
+
+def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """Operand to a constant power; 2, 1 and -1 need no logarithm."""
+    (p,) = parameters
+    if p == 2.0:
+        np.square(arrays[0], out=out, dtype=dtype, casting="unsafe")
+    elif p == 1.0:
+        convert_into(arrays[0], out)
+    elif p == -1.0:
+        _reciprocal((), arrays, out, dtype)
+    elif is_floating(dtype):
+        np.power(arrays[0], dtype.type(p), out=out, dtype=dtype, casting="unsafe")
+    elif p.is_integer():
+        _power((), (arrays[0], np.array(int(p), dtype)), out, dtype)
+    else:
+        convert_into(np.power(arrays[0].astype(np.float64), p), out)
+
+
+def _sigmoid(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    if not is_floating(dtype):
+        convert_into(SCALAR_FUNCTIONS["sigmoid"].apply((), arrays[0].astype(np.float64)), out)
+        return
+    np.negative(arrays[0], out=out, dtype=dtype, casting="unsafe")
+    np.exp(out, out=out)
+    np.add(out, 1, out=out)
+    np.reciprocal(out, out=out)
+
+
+def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    negative = arrays[0] < 0
+    if arrays[0] is not out:
+        np.copyto(out, arrays[0], casting="unsafe")
+    if is_floating(dtype) or parameters[0].is_integer():
+        alpha = dtype.type(parameters[0] if is_floating(dtype) else int(parameters[0]))
+        np.multiply(out, alpha, out=out, where=negative)
+    else:
+        scaled = np.empty(out.shape, dtype)
+        convert_into(out.astype(np.float64) * parameters[0], scaled)
+        np.copyto(out, scaled, where=negative)
+
+
+def _clip(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """Between two limits; the upper one where they are in the wrong order."""
+    low, high = parameters
+    if is_floating(dtype):
+        limits = dtype.type(low), dtype.type(high)
+    else:
+        range_ = np.iinfo(dtype)
+        limits = tuple(
+            dtype.type(
+                range_.min if v <= range_.min else range_.max if v >= range_.max else int(round_(v))
+            )
+            for v, round_ in ((low, np.ceil), (high, np.floor))
+        )
+    np.maximum(arrays[0], limits[0], out=out, dtype=dtype, casting="unsafe")
+    np.minimum(out, limits[1], out=out)
+
+
+def _logical_not(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    np.equal(arrays[0] if arrays[0].dtype.kind != "V" else arrays[0].astype(dtype), 0, out=out)
+
+
+def _select(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """The second operand where the first is not 0, else the third."""
+    condition, a, b = arrays
+    if condition.dtype != BOOL:
+        condition = converted(condition, BOOL)
+    if np.may_share_memory(out, a) or np.may_share_memory(out, condition):
+        np.copyto(out, np.where(condition, a.astype(dtype), b.astype(dtype)), casting="unsafe")
+        return
+    np.copyto(out, b, casting="unsafe")
+    np.copyto(out, a, where=condition, casting="unsafe")
+
+
+# What rounding the parameters to float32 adds
+
+
+def _rounds(parameter: float) -> bool:
+    with np.errstate(all="ignore"):
+        return float(np.float32(parameter)) != parameter
+
+
+def _of_scale(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    return np.abs(result) * _rounds(parameters[0])
+
+
+def _of_shift(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    return np.full(result.shape, abs(parameters[0]) * _rounds(parameters[0]))
+
+
+def _of_leaky_relu(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    return np.where(arrays[0] < 0, (1.0 + _rounds(parameters[0])) * np.abs(result), 0.0)
+
+
+def _of_clip(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    error = np.zeros(result.shape)
+    for limit in parameters:
+        if _rounds(limit):
+            np.maximum(error, np.where(result == limit, abs(limit), 0.0), out=error)
+            # Beside a limit the rounded one may be reached first.
+            near = np.abs(arrays[0] - limit) <= abs(limit) * 2.0**-23
+            np.maximum(error, np.where(near, abs(limit), 0.0), out=error)
+    return error
+
+
+def _of_power(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    (p,) = parameters
+    if p in (1.0, 2.0, -1.0):
+        return np.abs(result) * (p != 1.0)
+    error = _POWER_ULPS * np.abs(result)
+    if _rounds(p):
+        slope = np.abs(p * np.log(np.abs(arrays[0]))) * np.abs(result)
+        error += np.where(np.isfinite(slope), slope, 0.0)
+    return error
+
+
+_EXP_ULPS, _LOG_ULPS, _POWER_ULPS = 8.0, 8.0, 8.0
+"""NumPy's float32 vector loops promise 4 units in the last place, which is 8 unit roundoffs."""
+
+
+def _table(*functions: ScalarFunction) -> dict[str, ScalarFunction]:
+    return {function.name: function for function in functions}
+
+
+SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
+    ScalarFunction("identity", 1, _identity),
+    ScalarFunction("add", 2, _ufunc(np.add), ulps=1),
+    ScalarFunction("sub", 2, _ufunc(np.subtract), ulps=1),
+    ScalarFunction("mul", 2, _ufunc(np.multiply), ulps=1),
+    ScalarFunction("div", 2, _divide, ulps=1),
+    ScalarFunction("max", 2, _ufunc(np.maximum)),
+    ScalarFunction("min", 2, _ufunc(np.minimum)),
+    ScalarFunction("pow", 2, _power, ulps=_POWER_ULPS),
+    ScalarFunction("relu", 1, _ufunc(np.maximum, 0)),
+    ScalarFunction("exp", 1, _in_floats(np.exp), ulps=_EXP_ULPS),
+    ScalarFunction("log", 1, _in_floats(np.log), ulps=_LOG_ULPS),
+    ScalarFunction("sqrt", 1, _in_floats(np.sqrt), ulps=1),
+    ScalarFunction("reciprocal", 1, _reciprocal, ulps=1),
+    ScalarFunction("tanh", 1, _in_floats(np.tanh), ulps=8),
+    ScalarFunction("sigmoid", 1, _sigmoid, ulps=_EXP_ULPS + 2, steps=4),
+    ScalarFunction("neg", 1, _ufunc(np.negative)),
+    ScalarFunction("abs", 1, _ufunc(np.absolute)),
+    ScalarFunction("square", 1, _ufunc(np.square), ulps=1),
+    ScalarFunction("less", 2, _predicate(np.less), boolean=True),
+    ScalarFunction("less_equal", 2, _predicate(np.less_equal), boolean=True),
+    ScalarFunction("greater", 2, _predicate(np.greater), boolean=True),
+    ScalarFunction("greater_equal", 2, _predicate(np.greater_equal), boolean=True),
+    ScalarFunction("equal", 2, _predicate(np.equal), boolean=True),
+    ScalarFunction("logical_and", 2, _predicate(np.logical_and), boolean=True),
+    ScalarFunction("logical_or", 2, _predicate(np.logical_or), boolean=True),
+    ScalarFunction("logical_not", 1, _logical_not, boolean=True),
+    ScalarFunction("select", 3, _select, values=1),
+    ScalarFunction("leaky_relu", 1, _leaky_relu, parameters=1, steps=2, sensitivity=_of_leaky_relu),
+    ScalarFunction("clip", 1, _clip, parameters=2, steps=2, sensitivity=_of_clip),
+    ScalarFunction(
+        "scale", 1, _with_parameters(np.multiply), ulps=1, parameters=1, sensitivity=_of_scale
+    ),
+    ScalarFunction(
+        "shift", 1, _with_parameters(np.add), ulps=1, parameters=1, sensitivity=_of_shift
+    ),
+    ScalarFunction("power", 1, _to_power, parameters=1, sensitivity=_of_power),
+)
+"""Every function that a body may name."""
+
+
+def scalar_function(name: str) -> ScalarFunction:
+    """The scalar function of that name. Raises ValueError, with all names, if there is none."""
+    function = SCALAR_FUNCTIONS.get(name)
+    if function is None:
+        raise ValueError(f"no scalar function {name}; there are {', '.join(SCALAR_FUNCTIONS)}")
+    return function

@@ -1,0 +1,24 @@
+"""What programs mean: an oracle in float64 that shares no code with layouts and blocks."""
+
+from .compare import Worst, within, worst_of
+from .moves import evaluate_moves
+from .operation import evaluate_operation, operation_value, tensor_kind
+from .run import Observer, Run, evaluate_pure, is_evaluable, run_reference
+from .structure import evaluate_structure, structure_value
+
+__all__ = [
+    "Observer",
+    "Run",
+    "Worst",
+    "evaluate_moves",
+    "evaluate_operation",
+    "evaluate_pure",
+    "evaluate_structure",
+    "is_evaluable",
+    "operation_value",
+    "run_reference",
+    "structure_value",
+    "tensor_kind",
+    "within",
+    "worst_of",
+]

@@ -1,0 +1,94 @@
+"""How far results are from their reference, in units of what they are allowed to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codelets.scalar import Array, Doubles, float_limits, is_floating
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The element furthest outside: ratio is error/bound, above 1 if it is wrong.
+
+    The ratio is inf where NaN or infinity stand for numbers, or the other way round. index: of
+    the element, () for a scalar and for an array without elements.
+    """
+
+    ratio: float
+    index: tuple[int, ...] = ()
+    actual: float = 0.0
+    expected: float = 0.0
+    bound: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{list(self.index)}: {self.actual!r}; need {self.expected!r} "
+            f"within {self.bound:.3g}, error is {self.ratio:.3g} times that"
+        )
+
+
+def within(actual: Array, value: Array, bound: Doubles) -> float:
+    """The largest error/bound of all elements: at most 1 if every one is right."""
+    return worst_of(actual, value, bound).ratio
+
+
+def worst_of(actual: Array, value: Array, bound: Doubles) -> Worst:
+    """The element with the largest error/bound.
+
+    actual: in its own dtype. value, bound: as evaluate_structure gives them. An infinity is right
+    where the value comes within the bound of the largest number of actual's dtype.
+    Raises ValueError if the shapes differ.
+    """
+    if not actual.shape == value.shape == bound.shape:
+        raise ValueError(f"shapes {actual.shape}, {value.shape} and {bound.shape}; need one")
+    if actual.size == 0:
+        return Worst(0.0)
+    with np.errstate(all="ignore"):
+        ratio = _ratios(actual, value, bound)
+    at = int(ratio.argmax())
+    index = tuple(int(i) for i in np.unravel_index(at, actual.shape))
+    return Worst(
+        float(ratio.ravel()[at]),
+        index,
+        float(actual[index]),
+        float(value[index]),
+        float(bound[index]),
+    )
+
+
+def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
+    if not is_floating(actual.dtype) and not is_floating(value.dtype):
+        error = np.where(actual == value, 0.0, np.abs(_doubles(actual) - _doubles(value)))
+        # Integers that differ too little for float64 differ all the same.
+        error = np.where((actual != value) & (error == 0), 1.0, error)
+        return _divided(error, bound)
+    a, v = _doubles(actual), _doubles(value)
+    ratio = _divided(np.abs(a - v), bound)
+    free = bound == np.inf
+    wrong: NDArray[np.bool_] = np.isnan(a) != np.isnan(v)
+    infinite = np.isinf(a) | np.isinf(v)
+    same = (a == v) | (np.isnan(a) & np.isnan(v)) | _overflows(a, v, bound, actual.dtype)
+    wrong = wrong | (infinite & ~same)
+    settled = np.where(wrong, np.inf, np.where(same, 0.0, ratio))
+    return np.where(free & np.isfinite(v), 0.0, settled)
+
+
+def _overflows(a: Doubles, v: Doubles, bound: Doubles, dtype: np.dtype[Any]) -> Array:
+    """Where an infinity, or the largest number, is the rounding of a value out of range."""
+    if not is_floating(dtype):
+        return np.zeros(a.shape, bool)
+    reached = np.abs(v) + bound >= float_limits(dtype).largest
+    return reached & np.isinf(a) & (np.sign(a) == np.sign(v))
+
+
+def _doubles(array: Array) -> Doubles:
+    return array.astype(np.float64, copy=False)
+
+
+def _divided(error: Doubles, bound: Doubles) -> Doubles:
+    return np.where(error == 0, 0.0, np.divide(error, bound))

@@ -1,0 +1,117 @@
+"""What an access map reads, by explicit index arrays: slow, plain, and shared with no codelet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ir.geometry.space import AccessMap, AxisMap
+
+Array = NDArray[Any]
+Indices = NDArray[np.int64]
+
+Box = tuple[tuple[int, int], ...]
+"""First and one-past-last point of every dimension."""
+
+
+def whole_box(sizes: Sequence[int]) -> Box:
+    """The box of all points."""
+    return tuple((0, n) for n in sizes)
+
+
+def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) -> Iterator[Box]:
+    """Boxes that cover all points, so small that no group of dimensions spans too many elements.
+
+    groups: dimensions, those to be cut first in front. Dimensions are halved, so that boxes are
+    as large as they may be within a factor of two.
+    """
+    tile = list(sizes)
+    for group in groups:
+        while prod(tile[d] for d in group) > elements:
+            longest = next((d for d in group if tile[d] > 1), None)
+            if longest is None:
+                break
+            tile[longest] = (tile[longest] + 1) // 2
+    steps = [range(0, n, max(t, 1)) for n, t in zip(sizes, tile, strict=True)]
+    for starts in product(*steps):
+        yield tuple((s, min(s + t, n)) for s, t, n in zip(starts, tile, sizes, strict=True))
+
+
+def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
+    """What an element that does not exist reads as; an infinity is the largest integer there is."""
+    if dtype.kind == "b":
+        return fill > 0
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return int(min(max(fill, limits.min), limits.max))
+    return fill
+
+
+def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
+    """The elements that a map reads at the points of a box, one axis a dimension.
+
+    tensor: in the map's viewed shape. Dimensions that the map does not name have length 1.
+    """
+    rank = len(box)
+    named = [sorted({d for d, _ in axis.terms}) for axis in access.axes]
+    shape = [1] * rank
+    for dims in named:
+        for d in dims:
+            shape[d] = box[d][1] - box[d][0]
+    if 0 in tensor.shape or 0 in shape:
+        return np.full(shape, fill_value(access.fill, tensor.dtype), tensor.dtype)
+    if sum(map(len, named)) != len({d for dims in named for d in dims}):
+        return _by_points(tensor, access, box)
+    indices = [_indices(axis, box).ravel() for axis in access.axes]
+    # What shrinks the tensor goes first.
+    for i in sorted(range(len(indices)), key=lambda i: len(indices[i]) / tensor.shape[i]):
+        tensor = _taken(tensor, i, indices[i], fill_value(access.fill, tensor.dtype))
+    order = [d for dims in named for d in dims]
+    spread = tensor.reshape([shape[d] for d in order])
+    return np.expand_dims(
+        spread.transpose(np.argsort(order, kind="stable")),
+        tuple(d for d in range(rank) if d not in order),
+    )
+
+
+def _indices(axis: AxisMap, box: Box) -> Indices:
+    """The index an axis is read at: one array axis for each dimension it names, in their order."""
+    dims = sorted({d for d, _ in axis.terms})
+    numerators = np.full([1] * len(dims), axis.offset, np.int64)
+    for d, coefficient in axis.terms:
+        points = np.arange(*box[d], dtype=np.int64)
+        along = [-1 if e == d else 1 for e in dims]
+        numerators = numerators + coefficient * points.reshape(along)
+    return axis.resolve(numerators)
+
+
+def _taken(tensor: Array, axis: int, index: Indices, fill: float | int | bool) -> Array:
+    first, n = int(index[0]), len(index)
+    if first >= 0 and np.array_equal(index, np.arange(first, first + n)):
+        return tensor[(slice(None),) * axis + (slice(first, first + n),)]
+    missing = index < 0
+    result = np.take(tensor, np.maximum(index, 0), axis=axis, mode="clip")
+    if missing.any():
+        result[(slice(None),) * axis + (missing,)] = fill
+    return result
+
+
+def _by_points(tensor: Array, access: AccessMap, box: Box) -> Array:
+    """gathered, for maps that name one dimension in several axes."""
+    rank = len(box)
+    indices: list[Indices] = []
+    missing = np.zeros([1] * rank, bool)
+    for axis in access.axes:
+        dims = {d for d, _ in axis.terms}
+        shape = [box[d][1] - box[d][0] if d in dims else 1 for d in range(rank)]
+        index = _indices(axis, box).reshape(shape)
+        missing = missing | (index < 0)
+        indices.append(np.maximum(index, 0))
+    points = tensor[tuple(indices)]
+    fill = np.asarray(fill_value(access.fill, tensor.dtype)).astype(tensor.dtype)
+    return np.where(missing, fill, points)

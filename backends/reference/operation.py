@@ -1,0 +1,79 @@
+"""The meaning of one operation of nn: on arrays, by its structure, its moves or its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from ...dialects.control import YieldOp
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
+from ..codelets.scalar import Doubles, converted
+from .gather import Array
+from .moves import evaluate_moves
+from .structure import evaluate_structure, structure_value
+
+
+def tensor_kind(type_: Attribute) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of the arrays that a type describes; of a scalar too."""
+    if isinstance(type_, TensorType):
+        tensor = cast("TensorType[Attribute]", type_)
+        return tuple(tensor.get_shape()), numpy_dtype(tensor.element_type)
+    return (), numpy_dtype(type_)
+
+
+def evaluate_operation(
+    op: Operation, operands: Sequence[Array], accumulator: np.dtype[Any] | None = None
+) -> tuple[Array, Doubles]:
+    """The result of an operation on the operands given, not rounded, and its error bound.
+
+    Moves and reshapes are exact. accumulator: the dtype of sums.
+    Raises ValueError for a composite, whose parts have a bound each, and whatever else computes
+    nothing by itself.
+    """
+    shape, dtype = tensor_kind(op.results[0].type) if op.results else ((), np.dtype(np.float32))
+    if isinstance(op, Structured):
+        return evaluate_structure(op.structure(), operands, dtype, shape, accumulator)
+    if isinstance(op, Movement | Reinterpretation):
+        value = operation_value(op, operands)
+        return value, np.zeros(value.shape)
+    hint = "decompose it first" if isinstance(op, Composite) else "it has no structure"
+    raise ValueError(f"{op.name}: no bound; {hint}")
+
+
+def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
+    """The result of a structured operation, movement or reshape, rounded to its dtype once."""
+    shape, dtype = tensor_kind(op.results[0].type)
+    if isinstance(op, Structured):
+        return converted(structure_value(op.structure(), operands, dtype, shape), dtype)
+    if isinstance(op, Movement):
+        return evaluate_moves(op.moves(), operands, shape, dtype)
+    if isinstance(op, Reinterpretation):
+        return operands[0].reshape(shape)
+    raise ValueError(f"{op.name}: no structure, no moves")
+
+
+def parts_of(op: Operation) -> tuple[Block, tuple[int, ...]]:
+    """What a composite is made of, in a block of its own that ends in a yield of the results.
+
+    Returns the block, which has an argument a distinct operand, and for each argument the index of
+    the operand it stands for. The module that the composite is in is not touched.
+    """
+    assert isinstance(op, Composite)
+    first = {operand: i for i, operand in reversed(tuple(enumerate(op.operands)))}
+    distinct = sorted(first, key=lambda operand: first[operand])
+    block = Block(arg_types=[operand.type for operand in distinct])
+    mapper: dict[SSAValue, SSAValue] = dict(zip(distinct, block.args, strict=True))
+    copy = op.clone(mapper)
+    assert isinstance(copy, Composite)
+    block.add_op(copy)
+    values = copy.decompose(Builder(InsertPoint.at_end(block)))
+    block.add_op(YieldOp(*values))
+    copy.erase()
+    return block, tuple(first[operand] for operand in distinct)

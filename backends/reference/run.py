@@ -1,0 +1,289 @@
+"""Running a module of nn: exact arithmetic inside an operation, each result rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from ...dialects import control, nn
+from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
+from ...ir.errors import InputError
+from ...ir.provenance import place
+from .gather import Array
+from .operation import operation_value, parts_of, tensor_kind
+
+Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
+"""Called after each operation of the module with its operands and results."""
+
+MAX_TURNS = 1_000_000
+"""Turns of a loop after which a program is taken to be endless."""
+
+MAX_CALLS = 64
+"""Calls within calls after which a program is taken to be endless."""
+
+_Environment = dict[SSAValue, Array]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run has left: its outputs and all states, by name."""
+
+    outputs: dict[str, Array]
+    state: dict[str, Array]
+
+
+def run_reference(
+    module: ModuleOp,
+    inputs: Mapping[str, Array],
+    state: Mapping[str, Array] | None = None,
+    observe: Observer | None = None,
+    max_turns: int = MAX_TURNS,
+) -> Run:
+    """Execute @main of a module of nn.
+
+    inputs: by argument name. state: values to begin with instead of the module's own. Loads give
+    what a state had when the run began, stores what it has after. observe: sees a composite as a
+    whole. Raises InputError for missing, unknown or ill-shaped inputs, and for loops of more than
+    max_turns.
+    """
+    functions = {
+        op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
+    }
+    if "main" not in functions:
+        raise InputError("the module has no function @main")
+    main = functions["main"]
+    names = host_names(main, "arg_names", len(main.body.block.args), "arg")
+    arguments = _checked(
+        "input", inputs, {n: a for n, a in zip(names, main.body.block.args, strict=True)}
+    )
+    states = [op for op in module.body.block.ops if isinstance(op, nn.StateOp)]
+    first: dict[str, Array] = {op.sym_name.data: op.value.array for op in states}
+    for name, array in (state or {}).items():
+        if name not in first:
+            raise InputError(f"state {name!r}: there is {', '.join(first) or 'none'}")
+        _check("state", name, array, first[name].shape, first[name].dtype)
+        first[name] = array
+    run = _Interpreter(functions, first, dict(first), observe, max_turns)
+    results = run.block(main.body.block, arguments, {})
+    names = host_names(main, "result_names", len(results), "out")
+    return Run(dict(zip(names, results, strict=True)), run.after)
+
+
+def host_names(function: func.FuncOp, attribute: str, count: int, default: str) -> list[str]:
+    """The names by which the host knows a function's arguments or results.
+
+    Raises InputError if the attribute is there and has another number of names.
+    """
+    given = function.attributes.get(attribute) or function.properties.get(attribute)
+    if given is None:
+        return [f"{default}{i}" for i in range(count)]
+    names = cast("ArrayAttr[StringAttr]", given).data if isinstance(given, ArrayAttr) else ()
+    if len(names) != count:
+        raise InputError(f"@{function.sym_name.data}: {len(names)} {attribute}; need {count}")
+    return [name.data for name in names]
+
+
+def evaluate_pure(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    """The results of a structured, moving, reshaping or composite operation, or a constant.
+
+    A composite is evaluated part by part, each rounded to its dtype.
+    """
+    return list(_Interpreter({}, {}, {}, None, MAX_TURNS).results(op, operands))
+
+
+def is_evaluable(op: Operation) -> bool:
+    """Whether evaluate_pure knows the operation."""
+    return isinstance(op, Structured | Movement | Reinterpretation | Composite | nn.ConstantOp)
+
+
+def _check(kind: str, name: str, array: Array, shape: tuple[int, ...], dtype: object) -> None:
+    if array.shape != shape or array.dtype != dtype:
+        raise InputError(
+            f"{kind} {name!r}: {array.dtype.name}{list(array.shape)}; need {dtype}{list(shape)}"
+        )
+
+
+def _checked(kind: str, given: Mapping[str, Array], wanted: Mapping[str, SSAValue]) -> list[Array]:
+    for name in given:
+        if name not in wanted:
+            raise InputError(f"no {kind} {name!r}; there is {', '.join(wanted) or 'none'}")
+    for name, value in wanted.items():
+        if name not in given:
+            raise InputError(f"{kind} {name!r} is missing; given: {', '.join(given) or 'none'}")
+        _check(kind, name, given[name], *tensor_kind(value.type))
+    return [given[name] for name in wanted]
+
+
+@dataclass
+class _Interpreter:
+    """Runs blocks; environments hold only values that are still to be read."""
+
+    functions: dict[str, func.FuncOp]
+    before: Mapping[str, Array]
+    after: dict[str, Array]
+    observe: Observer | None
+    max_turns: int
+    depth: int = 0
+    last_uses: dict[Block, dict[Operation, tuple[SSAValue, ...]]] = field(
+        default_factory=dict[Block, dict[Operation, tuple[SSAValue, ...]]]
+    )
+    parts: dict[Operation, tuple[Block, tuple[int, ...]]] = field(
+        default_factory=dict[Operation, tuple[Block, tuple[int, ...]]]
+    )
+
+    def block(self, block: Block, arguments: Sequence[Array], outer: _Environment) -> list[Array]:
+        """Run a block; what its terminator is given."""
+        dying = self.last_uses.get(block)
+        if dying is None:
+            dying = self.last_uses[block] = last_uses(block)
+        values = outer
+        values.update(zip(block.args, arguments, strict=True))
+        del arguments
+        last = block.last_op
+        for op in block.ops:
+            operands = [values[v] for v in op.operands]
+            if op is last:
+                for v in dying[op]:
+                    values.pop(v, None)
+                return operands
+            results = self._step(op, operands, values)
+            values.update(zip(op.results, results, strict=True))
+            for v in dying[op]:
+                values.pop(v, None)
+            if self.observe is not None:
+                self.observe(op, operands, results)
+        raise InputError("a block without a terminator")
+
+    def _step(self, op: Operation, operands: list[Array], values: _Environment) -> Sequence[Array]:
+        handler = _HANDLERS.get(type(op))
+        try:
+            if handler is not None:
+                return handler(self, op, operands, values)
+            return self.results(op, operands)
+        except Exception as error:
+            error.add_note(f"in {op.name} at {place(op)}")
+            raise
+
+    def results(self, op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
+        """The results of an operation that only computes."""
+        if isinstance(op, nn.ConstantOp):
+            return [op.value.array]
+        if not isinstance(op, Composite):
+            return [operation_value(op, operands)]
+        if op not in self.parts:
+            self.parts[op] = parts_of(op)
+        block, order = self.parts[op]
+        # Its parts are in no module: nobody who watches one has heard of them.
+        observe, self.observe = self.observe, None
+        try:
+            return self.block(block, [operands[i] for i in order], {})
+        finally:
+            self.observe = observe
+
+    def check_turn(self, turn: int, op: Operation) -> None:
+        if turn >= self.max_turns:
+            raise InputError(f"{op.name} at {place(op)}: not done after {self.max_turns} turns")
+
+
+def last_uses(block: Block) -> dict[Operation, tuple[SSAValue, ...]]:
+    """For each operation of a block, the block's values that nothing reads after it.
+
+    What an operation's regions read, it reads; a value that nobody reads dies where it is made.
+    """
+    dying: dict[Operation, tuple[SSAValue, ...]] = {}
+    seen: set[SSAValue] = set()
+    for op in reversed(tuple(block.ops)):
+        reads = dict.fromkeys(v for inner in op.walk() for v in inner.operands)
+        local = [*op.results, *(v for v in reads if _is_of(v, block))]
+        dying[op] = tuple(v for v in local if v not in seen)
+        seen.update(local)
+    return dying
+
+
+def _is_of(value: SSAValue, block: Block) -> bool:
+    return (value.owner.parent if isinstance(value, OpResult) else value.owner) is block
+
+
+def _is_true(predicate: Array) -> bool:
+    return bool(predicate.reshape(-1)[0])
+
+
+def _repeat(
+    run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
+) -> Sequence[Array]:
+    assert isinstance(op, control.RepeatOp)
+    carried = operands
+    for turn in range(op.turns):
+        run.check_turn(turn, op)
+        carried = run.block(op.body.block, carried, values)
+    return carried
+
+
+def _if(
+    run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
+) -> Sequence[Array]:
+    assert isinstance(op, control.IfOp)
+    region = op.then if _is_true(operands[0]) else op.otherwise
+    return run.block(region.block, [], values)
+
+
+def _while(
+    run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
+) -> Sequence[Array]:
+    assert isinstance(op, control.WhileOp)
+    carried, turn = operands, 0
+    while _is_true(run.block(op.test.block, carried, values)[0]):
+        run.check_turn(turn, op)
+        carried = run.block(op.body.block, carried, values)
+        turn += 1
+    return carried
+
+
+def _call(
+    run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
+) -> Sequence[Array]:
+    assert isinstance(op, func.CallOp)
+    name = op.callee.string_value()
+    if name not in run.functions:
+        raise InputError(f"{op.name} at {place(op)}: no function @{name}")
+    if run.depth >= MAX_CALLS:
+        raise InputError(f"{op.name} at {place(op)}: more than {MAX_CALLS} calls within calls")
+    run.depth += 1
+    try:
+        return run.block(run.functions[name].body.block, operands, {})
+    finally:
+        run.depth -= 1
+
+
+def _load(
+    run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
+) -> Sequence[Array]:
+    assert isinstance(op, nn.LoadOp)
+    return [run.before[op.state.string_value()]]
+
+
+def _store(
+    run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
+) -> Sequence[Array]:
+    assert isinstance(op, nn.StoreOp)
+    run.after[op.state.string_value()] = operands[0]
+    return []
+
+
+_HANDLERS: dict[
+    type[Operation],
+    Callable[[_Interpreter, Operation, list[Array], _Environment], Sequence[Array]],
+] = {
+    control.RepeatOp: _repeat,
+    control.IfOp: _if,
+    control.WhileOp: _while,
+    func.CallOp: _call,
+    nn.LoadOp: _load,
+    nn.StoreOp: _store,
+}
+"""The operations that are more than a function of their operands."""

@@ -1,0 +1,400 @@
+"""The value of a structured operation in float64, and how far a correct machine may be from it.
+
+Integers and booleans are exact. The bound is that of one operation on the operands given, whatever
+the order of its sums: u is the unit roundoff of the dtype that is computed in (float32, or float64
+for such operands), of the accumulator, or of the result.
+
+- a function: u times its condition (`ScalarFunction.condition`);
+- a sum of k: ((1+u)^k - 1) times the sum of absolute values: for products about (k+1) u |A||B|;
+- a product of k: the same, of the absolute product;
+- a maximum or minimum: the largest error of what is compared;
+- rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.structured import Structure
+from ...ir.geometry.space import AccessMap, Space
+from ..codelets.scalar import (
+    Doubles,
+    ScalarFunction,
+    compute_dtype,
+    converted,
+    float_limits,
+    is_floating,
+    scalar_function,
+)
+from .gather import Array, Box, boxes, gathered
+
+BOX_ELEMENTS = 1 << 22
+"""Elements of an array that evaluation makes at once: 32 MiB of float64."""
+
+_MERGE: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "prod": np.multiply,
+}
+
+
+def evaluate_structure(
+    structure: Structure,
+    operands: Sequence[Array],
+    result_dtype: np.dtype[Any],
+    result_shape: Sequence[int],
+    accumulator: np.dtype[Any] | None = None,
+) -> tuple[Array, Doubles]:
+    """The result and its error bound, both of the result's shape.
+
+    accumulator: the dtype sums and products are kept in; that of the computing by default.
+    The result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
+    Raises ValueError if the operands do not fit the space, or the result is not covered.
+    """
+    task = _task(structure, operands, np.dtype(result_dtype))
+    with np.errstate(all="ignore"):
+        parts = task.evaluate(bounded=True)
+        value, bound = _finished(task, parts, accumulator)
+    return value.reshape(result_shape), bound.reshape(result_shape)
+
+
+def structure_value(
+    structure: Structure,
+    operands: Sequence[Array],
+    result_dtype: np.dtype[Any],
+    result_shape: Sequence[int],
+) -> Array:
+    """The result of evaluate_structure without its bound, in half the time."""
+    task = _task(structure, operands, np.dtype(result_dtype))
+    with np.errstate(all="ignore"):
+        value = task.evaluate(bounded=False).value
+        return _typed(value, task.result_dtype).reshape(result_shape)
+
+
+@dataclass
+class _Parts:
+    """What boxes add to.
+
+    size: sums of |f|, or products of max(|f|, 1). error: units of u; for products, of |f| + error.
+    """
+
+    value: Array
+    size: Doubles | None
+    error: Doubles | None
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One evaluation: the operands in their viewed shapes, and the part each dimension plays."""
+
+    space: Space
+    function: ScalarFunction
+    parameters: tuple[float, ...]
+    combiner: str | None
+    operands: tuple[Array, ...]
+    result_dtype: np.dtype[Any]
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether all operands that are numbers are integers or booleans."""
+        numbers = self.operands[self.function.values :]
+        return not any(is_floating(a.dtype) for a in numbers)
+
+    @property
+    def computing(self) -> np.dtype[Any]:
+        """The dtype that the machine computes the function in."""
+        dtype = compute_dtype(*(a.dtype for a in self.operands[self.function.values :]))
+        return dtype if is_floating(dtype) else np.dtype(np.float32)
+
+    @property
+    def working(self) -> np.dtype[Any]:
+        """The dtype that the reference computes in."""
+        if not self.exact:
+            return np.dtype(np.float64)
+        unsigned = all(a.dtype.kind in "ub" for a in self.operands)
+        wide = any(a.dtype == np.uint64 for a in self.operands)
+        return np.dtype(np.uint64 if unsigned and wide else np.int64)
+
+    @property
+    def is_contraction(self) -> bool:
+        """Whether this is a sum of products, which matrix multiplication computes."""
+        return self.function.name == "mul" and self.combiner == "sum"
+
+    @property
+    def terms(self) -> int:
+        """How many values are merged into one."""
+        return prod(self.space.dims[d].size for d in self.reduced)
+
+    def evaluate(self, bounded: bool) -> _Parts:
+        parts = self._empty(bounded and not self.exact)
+        if 0 in self.space.sizes:
+            return parts
+        add = self._contract if self.is_contraction else self._reduce
+        for box in boxes(self.space.sizes, self._groups(), BOX_ELEMENTS):
+            add(box, parts)
+        return parts
+
+    def _empty(self, bounded: bool) -> _Parts:
+        shape = [self.space.dims[d].size for d in self.kept]
+        dtype: np.dtype[Any] = np.dtype(np.bool_) if self.function.boolean else self.working
+        first: Any = 0
+        if self.combiner in ("max", "min"):
+            lowest = self.combiner == "max"
+            if dtype.kind == "f":
+                first = -np.inf if lowest else np.inf
+            elif dtype.kind == "b":
+                first = not lowest
+            else:
+                # Of what the result holds: merging nothing must give something it can hold.
+                held = self.result_dtype if self.result_dtype.kind in "iu" else dtype
+                first = np.iinfo(held).min if lowest else np.iinfo(held).max
+        elif self.combiner == "prod":
+            first = 1
+        if dtype.kind == "b" and self.combiner in ("sum", "prod"):
+            dtype = np.dtype(np.int64)
+        value = np.full(shape, first, dtype)
+        if not bounded:
+            return _Parts(value, None, None)
+        start = 1.0 if self.combiner == "prod" else 0.0
+        return _Parts(value, np.full(shape, start), np.full(shape, start))
+
+    def _groups(self) -> list[list[int]]:
+        """Dimensions whose points are held at once, the cheapest to cut first."""
+        order = [*self.kept, *self.reduced]
+        if not self.is_contraction:
+            return [order]
+        used = [access.dims() for access in self.space.operands]
+        return [
+            [d for d in order if d in used[0]],
+            [d for d in order if d in used[1]],
+            list(self.kept),
+        ]
+
+    def _read(self, i: int, box: Box) -> Array:
+        return gathered(self.operands[i], self.space.operands[i], box).astype(
+            self._number_dtype(i), copy=False
+        )
+
+    def _number_dtype(self, i: int) -> np.dtype[Any]:
+        dtype = self.operands[i].dtype
+        return dtype if dtype.kind == "b" and i < self.function.values else self.working
+
+    def _place(self, box: Box) -> tuple[slice, ...]:
+        return tuple(slice(*box[d]) for d in self.kept)
+
+    def _in_result_order(self, array: Array, dims: Sequence[int]) -> Array:
+        """An array with one axis for each of some kept dimensions, with all of them."""
+        missing = [d for d in self.kept if d not in dims]
+        array = np.expand_dims(array, tuple(range(array.ndim, array.ndim + len(missing))))
+        order = [*dims, *missing]
+        return array.transpose([order.index(d) for d in self.kept])
+
+    def _contract(self, box: Box, parts: _Parts) -> None:
+        """Add the products of a box as one batched matrix multiplication."""
+        sizes = [b - a for a, b in box]
+        used = [access.dims() for access in self.space.operands]
+        shared = used[0] & used[1]
+        batch = [d for d in self.kept if d in shared]
+        rows = [d for d in self.kept if d in used[0] and d not in shared]
+        columns = [d for d in self.kept if d in used[1] and d not in shared]
+        inner = [d for d in self.reduced if d in shared]
+        nowhere = prod(sizes[d] for d in self.reduced if d not in used[0] | used[1])
+
+        def matrix(i: int, array: Array, left: list[int], right: list[int]) -> Array:
+            alone = tuple(d for d in self.reduced if d in used[i] and d not in shared)
+            if alone:
+                array = array.sum(alone, keepdims=True)
+            order = [*batch, *left, *right]
+            rest = tuple(d for d in range(len(sizes)) if d not in order)
+            shape = [prod(sizes[d] for d in dims) for dims in (batch, left, right)]
+            array = array.transpose([*order, *rest])
+            return np.ascontiguousarray(array.reshape(shape))
+
+        def product(a: Array, b: Array) -> Array:
+            flat = _matmul(matrix(0, a, rows, inner), matrix(1, b, inner, columns)) * nowhere
+            dims = [*batch, *rows, *columns]
+            return self._in_result_order(flat.reshape([sizes[d] for d in dims]), dims)
+
+        a, b = self._read(0, box), self._read(1, box)
+        place = self._place(box)
+        parts.value[place] += product(a, b)
+        if parts.size is not None:
+            parts.size[place] += product(np.abs(a), np.abs(b))
+
+    def _reduce(self, box: Box, parts: _Parts) -> None:
+        """Merge a box's points into the result; without a combiner, put them there."""
+        sizes = tuple(b - a for a, b in box)
+        reads = tuple(self._read(i, box) for i in range(len(self.operands)))
+        raw = self.function.apply(self.parameters, *reads)
+        place = self._place(box)
+        values = self._merged(raw, sizes)
+        if self.combiner is None:
+            parts.value[place] = values
+        else:
+            merge = cast(Callable[..., Array], _MERGE[self.combiner])
+            parts.value[place] = merge(parts.value[place], values)
+        if parts.size is None or parts.error is None or self.function.boolean:
+            return
+        error = self.function.condition(self.parameters, *reads, result=raw)
+        match self.combiner:
+            case "sum":
+                parts.size[place] += self._merged(np.abs(raw), sizes)
+                parts.error[place] += self._merged(error, sizes)
+            case "prod":
+                parts.size[place] *= self._merged(np.maximum(np.abs(raw), 1), sizes)
+                u = float_limits(self.computing).roundoff
+                parts.error[place] *= self._merged(np.abs(raw) + u * error, sizes)
+            case _:
+                worst = self._merged(error, sizes, np.maximum)
+                np.maximum(parts.error[place], worst, out=parts.error[place])
+
+    def _merged(self, points: Array, sizes: tuple[int, ...], by: np.ufunc | None = None) -> Array:
+        """An array over points of a box, merged over the reduced dimensions, in result order."""
+        merge = by or (_MERGE[self.combiner] if self.combiner else None)
+        if merge is None or not self.reduced:
+            axes = tuple(d for d in range(len(sizes)) if d not in self.kept)
+            return self._in_result_order(
+                points.reshape(_without(points.shape, axes)), sorted(self.kept)
+            )
+        full = [n if d in self.reduced else points.shape[d] for d, n in enumerate(sizes)]
+        if points.dtype.kind == "b" and merge in (np.add, np.multiply):
+            points = points.astype(np.int64)
+        merged = cast(Array, merge.reduce(np.broadcast_to(points, full), axis=self.reduced))
+        return self._in_result_order(merged, sorted(self.kept))
+
+
+def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
+    return [n for d, n in enumerate(shape) if d not in axes]
+
+
+def _matmul(a: Array, b: Array) -> Array:
+    """The batched product of two arrays of matrices; of integers exactly, modulo 2^64."""
+    if a.dtype.kind == "f" or 0 in a.shape or 0 in b.shape:
+        return np.matmul(a, b)
+    reach = float(np.abs(a.astype(np.float64)).max()) * float(np.abs(b.astype(np.float64)).max())
+    if reach * a.shape[-1] < 2.0**52:
+        wide = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        return wide.astype(a.dtype)
+    return np.matmul(a, b)
+
+
+def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any]) -> _Task:
+    space, body = structure.space, structure.body
+    function = scalar_function(body.function)
+    if len(operands) != len(space.operands) or len(operands) != function.arity:
+        raise ValueError(
+            f"{body.function}: {len(operands)} operands; the space has {len(space.operands)}, "
+            f"the function takes {function.arity}"
+        )
+    views: list[Array] = []
+    for i, (array, access) in enumerate(zip(operands, space.operands, strict=True)):
+        if array.size != prod(access.shape):
+            raise ValueError(f"operand {i}: shape {array.shape}; the space needs {access.shape}")
+        views.append(array.reshape(access.shape))
+    if len(space.results) != 1:
+        raise ValueError(f"a structure with {len(space.results)} results; need 1")
+    kept = _result_dims(space, space.results[0])
+    reduced = tuple(d for d in range(len(space.dims)) if d not in kept)
+    if body.combiner is None and any(space.dims[d].size != 1 for d in reduced):
+        names = ", ".join(space.dims[d].name for d in reduced)
+        raise ValueError(f"{body.function}: nothing merges dimensions {names}")
+    return _Task(
+        space, function, body.parameters, body.combiner, tuple(views), dtype, kept, reduced
+    )
+
+
+def _result_dims(space: Space, result: AccessMap) -> tuple[int, ...]:
+    """The dimensions of a result, in the order of its axes; those of one element need no axis."""
+    kept: list[int] = []
+    for i, axis in enumerate(result.axes):
+        whole = axis.offset == 0 and axis.divisor == 1
+        if not axis.terms and axis.size <= 1 and whole:
+            continue
+        if len(axis.terms) != 1 or axis.terms[0][1] != 1 or not whole:
+            raise ValueError(f"result axis {i}: need one dimension, from its first element on")
+        ((d, _),) = axis.terms
+        if space.dims[d].size != axis.size or d in kept:
+            raise ValueError(f"result axis {i}: dimension {space.dims[d].name} does not cover it")
+        kept.append(d)
+    return tuple(kept)
+
+
+def _typed(value: Array, dtype: np.dtype[Any]) -> Array:
+    """A value as the result's kind holds it: floats stay float64, integers wrap."""
+    if is_floating(dtype):
+        return value.astype(np.float64, copy=False)
+    if dtype.kind == "b":
+        return converted(value, dtype)
+    wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
+    return converted(converted(value, dtype), wide)
+
+
+def _growth(terms: int, u: float) -> float:
+    """Relative error of merging many terms in any order, each step with relative error u."""
+    return float(np.expm1(terms * np.log1p(u))) if terms > 1 else 0.0
+
+
+def _merging_error(
+    task: _Task, parts: _Parts, accumulator: np.dtype[Any]
+) -> tuple[Doubles, NDArray[np.bool_]]:
+    """The error before the result is rounded, and where there is none at all."""
+    value, size, error = parts.value, parts.size, parts.error
+    assert size is not None
+    assert error is not None
+    k, u = task.terms, float_limits(task.computing).roundoff
+    tiny = 0.0 if task.function.is_exact else float_limits(task.computing).smallest_normal
+    limits = float_limits(accumulator)
+    growth, lost = _growth(k, limits.roundoff), (k > 1) * limits.smallest_normal
+    match task.combiner:
+        case "sum":
+            total = u * (size if task.is_contraction else error) + k * tiny
+            total = total + growth * (size + total) + lost
+        case "prod":
+            total = np.maximum(error - np.abs(value), 0.0) + growth * error
+            total = total + k * (tiny + lost) * size
+        case _:
+            total = u * error + np.where(error > 0, tiny, 0.0)
+            return total, total == 0
+    overflows = size * (1 + growth) >= limits.largest
+    return np.where(overflows & (k > 1), np.inf, total), np.zeros(value.shape, bool)
+
+
+def _finished(
+    task: _Task, parts: _Parts, accumulator: np.dtype[Any] | None
+) -> tuple[Array, Doubles]:
+    """The result of its kind and the whole bound."""
+    value = _typed(parts.value, task.result_dtype)
+    if parts.size is None or task.function.boolean:
+        return value, _rounding(value, np.zeros(value.shape), task, np.ones(value.shape, bool))
+    error, exact = _merging_error(task, parts, accumulator or task.computing)
+    if not is_floating(task.result_dtype):
+        # An error before the truncation moves the result by at most one more.
+        return value, np.where(exact, 0.0, np.ceil(error))
+    return value, _rounding(value, error, task, exact)
+
+
+def _rounding(value: Array, error: Doubles, task: _Task, exact: NDArray[np.bool_]) -> Doubles:
+    """An error with that of rounding to the result's dtype added."""
+    dtype = task.result_dtype
+    if not is_floating(dtype):
+        return error
+    limits = float_limits(dtype)
+    once = task.combiner in (None, "max", "min") and dtype == task.computing
+    step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
+    if exact.any():
+        held = converted(converted(value, dtype), np.dtype(np.float64)) == value
+        step = np.where(exact & held, 0.0, step)
+    if once:
+        step = np.where(exact, step, 0.0)
+    # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
+    bound = (error + step) * (2 if task.computing == np.float64 else 1 + 2.0**-20)
+    return np.where(np.isnan(bound), np.inf, bound)

@@ -1,0 +1,53 @@
+"""Operations made of others, replaced by what they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from ..dialects.structured import Composite
+from ..ir.provenance import at, is_known, locate
+
+
+@dataclass(frozen=True)
+class Decompose(ModulePass):
+    """Replace composite operations by their parts, and parts that are composite again. nn -> nn.
+
+    A part is located below its whole, "bn1/scale", unless its decomposition says otherwise.
+    """
+
+    name = "decompose"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Take composites until there are none."""
+        """Run on a module."""
+        pending = [each for each in op.walk() if isinstance(each, Composite)]
+        while pending:
+            whole = pending.pop()
+            assert isinstance(whole, Operation)
+            made = _replaced(whole)
+            pending += [part for part in made if isinstance(part, Composite)]
+
+
+def _replaced(whole: Operation) -> list[Operation]:
+    """Put a composite's parts where it stood; the parts."""
+    assert isinstance(whole, Composite)
+    builder = Builder(InsertPoint.before(whole))
+    made: list[Operation] = []
+    builder.operation_insertion_handler.append(made.append)
+    values = whole.decompose(builder)
+    for part in made:
+        if not is_known(part.location):
+            locate(part, at(whole, part.name.rpartition(".")[2]))
+    for old, new in zip(whole.results, values, strict=True):
+        if old.type != new.type:
+            raise ValueError(f"{whole.name}: decomposed into {new.type}; need {old.type}")
+        old.replace_all_uses_with(new)
+    whole.erase()
+    return made
