@@ -428,9 +428,7 @@ class AveragePoolOp(CompositeOp):
                 stride=stride,
                 dilation=dilation,
                 pad_low=low,
-                pad_high=[max(0, *pair) for pair in zip(needed, high, strict=True)]
-                if self.ceil_mode is not None
-                else high,
+                pad_high=[max(0, n) for n in needed] if self.ceil_mode is not None else high,
             ),
         )
         counts = self.counts()
