@@ -1,0 +1,37 @@
+"""Decide how the work of every operator is cut over the tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import StringAttr
+
+from ..backends.target import resolve_target
+from ..dialects.abele import PlanAttr
+from ..ir.upstream import ModuleOp, ModulePass
+from .convert_nn_to_partition import TARGET
+from .planner.network import plan_network
+
+
+@dataclass(frozen=True)
+class PlanSplits(ModulePass):
+    """Write a plan on every operation that computes or moves, and the target on the module.
+    nn -> nn.
+
+    Plans that are there already are kept.
+
+        nn.relu %0 : tensor<8x64xf32>
+        nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
+    """
+
+    name = "plan-splits"
+
+    target: str = "mk2"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
+        target = resolve_target(self.target)
+        for each, plan in plan_network(op, target).plans.items():
+            each.attributes["plan"] = PlanAttr(plan)
+        op.attributes[TARGET] = StringAttr(target.spelling())

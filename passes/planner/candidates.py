@@ -1,0 +1,146 @@
+"""The splits of an operator worth trying: all, by their largest parts, and those it inherits."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ...backends.target import Target
+from ...dialects.abele import Plan
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.overlap import linear_groups
+from .derive import can_pad, result_layout
+from .price import Integers
+from .problem import Problem
+
+MAX_CANDIDATES = 60_000
+"""More splits than this and the dimensions with most choices are thinned."""
+
+
+def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
+    """The part counts of a dimension worth trying: the least for every size of the largest part."""
+    each = problem.structure.space.dims[dim]
+    counts = np.arange(1, max(1, min(each.size, tiles)) + 1)
+    if each.size <= 1 or each.kind == "whole":
+        return counts[:1]
+    if each.kind == "reduction":
+        if not problem.merges:
+            return counts[:1]
+        if not can_pad(problem.structure, dim):
+            return counts[each.size % counts == 0]
+    largest = -(-each.size // counts)
+    return counts[np.r_[True, largest[1:] != largest[:-1]]]
+
+
+def _number_of_splits(choices: list[Integers], tiles: int) -> int:
+    """Choices of one count a dimension whose product is at most tiles."""
+    ways = np.zeros(tiles + 1, np.int64)
+    ways[1] = 1
+    for counts in choices:
+        more = np.zeros_like(ways)
+        for k in counts.tolist():
+            more[::k][: tiles // k + 1] += ways[: tiles // k + 1]
+        ways = more
+    return int(ways[1:].sum())
+
+
+def _thinned(counts: Integers, most: int) -> Integers:
+    """At most so many of the counts, both ends kept, evenly in their logarithm."""
+    if len(counts) <= most:
+        return counts
+    wish = np.asarray(np.geomspace(1.0, float(counts[-1]), most), np.float64)
+    return np.unique(counts[np.searchsorted(counts, wish - 1e-6)])
+
+
+def splits(problem: Problem, tiles: int) -> Integers:
+    """Every split worth trying that needs at most so many tiles: (candidates, dimensions)."""
+    rank = len(problem.structure.space.dims)
+    choices = [part_counts(problem, d, tiles) for d in range(rank)]
+    most = max((len(c) for c in choices), default=1)
+    while most > 2 and _number_of_splits(choices, tiles) > MAX_CANDIDATES:
+        most = max(2, most * 3 // 4)
+        choices = [_thinned(c, most) for c in choices]
+    rows = np.ones((1, 0), np.int64)
+    total = np.ones(1, np.int64)
+    for counts in choices:
+        product = total[:, None] * counts
+        row, column = np.nonzero(product <= tiles)
+        total = product[row, column]
+        rows = np.concatenate([rows[row], counts[column][:, None]], axis=1)
+    return rows
+
+
+def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target) -> list[Plan]:
+    """Plans under which an operand's cells stay on their tiles, as far as its cuts are cuts of
+    this operator's dimensions."""
+    space = problem.structure.space
+    found: list[Plan] = []
+    for i, layout in enumerate(have):
+        if layout is None:
+            continue
+        through = problem.moves[i] if problem.moves else None
+        access = through.operands[0] if through else space.operands[i]
+        cuts = _cuts_of_axes(layout, access.shape)
+        parallel: list[tuple[int, int]] = []
+        every: list[tuple[int, int]] = []
+        for axis, parts in cuts:
+            dims = [d for d, _ in access.axes[axis].terms]
+            if through is not None:
+                dims = [
+                    j
+                    for j, target_axis in enumerate(through.results[0].axes)
+                    if any(d in dims for d, _ in target_axis.terms)
+                ]
+            kept = [d for d in dims if space.dims[d].kind == "parallel"]
+            merged = [d for d in dims if space.dims[d].kind == "reduction"]
+            parallel += [(d, parts) for d in kept[:1]]
+            every += [(d, parts) for d in (kept or merged)[:1]]
+        for dims in (parallel, every) if problem.merges else (parallel,):
+            split = [1] * len(space.dims)
+            for d, parts in dims:
+                split[d] = min(split[d] * parts, max(space.dims[d].size, 1))
+            order = tuple(dict.fromkeys(d for d, _ in dims))
+            found.append(Plan(tuple(split), _plain(order), layout.first_tile))
+    return [plan for plan in dict.fromkeys(found) if is_legal(problem, plan, target)]
+
+
+def _plain(order: tuple[int, ...]) -> tuple[int, ...]:
+    """An order, empty where leaving it out says the same."""
+    return () if order == tuple(sorted(order)) else order
+
+
+def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
+    """True if the operator can be cut so and the cells find a tile each."""
+    if plan.first_tile + prod(plan.split) > target.tiles:
+        return False
+    try:
+        result_layout(problem.structure, plan)
+    except ValueError:
+        return False
+    return True
+
+
+def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    """The cuts of a layout as (axis of a shape of the same elements, parts), slowest first."""
+    cuts: list[tuple[int, int]] = []
+    axis_of = {
+        d: i for i, axis in reversed(list(enumerate(layout.access.axes))) for d, _ in axis.terms
+    }
+    groups = linear_groups(layout.shape, shape)
+    for d in layout.split_dims:
+        if d not in axis_of:
+            continue
+        left, right = next((a, b) for a, b in groups if axis_of[d] in a)
+        left = [i for i in left if layout.shape[i] > 1]
+        right = [j for j in right if shape[j] > 1]
+        if axis_of[d] not in left[:1] and len(left) != len(right):
+            continue
+        rest = layout.parts[d]
+        at = left.index(axis_of[d]) if len(left) == len(right) else 0
+        for j in right[at : at + 1] if len(left) == len(right) else right:
+            parts = min(rest, shape[j])
+            if parts > 1:
+                cuts.append((j, parts))
+            rest //= parts
+    return cuts

@@ -1,0 +1,131 @@
+"""Candidates priced in bulk: blocks as the measure of exchange, no producer's layout known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...backends import cost
+from ...backends.codelets.prices import number_dtype
+from ...backends.target import Target
+from .candidates import splits
+from .derive import partials_dtype
+from .price import Integers, block_elements, cell_cycles, elements, least_compute_cycles
+from .problem import Problem
+
+PRICED = 2_048
+"""Splits that are priced in full, the others being worse even without start-up costs."""
+
+BYTE_PRICES = tuple(float(p) for p in np.geomspace(1e-2, 30.0, 8))
+"""Cycles that a resident byte may be worth, for which a best split is kept."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What candidates cost by their blocks alone; every array is (candidates,).
+
+    resident, temporary: bytes of the tile that has most.
+    """
+
+    cycles: NDArray[np.float64]
+    resident: Integers
+    temporary: Integers
+
+
+def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool) -> Estimates:
+    """The estimates of some splits. parts: (candidates, dimensions).
+
+    quick: without the start-up costs of codelets.
+    """
+    space = problem.structure.space
+    cells = -(-np.array(space.sizes, np.int64) // parts)
+    cycles = np.full(len(parts), float(cost.sync_cycles(target)))
+    if not problem.moves:
+        types = number_dtype(problem.operand_dtypes), problem.result_dtype
+        price = least_compute_cycles if quick else cell_cycles
+        cycles += price(problem.structure, cells, *types, target)
+    resident = np.zeros(len(parts), np.int64)
+    moved = np.zeros(len(parts), np.int64)
+    for access, dtype, stays in zip(
+        space.operands, problem.operand_dtypes, problem.resident, strict=False
+    ):
+        block = block_elements(access, cells) * dtype.itemsize
+        if stays:
+            resident += block
+        else:
+            moved += block
+    cycles += cost.exchange_cycles(moved, 0, target)
+    copies = np.zeros_like(moved) if problem.moves else moved
+    depth = _depth(problem, parts)
+    merged = depth > 1
+    between = partials_dtype(problem.result_dtype).itemsize
+    points = elements(cells, space.of_kind("parallel"))
+    share = -(-points // depth)
+    left = points * np.where(merged, between, problem.result_dtype.itemsize)
+    merging = share * (depth * between + problem.result_dtype.itemsize)
+    temporary = left + np.maximum(copies, np.where(merged, merging, 0))
+    return Estimates(cycles + combining_cycles(problem, parts, target), resident, temporary)
+
+
+def _depth(problem: Problem, parts: Integers) -> Integers:
+    """Partials of each result element, for every candidate."""
+    return elements(parts, problem.structure.space.of_kind("reduction"))
+
+
+def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArray[np.float64]:
+    """Cycles to merge partials where every tile merges its share, for every candidate."""
+    space = problem.structure.space
+    cells = -(-np.array(space.sizes, np.int64) // parts)
+    depth = _depth(problem, parts)
+    between = partials_dtype(problem.result_dtype)
+    share = -(-elements(cells, space.of_kind("parallel")) // depth)
+    cycles = (
+        cost.sync_cycles(target)
+        + cost.exchange_cycles((depth - 1) * share * between.itemsize, 0, target)
+        + cost.reduce_cycles(share, depth, between.name, target)
+    )
+    return np.where(depth > 1, cycles, 0).astype(np.float64)
+
+
+def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) -> Integers:
+    """Indices of the cheapest candidates of every quarter octave of memory, about so many."""
+    bucket = (4 * np.log2(np.maximum(resident, 1))).astype(np.int64)
+    order = np.lexsort((cycles, bucket))
+    ordered = bucket[order]
+    first = np.r_[0, np.flatnonzero(np.diff(ordered)) + 1]
+    lengths = np.diff(np.r_[first, len(order)])
+    rank = np.arange(len(order)) - np.repeat(first, lengths)
+    return order[rank < max(16, most // len(first))]
+
+
+@lru_cache(maxsize=1024)
+def shortlist(
+    problem: Problem, target: Target, bound: int, finalists: int
+) -> tuple[tuple[int, ...], ...]:
+    """The splits that are worth an exact price: the cheapest, and the cheapest for less memory."""
+    parts = splits(problem, target.tiles)
+    if len(parts) > PRICED:
+        quick = estimates(problem, parts, target, quick=True)
+        fits = _fitting(quick, bound)
+        kept = _best_by_memory(quick.cycles[fits], quick.resident[fits], PRICED)
+        parts = parts[fits[kept]]
+    full = estimates(problem, parts, target, quick=False)
+    fits = _fitting(full, bound)
+    parts = parts[fits]
+    cycles, resident = full.cycles[fits], full.resident[fits]
+    cells = np.prod(parts, axis=1)
+    best = np.lexsort((cells, resident, cycles))[:finalists].tolist()
+    if any(problem.resident):
+        for price in BYTE_PRICES:
+            best += np.lexsort((cells, cycles + price * resident))[:2].tolist()
+        best.append(int(np.lexsort((cycles, resident))[0]))
+    return tuple(tuple(int(n) for n in parts[i]) for i in dict.fromkeys(best))
+
+
+def _fitting(estimates: Estimates, bound: int) -> Integers:
+    """Candidates within the memory bound; where there are none, those of least memory."""
+    memory = estimates.resident + estimates.temporary
+    return np.flatnonzero(memory <= max(bound, int(memory.min())))

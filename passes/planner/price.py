@@ -1,0 +1,151 @@
+"""What the cells of many candidate splits cost at once, and how workers share one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...backends.codelets.prices import compute_cycles, roles
+from ...backends.cost import METHODS
+from ...backends.target import Target
+from ...dialects.structured import Structure
+from ...ir.geometry.space import AccessMap, AxisMap
+from .derive import partials_dtype
+
+Integers = NDArray[np.int64]
+Cycles = NDArray[np.float64]
+
+SUPERVISED = frozenset(("amp",))
+"""Methods whose codelet is one vertex a tile and starts the workers itself."""
+
+
+def cell_cycles(
+    structure: Structure,
+    cells: Integers,
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+) -> Cycles:
+    """Cycles to compute one cell of each candidate, its workers on their best dimension.
+
+    cells: sizes of every candidate's largest cell, (candidates, dimensions). operand, result:
+    the types of the first operand that is a number and of the result.
+    """
+    types = operand, result, target
+    best = compute_cycles(structure, cells, *types)[0]
+    if roles(structure) is None:
+        return best
+    for d in structure.space.of_kind("parallel"):
+        workers = [1] * cells.shape[1]
+        workers[d] = target.workers
+        if (cells[:, d] > 1).any():
+            best = np.minimum(best, compute_cycles(structure, cells, *types, "mac", workers)[0])
+    return best
+
+
+def codelet(
+    structure: Structure,
+    cell: tuple[int, ...],
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+    method: str = "",
+    workers: tuple[int, ...] = (),
+) -> tuple[float, str, tuple[int, ...]]:
+    """Cycles, method and workers of the cheapest codelet for one cell.
+
+    cell: the sizes of its dimensions. method, workers: already decided, unless empty.
+    """
+    cells = np.array([cell], np.int64)
+    methods = (method,) if method else METHODS if roles(structure) is not None else ("",)
+    shared = workers or worker_parts(cell, structure.space.of_kind("parallel"), target.workers)
+    found: list[tuple[float, str, tuple[int, ...]]] = []
+    for name in methods:
+        parts = workers if name in SUPERVISED else shared
+        cycles, _ = compute_cycles(structure, cells, operand, result, target, name, parts)
+        found.append((float(cycles[0]), name, parts))
+    return min(found, key=lambda choice: choice[0])
+
+
+def least_compute_cycles(
+    structure: Structure,
+    cells: Integers,
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+) -> Cycles:
+    """A quick stand-in for `compute_cycles`: the steady state of the units, no start-up."""
+    parts = roles(structure)
+    if parts is None:
+        return cell_cycles(structure, cells, operand, result, target)
+    units = target.conv_units(operand.name, partials_dtype(result).name)
+    fixed = elements(cells, parts.field) * elements(cells, parts.kernel)
+    fixed = fixed * elements(cells, parts.groups)
+    in_, out = elements(cells, parts.in_channels), elements(cells, parts.out_channels)
+    width = max(target.vector.vector_bytes // operand.itemsize, 1)
+    dots = np.asarray(fixed * out * np.ceil(in_ / width), np.float64)
+    if units is None:
+        return dots
+    blocks = np.ceil(in_ / units.in_grain) * np.ceil(out / units.units)
+    units_cycles = fixed * blocks * units.worker_cycles_per_element
+    return np.minimum(dots, np.asarray(units_cycles, np.float64))
+
+
+def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
+    """Iteration points of some dimensions: (candidates,). cells: (candidates, dimensions)."""
+    return np.asarray(np.prod(cells[:, list(dims)], axis=1, dtype=np.int64))
+
+
+def window(axis: AxisMap, cells: Integers) -> Integers:
+    """Numerators of an axis in each candidate's block, as `Layout.window` counts: (candidates,)."""
+    reach = np.zeros(len(cells), np.int64)
+    step = np.zeros(len(cells), np.int64)
+    for d, a in axis.terms:
+        reach = reach + abs(a) * (cells[:, d] - 1)
+        if len(axis.terms) > 1 or abs(a) > 1:
+            step = np.gcd(step, np.where(cells[:, d] > 1, abs(a), 0))
+    return reach // np.maximum(step, 1) + 1
+
+
+def block_elements(access: AccessMap, cells: Integers) -> Integers:
+    """Elements of each candidate's block of a tensor: (candidates,)."""
+    total = np.ones(len(cells), np.int64)
+    for axis in access.axes:
+        if axis.terms:
+            total = total * window(axis, cells)
+    return total
+
+
+@lru_cache(maxsize=65536)
+def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) -> tuple[int, ...]:
+    """Parts of a cell's dimensions that leave the largest worker the least to do.
+
+    sizes: of the cell's dimensions. kept: those that workers may share, the parallel ones.
+    The outermost dimensions are preferred, and few workers to many where nothing is gained.
+    """
+    choices = [
+        range(1, min(size, workers) + 1) if d in kept else range(1, 2)
+        for d, size in enumerate(sizes)
+    ]
+    best = min(
+        _products(choices, workers),
+        key=lambda parts: (
+            prod(ceil(n / p) for n, p in zip(sizes, parts, strict=True)),
+            prod(parts),
+            tuple(-p for p in parts),
+        ),
+    )
+    return best
+
+
+def _products(choices: list[range], most: int) -> list[tuple[int, ...]]:
+    """All choices of one number each whose product is at most `most`."""
+    found: list[tuple[int, ...]] = [()]
+    for choice in choices:
+        found = [(*f, n) for f, n in product(found, choice) if prod(f) * n <= most]
+    return found

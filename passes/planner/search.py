@@ -1,0 +1,254 @@
+"""The search for one operator's plan: the splits worth trying, by the exact traffic they cause.
+
+All splits are priced by estimate first; the best of them, and those under which an operand stays
+where it is, by the bytes that every tile receives and sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...backends import cost
+from ...backends.codelets.prices import number_dtype
+from ...backends.price import block_sizes, sent_elements
+from ...backends.target import Target
+from ...dialects.abele import Plan
+from ...ir.geometry.layout import Layout
+from .candidates import inherited
+from .derive import (
+    combine_structure,
+    movement_result_layout,
+    operand_layouts,
+    partials_dtype,
+    result_layout,
+)
+from .estimate import combining_cycles, shortlist
+from .price import codelet
+from .problem import Choice, Problem
+from .traffic import traffic
+
+FINALISTS = 6
+"""Splits whose exchange is computed exactly, beside inherited ones and those of less memory."""
+
+COMBINE_FINALISTS = 2
+
+COMBINED = 3
+"""Of those, the ones whose partials' way is searched too, beside those of less memory."""
+
+
+def exact(
+    problem: Problem,
+    plan: Plan,
+    have: tuple[Layout | None, ...],
+    target: Target,
+    bound: int,
+) -> Choice:
+    """A plan's price, with the bytes that every tile really receives and sends.
+
+    The plan is completed: its method, its workers and, where it leaves partials without
+    saying how they combine, the best way to combine them.
+    """
+    (first,) = _first_supersteps(problem, (plan,), have, target)
+    return _combined(problem, first, target, bound)
+
+
+def _first_supersteps(
+    problem: Problem, plans: tuple[Plan, ...], have: tuple[Layout | None, ...], target: Target
+) -> list[Choice]:
+    """Choices whose combining, where there is any, is not paid for yet."""
+    found: list[Choice] = []
+    for plan in plans:
+        cycles = 0.0
+        if not problem.moves:
+            sizes = zip(problem.structure.space.sizes, plan.split, strict=True)
+            cycles, method, workers = codelet(
+                problem.structure,
+                tuple(-(-n // p) for n, p in sizes),
+                number_dtype(problem.operand_dtypes),
+                problem.result_dtype,
+                target,
+                plan.method,
+                plan.workers,
+            )
+            plan = replace(plan, method=method, workers=workers)
+        arrival = _arrival(problem, plan, have, target)
+        sync = cost.sync_cycles(target)
+        result = _left_elements(problem, plan) * _left_dtype(problem, plan).itemsize
+        found.append(
+            Choice(
+                plan=plan,
+                cycles=cycles + arrival.copy_cycles + arrival.exchange_cycles + sync,
+                compute_cycles=cycles + arrival.copy_cycles,
+                exchange_cycles=arrival.exchange_cycles,
+                sync_cycles=sync,
+                resident_bytes=arrival.resident_bytes,
+                temporary_bytes=arrival.copied_bytes + result,
+                result_bytes=result,
+                cells=prod(plan.split),
+            )
+        )
+    return found
+
+
+def _left_dtype(problem: Problem, plan: Plan) -> np.dtype[Any]:
+    """The type of what the first superstep leaves: partials or the result."""
+    space = problem.structure.space
+    merged = any(plan.split[d] > 1 for d in space.of_kind("reduction"))
+    return partials_dtype(problem.result_dtype) if merged else problem.result_dtype
+
+
+def _left_elements(problem: Problem, plan: Plan) -> int:
+    """Elements of the largest block that the first superstep leaves."""
+    space = problem.structure.space
+    return prod(-(-space.dims[d].size // plan.split[d]) for d in space.of_kind("parallel"))
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """What it takes until the operands lie where a plan wants them, on the tile that has most.
+
+    copy_cycles: for what a tile copies to itself, and padding. resident_bytes: of operands that
+    stay for good. copied_bytes: of those that are copied here.
+    """
+
+    exchange_cycles: int
+    copy_cycles: int
+    resident_bytes: int
+    copied_bytes: int
+
+
+def _arrival(
+    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target
+) -> _Arrival:
+    received = np.zeros(target.tiles, np.int64)
+    sent = np.zeros(target.tiles, np.int64)
+    copying = np.zeros(target.tiles, np.int64)
+    resident = copied = 0
+    for i, (layout, dtype) in enumerate(
+        zip(_wanted(problem, plan), problem.operand_dtypes, strict=True)
+    ):
+        source = have[i]
+        move = problem.moves[i] if problem.moves else None
+        size = layout.block_elements * dtype.itemsize
+        if source is None:
+            resident += size
+            continue
+        if move is None and source == layout:
+            continue
+        shared = traffic(source, layout, move)
+        here = slice(layout.first_tile, layout.first_tile + layout.cells)
+        there = slice(source.first_tile, source.first_tile + source.cells)
+        received[here] += shared.received * dtype.itemsize
+        sent[there] += sent_elements(shared) * dtype.itemsize
+        copying[here] += cost.copy_cycles(shared.local * dtype.itemsize, target)
+        if move is None:
+            copied += size
+            if any(axis.outside != "none" or axis.divisor > 1 for axis in layout.access.axes):
+                padding = np.maximum(block_sizes(layout) - shared.wanted, 0)
+                copying[here] += cost.fill_cycles(padding * dtype.itemsize, target)
+    return _Arrival(
+        int(cost.exchange_cycles(received.max(), sent.max(), target)),
+        int(copying.max()),
+        resident,
+        copied,
+    )
+
+
+def _combine_problem(problem: Problem, plan: Plan) -> Problem | None:
+    combine = combine_structure(problem.structure, plan)
+    if combine is None:
+        return None
+    between = partials_dtype(problem.result_dtype)
+    return Problem(combine, (between,), problem.result_dtype, (False,), merges=False)
+
+
+def _combined(problem: Problem, first: Choice, target: Target, bound: int) -> Choice:
+    """A choice with its combining chosen, unless its plan says how, and paid for."""
+    rest = _combine_problem(problem, first.plan)
+    if rest is None:
+        return first
+    partials = (result_layout(problem.structure, first.plan),)
+    if first.plan.combine is None:
+        merge = search(rest, partials, target, bound, COMBINE_FINALISTS)[0]
+    else:
+        merge = exact(rest, first.plan.combine, partials, target, bound)
+    copies = first.temporary_bytes - first.result_bytes
+    return replace(
+        first,
+        plan=replace(first.plan, combine=merge.plan),
+        cycles=first.cycles + merge.cycles,
+        compute_cycles=first.compute_cycles + merge.compute_cycles,
+        exchange_cycles=first.exchange_cycles + merge.exchange_cycles,
+        sync_cycles=first.sync_cycles + merge.sync_cycles,
+        temporary_bytes=first.result_bytes + max(copies, merge.temporary_bytes),
+        result_bytes=merge.result_bytes,
+    )
+
+
+def _with_combining_estimated(problem: Problem, first: Choice, target: Target) -> Choice:
+    """A choice with its combining paid for by estimate: every tile merges its share."""
+    more = combining_cycles(problem, np.array([first.plan.split], np.int64), target)
+    return replace(first, cycles=first.cycles + float(more[0]))
+
+
+def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
+    """The layout that every operand is read in; of a movement, the one that all arrive in."""
+    if not problem.moves:
+        return operand_layouts(problem.structure, plan)
+    shape = problem.structure.space.results[0].shape
+    return (movement_result_layout(shape, plan),) * len(problem.moves)
+
+
+@lru_cache(maxsize=4096)
+def search(
+    problem: Problem,
+    have: tuple[Layout | None, ...],
+    target: Target,
+    bound: int,
+    finalists: int = FINALISTS,
+) -> tuple[Choice, ...]:
+    """The best plans of an operator: none is both slower and larger in resident memory.
+
+    have: the layout that every operand is in, None for resident ones. bound: bytes of a tile
+    for the resident operands and temporaries. Fastest first. Where no plan keeps the bound,
+    the one with least memory is returned.
+    """
+    plans = [Plan(split) for split in shortlist(problem, target, bound, finalists)]
+    plans += inherited(problem, have, target)
+    first = _first_supersteps(problem, tuple(dict.fromkeys(plans)), have, target)
+    if problem.merges:
+        # Every combining is a search of its own: only for those that may still win.
+        hopeful = [_with_combining_estimated(problem, choice, target) for choice in first]
+        plan_of = {choice.plan: choice for choice in first}
+        cheapest = sorted(fitting(hopeful, bound), key=lambda c: c.cycles)[:COMBINED]
+        hopeful = list(dict.fromkeys([*pareto(hopeful, bound), *cheapest]))
+        first = [plan_of[choice.plan] for choice in hopeful]
+    return pareto([_combined(problem, choice, target, bound) for choice in first], bound)
+
+
+def pareto(choices: Iterable[Choice], bound: int) -> tuple[Choice, ...]:
+    """The choices within a memory bound that no other beats in cycles and resident bytes."""
+    fits = fitting(choices, bound)
+    front: list[Choice] = []
+    for c in sorted(fits, key=lambda c: (c.cycles, c.resident_bytes, c.temporary_bytes, c.cells)):
+        if not front or c.resident_bytes < front[-1].resident_bytes:
+            front.append(c)
+    return tuple(front)
+
+
+def fitting(choices: Iterable[Choice], bound: int) -> list[Choice]:
+    """The choices within a memory bound; where there are none, those of least memory."""
+    every = list(choices)
+    least = min(c.resident_bytes + c.temporary_bytes for c in every)
+    return [c for c in every if c.resident_bytes + c.temporary_bytes <= max(bound, least)]
+
+
+def best(choices: tuple[Choice, ...], byte_price: float) -> Choice:
+    """The choice that is cheapest when a resident byte costs so many cycles."""
+    return min(choices, key=lambda c: c.cycles + byte_price * c.resident_bytes)
