@@ -69,7 +69,6 @@ def _verify_region(region: Region, visible: set[SSAValue]) -> None:
             if dominance.strictly_dominates(other, block)
             for value in _values(other)
         }
-        above -= visible
         visible |= above
         _verify_block(block, visible)
         visible -= above

@@ -87,6 +87,9 @@ def test_names_of_any_kind_come_back(names: list[str]):
         ('\n "no.op"() : () -> ()', r"^net.mlir:2:\d+: Operation no.op is not registered"),
         ('"test.op"() {a = #abele.blob<"12">} : () -> ()', r'^net.mlir:1:30: unknown blob "12"'),
         ('"test.op"() {a = i0x} : () -> ()', r"^net.mlir:1:18: "),
+        # xDSL reports these two without a place.
+        ('\n"test.op"() {a = 300 : i8} : () -> ()', r"^net.mlir:2:\d+: .*300 is out of range"),
+        ('\n"test.op"() {a = @"\\FF"} : () -> ()', r"^net.mlir:2:\d+: 'utf-8' codec can't decode"),
         ("", r"^net.mlir:1:1: no operations; need the text of a module"),
         (" \n ", r"no operations; need the text of a module"),
         (b"ok\n ab\xff", r"^net.mlir:2:4: byte 0xff is not UTF-8; need the text of a module"),
