@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...backends import cost
 from ...backends.codelets.prices import number_dtype
 from ...backends.target import Target
+from ...ir.geometry.space import Space
 from .candidates import splits
 from .derive import partials_dtype
 from .price import Integers, block_elements, cell_cycles, elements, least_compute_cycles
@@ -18,6 +19,9 @@ from .problem import Problem
 
 PRICED = 2_048
 """Splits that are priced in full, the others being worse even without start-up costs."""
+
+FAST = 6
+"""Splits whose exchange is computed exactly, beside inherited ones and those of less memory."""
 
 BYTE_PRICES = tuple(float(p) for p in np.geomspace(1e-2, 30.0, 8))
 """Cycles that a resident byte may be worth, for which a best split is kept."""
@@ -33,6 +37,12 @@ class Estimates:
     cycles: NDArray[np.float64]
     resident: Integers
     temporary: Integers
+
+
+def result_dims(space: Space) -> tuple[int, ...]:
+    """The dimensions that make up the result: the parallel ones, and whole ones that it has."""
+    kept = space.results[0].dims()
+    return tuple(d for d, dim in enumerate(space.dims) if dim.kind == "parallel" or d in kept)
 
 
 def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool) -> Estimates:
@@ -62,7 +72,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     depth = _depth(problem, parts)
     merged = depth > 1
     between = partials_dtype(problem.result_dtype).itemsize
-    points = elements(cells, space.of_kind("parallel"))
+    points = elements(cells, result_dims(space))
     share = -(-points // depth)
     left = points * np.where(merged, between, problem.result_dtype.itemsize)
     merging = share * (depth * between + problem.result_dtype.itemsize)
@@ -81,7 +91,7 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
     cells = -(-np.array(space.sizes, np.int64) // parts)
     depth = _depth(problem, parts)
     between = partials_dtype(problem.result_dtype)
-    share = -(-elements(cells, space.of_kind("parallel")) // depth)
+    share = -(-elements(cells, result_dims(space)) // depth)
     cycles = (
         cost.sync_cycles(target)
         + cost.exchange_cycles((depth - 1) * share * between.itemsize, 0, target)
@@ -101,11 +111,23 @@ def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) 
     return order[rank < max(16, most // len(first))]
 
 
+Splits = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The splits that are worth an exact price.
+
+    fast: the cheapest, best first. lean: the cheapest for what less resident memory is worth.
+    """
+
+    fast: Splits
+    lean: Splits
+
+
 @lru_cache(maxsize=1024)
-def shortlist(
-    problem: Problem, target: Target, bound: int, finalists: int
-) -> tuple[tuple[int, ...], ...]:
-    """The splits that are worth an exact price: the cheapest, and the cheapest for less memory."""
+def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
+    """The splits of an operator that are worth an exact price, at least one of each kind."""
     parts = splits(problem, target.tiles)
     if len(parts) > PRICED:
         quick = estimates(problem, parts, target, quick=True)
@@ -117,12 +139,22 @@ def shortlist(
     parts = parts[fits]
     cycles, resident = full.cycles[fits], full.resident[fits]
     cells = np.prod(parts, axis=1)
-    best = np.lexsort((cells, resident, cycles))[:finalists].tolist()
+    lean: list[int] = []
     if any(problem.resident):
-        for price in BYTE_PRICES:
-            best += np.lexsort((cells, cycles + price * resident))[:2].tolist()
-        best.append(int(np.lexsort((cycles, resident))[0]))
-    return tuple(tuple(int(n) for n in parts[i]) for i in dict.fromkeys(best))
+        lean += [
+            int(i)
+            for price in BYTE_PRICES
+            for i in np.lexsort((cells, cycles + price * resident))[:2]
+        ]
+        lean.append(int(np.lexsort((cycles, resident))[0]))
+    return Shortlist(
+        _rows(parts, np.lexsort((cells, resident, cycles))[:FAST].tolist()),
+        _rows(parts, lean),
+    )
+
+
+def _rows(parts: Integers, rows: list[int]) -> Splits:
+    return tuple(tuple(int(n) for n in parts[i]) for i in dict.fromkeys(rows))
 
 
 def _fitting(estimates: Estimates, bound: int) -> Integers:

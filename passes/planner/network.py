@@ -27,7 +27,7 @@ from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
 from .derive import operand_layouts
 from .problem import Choice, Problem, final_layout_of, movement_problem
-from .search import best, exact, search
+from .search import best, exact, fastest, search
 
 BISECTIONS = 7
 HIGHEST_BYTE_PRICE = 1e3
@@ -300,7 +300,7 @@ class _Walk:
             choice = self._given(op, problem, given.data, have)
         else:
             price = self.byte_price / self.times
-            choice = best(search(problem, have, self.target, self.bound), price)
+            choice = self._searched(problem, have, price)
             choice = self._balanced(problem, choice, have, price)
         self.plans[op] = choice.plan
         self.choices[op] = choice
@@ -313,6 +313,11 @@ class _Walk:
                     self.homes[self.kept[value]] = layout
                     self._reside(layout, _dtype(value))
         return choice.temporary_bytes
+
+    def _searched(self, problem: Problem, have: tuple[Layout | None, ...], price: float) -> Choice:
+        if price == 0:
+            return fastest(problem, have, self.target, self.bound)
+        return best(search(problem, have, self.target, self.bound), price)
 
     def _problem(self, op: Operation) -> Problem:
         dtypes = tuple(_dtype(value) for value in op.operands)

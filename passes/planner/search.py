@@ -28,18 +28,16 @@ from .derive import (
     partials_dtype,
     result_layout,
 )
-from .estimate import combining_cycles, shortlist
+from .estimate import combining_cycles, result_dims, shortlist
 from .price import codelet
 from .problem import Choice, Problem
 from .traffic import traffic
 
-FINALISTS = 6
-"""Splits whose exchange is computed exactly, beside inherited ones and those of less memory."""
-
-COMBINE_FINALISTS = 2
+COMBINE_FINALISTS = 1
+"""Splits of a combining compute that are tried, beside the one that its partials have."""
 
 COMBINED = 3
-"""Of those, the ones whose partials' way is searched too, beside those of less memory."""
+"""Splits whose combining is searched too."""
 
 
 def exact(
@@ -106,7 +104,7 @@ def _left_dtype(problem: Problem, plan: Plan) -> np.dtype[Any]:
 def _left_elements(problem: Problem, plan: Plan) -> int:
     """Elements of the largest block that the first superstep leaves."""
     space = problem.structure.space
-    return prod(-(-space.dims[d].size // plan.split[d]) for d in space.of_kind("parallel"))
+    return prod(-(-space.dims[d].size // plan.split[d]) for d in result_dims(space))
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ def _combined(problem: Problem, first: Choice, target: Target, bound: int) -> Ch
         return first
     partials = (result_layout(problem.structure, first.plan),)
     if first.plan.combine is None:
-        merge = search(rest, partials, target, bound, COMBINE_FINALISTS)[0]
+        merge = fastest(rest, partials, target, bound)
     else:
         merge = exact(rest, first.plan.combine, partials, target, bound)
     copies = first.temporary_bytes - first.result_bytes
@@ -191,12 +189,6 @@ def _combined(problem: Problem, first: Choice, target: Target, bound: int) -> Ch
     )
 
 
-def _with_combining_estimated(problem: Problem, first: Choice, target: Target) -> Choice:
-    """A choice with its combining paid for by estimate: every tile merges its share."""
-    more = combining_cycles(problem, np.array([first.plan.split], np.int64), target)
-    return replace(first, cycles=first.cycles + float(more[0]))
-
-
 def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
     """The layout that every operand is read in; of a movement, the one that all arrive in."""
     if not problem.moves:
@@ -206,12 +198,24 @@ def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
 
 
 @lru_cache(maxsize=4096)
+def fastest(
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> Choice:
+    """The fastest plan of an operator, whatever it leaves resident within the bound.
+
+    have, bound: as for `search`.
+    """
+    splits = shortlist(problem, target, bound).fast
+    if not problem.merges:
+        splits = splits[:COMBINE_FINALISTS]
+    first = _tried(problem, splits, have, target)
+    hopeful = _hopeful(problem, first, target, bound)[:COMBINED]
+    return pareto([_combined(problem, choice, target, bound) for choice in hopeful], bound)[0]
+
+
+@lru_cache(maxsize=4096)
 def search(
-    problem: Problem,
-    have: tuple[Layout | None, ...],
-    target: Target,
-    bound: int,
-    finalists: int = FINALISTS,
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
 ) -> tuple[Choice, ...]:
     """The best plans of an operator: none is both slower and larger in resident memory.
 
@@ -219,17 +223,33 @@ def search(
     for the resident operands and temporaries. Fastest first. Where no plan keeps the bound,
     the one with least memory is returned.
     """
-    plans = [Plan(split) for split in shortlist(problem, target, bound, finalists)]
-    plans += inherited(problem, have, target)
-    first = _first_supersteps(problem, tuple(dict.fromkeys(plans)), have, target)
-    if problem.merges:
-        # Every combining is a search of its own: only for those that may still win.
-        hopeful = [_with_combining_estimated(problem, choice, target) for choice in first]
-        plan_of = {choice.plan: choice for choice in first}
-        cheapest = sorted(fitting(hopeful, bound), key=lambda c: c.cycles)[:COMBINED]
-        hopeful = list(dict.fromkeys([*pareto(hopeful, bound), *cheapest]))
-        first = [plan_of[choice.plan] for choice in hopeful]
-    return pareto([_combined(problem, choice, target, bound) for choice in first], bound)
+    lean = shortlist(problem, target, bound).lean
+    first = _tried(problem, lean, have, target) if lean else []
+    found = [_combined(problem, choice, target, bound) for choice in first]
+    return pareto([fastest(problem, have, target, bound), *found], bound)
+
+
+def _tried(
+    problem: Problem,
+    splits: tuple[tuple[int, ...], ...],
+    have: tuple[Layout | None, ...],
+    target: Target,
+) -> list[Choice]:
+    """The first supersteps of some splits, and of those that an operand already has."""
+    plans = [*map(Plan, splits), *inherited(problem, have, target)]
+    return _first_supersteps(problem, tuple(dict.fromkeys(plans)), have, target)
+
+
+def _hopeful(problem: Problem, choices: list[Choice], target: Target, bound: int) -> list[Choice]:
+    """The choices within the bound, combining still to be paid for, the most promising first.
+
+    Combining is estimated here: every tile merges its share.
+    """
+    parts = np.array([choice.plan.split for choice in choices], np.int64)
+    merging = combining_cycles(problem, parts, target) if problem.merges else np.zeros(len(parts))
+    total = {id(c): c.cycles + float(m) for c, m in zip(choices, merging, strict=True)}
+    fits = fitting(choices, bound)
+    return sorted(fits, key=lambda c: (total[id(c)], c.resident_bytes, c.temporary_bytes, c.cells))
 
 
 def pareto(choices: Iterable[Choice], bound: int) -> tuple[Choice, ...]:
