@@ -1,0 +1,223 @@
+"""What one cell of any structured operator costs on its tile, for many sizes of cells at once.
+
+Planner and price both ask here: one price for each codelet, whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.abele import Plan
+from ...dialects.structured import Structure
+from ...ir.geometry.grid import Cut
+from .. import cost
+from ..target import Target
+from .scalar import is_floating
+
+Integers = NDArray[np.int64]
+FloatCycles = NDArray[np.float64]
+
+# Scalar functions that cost what another one is published to cost.
+PRICED_AS = {
+    "clip": "max",
+    "leaky_relu": "relu",
+    "logical_and": "and",
+    "logical_not": "not",
+    "logical_or": "or",
+    "power": "pow",
+    "scale": "mul",
+    "select": "max",
+    "shift": "add",
+}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The dimensions of a contraction, as its prices name them.
+
+    field: of the first operand and the result. out_channels: of the second and the result. groups:
+    of all three. in_channels: merged, of both operands. kernel: those merged ones that slide
+    over an axis of the first operand.
+    """
+
+    field: tuple[int, ...]
+    in_channels: tuple[int, ...]
+    out_channels: tuple[int, ...]
+    kernel: tuple[int, ...]
+    groups: tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def roles(structure: Structure) -> Roles | None:
+    """The roles of the dimensions where the operator is a sum of products of two tensors."""
+    space, body = structure.space, structure.body
+    if body.function != "mul" or body.combiner != "sum" or len(space.operands) != 2:
+        return None
+    first, second = (access.dims() for access in space.operands)
+    merged = space.of_kind("reduction", "whole")
+    kept = space.of_kind("parallel")
+    if not any(d in first and d in second for d in merged):
+        return None
+    slides = {
+        d
+        for axis in space.operands[0].axes
+        if len(axis.terms) > 1
+        for d, _ in axis.terms
+        if d in merged
+    }
+    return Roles(
+        field=tuple(d for d in kept if d not in second),
+        in_channels=tuple(d for d in merged if d not in slides),
+        out_channels=tuple(d for d in kept if d in second and d not in first),
+        kernel=tuple(d for d in merged if d in slides),
+        groups=tuple(d for d in kept if d in first and d in second),
+    )
+
+
+def partials_dtype(result: np.dtype[Any]) -> np.dtype[Any]:
+    """The type a contraction adds up in: 32-bit floats for narrower floats."""
+    return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result
+
+
+def compute_cycles(
+    structure: Structure,
+    cells: Integers,
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+    method: str = "",
+    workers: Sequence[int] = (),
+) -> tuple[FloatCycles, NDArray[np.str_]]:
+    """Cycles for a tile to compute one cell, its workers included, and the method that takes them.
+
+    cells: sizes of the cells, (candidates, dimensions). operand, result: the element types of the
+    first operand that is a number and of the result. method: of a contraction, one of
+    cost.METHODS; the cheapest if "". workers: parts of a cell's dimensions over the
+    workers, so that the busiest one decides; () shares the work evenly.
+    A method the machine lacks costs infinitely much; the methods returned are "" where there is
+    but one. Raises ValueError for a method that no contraction has.
+    """
+    space, body = structure.space, structure.body
+    shares, threads = _shares(cells, workers, target)
+    parts = roles(structure)
+    if parts is not None:
+        prices = _contraction_prices(parts, shares, threads, operand, result, target)
+        if not method:
+            return prices.min(axis=0), np.array(cost.METHODS)[prices.argmin(axis=0)]
+        if method not in cost.METHODS:
+            raise ValueError(f"method {method!r}; need one of {', '.join(cost.METHODS)}")
+        return prices[cost.METHODS.index(method)], np.full(len(cells), method)
+    function = PRICED_AS.get(body.function, body.function)
+    if function == "identity" and operand != result:
+        function = "cast"
+    points = _elements(shares, tuple(range(cells.shape[1]))) * threads
+    count = len(space.operands)
+    each = cost.elementwise_cycles(points, count, function, operand.name, target)
+    if body.combiner is None:
+        return each.astype(np.float64), np.full(len(cells), "")
+    outputs = _elements(shares, space.of_kind("parallel")) * threads
+    depth = _elements(shares, space.of_kind("reduction", "whole"))
+    merging = cost.reduce_cycles(outputs, depth, operand.name, target)
+    # Merging single elements is free, but they are moved to where the result lies.
+    plain = (depth > 1) & (body.function == "identity")
+    cycles = merging + np.where(plain, 0, each)
+    return cycles.astype(np.float64), np.full(len(cells), "")
+
+
+def cells_cycles(
+    structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
+) -> Integers:
+    """Cycles of every cell of a vertex set: of the shape of the split.
+
+    dtypes: of the operands and, last, of the result.
+    Raises ValueError if the machine has no such codelet.
+    """
+    space = structure.space
+    cuts = [Cut(d.size, p) for d, p in zip(space.dims, plan.split, strict=True)]
+    sizes, index = (
+        zip(*(np.unique(np.diff(cut.edges()), return_inverse=True) for cut in cuts), strict=True)
+        if cuts
+        else ((), ())
+    )
+    grid = np.meshgrid(*sizes, indexing="ij")
+    cells = np.stack([g.ravel() for g in grid], axis=1) if cuts else np.zeros((1, 0), np.int64)
+    cycles, _ = compute_cycles(
+        structure,
+        cells,
+        number_dtype(dtypes[:-1]),
+        dtypes[-1],
+        target,
+        plan.method,
+        plan.workers,
+    )
+    cycles = np.where((cells > 0).all(axis=1), cycles, 0)
+    if not np.isfinite(cycles).all():
+        names = ", ".join(d.name for d in dtypes)
+        raise ValueError(f"target {target.name}: no method {plan.method!r} for {names}")
+    shape = tuple(len(s) for s in sizes)
+    whole = np.ceil(cycles).astype(np.int64).reshape(shape)
+    return whole[np.ix_(*index)] if cuts else whole
+
+
+def vertices_cycles(
+    structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
+) -> int:
+    """Cycles of a vertex set on its busiest tile. dtypes: of the operands and, last, the result."""
+    return int(cells_cycles(structure, plan, dtypes, target).max(initial=0))
+
+
+def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """The type of the first operand that is no boolean, as a select's condition is."""
+    return next((d for d in dtypes if d != np.bool_), dtypes[0])
+
+
+def _contraction_prices(
+    parts: Roles,
+    cells: Integers,
+    threads: Integers,
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+) -> FloatCycles:
+    """Cycles by every method, in the order of cost.METHODS: (methods, candidates)."""
+    sizes = (
+        _elements(cells, parts.field) * threads,
+        _elements(cells, parts.in_channels),
+        _elements(cells, parts.out_channels),
+        _elements(cells, parts.kernel),
+        _elements(cells, parts.groups),
+    )
+    names = operand.name, partials_dtype(result).name
+    rows = _elements(cells, parts.field[:-1]) * threads
+    return np.stack(
+        [
+            cost.amp_cycles(*sizes, *names, target, field_rows=rows),
+            cost.mac_cycles(*sizes, *names, target),
+            cost.vmac_cycles(*sizes, *names, target),
+        ]
+    )
+
+
+def _elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
+    """Iteration points of some dimensions: (candidates,)."""
+    return np.asarray(np.prod(cells[:, list(dims)], axis=1, dtype=np.int64))
+
+
+def _shares(cells: Integers, workers: Sequence[int], target: Target) -> tuple[Integers, Integers]:
+    """The busiest worker's part of each cell, and as how many such parts a tile has to be priced.
+
+    Prices divide a cell evenly among the workers: a part is priced as a cell in which every
+    worker has one of that size.
+    """
+    if not len(workers):
+        return cells, np.ones(len(cells), np.int64)
+    parts = np.array(workers, np.int64)
+    vertices = np.prod(np.minimum(parts, cells), axis=1, dtype=np.int64)
+    turns = -(-vertices // target.workers)
+    return -(-cells // parts), turns * target.workers

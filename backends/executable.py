@@ -1,0 +1,301 @@
+"""The file that a compiled program is kept in: `.abele`.
+
+One zip archive whose members are stored as they are, so that arrays can be mapped into memory:
+
+    meta.json             format, target, inputs and outputs, profile; type and shape of every array
+    exchange.mlir         the program that the machine runs, with locations
+    nn.mlir, ...          the same program at other levels, where they were kept
+    blobs/<digest>.bin    the arrays that the texts name, C order, 64-byte aligned
+
+Loading executes nothing. Every text and array is compared with its digest.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, cast
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dialects.dtypes import numpy_dtype
+from ..dialects.program import HostInput, HostOutput
+from ..ir.blob import Blob, BlobStore
+from ..ir.context import AbeleContext
+from ..ir.errors import InputError
+from ..ir.text import blobs_of, parse_module, print_module
+from ..ir.upstream import ModuleOp
+from ..ir.whole_file import whole_file
+from .target import Target
+
+FORMAT = "abele program"
+VERSION = 1
+MACHINE = "exchange"
+"""The level that every file has: what the machine runs."""
+
+ALIGNMENT = 64
+_MEMBER = re.compile(r"meta\.json|[a-z]+\.mlir|blobs/[0-9a-f]{24}\.bin")
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_PADDING = 0xD935
+"""The kind of extra field that aligns a member. Source: Android's zipalign."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What the host hands in or takes out under a name."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program read from a file; nothing of it has been parsed or run.
+
+    texts: the module at each level that was kept. blobs: the arrays that they name, mapped from
+    the file. profile: what the compiler reported.
+    """
+
+    path: str
+    target: Target
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    profile: Mapping[str, Any]
+    texts: Mapping[str, str]
+    blobs: BlobStore
+
+    def module_at(self, level: str, context: AbeleContext) -> ModuleOp:
+        """The module at a level, parsed but not verified; its blobs are added to the context.
+
+        Raises InputError if the file has no such level, or its text is none of this version's.
+        """
+        if level not in self.texts:
+            raise InputError(f"{self.path}: no level {level!r}; there is {', '.join(self.texts)}")
+        for blob in self.blobs:
+            context.blobs.add(blob)
+        return parse_module(self.texts[level], context, f"{self.path}:{level}.mlir")
+
+
+# Writing
+
+
+def save(
+    path: str | os.PathLike[str],
+    module: ModuleOp,
+    target: Target,
+    *,
+    levels: Mapping[str, ModuleOp] = MappingProxyType({}),
+    profile: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Write a program for the machine; the file is whole or absent.
+
+    module: at the exchange level. levels: the same program at other levels, to be kept with it.
+    profile: values that JSON can hold.
+    """
+    modules = {MACHINE: module, **levels}
+    texts = {level: print_module(m).encode() for level, m in modules.items()}
+    blobs = {blob.digest: blob for m in modules.values() for blob in blobs_of(m)}
+    inputs = [op for op in module.walk() if isinstance(op, HostInput)]
+    outputs = [op for op in module.walk() if isinstance(op, HostOutput)]
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "target": target.to_toml(),
+        "inputs": [_tensor(op) for op in inputs],
+        "outputs": [_tensor(op) for op in outputs],
+        "profile": dict(profile),
+        "texts": {level: _digest(text) for level, text in texts.items()},
+        "blobs": {
+            digest: {"dtype": blob.array.dtype.name, "shape": list(blob.array.shape)}
+            for digest, blob in blobs.items()
+        },
+    }
+    with whole_file(Path(path)) as stream, ZipFile(stream, "w", ZIP_STORED) as archive:
+        _write(archive, stream, "meta.json", json.dumps(meta, indent=1).encode())
+        for level, text in texts.items():
+            _write(archive, stream, f"{level}.mlir", text)
+        for digest, blob in blobs.items():
+            _write(archive, stream, f"blobs/{digest}.bin", blob.array.reshape(-1).view(np.uint8))
+
+
+def _tensor(op: HostInput | HostOutput) -> dict[str, Any]:
+    return {
+        "name": op.host_name.data,
+        "shape": list(op.tensor.get_shape()),
+        "dtype": numpy_dtype(op.tensor.element_type).name,
+    }
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=12).hexdigest()
+
+
+def _write(archive: ZipFile, stream: BinaryIO, name: str, data: bytes | NDArray[np.uint8]) -> None:
+    info = ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.external_attr = 0o644 << 16
+    begin = stream.tell() + _LOCAL_HEADER.size + len(name) + 4
+    padding = -begin % ALIGNMENT
+    info.extra = struct.pack("<HH", _PADDING, padding) + bytes(padding)
+    archive.writestr(info, data if isinstance(data, bytes) else cast(bytes, data.data))
+
+
+# Reading
+
+
+def load(path: str | os.PathLike[str]) -> Program:
+    """Read a program.
+
+    Raises InputError for a file that is missing, damaged, of another kind or of another version.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as stream:
+            return _Reader(name, stream).program()
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except BadZipFile as error:
+        raise _refused(name, f"no .abele file, or a damaged one ({error})") from None
+    except InputError:
+        raise
+    # Damage may surface anywhere between the archive's directory and the last value of a field.
+    except Exception as error:
+        raise _refused(name, f"damaged: {error or type(error).__name__}") from error
+
+
+def _refused(path: str, what: str) -> InputError:
+    return InputError(f"{path}: {what}; compile the model again with abele compile")
+
+
+class _Reader:
+    def __init__(self, path: str, stream: BinaryIO) -> None:
+        self.path = path
+        self.stream = stream
+        self.size = os.fstat(stream.fileno()).st_size
+        if not self.size:
+            raise _refused(path, "an empty file")
+
+    def program(self) -> Program:
+        with ZipFile(self.stream) as archive:
+            members = self._members(archive)
+            meta = self._meta(archive, members)
+            texts = {
+                level: self._text(archive, members, level, str(digest))
+                for level, digest in _mapping(meta, "texts").items()
+            }
+            if MACHINE not in texts:
+                raise _refused(self.path, f"no {MACHINE}.mlir")
+            blobs = self._blobs(members, _mapping(meta, "blobs"))
+            unnamed = set(members) - {"meta.json"} - {f"{level}.mlir" for level in texts}
+            unnamed -= {f"blobs/{blob.digest}.bin" for blob in blobs}
+            if unnamed:
+                raise _refused(self.path, f"damaged: {min(unnamed)} is named nowhere")
+            return Program(
+                self.path,
+                Target.from_toml(str(meta["target"]), f"{self.path}: target"),
+                _tensors(meta, "inputs"),
+                _tensors(meta, "outputs"),
+                _mapping(meta, "profile"),
+                texts,
+                blobs,
+            )
+
+    def _members(self, archive: ZipFile) -> dict[str, ZipInfo]:
+        """The members by name, all of a kind that this module writes."""
+        members: dict[str, ZipInfo] = {}
+        for info in archive.infolist():
+            if not _MEMBER.fullmatch(info.filename):
+                raise _refused(self.path, f"no .abele file: it has a member {info.filename!r}")
+            if info.filename in members:
+                raise _refused(self.path, f"damaged: two members {info.filename}")
+            if info.compress_type != ZIP_STORED or info.compress_size != info.file_size:
+                raise _refused(self.path, f"damaged: {info.filename} is compressed")
+            members[info.filename] = info
+        total = sum(info.file_size for info in members.values())
+        if total > self.size:
+            raise _refused(self.path, f"damaged: {total} bytes in a file of {self.size}")
+        return members
+
+    def _meta(self, archive: ZipFile, members: Mapping[str, ZipInfo]) -> dict[str, Any]:
+        if "meta.json" not in members:
+            raise _refused(self.path, "no .abele file: it has no meta.json")
+        meta: object = json.loads(archive.read("meta.json"))
+        if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+            raise _refused(self.path, "no .abele file: its meta.json is of something else")
+        if meta.get("version") != VERSION:
+            raise _refused(
+                self.path, f"format version {meta.get('version')!r}, this abele reads {VERSION}"
+            )
+        return cast(dict[str, Any], meta)
+
+    def _text(
+        self, archive: ZipFile, members: Mapping[str, ZipInfo], level: str, digest: str
+    ) -> str:
+        name = f"{level}.mlir"
+        if name not in members:
+            raise _refused(self.path, f"damaged: no {name}")
+        text = archive.read(name)
+        if _digest(text) != digest:
+            raise _refused(self.path, f"damaged: {name} has digest {_digest(text)}, not {digest}")
+        return text.decode()
+
+    def _blobs(self, members: Mapping[str, ZipInfo], kinds: Mapping[str, Any]) -> BlobStore:
+        store = BlobStore()
+        mapped = mmap.mmap(self.stream.fileno(), 0, access=mmap.ACCESS_READ)
+        for digest, kind in kinds.items():
+            name = f"blobs/{digest}.bin"
+            if name not in members:
+                raise _refused(self.path, f"damaged: no {name}")
+            array = self._array(mapped, members[name], kind)
+            blob = Blob(array)
+            if blob.digest != digest:
+                raise _refused(self.path, f"damaged: {name} has digest {blob.digest}")
+            store.add(blob)
+        return store
+
+    def _array(self, mapped: mmap.mmap, info: ZipInfo, kind: Mapping[str, Any]) -> NDArray[Any]:
+        """The array in a member, mapped from the file where its bytes lie."""
+        dtype, shape = _dtype(str(kind["dtype"])), tuple(int(n) for n in kind["shape"])
+        if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != info.file_size:
+            raise _refused(self.path, f"damaged: {info.filename} has {info.file_size} bytes")
+        signature, *_, name, extra = _LOCAL_HEADER.unpack_from(mapped, info.header_offset)
+        begin = info.header_offset + _LOCAL_HEADER.size + name + extra
+        if signature != b"PK\3\4" or begin + info.file_size > self.size:
+            raise _refused(self.path, f"damaged: {info.filename} lies elsewhere")
+        if not info.file_size:
+            return np.empty(shape, dtype)
+        return np.frombuffer(mapped, dtype, prod(shape), begin).reshape(shape)
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    extension: object = getattr(ml_dtypes, name, None)
+    dtype = np.dtype(extension if isinstance(extension, type) else name)
+    if dtype.hasobject or dtype.name != name:
+        raise ValueError(f"element type {name!r}")
+    return dtype
+
+
+def _mapping(meta: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value: object = meta[key]
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} in meta.json")
+    return cast(dict[str, Any], value)
+
+
+def _tensors(meta: Mapping[str, Any], key: str) -> tuple[Tensor, ...]:
+    return tuple(
+        Tensor(str(t["name"]), tuple(int(n) for n in t["shape"]), _dtype(str(t["dtype"])).name)
+        for t in meta[key]
+    )
