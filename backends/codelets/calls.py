@@ -1,0 +1,91 @@
+"""What a codelet becomes for one shape class: NumPy calls on fixed views of memory and scratch.
+
+Views are made once and the calls repeated on every run, so that a run costs nothing but the
+arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Call = tuple[Callable[..., object], tuple[Any, ...]]
+"""A function and its arguments."""
+
+SCRATCH_BYTES = 2 << 20
+"""Scratch that a call may fill before the next one reads it: about what stays in a cache."""
+
+
+class Scratch:
+    """Memory for intermediate values, one buffer a purpose; whoever takes one may use it until
+    the next one takes it.
+
+    A buffer that is too small is replaced; those who hold the old one keep it.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, NDArray[np.uint8]] = {}
+
+    def take(self, purpose: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        """An array of that shape whose contents are anything."""
+        size = prod(shape) * dtype.itemsize
+        buffer = self._buffers.get(purpose)
+        if buffer is None or buffer.nbytes < size:
+            grown = 0 if buffer is None else 2 * buffer.nbytes
+            buffer = np.empty(max(size, grown, 64), np.uint8)
+            self._buffers[purpose] = buffer
+        return buffer[:size].view(dtype).reshape(shape)
+
+
+def run_calls(calls: Sequence[Call]) -> None:
+    """Make the calls in order; overflows give infinities and no warning, as on the machine."""
+    with np.errstate(all="ignore"):
+        for function, arguments in calls:
+            function(*arguments)
+
+
+def coalesced(*arrays: Array) -> list[Array]:
+    """Arrays of one shape, seen with as few axes as possible, in the order of the last one's bytes.
+
+    Axes of one element are dropped; neighbours that all arrays walk through evenly are merged.
+    """
+    last = arrays[-1]
+    axes = sorted(
+        (d for d in range(last.ndim) if last.shape[d] != 1), key=lambda d: -abs(last.strides[d])
+    )
+    shape: list[int] = []
+    strides: list[tuple[int, ...]] = []
+    for d in axes:
+        size, step = last.shape[d], tuple(a.strides[d] for a in arrays)
+        if shape and strides[-1] == tuple(size * s for s in step):
+            shape[-1] *= size
+            strides[-1] = step
+        else:
+            shape.append(size)
+            strides.append(step)
+    return [as_strided(a, shape, [step[i] for step in strides]) for i, a in enumerate(arrays)]
+
+
+def chunks(shape: Sequence[int], largest: int) -> Iterator[tuple[int | slice, ...]]:
+    """Indices that cut an array of this shape, row-major, into pieces of about largest elements.
+
+    Each is an index of leading axes and at most one slice; all but the last piece of an axis are
+    equal.
+    """
+    rest = prod(shape)
+    for axis, size in enumerate(shape):
+        rest //= max(size, 1)
+        if rest <= largest:
+            take = max(1, largest // max(rest, 1))
+            for outer in product(*map(range, shape[:axis])):
+                for first in range(0, size, take):
+                    yield (*outer, slice(first, min(first + take, size)))
+            return
+    yield from product(*map(range, shape)) if shape else [()]

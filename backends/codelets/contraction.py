@@ -1,0 +1,268 @@
+"""Sums of products: convolutions, matrix products, and what else multiplies two operands and adds.
+
+The dimensions fall into four groups: in both operands and the result (batch), in one operand and
+the result (left, right), in both operands only (inner). Each cell is a matrix product of
+[left, inner] by [inner, right]; operands whose bytes do not lie so are packed, a few cells at a
+time, which for a convolution is im2col. Products are added in 32 bits for narrower floats and
+exactly for integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ...dialects.structured import Body
+from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
+from .cells import Cells
+from .elementwise import elementwise
+from .reduction import reduction
+from .scalar import compute_dtype, convert_into, is_floating
+
+FEW_PRODUCTS = 1024
+"""Cells of at most so many products, one of whose sides is short, are multiplied and added term by
+term: a call of BLAS costs more than that."""
+
+FEW_TERMS = 64
+"""More terms than this are never added one by one."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The axes of each group, those of one element left out, in the order of the result's bytes."""
+
+    batch: tuple[int, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    inner: tuple[int, ...]
+
+
+def roles(cells: Cells) -> Roles | None:
+    """What each axis is for; None where one of them fits no group."""
+    a, b = cells.operands
+    groups: dict[tuple[bool, bool, bool], list[int]] = {}
+    for d, size in enumerate(cells.result.shape):
+        if size > 1:
+            key = (a.strides[d] != 0, b.strides[d] != 0, cells.result.strides[d] != 0)
+            groups.setdefault(key, []).append(d)
+    if set(groups) - {
+        (True, True, True),
+        (True, False, True),
+        (False, True, True),
+        (True, True, False),
+    }:
+        return None
+
+    def group(key: tuple[bool, bool, bool], array: Array) -> tuple[int, ...]:
+        return tuple(sorted(groups.get(key, ()), key=lambda d: -abs(array.strides[d])))
+
+    small = a if a.size and _elements(a) <= _elements(b) else b
+    return Roles(
+        group((True, True, True), cells.result),
+        group((True, False, True), cells.result),
+        group((False, True, True), cells.result),
+        group((True, True, False), small),
+    )
+
+
+def _elements(array: Array) -> int:
+    return prod(n for n, s in zip(array.shape, array.strides, strict=True) if s)
+
+
+def adding_dtype(operands: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that products are added in.
+
+    Floats: float64 if any is, else float32. Integers of at most 16 bits: float64, where their sums
+    are exact; wider ones: int64, modulo 2**64.
+    """
+    floats = tuple(d for d in (*operands, result) if is_floating(d))
+    if floats:
+        return compute_dtype(*floats)
+    exact = all(d.itemsize <= 2 for d in operands)
+    return np.dtype(np.float64) if exact else np.dtype(np.int64)
+
+
+def contraction(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The calls that compute a sum of products of two operands."""
+    groups = roles(cells)
+    if groups is None:
+        return reduction(cells, scratch)
+    if not groups.inner:
+        # No dimension is added over that has more than one element.
+        return elementwise(Cells(Body("mul"), cells.operands, cells.result, ()), scratch)
+    dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
+    m, n, k = (
+        prod(cells.result.shape[d] for d in group)
+        for group in (groups.left, groups.right, groups.inner)
+    )
+    plain = dtype == cells.result.dtype and all(a.dtype == dtype for a in cells.operands)
+    if plain and min(m, n) <= 2 and k <= FEW_TERMS and m * n * k <= FEW_PRODUCTS:
+        return _term_by_term(cells, groups, scratch)
+    return _matrix_products(cells, groups, dtype, scratch)
+
+
+def _term_by_term(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
+    """Result = the first product, then += each other one."""
+    first = [slice(0, 1) if d in cells.merged else slice(None) for d in range(cells.result.ndim)]
+    result = cells.result_once
+    terms: list[Array] = []
+    for at in product(*(range(cells.result.shape[d]) for d in groups.inner)):
+        index = list(first)
+        for d, i in zip(groups.inner, at, strict=True):
+            index[d] = slice(i, i + 1)
+        terms += [a[tuple(index)] for a in cells.operands]
+    *flat, out = coalesced(*terms, result)
+    calls: list[Call] = []
+    for index in chunks(out.shape, SCRATCH_BYTES // 4 // out.itemsize):
+        total = out[index]
+        value = scratch.take("value", total.shape, total.dtype)
+        for i in range(0, len(flat), 2):
+            a, b = flat[i][index], flat[i + 1][index]
+            if i == 0:
+                calls.append((np.multiply, (a, b, total)))
+            else:
+                calls.append((np.multiply, (a, b, value)))
+                calls.append((np.add, (total, value, total)))
+    return calls
+
+
+def _matrix_products(
+    cells: Cells, groups: Roles, dtype: np.dtype[Any], scratch: Scratch
+) -> list[Call]:
+    a, b = cells.operands
+    result = cells.result
+    left, right = groups.left, groups.right
+    # The result's innermost axis becomes the columns, so that rows are written as they lie.
+    if left and (not right or abs(result.strides[left[-1]]) < abs(result.strides[right[-1]])):
+        a, b, left, right = b, a, right, left
+    inner = groups.inner
+    shape = result.shape
+    batch = tuple(shape[d] for d in groups.batch)
+    rows, columns, depth = (prod(shape[d] for d in group) for group in (left, right, inner))
+
+    first = _Matrix.of(a, groups.batch, left, inner, dtype)
+    second = _Matrix.of(b, groups.batch, inner, right, dtype)
+    out = _Matrix.of(result, groups.batch, left, right, dtype)
+    if out.matrix is not None and not _is_row_major(out.matrix):
+        out = replace(out, matrix=None)
+
+    packed = sum(
+        size
+        for size, matrix in (
+            (rows * depth, first),
+            (depth * columns, second),
+            (rows * columns, out),
+        )
+        if matrix.matrix is None
+    )
+    at_once = SCRATCH_BYTES // dtype.itemsize // packed if packed else prod(batch)
+    calls: list[Call] = []
+    for index in chunks(batch, max(1, at_once)):
+        x = first.packed(index, (rows, depth), "first", dtype, scratch, calls)
+        y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
+        if out.matrix is not None:
+            calls.append((np.matmul, (x, y, out.matrix[index])))
+            continue
+        z = scratch.take("product", (*x.shape[:-2], rows, columns), dtype)
+        calls.append((np.matmul, (x, y, z)))
+        points = out.points[index]
+        calls.append((_store, (z.reshape(points.shape), points)))
+    return calls
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """An array seen as a batch of matrices.
+
+    points: (batch axes..., row axes..., column axes...). matrix: the same bytes as (batch axes...,
+    rows, columns), if BLAS can read them there. batch: number of batch axes.
+    """
+
+    points: Array
+    matrix: Array | None
+    batch: int
+
+    @staticmethod
+    def of(
+        array: Array,
+        batch: tuple[int, ...],
+        rows: tuple[int, ...],
+        columns: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> _Matrix:
+        def view(axes: Sequence[tuple[int, int]]) -> Array:
+            return as_strided(array, [n for n, _ in axes], [s for _, s in axes])
+
+        def axes(group: tuple[int, ...]) -> list[tuple[int, int]]:
+            return [(array.shape[d], array.strides[d]) for d in group]
+
+        points = view(axes(batch) + axes(rows) + axes(columns))
+        row, column = _merged(axes(rows)), _merged(axes(columns))
+        if row is None or column is None or array.dtype != dtype:
+            return _Matrix(points, None, len(batch))
+        unit = array.itemsize
+        # The stride of an axis of one element says nothing: take what BLAS likes.
+        if column[0] == 1:
+            column = (1, unit if row[1] != unit else max(row[0], 1) * unit)
+        if row[0] == 1:
+            row = (1, unit if column[1] != unit else max(column[0], 1) * unit)
+        small, large = sorted((row, column), key=lambda axis: axis[1])
+        if small[1] != unit or large[1] < small[0] * unit:
+            return _Matrix(points, None, len(batch))
+        return _Matrix(points, view([*axes(batch), row, column]), len(batch))
+
+    def packed(
+        self,
+        index: tuple[int | slice, ...],
+        shape: tuple[int, int],
+        purpose: str,
+        dtype: np.dtype[Any],
+        scratch: Scratch,
+        calls: list[Call],
+    ) -> Array:
+        """Matrices of some of the batch: where they lie, or in scratch after the added call."""
+        if self.matrix is not None:
+            return self.matrix[index]
+        points = self.points[index]
+        kept = self.batch - sum(isinstance(i, int) for i in index)
+        pack = scratch.take(purpose, (*points.shape[:kept], *shape), dtype)
+        source, target = coalesced(points, pack.reshape(points.shape))
+        calls.append((_load, (target, source)))
+        return pack
+
+
+def _merged(axes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """Axes as one axis of (size, stride), slowest first; None if no one stride walks them all."""
+    if not axes:
+        return 1, 0
+    size, stride = axes[-1]
+    for n, s in reversed(axes[:-1]):
+        if s != stride * size:
+            return None
+        size *= n
+    return (size, stride) if stride > 0 else None
+
+
+def _is_row_major(matrix: Array) -> bool:
+    rows, columns = matrix.shape[-2:]
+    return (columns == 1 or matrix.strides[-1] == matrix.itemsize) and (
+        rows == 1 or matrix.strides[-2] >= columns * matrix.itemsize
+    )
+
+
+def _load(target: Array, source: Array) -> None:
+    np.copyto(target, source, casting="unsafe")
+
+
+def _store(values: Array, out: Array) -> None:
+    """Into the result's dtype: floats rounded, integers modulo their width."""
+    if is_floating(out.dtype) or not is_floating(values.dtype):
+        convert_into(values, out)
+    else:
+        convert_into(values.astype(np.int64), out)

@@ -1,0 +1,28 @@
+"""The scalar function at every point, straight into the result."""
+
+from __future__ import annotations
+
+from .calls import Array, Call, Scratch, chunks, coalesced
+from .cells import Cells
+from .scalar import scalar_function
+
+CHUNK_ELEMENTS = 1 << 20
+"""A bound for the copies that functions of converted operands make."""
+
+
+def elementwise(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The calls that compute a body without a combiner."""
+    function = scalar_function(cells.body.function).apply
+    *operands, result = coalesced(*cells.operands, cells.result)
+    calls: list[Call] = []
+    for index in chunks(result.shape, CHUNK_ELEMENTS):
+        inputs = [a[index] for a in operands]
+        calls.append((_apply, (function, cells.body.parameters, inputs, result[index])))
+    return calls
+
+
+def _apply(
+    function: object, parameters: tuple[float, ...], inputs: list[Array], out: Array
+) -> None:
+    assert callable(function)
+    function(parameters, *inputs, out=out)

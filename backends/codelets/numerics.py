@@ -1,0 +1,102 @@
+"""A vertex set, executed: every cell of a split at once, on strided views of the tiles' memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ...dialects.abele import Plan
+from ...dialects.structured import Body, Structure
+from ...ir.geometry.blocks import Memory, fill_of, iteration_view
+from ...ir.geometry.grid import shape_classes
+from ...ir.geometry.layout import placement_order, raw_layout
+from .calls import Call, Scratch, run_calls
+from .cells import Cells
+from .contraction import contraction
+from .elementwise import elementwise
+from .reduction import reduction
+
+Kind = Literal["elementwise", "contraction", "reduction"]
+Codelet = Callable[[Cells, Scratch], list[Call]]
+"""The calls that compute the cells of one shape class."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An operand or result in the memory of all tiles.
+
+    memory: uint8[tiles, row]. address: of the blocks' first byte in each row. dtype: of elements.
+    """
+
+    memory: Memory
+    address: int
+    dtype: np.dtype[Any]
+
+
+CODELETS: dict[str, dict[Kind, Codelet]] = {
+    "plain": {"elementwise": elementwise, "contraction": contraction, "reduction": reduction},
+}
+"""By mode, the codelet of each kind of body. plain: every tile reads its own bytes."""
+
+
+def kind_of(body: Body) -> Kind:
+    """Which codelet computes a body."""
+    if body.combiner is None:
+        return "elementwise"
+    return "contraction" if (body.function, body.combiner) == ("mul", "sum") else "reduction"
+
+
+def bind_vertices(
+    structure: Structure,
+    plan: Plan,
+    operands: Sequence[Placed],
+    result: Placed,
+    scratch: Scratch,
+    mode: str = "plain",
+) -> list[Call]:
+    """The calls that compute a vertex set, on views of these operands and this result.
+
+    Raises ValueError if a parallel dimension of more than one element is not in the result.
+    """
+    space, body = structure.space, structure.body
+    order = placement_order(len(space.dims), plan.order)
+    layouts = [
+        raw_layout(space.dims, access, plan.split, plan.order, plan.first_tile)
+        for access in (*space.operands, *space.results)
+    ]
+    rank = len(order)
+    written = space.results[0].dims()
+    for d, dim in enumerate(space.dims):
+        if dim.kind == "parallel" and dim.size > plan.split[d] and d not in written:
+            raise ValueError(f"dimension {dim.name}: its {dim.size} points write one element")
+    merged = tuple(rank + i for i, d in enumerate(order) if space.dims[d].kind != "parallel")
+    codelet = CODELETS[mode][kind_of(body)]
+    calls: list[Call] = []
+    for cls in shape_classes(layouts[-1].grid):
+        views = [
+            iteration_view(p.memory, p.address, layout, p.dtype, cls)
+            for p, layout in zip((*operands, result), layouts, strict=True)
+        ]
+        cells = Cells(
+            body,
+            tuple(views[:-1]),
+            views[-1],
+            tuple(d for d in merged if views[-1].shape[d] != 1 and views[-1].strides[d] == 0),
+        )
+        if cells.result_once.size == 0:
+            continue
+        if views[-1].size == 0:
+            calls.append((np.copyto, (cells.result_once, fill_of(body.identity, result.dtype))))
+            continue
+        calls += codelet(cells, scratch)
+    return calls
+
+
+def run_vertices(
+    structure: Structure, plan: Plan, operands: Sequence[Placed], result: Placed
+) -> None:
+    """Compute a vertex set once."""
+    run_calls(bind_vertices(structure, plan, operands, result, Scratch()))

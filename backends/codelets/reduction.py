@@ -1,0 +1,136 @@
+"""Any scalar function, merged by a combiner: pooling, sums, extremes.
+
+Windows are walked position by position, each step over all tiles at once; long reductions with
+few results are left to NumPy. Either order is fixed, so two runs agree to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
+from .cells import Cells
+from .scalar import compute_dtype, convert_into, is_floating, scalar_function
+
+MERGE: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "prod": np.multiply,
+}
+"""The ufunc of each combiner."""
+
+WINDOW_POSITIONS = 512
+"""Reductions of at most so many points are walked position by position."""
+
+
+def merging_dtype(value: np.dtype[Any], result: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that values are merged in on the way to a result.
+
+    Floats narrower than 32 bits in float32, rounded once at the end; integers in the result's
+    dtype, modulo its width; booleans in int64.
+    """
+    if is_floating(value) or is_floating(result):
+        return compute_dtype(*(d for d in (value, result) if is_floating(d)))
+    if result.kind == "b":
+        return np.dtype(np.int64)
+    return result
+
+
+def reduction(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The calls that compute a body with a combiner."""
+    body = cells.body
+    assert body.combiner is not None
+    function = scalar_function(body.function)
+    value = function.result_dtype(*(a.dtype for a in cells.operands))
+    result = cells.result_once
+    dtype = merging_dtype(value, result.dtype)
+    if body.combiner in ("max", "min") and not is_floating(value) and not is_floating(dtype):
+        # Extremes are found before a narrower result wraps them.
+        dtype = np.dtype(np.int64) if value.kind == "b" else value
+    positions = prod(cells.result.shape[d] for d in cells.merged)
+    if positions <= WINDOW_POSITIONS and result.size >= positions:
+        return _walk(cells, result, dtype, scratch)
+    return _reduce(cells, result, dtype, scratch)
+
+
+def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -> list[Call]:
+    body = cells.body
+    assert body.combiner is not None
+    merge, function = MERGE[body.combiner], scalar_function(body.function)
+    points: list[list[Array]] = []
+    for at in product(*(range(cells.result.shape[d]) for d in cells.merged)):
+        index = [slice(None)] * result.ndim
+        for d, i in zip(cells.merged, at, strict=True):
+            index[d] = slice(i, i + 1)
+        points.append([a[tuple(index)] for a in cells.operands])
+    *flat, out = coalesced(*(a for point in points for a in point), result)
+    arity = len(cells.operands)
+    steps = [flat[i : i + arity] for i in range(0, len(flat), arity)]
+    straight = body.function == "identity"
+    calls: list[Call] = []
+    for index in chunks(out.shape, SCRATCH_BYTES // 4 // dtype.itemsize):
+        piece = out[index]
+        total = piece
+        if piece.dtype != dtype:
+            total = scratch.take("total", piece.shape, dtype)
+        for i, step in enumerate(steps):
+            inputs = [a[index] for a in step]
+            if i == 0:
+                calls.append((_apply, (function.apply, body.parameters, inputs, total)))
+            elif straight:
+                calls.append((_merge, (merge, total, inputs[0])))
+            else:
+                value = scratch.take("value", piece.shape, dtype)
+                calls.append((_apply, (function.apply, body.parameters, inputs, value)))
+                calls.append((_merge, (merge, total, value)))
+        if total is not piece:
+            calls.append((convert_into, (total, piece)))
+    return calls
+
+
+def _reduce(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -> list[Call]:
+    body = cells.body
+    assert body.combiner is not None
+    merge, function = MERGE[body.combiner], scalar_function(body.function)
+    merged = tuple(cells.merged)
+    kept = [d for d in range(result.ndim) if d not in merged]
+    order = (*kept, *merged)
+    operands = [a.transpose(order) for a in cells.operands]
+    out = result.transpose(order)[(...,) + (0,) * len(merged)]
+    axes = tuple(range(len(kept), result.ndim))
+    inner = prod(operands[0].shape[len(kept) :])
+    direct = body.function == "identity" and operands[0].dtype == dtype
+    calls: list[Call] = []
+    for index in chunks(out.shape, max(1, SCRATCH_BYTES // (dtype.itemsize * max(inner, 1)))):
+        inputs, piece = [a[index] for a in operands], out[index]
+        drop = operands[0].ndim - inputs[0].ndim
+        value = inputs[0]
+        if not direct:
+            value = scratch.take("value", value.shape, dtype)
+            calls.append((_apply, (function.apply, body.parameters, inputs, value)))
+        total = piece if piece.dtype == dtype else scratch.take("total", piece.shape, dtype)
+        over = tuple(a - drop for a in axes)
+        calls.append((_reduce_into, (merge, value, over, total)))
+        if total is not piece:
+            calls.append((convert_into, (total, piece)))
+    return calls
+
+
+def _apply(
+    apply: Callable[..., Array], parameters: tuple[float, ...], inputs: list[Array], out: Array
+) -> None:
+    apply(parameters, *inputs, out=out)
+
+
+def _merge(merge: np.ufunc, total: Array, value: Array) -> None:
+    merge(total, value, out=total, dtype=total.dtype, casting="unsafe")
+
+
+def _reduce_into(merge: np.ufunc, value: Array, axes: tuple[int, ...], total: Array) -> None:
+    merge.reduce(value, axis=axes, dtype=total.dtype, out=total)

@@ -1,0 +1,1 @@
+"""Run a module of any level below the reference."""

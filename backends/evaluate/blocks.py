@@ -1,0 +1,315 @@
+"""Copies between the blocks of variables, as calls on fixed views; blocks and the host.
+
+A copy gathers the owners' blocks into a dense staging tensor, applies the movement, spreads it
+over the numerators that the receivers' windows reach (padding and divisions happen here), and
+writes each shape class of windows at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...ir.geometry.blocks import block_view, fill_of, scatter, window_view, windows_of
+from ...ir.geometry.grid import Run, shape_classes
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import AccessMap, Space
+from ..codelets.calls import Array, Call, Scratch, coalesced, run_calls
+from ..codelets.numerics import Placed
+
+SHORT_RUN_BYTES = 128
+"""Blocks that lie in a dense tensor in shorter runs are put together once, not once a replica."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A variable in the memory of all tiles: where its blocks begin, and how they are laid out."""
+
+    placed: Placed
+    layout: Layout
+
+    def views(self) -> list[Array]:
+        """The valid part of all blocks, by shape class: (parts of the class..., axes...)."""
+        p = self.placed
+        return [
+            block_view(p.memory, p.address, self.layout, p.dtype, cls)
+            for cls in shape_classes(self.layout.grid)
+        ]
+
+
+def write_blocks(values: Array, blocks: Blocks) -> None:
+    """Fill every block, padding and replicas included, from a dense tensor of the same dtype."""
+    if values.size == 0:
+        return
+    scatter(values, blocks.placed.memory, blocks.placed.address, blocks.layout)
+
+
+def read_blocks(blocks: Blocks) -> Array:
+    """The tensor that blocks hold, in the layout's viewed shape.
+
+    Unlike a copy's source the blocks may overlap; elements that no block holds are 0.
+    """
+    layout, dtype = blocks.layout, blocks.placed.dtype
+    dense = np.zeros(layout.shape, dtype)
+    if dense.size == 0 or 0 in (cut.size for cut in layout.grid):
+        return dense
+    spans = [layout.reachable(i) for i in range(len(layout.shape))]
+    low = tuple(lo for lo, _ in spans)
+    spread = np.zeros([hi - lo + 1 for lo, hi in spans], dtype)
+    for window, block in _owned(blocks, spread, low):
+        window[...] = block
+    held: list[Array] = []
+    index: list[Array] = []
+    for i, axis in enumerate(layout.access.axes):
+        starts, counts = layout.starts(i).ravel(), layout.counts(i).ravel()
+        within = np.arange(int(counts.max()))
+        reach = starts[:, None] + within * layout.steps[i]
+        reach = np.unique(reach[within < counts[:, None]])
+        element, first = np.unique(axis.resolve(reach), return_index=True)
+        held.append(reach[first[element >= 0]] - low[i])
+        index.append(element[element >= 0])
+    dense[np.ix_(*index)] = spread[np.ix_(*held)]
+    return dense
+
+
+def _owned(blocks: Blocks, spread: Array, low: tuple[int, ...]) -> list[tuple[Array, Array]]:
+    """For each shape class, windows in an array of numerators and the first replicas' blocks."""
+    layout, p = blocks.layout, blocks.placed
+    return [
+        (
+            window_view(spread, low, layout, cls),
+            block_view(p.memory, p.address, layout, p.dtype, cls),
+        )
+        for cls in owner_classes(layout)
+    ]
+
+
+def owner_classes(layout: Layout) -> list[tuple[Run, ...]]:
+    """The shape classes, cut down to the cells that a copy reads from: the first replicas."""
+    replica = set(layout.replica_dims)
+    return [
+        tuple(Run(0, 1, run.start, run.size) if d in replica else run for d, run in enumerate(cls))
+        for cls in shape_classes(layout.grid)
+        if not any(cls[d].first for d in replica)
+    ]
+
+
+def copy_blocks(sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks) -> None:
+    """Copy once."""
+    run_calls(bind_copy(sources, moves, target, Scratch()))
+
+
+def bind_copy(
+    sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks, scratch: Scratch
+) -> list[Call]:
+    """The calls that fill a variable's blocks with the elements of others.
+
+    moves: one space a source; None takes the only source as it is, row-major.
+    """
+    layout, dtype = target.layout, target.placed.dtype
+    sizes = tuple(cut.size for cut in layout.grid)
+    if 0 in layout.shape or 0 in sizes:
+        return []
+    spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy")
+    if moves is None:
+        (source,) = sources
+        before = _bind_gather(source, spread.dense, scratch)
+    else:
+        before = _bind_moves(sources, moves, spread.dense, scratch)
+    return [*before, *spread.calls, *_bind_windows(spread, target, scratch)]
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """A dense tensor that is to be spread over numerators: where to put it, and what to do then.
+
+    dense: where the tensor belongs, of its own shape. calls: what spreads it. array: the
+    numerators, the first of which is origins.
+    """
+
+    dense: Array
+    calls: list[Call]
+    array: Array
+    origins: tuple[int, ...]
+
+    @staticmethod
+    def of(
+        shape: tuple[int, ...],
+        access: AccessMap,
+        sizes: tuple[int, ...],
+        dtype: np.dtype[Any],
+        scratch: Scratch,
+        purpose: str,
+    ) -> _Spread:
+        spans = [axis.numerators(sizes) for axis in access.axes]
+        origins = tuple(low for low, _ in spans)
+        extent = tuple(high - low + 1 for low, high in spans)
+        indices = [
+            axis.resolve(np.arange(low, high + 1))
+            for axis, (low, high) in zip(access.axes, spans, strict=True)
+        ]
+        regular = [_regular(index) for index in indices]
+        fill = fill_of(access.fill, dtype)
+        dense = None
+        calls: list[Call] = []
+        if all(r is not None for r in regular):
+            known = [r for r in regular if r is not None]
+            take, into = tuple(t for t, _ in known), tuple(i for _, i in known)
+            lengths = tuple(t.stop - t.start for t in take)
+            if lengths == extent:
+                dense = scratch.take(f"{purpose} dense", shape, dtype)
+                return _Spread(dense, [], dense[take], origins)
+            array = scratch.take(f"{purpose} spread", extent, dtype)
+            calls += _fill_around(array, into, fill)
+            if lengths == shape:
+                return _Spread(array[into], calls, array, origins)
+            dense = scratch.take(f"{purpose} dense", shape, dtype)
+            calls.append((np.copyto, (array[into], dense[take])))
+            return _Spread(dense, calls, array, origins)
+        dense = current = scratch.take(f"{purpose} dense", shape, dtype)
+        for i, index in enumerate(indices):
+            taken = scratch.take(f"{purpose} axis {i}", (*extent[: i + 1], *shape[i + 1 :]), dtype)
+            calls.append((_take, (current, index, i, fill, taken)))
+            current = taken
+        return _Spread(dense, calls, current, origins)
+
+
+def _regular(index: Array) -> tuple[slice, slice] | None:
+    """The slice of elements and the slice of numerators that name them; None if it is no slice."""
+    where = np.flatnonzero(index >= 0)
+    if len(where) == 0:
+        return slice(0, 0), slice(0, 0)
+    step = int(where[1] - where[0]) if len(where) > 1 else 1
+    if not ((np.diff(where) == step).all() and (np.diff(index[where]) == 1).all()):
+        return None
+    first, last = int(index[where[0]]), int(index[where[-1]])
+    return slice(first, last + 1), slice(int(where[0]), int(where[-1]) + 1, step)
+
+
+def _fill_around(array: Array, into: tuple[slice, ...], fill: Any) -> list[Call]:
+    """Fill what lies outside of a region: slab by slab, or all if the region has holes."""
+    if any((s.step or 1) > 1 for s in into) or 0 in array[into].shape:
+        return [(array.fill, (fill,))]
+    calls: list[Call] = []
+    rest: tuple[slice, ...] = ()
+    for s, n in zip(into, array.shape, strict=True):
+        for slab in (slice(0, s.start), slice(s.stop, n)):
+            if slab.start < slab.stop:
+                calls.append((array[(*rest, slab)].fill, (fill,)))
+        rest = (*rest, s)
+    return calls
+
+
+def _take(source: Array, index: Array, axis: int, fill: Any, out: Array) -> None:
+    np.take(source, np.maximum(index, 0), axis, out, "clip")
+    np.moveaxis(out, axis, 0)[index < 0] = fill
+
+
+def _viewed(array: Array, shape: tuple[int, ...]) -> Array | None:
+    """The array in another shape, unless that needs a copy."""
+    if array.shape == shape:
+        return array
+    try:
+        return np.reshape(array, shape, copy=False)
+    except ValueError:
+        return None
+
+
+def _bind_gather(source: Blocks, dense: Array, scratch: Scratch) -> list[Call]:
+    """The calls that put a variable's elements, row-major, into an array."""
+    layout, dtype = source.layout, source.placed.dtype
+    shape = layout.shape
+    after: list[Call] = []
+    into = _viewed(dense, shape)
+    if into is None:
+        into = scratch.take("gather", shape, dtype)
+        after.append((np.copyto, (dense, into.reshape(dense.shape))))
+    spans = [layout.reachable(i) for i in range(len(shape))]
+    low = tuple(lo for lo, _ in spans)
+    spread = into
+    if any(span != (0, n - 1) for span, n in zip(spans, shape, strict=True)):
+        spread = scratch.take("gather spread", [hi - lo + 1 for lo, hi in spans], dtype)
+        inside = tuple(slice(-lo, n - lo) for lo, n in zip(low, shape, strict=True))
+        after.insert(0, (np.copyto, (into, spread[inside])))
+    calls: list[Call] = []
+    for window, block in _owned(source, spread, low):
+        *_, block, window = coalesced(block, window)
+        calls.append((np.copyto, (window, block)))
+    return calls + after
+
+
+def _bind_moves(
+    sources: Sequence[Blocks], moves: Sequence[Space], dense: Array, scratch: Scratch
+) -> list[Call]:
+    """The calls that put several tensors, each through its move, into an array."""
+    shape = moves[0].results[0].shape
+    calls: list[Call] = []
+    into = _viewed(dense, shape)
+    staged = into is None
+    if into is None:
+        into = scratch.take("moved", shape, dense.dtype)
+    for source, space in zip(sources, moves, strict=True):
+        (operand,), (result,) = space.operands, space.results
+        if 0 in space.sizes:
+            continue
+        spread = _Spread.of(
+            operand.shape, operand, space.sizes, source.placed.dtype, scratch, "move"
+        )
+        calls += _bind_gather(source, spread.dense, scratch)
+        calls += spread.calls
+        points = windows_of(spread.array, spread.origins, operand, len(space.dims), space.sizes)
+        order = [axis.terms[0][0] for axis in result.axes if axis.terms]
+        order += [d for d in range(len(space.dims)) if d not in order]
+        piece = points.transpose(order).reshape(
+            [space.sizes[axis.terms[0][0]] if axis.terms else 1 for axis in result.axes]
+        )
+        region = into[
+            tuple(
+                slice(axis.offset, axis.offset + n)
+                for axis, n in zip(result.axes, piece.shape, strict=True)
+            )
+        ]
+        calls.append((np.copyto, (region, piece)))
+    if staged:
+        calls.append((np.copyto, (dense, into.reshape(dense.shape))))
+    return calls
+
+
+def _bind_windows(spread: _Spread, target: Blocks, scratch: Scratch) -> list[Call]:
+    """The calls that write every block of a variable from an array of numerators."""
+    layout, p = target.layout, target.placed
+    calls: list[Call] = []
+    for cls in shape_classes(layout.grid):
+        block = block_view(p.memory, p.address, layout, p.dtype, cls)
+        window = window_view(spread.array, spread.origins, layout, cls)
+        if block.size == 0:
+            continue
+        window, block = coalesced(window, block)
+        copies = [d for d, step in enumerate(window.strides) if step == 0 and window.shape[d] > 1]
+        if copies and _run_bytes(window, block) < SHORT_RUN_BYTES:
+            first = [slice(0, 1) if d in copies else slice(None) for d in range(window.ndim)]
+            once = window[tuple(first)]
+            packed = scratch.take("windows", once.shape, p.dtype)
+            calls.append((np.copyto, (packed, once)))
+            window = np.broadcast_to(packed, window.shape)
+            window, block = coalesced(window, block)
+        calls.append((np.copyto, (block, window)))
+    return calls
+
+
+def _run_bytes(window: Array, block: Array) -> int:
+    """Bytes that lie together in both of two coalesced arrays."""
+    if window.ndim == 0:
+        return window.itemsize
+    if window.strides[-1] != window.itemsize or block.strides[-1] != block.itemsize:
+        return window.itemsize
+    return window.shape[-1] * window.itemsize
+
+
+def tensor_of(values: Array, shape: Sequence[int]) -> Array:
+    """Elements in a tensor's own shape, in memory of their own."""
+    return np.array(values.reshape(shape) if prod(shape) else np.empty(shape, values.dtype))

@@ -1,0 +1,129 @@
+"""One walk through functions, calls and control flow, whatever the level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects.control import ConditionOp, IfOp, RepeatOp, WhileOp, YieldOp
+from ...ir.errors import InputError
+from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
+
+Value = TypeVar("Value")
+
+ITERATION_LIMIT = 1_000_000
+"""Turns of one while loop after which it is taken to run for ever."""
+
+
+class IterationLimit(RuntimeError):
+    """A while loop that did not end. The message names it and the limit."""
+
+
+class Walker(Generic[Value]):
+    """Runs the functions of a module; a level says what its own operations do.
+
+    execute: an operation and the values of its operands to the values of its results. truth: a
+    predicate's value to a bool. At program levels only predicates are values. A value is dropped
+    after its last use.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        execute: Callable[[Operation, list[Value]], Sequence[Value]],
+        truth: Callable[[Value], bool],
+        iteration_limit: int = ITERATION_LIMIT,
+    ) -> None:
+        self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
+        self.iteration_limit = iteration_limit
+        self._execute = execute
+        self._truth = truth
+        self._values: dict[SSAValue, Value] = {}
+        self._deaths: dict[Block, dict[Operation | None, list[SSAValue]]] = {}
+        self._control: dict[type[Operation], Callable[..., Sequence[Value]]] = {
+            CallOp: self._call,
+            RepeatOp: self._repeat,
+            IfOp: self._if,
+            WhileOp: self._while,
+        }
+
+    def call(self, name: str, arguments: Sequence[Value] = ()) -> list[Value]:
+        """The results of a function. Raises InputError if there is none of that name."""
+        function = self.functions.get(name)
+        if function is None:
+            raise InputError(
+                f"no function @{name}; there are {', '.join(self.functions) or 'none'}"
+            )
+        # A function that calls itself finds its own values untouched when it goes on.
+        saved, self._values = self._values, {}
+        try:
+            return self._run(function.body, arguments)
+        finally:
+            self._values = saved
+
+    def _run(self, region: Region, arguments: Sequence[Value]) -> list[Value]:
+        """Run a region's block; returns what its terminator hands on."""
+        block = region.block
+        deaths = self._deaths.get(block)
+        if deaths is None:
+            deaths = self._deaths[block] = _deaths(block)
+        values = self._values
+        for argument, value in zip(block.args, arguments, strict=True):
+            values[argument] = value
+        for dead in deaths[None]:
+            del values[dead]
+        handed: list[Value] = []
+        for op in block.ops:
+            operands = [values[operand] for operand in op.operands]
+            if isinstance(op, ReturnOp | YieldOp | ConditionOp):
+                handed = operands
+                results: Sequence[Value] = ()
+            else:
+                control = self._control.get(type(op))
+                results = self._execute(op, operands) if control is None else control(op, operands)
+            del operands
+            for result, value in zip(op.results, results, strict=True):
+                values[result] = value
+            for dead in deaths.get(op, ()):
+                del values[dead]
+        return handed
+
+    def _call(self, op: CallOp, operands: list[Value]) -> Sequence[Value]:
+        return self.call(op.callee.string_value(), operands)
+
+    def _repeat(self, op: RepeatOp, carried: list[Value]) -> Sequence[Value]:
+        for _ in range(op.turns):
+            carried = self._run(op.body, carried)
+        return carried
+
+    def _if(self, op: IfOp, operands: list[Value]) -> Sequence[Value]:
+        return self._run(op.then if self._truth(operands[0]) else op.otherwise, ())
+
+    def _while(self, op: WhileOp, carried: list[Value]) -> Sequence[Value]:
+        for _ in range(self.iteration_limit):
+            (predicate,) = self._run(op.test, carried)
+            if not self._truth(predicate):
+                return carried
+            carried = self._run(op.body, carried)
+        raise IterationLimit(
+            f"control.while at {place(op)}: still going after {self.iteration_limit} turns"
+        )
+
+
+def _deaths(block: Block) -> dict[Operation | None, list[SSAValue]]:
+    """The values of a block that nobody needs after each operation; None: that nobody needs."""
+    last: dict[SSAValue, Operation | None] = dict.fromkeys(block.args)
+    for op in block.ops:
+        last.update(dict.fromkeys(op.results, op))
+        for inner in op.walk():
+            for operand in inner.operands:
+                if operand in last:
+                    last[operand] = op
+    deaths: dict[Operation | None, list[SSAValue]] = {None: []}
+    for value, op in last.items():
+        deaths.setdefault(op, []).append(value)
+    return deaths

@@ -1,0 +1,100 @@
+"""What can go wrong on purpose: a flipped byte, a lost message. For tests and for bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.exchange import MoveOp, SuperstepOp
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import AccessMap, Space
+from ..codelets.numerics import Placed
+from .blocks import Blocks, copy_blocks
+
+AFTER_LOAD = "after load"
+
+
+@dataclass(frozen=True)
+class FlipByte:
+    """Flip the bits of mask in a byte of a variable's block on a tile, once.
+
+    when: "after load", or the name of a superstep, at whose first end of each run it happens.
+    """
+
+    variable: str
+    tile: int
+    offset: int
+    mask: int = 1
+    when: str = AFTER_LOAD
+
+
+@dataclass(frozen=True)
+class DropMessage:
+    """Whatever one tile sends another in a superstep never arrives: the old bytes stay."""
+
+    superstep: str
+    source_tile: int
+    destination_tile: int
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The bytes of one tile that a dropped message would have written.
+
+    row: the block they lie in, in the machine's memory. mask: which of its bytes.
+    """
+
+    row: NDArray[np.uint8]
+    mask: NDArray[np.bool_]
+
+
+def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks]) -> list[Lost]:
+    """What a superstep's moves bring from the one tile to the other."""
+    lost: list[Lost] = []
+    if drop.source_tile == drop.destination_tile:
+        return lost
+    for move in step.body.block.ops:
+        if not isinstance(move, MoveOp):
+            continue
+        target = blocks[move.destination]
+        cell = drop.destination_tile - target.layout.first_tile
+        if not 0 <= cell < target.layout.cells:
+            continue
+        tiles = _sending_tiles([blocks[n] for n in move.sources], move.spaces, target.layout)
+        mask = np.repeat(tiles[cell] == drop.source_tile + 1, target.placed.dtype.itemsize)
+        if mask.any():
+            start = target.placed.address
+            row = target.placed.memory[drop.destination_tile, start : start + len(mask)]
+            lost.append(Lost(row, mask))
+    return lost
+
+
+def _sending_tiles(
+    sources: list[Blocks], moves: tuple[Space, ...] | None, target: Layout
+) -> NDArray[np.int32]:
+    """Which tile each element of every receiving block comes from, plus one: (cells, elements).
+
+    The copy itself tells, on blocks that hold nothing but their tile's number; padding is -1.
+    """
+
+    def numbered(layout: Layout) -> Blocks:
+        memory = np.empty((layout.cells, max(layout.block_elements, 1)), np.int32)
+        memory[...] = np.arange(layout.cells)[:, None] + layout.first_tile + 1
+        placed = Placed(memory.view(np.uint8), 0, np.dtype(np.int32))
+        return Blocks(placed, replace(layout, access=_unfilled(layout.access), first_tile=0))
+
+    received = numbered(target)
+    numbers = received.placed.memory.view(np.int32)
+    numbers.fill(0)
+    unfilled = moves and [
+        replace(space, operands=tuple(map(_unfilled, space.operands))) for space in moves
+    ]
+    copy_blocks([numbered(source.layout) for source in sources], unfilled, received)
+    return numbers[:, : target.block_elements]
+
+
+def _unfilled(access: AccessMap) -> AccessMap:
+    return replace(access, fill=-1.0)

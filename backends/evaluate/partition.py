@@ -1,0 +1,165 @@
+"""Runs a module of the partition level: a value is the stacked blocks of its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from ...dialects import partition
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.partition import PartitionTensor, partition_type
+from ...dialects.program import ALIGNMENT
+from ...ir.errors import InputError
+from ...ir.geometry.layout import Layout
+from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
+from ..codelets.numerics import Placed, run_vertices
+from .blocks import Blocks, copy_blocks, read_blocks, tensor_of, write_blocks
+from .control import Walker
+from .host import Array, Run, host_tensor
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """A tensor as the blocks of its cells: row c of the memory is cell c, wherever it lives.
+
+    Nobody writes to it once it is made.
+    """
+
+    tensor: TensorType
+    blocks: Blocks
+
+    @property
+    def values(self) -> Array:
+        """The tensor itself."""
+        return tensor_of(read_blocks(self.blocks), self.tensor.get_shape())
+
+
+def stacked(type: PartitionTensor) -> Stacked:
+    """Room for a value of a type."""
+    layout = type.layout.data
+    return Stacked(type.tensor, stacked_blocks(layout, type.tensor))
+
+
+def stacked_blocks(layout: Layout, tensor: TensorType) -> Blocks:
+    """Room for the blocks of a layout; the bytes are 0xFF until they are written."""
+    dtype = numpy_dtype(tensor.element_type)
+    row = -(-layout.block_elements * dtype.itemsize // ALIGNMENT) * ALIGNMENT
+    memory = np.full((layout.cells, max(row, ALIGNMENT)), 0xFF, np.uint8)
+    return Blocks(Placed(memory, 0, dtype), replace(layout, first_tile=0))
+
+
+def run_partition(
+    module: ModuleOp,
+    inputs: Mapping[str, Array],
+    state: Mapping[str, Array] | None = None,
+) -> Run:
+    """Run @main on inputs by name, from the given state or the module's.
+
+    Raises InputError for a missing or ill-typed input or state.
+    """
+    return _Evaluator(module, state or {}).run(inputs)
+
+
+class _Evaluator:
+    def __init__(self, module: ModuleOp, given: Mapping[str, Array]) -> None:
+        self.states: dict[str, Stacked] = {}
+        for op in module.ops:
+            if isinstance(op, partition.StateOp):
+                name, type = op.sym_name.data, op.type
+                initial = op.initial.array.reshape(type.tensor.get_shape())
+                values = (
+                    host_tensor(given, name, type.tensor, "state") if name in given else initial
+                )
+                self.states[name] = _filled(type, values)
+        unknown = set(given) - set(self.states)
+        if unknown:
+            raise InputError(f'no state "{min(unknown)}"; there are {", ".join(self.states)}')
+        self.walker: Walker[Stacked] = Walker(module, self.execute, _truth)
+
+    def run(self, inputs: Mapping[str, Array]) -> Run:
+        main = self.walker.functions.get("main")
+        if main is None:
+            raise InputError("no function @main")
+        types = [partition_type(a) for a in main.body.block.args]
+        names = _names(main, "arg_names", "arg", len(types))
+        arguments = [
+            _filled(t, host_tensor(inputs, n, t.tensor)) for n, t in zip(names, types, strict=True)
+        ]
+        results = self.walker.call("main", arguments)
+        outputs = _names(main, "result_names", "out", len(results))
+        return Run(
+            {name: r.values for name, r in zip(outputs, results, strict=True)},
+            {name: value.values for name, value in self.states.items()},
+        )
+
+    def execute(self, op: Operation, operands: list[Stacked]) -> Sequence[Stacked]:
+        what = _EXECUTE.get(type(op))
+        if what is None:
+            raise InputError(f"{op.name} at {place(op)}: not an operation of the partition level")
+        return what(self, op, operands)
+
+    def load(self, op: partition.LoadOp, operands: list[Stacked]) -> Sequence[Stacked]:
+        return [self.states[op.state.string_value()]]
+
+    def store(self, op: partition.StoreOp, operands: list[Stacked]) -> Sequence[Stacked]:
+        self.states[op.state.string_value()] = operands[0]
+        return []
+
+    def constant(self, op: partition.ConstantOp, operands: list[Stacked]) -> Sequence[Stacked]:
+        return [_filled(partition_type(op.result), op.value.array)]
+
+    def compute(self, op: partition.ComputeOp, operands: list[Stacked]) -> Sequence[Stacked]:
+        result = stacked(partition_type(op.result))
+        run_vertices(
+            op.structure(),
+            replace(op.plan.data, first_tile=0),
+            [o.blocks.placed for o in operands],
+            result.blocks.placed,
+        )
+        return [result]
+
+    def relayout(self, op: partition.RelayoutOp, operands: list[Stacked]) -> Sequence[Stacked]:
+        result = stacked(partition_type(op.result))
+        moves = None if op.moves is None else [m.data for m in op.moves]
+        copy_blocks([o.blocks for o in operands], moves, result.blocks)
+        return [result]
+
+    def reshape(self, op: partition.ReshapeOp, operands: list[Stacked]) -> Sequence[Stacked]:
+        return [replace(operands[0], tensor=partition_type(op.result).tensor)]
+
+
+_EXECUTE: dict[type[Operation], Callable[..., Sequence[Stacked]]] = {
+    partition.LoadOp: _Evaluator.load,
+    partition.StoreOp: _Evaluator.store,
+    partition.ConstantOp: _Evaluator.constant,
+    partition.ComputeOp: _Evaluator.compute,
+    partition.RelayoutOp: _Evaluator.relayout,
+    partition.ReshapeOp: _Evaluator.reshape,
+}
+
+
+def _filled(type: PartitionTensor, values: Array) -> Stacked:
+    result = stacked(type)
+    write_blocks(values, result.blocks)
+    return result
+
+
+def _truth(value: Stacked) -> bool:
+    return bool(value.values.reshape(()))
+
+
+def _names(function: FuncOp, attribute: str, default: str, count: int) -> list[str]:
+    names = function.attributes.get(attribute)
+    if not isinstance(names, ArrayAttr):
+        return [f"{default}{i}" for i in range(count)]
+    found = [n.data for n in cast(ArrayAttr[Attribute], names) if isinstance(n, StringAttr)]
+    if len(found) != count:
+        raise InputError(f"@{function.sym_name.data}: {len(found)} {attribute} for {count} values")
+    return found

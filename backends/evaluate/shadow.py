@@ -1,0 +1,223 @@
+"""Strict mode: who wrote each byte, and whether the phase that touches it may.
+
+A shadow array holds, for each byte of memory, the variable it was last written as; reading a byte
+as another variable is reading something undefined or overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from ...dialects.exchange import SuperstepOp, VariableOp
+from ...dialects.program import Copy, HostInput, HostOutput, Vertices
+from ...ir.geometry.blocks import Memory, block_view
+from ...ir.geometry.grid import Run, shape_classes
+from ...ir.provenance import origin, place
+from .blocks import owner_classes
+
+Marks = NDArray[np.uint16]
+MOST_MARKS = 0xFFFF
+
+
+class MachineFault(Exception):
+    """A program does what the machine cannot, or must not.
+
+    superstep, op, variable: names. tile, addresses: the first tile concerned, and the range of the
+    bytes on it, its end not included. node: the framework's node, where it is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        superstep: str | None = None,
+        op: str | None = None,
+        variable: str | None = None,
+        tile: int | None = None,
+        addresses: tuple[int, int] | None = None,
+        node: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.superstep = superstep
+        self.op = op
+        self.variable = variable
+        self.tile = tile
+        self.addresses = addresses
+        self.node = node
+
+
+class Shadow:
+    """What is known about every byte of a machine's memory.
+
+    variables: by name, at most 65,534.
+    """
+
+    def __init__(self, memory: Memory, variables: Mapping[str, VariableOp]) -> None:
+        self._variables = variables
+        self._names = list(variables)
+        self._number = {name: i + 1 for i, name in enumerate(self._names)}
+        if len(self._names) >= MOST_MARKS:
+            raise ValueError(f"{len(self._names)} variables; at most {MOST_MARKS - 1}")
+        # The variable, plus 1, that each byte was last written as; 0: never.
+        self._owner: Marks = np.zeros(memory.shape, np.uint16)
+        # The operation that last wrote each byte, numbered through the phases.
+        self._writer: Marks = np.zeros(memory.shape, np.uint16)
+        self._clock = 0
+
+    def define(self, name: str) -> None:
+        """The host has written a variable, padding included."""
+        for _, marks in self._marks(self._owner, name, every=True):
+            marks[...] = self._number[name]
+
+    def check_predicate(self, op: Operation, name: str) -> None:
+        """Raise MachineFault if the control program reads an undefined predicate."""
+        self._check_defined(None, op, name, every=False)
+
+    def check_phase(self, step: SuperstepOp, ops: Sequence[Operation]) -> None:
+        """Raise MachineFault if the operations of a phase read what is undefined or written in it,
+        or write a byte twice."""
+        base = self._tick(len(ops))
+        for number, op in enumerate(ops):
+            name = _written(op)
+            if name is None:
+                continue
+            for cls, marks in self._marks(self._writer, name, every=True):
+                taken = marks >= base
+                if taken.any():
+                    other = ops[int(marks[taken][0]) - base]
+                    self._fault(
+                        step, op, name, cls, taken, f"which {_who(other)} writes in the same phase"
+                    )
+                marks[...] = base + number
+        for number, op in enumerate(ops):
+            for index, name in enumerate(_read(op)):
+                every = isinstance(op, Vertices)
+                self._check_defined(step, op, name, every)
+                harmless = base + number if _is_in_place(op, index, self._variables) else 0
+                for cls, marks in self._marks(self._writer, name, every):
+                    written = (marks >= base) & (marks != harmless)
+                    if written.any():
+                        other = ops[int(marks[written][0]) - base]
+                        who = "it overwrites" if other is op else f"{_who(other)} writes"
+                        self._fault(
+                            step, op, name, cls, written, f"which {who} in the same phase", "reads"
+                        )
+
+    def end_phase(self, ops: Sequence[Operation]) -> None:
+        """The operations have written what they write."""
+        for op in ops:
+            name = _written(op)
+            if name is not None:
+                self.define(name)
+
+    def _tick(self, count: int) -> int:
+        """The number of a phase's first operation; those of earlier phases are smaller."""
+        if self._clock + count + 1 > MOST_MARKS:
+            self._writer.fill(0)
+            self._clock = 0
+        base = self._clock + 1
+        self._clock += count
+        return base
+
+    def _marks(self, shadow: Marks, name: str, every: bool) -> list[tuple[tuple[Run, ...], Marks]]:
+        """A variable's bytes in a shadow, by shape class: (parts..., axes..., bytes of an element).
+
+        every: all replicas, not the first alone.
+        """
+        variable = self._variables[name]
+        layout = variable.placed
+        element = np.dtype([("bytes", np.uint16, (variable.dtype.itemsize,))])
+        classes = shape_classes(layout.grid) if every else owner_classes(layout)
+        return [
+            (
+                cls,
+                block_view(shadow.view(np.uint8), 2 * variable.start, layout, element, cls)[
+                    "bytes"
+                ],
+            )
+            for cls in classes
+        ]
+
+    def _check_defined(
+        self, step: SuperstepOp | None, op: Operation, name: str, every: bool
+    ) -> None:
+        for cls, marks in self._marks(self._owner, name, every):
+            bad = marks != self._number[name]
+            if bad.any():
+                mark = int(marks[bad][0])
+                problem = (
+                    f"last written as @{self._names[mark - 1]}" if mark else "never written before"
+                )
+                self._fault(step, op, name, cls, bad, problem, "reads")
+
+    def _fault(
+        self,
+        step: SuperstepOp | None,
+        op: Operation,
+        name: str,
+        cls: tuple[Run, ...],
+        bad: NDArray[np.bool_],
+        problem: str,
+        verb: str = "writes",
+    ) -> None:
+        variable = self._variables[name]
+        layout = variable.placed
+        rank = len(cls)
+        part: tuple[Any, ...] = tuple(np.argwhere(bad)[0][:rank])
+        cell = sum(
+            (run.first + int(p)) * w for run, p, w in zip(cls, part, layout.weights, strict=True)
+        )
+        *axes, byte = np.nonzero(bad[part])
+        offset = byte.astype(np.int64)
+        for index, stride in zip(axes, layout.strides, strict=True):
+            offset += index * stride * variable.dtype.itemsize
+        tile = layout.first_tile + cell
+        addresses = (
+            variable.start + int(offset.min()),
+            variable.start + int(offset.max()) + 1,
+        )
+        where = "" if step is None else f"superstep @{step.sym_name.data}: "
+        raise MachineFault(
+            f"{where}{op.name} at {place(op)} {verb} bytes {addresses[0]}..{addresses[1] - 1} of "
+            f"tile {tile} (@{name}), {problem}",
+            superstep=None if step is None else step.sym_name.data,
+            op=op.name,
+            variable=name,
+            tile=tile,
+            addresses=addresses,
+            node=origin(op),
+        )
+
+
+def _who(op: Operation) -> str:
+    return f"{op.name} at {place(op)}"
+
+
+def _written(op: Operation) -> str | None:
+    if isinstance(op, Copy | Vertices):
+        return op.destination
+    return op.writes.string_value() if isinstance(op, HostInput) else None
+
+
+def _read(op: Operation) -> list[str]:
+    if isinstance(op, Copy | Vertices):
+        return op.sources
+    return [op.reads.string_value()] if isinstance(op, HostOutput) else []
+
+
+def _is_in_place(op: Operation, operand: int, variables: Mapping[str, VariableOp]) -> bool:
+    """True if every point reads of an operand just the bytes that the point itself writes."""
+    if not isinstance(op, Vertices) or op.body.data.combiner is not None:
+        return False
+    space = op.space.data
+    source, target = variables[op.sources[operand]], variables[op.destination]
+    return (
+        space.operands[operand].axes == space.results[0].axes
+        and source.start == target.start
+        and source.dtype.itemsize == target.dtype.itemsize
+    )

@@ -1,0 +1,122 @@
+"""Runs a module of the tile level: one stacked array a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ...dialects import tile
+from ...dialects.program import verify_use
+from ...ir.errors import InputError
+from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
+from ..codelets.calls import Call, Scratch, run_calls
+from ..codelets.numerics import bind_vertices
+from .blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
+from .control import Walker
+from .host import Array, Run, host_tensor
+from .partition import stacked_blocks
+
+
+def run_tile(
+    module: ModuleOp,
+    inputs: Mapping[str, Array],
+    state: Mapping[str, Array] | None = None,
+) -> Run:
+    """Run @main on inputs by name, from the given state or the variables' initial values.
+
+    Raises InputError for a missing or ill-typed input or state, VerifyException for an operation
+    that does not suit its variables.
+    """
+    return _Evaluator(module, inputs, state or {}).run()
+
+
+class _Evaluator:
+    def __init__(
+        self, module: ModuleOp, inputs: Mapping[str, Array], state: Mapping[str, Array]
+    ) -> None:
+        self.inputs = inputs
+        self.outputs: dict[str, Array] = {}
+        self.scratch = Scratch()
+        self.bound: dict[Operation, list[Call]] = {}
+        self.variables = {op.symbol: op for op in module.ops if isinstance(op, tile.VariableOp)}
+        self.blocks: dict[str, Blocks] = {}
+        for name, variable in self.variables.items():
+            self.blocks[name] = blocks = stacked_blocks(variable.placed, variable.tensor)
+            if name in state and variable.state is not None:
+                write_blocks(host_tensor(state, name, variable.tensor, "state"), blocks)
+            elif variable.initial is not None:
+                write_blocks(variable.initial.array, blocks)
+        unknown = [n for n in state if n not in self.variables or not self.variables[n].state]
+        if unknown:
+            raise InputError(f'no state "{min(unknown)}"')
+        self.walker: Walker[bool] = Walker(module, self.execute, bool)
+
+    def run(self) -> Run:
+        self.walker.call("main")
+        state = {n: self.read(n) for n, v in self.variables.items() if v.state is not None}
+        return Run(self.outputs, state)
+
+    def read(self, name: str) -> Array:
+        return tensor_of(read_blocks(self.blocks[name]), self.variables[name].tensor.get_shape())
+
+    def execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
+        what = _EXECUTE.get(type(op))
+        if what is None:
+            raise InputError(f"{op.name} at {place(op)}: not an operation of the tile level")
+        return what(self, op)
+
+    def compute_set(self, op: tile.ComputeSetOp) -> Sequence[bool]:
+        for vertices in op.body.block.ops:
+            self.execute(vertices, [])
+        return []
+
+    def vertices(self, op: tile.VerticesOp) -> Sequence[bool]:
+        calls = self.bound.get(op)
+        if calls is None:
+            verify_use(op, dict(self.variables))
+            calls = self.bound[op] = bind_vertices(
+                op.structure(),
+                replace(op.plan.data, first_tile=0),
+                [self.blocks[n].placed for n in op.sources],
+                self.blocks[op.destination].placed,
+                self.scratch,
+            )
+        run_calls(calls)
+        return []
+
+    def copy(self, op: tile.CopyOp) -> Sequence[bool]:
+        calls = self.bound.get(op)
+        if calls is None:
+            verify_use(op, dict(self.variables))
+            sources = [self.blocks[n] for n in op.sources]
+            target = self.blocks[op.destination]
+            calls = self.bound[op] = bind_copy(sources, op.spaces, target, self.scratch)
+        run_calls(calls)
+        return []
+
+    def input(self, op: tile.InputOp) -> Sequence[bool]:
+        values = host_tensor(self.inputs, op.host_name.data, op.tensor)
+        write_blocks(values, self.blocks[op.writes.string_value()])
+        return []
+
+    def output(self, op: tile.OutputOp) -> Sequence[bool]:
+        values = read_blocks(self.blocks[op.reads.string_value()])
+        self.outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
+        return []
+
+    def predicate(self, op: tile.ReadOp) -> Sequence[bool]:
+        return [bool(np.reshape(self.read(op.variable.string_value()), ()))]
+
+
+_EXECUTE: dict[type[Operation], Callable[..., Sequence[bool]]] = {
+    tile.ComputeSetOp: _Evaluator.compute_set,
+    tile.VerticesOp: _Evaluator.vertices,
+    tile.CopyOp: _Evaluator.copy,
+    tile.InputOp: _Evaluator.input,
+    tile.OutputOp: _Evaluator.output,
+    tile.ReadOp: _Evaluator.predicate,
+}

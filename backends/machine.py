@@ -1,0 +1,308 @@
+"""The machine: the bytes of all tiles, and supersteps that move and compute on them.
+
+It gets an exchange module and its blobs, and nothing else. All tiles' memories are one array; a
+codelet sees its own tile's row through strided views, and data cross tiles in moves only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from ..dialects import exchange
+from ..dialects.program import verify_use
+from ..ir.errors import InputError
+from ..ir.geometry.blocks import Memory
+from ..ir.provenance import place
+from ..ir.upstream import ModuleOp
+from .codelets.calls import Call, Scratch, run_calls
+from .codelets.numerics import Placed, bind_vertices
+from .evaluate.blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
+from .evaluate.control import ITERATION_LIMIT, Walker
+from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
+from .evaluate.host import host_tensor
+from .evaluate.shadow import MachineFault, Shadow
+from .target import Target
+
+__all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]
+
+Array = NDArray[Any]
+Price = Callable[[exchange.SuperstepOp], int]
+"""Cycles that a superstep takes."""
+
+PAGE_BYTES = 4096
+ROW_PADDING_BYTES = 64
+
+POISON = 0xFF
+"""What memory holds in strict mode before anything is written: a NaN of every float type."""
+
+
+class Observer:
+    """Is called as a machine goes along; every method does nothing unless it is overridden."""
+
+    def before_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+        """A vertex set is about to run: its operands can be read."""
+
+    def on_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+        """A vertex set has run: its result can be read."""
+
+    def on_move(self, op: exchange.MoveOp, machine: Machine) -> None:
+        """A move has been made."""
+
+    def on_superstep(self, op: exchange.SuperstepOp, machine: Machine) -> None:
+        """A superstep has ended."""
+
+
+@dataclass
+class _Superstep:
+    """What a superstep does each time: its operations with the calls made once."""
+
+    op: exchange.SuperstepOp
+    phases: tuple[list[Operation], list[Operation]]
+    calls: dict[Operation, list[Call]]
+    lost: list[Lost]
+    flips: list[FlipByte]
+    cycles: int
+
+
+class Machine:
+    """A target with a program loaded.
+
+    module: of the exchange level. strict: check every access (see MachineFault). faults: what goes
+    wrong on purpose. observers: called after each operation. price: cycles of each superstep,
+    counted in `cycles`. State stays in memory from one run to the next.
+
+    memory: uint8[tiles, row]; rows may be longer than a tile's memory.
+    Raises MachineFault if a variable lies outside of the target's tiles or memory, VerifyException
+    for an operation that does not suit its variables, ValueError for a fault that cannot happen.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        target: Target,
+        strict: bool = False,
+        faults: Sequence[FlipByte | DropMessage] = (),
+        observers: Sequence[Observer] = (),
+        price: Price | None = None,
+        iteration_limit: int = ITERATION_LIMIT,
+    ) -> None:
+        self.target = target
+        self.observers = list(observers)
+        self.cycles = 0
+        self.variables = {op.symbol: op for op in module.ops if isinstance(op, exchange.VariableOp)}
+        self._strict = strict
+        self._faults = tuple(faults)
+        self._price = price
+        self._check_places()
+        self.memory = _memory(target.tiles, target.bytes_per_tile)
+        self._blocks = {
+            name: Blocks(Placed(self.memory, v.start, v.dtype), v.placed)
+            for name, v in self.variables.items()
+        }
+        self._shadow: Shadow | None = None
+        self._scratch = Scratch()
+        self._flipped: set[FlipByte] = set()
+        self._inputs: Mapping[str, Array] = {}
+        self._outputs: dict[str, Array] = {}
+        self._supersteps = {
+            op: self._superstep(op) for op in module.walk() if isinstance(op, exchange.SuperstepOp)
+        }
+        self._check_faults()
+        self._walker: Walker[bool] = Walker(module, self._execute, bool, iteration_limit)
+        self.load()
+
+    # Programs
+
+    def load(self) -> None:
+        """Write every initial value into its blocks; all else is forgotten."""
+        if self._strict:
+            self.memory.fill(POISON)
+            self._shadow = Shadow(self.memory, self.variables)
+        for name, variable in self.variables.items():
+            if variable.initial is not None:
+                write_blocks(variable.initial.array, self._blocks[name])
+                if self._shadow is not None:
+                    self._shadow.define(name)
+        for fault in self._faults:
+            if isinstance(fault, FlipByte) and fault.when == AFTER_LOAD:
+                self._flip(fault)
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of @main on inputs by name. Raises InputError for a bad input."""
+        self._inputs, self._outputs = inputs, {}
+        self._flipped.clear()
+        try:
+            with np.errstate(all="ignore"):
+                self._walker.call("main")
+            return self._outputs
+        finally:
+            self._inputs, self._outputs = {}, {}
+
+    def read(self, variable: str) -> Array:
+        """The tensor that a variable holds now, in its own shape; elements nobody holds are 0."""
+        values = read_blocks(self._blocks[variable])
+        return tensor_of(values, self.variables[variable].tensor.get_shape())
+
+    def write(self, variable: str, values: Array) -> None:
+        """Give a variable a value, replicas and padding included."""
+        op = self.variables[variable]
+        write_blocks(
+            host_tensor({variable: values}, variable, op.tensor, "state"), self._blocks[variable]
+        )
+        if self._shadow is not None:
+            self._shadow.define(variable)
+
+    # Operations
+
+    def _execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
+        if isinstance(op, exchange.SuperstepOp):
+            self._run_superstep(self._supersteps[op])
+            return ()
+        if isinstance(op, exchange.ReadOp):
+            name = op.variable.string_value()
+            if self._shadow is not None:
+                self._shadow.check_predicate(op, name)
+            return (bool(self.read(name).reshape(())),)
+        raise InputError(f"{op.name} at {place(op)}: not an operation of the exchange level")
+
+    def _run_superstep(self, step: _Superstep) -> None:
+        moves, computes = step.phases
+        shadow, observers = self._shadow, self.observers
+        if shadow is not None:
+            shadow.check_phase(step.op, moves)
+        kept = [lost.row.copy() for lost in step.lost]
+        for op in moves:
+            if isinstance(op, exchange.MoveOp):
+                run_calls(step.calls[op])
+                for observer in observers:
+                    observer.on_move(op, self)
+            elif isinstance(op, exchange.InputOp):
+                values = host_tensor(self._inputs, op.host_name.data, op.tensor)
+                write_blocks(values, self._blocks[op.writes.string_value()])
+            elif isinstance(op, exchange.OutputOp):
+                values = read_blocks(self._blocks[op.reads.string_value()])
+                self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
+        for lost, old in zip(step.lost, kept, strict=True):
+            np.copyto(lost.row, old, where=lost.mask)
+        if shadow is not None:
+            shadow.end_phase(moves)
+            shadow.check_phase(step.op, computes)
+        for op in computes:
+            assert isinstance(op, exchange.ComputeOp)
+            for observer in observers:
+                observer.before_compute(op, self)
+            run_calls(step.calls[op])
+            for observer in observers:
+                observer.on_compute(op, self)
+        if shadow is not None:
+            shadow.end_phase(computes)
+        for fault in step.flips:
+            if fault not in self._flipped:
+                self._flipped.add(fault)
+                self._flip(fault)
+        self.cycles += step.cycles
+        for observer in observers:
+            observer.on_superstep(step.op, self)
+
+    def _flip(self, fault: FlipByte) -> None:
+        variable = self.variables[fault.variable]
+        self.memory[fault.tile, variable.start + fault.offset] ^= fault.mask
+
+    # Loading
+
+    def _superstep(self, op: exchange.SuperstepOp) -> _Superstep:
+        calls: dict[Operation, list[Call]] = {}
+        phases: tuple[list[Operation], list[Operation]] = ([], [])
+        for inner in op.body.block.ops:
+            match inner:
+                case exchange.MoveOp():
+                    verify_use(inner, dict(self.variables))
+                    calls[inner] = bind_copy(
+                        [self._blocks[n] for n in inner.sources],
+                        inner.spaces,
+                        self._blocks[inner.destination],
+                        self._scratch,
+                    )
+                case exchange.ComputeOp():
+                    verify_use(inner, dict(self.variables))
+                    calls[inner] = bind_vertices(
+                        inner.structure(),
+                        inner.plan.data,
+                        [self._blocks[n].placed for n in inner.sources],
+                        self._blocks[inner.destination].placed,
+                        self._scratch,
+                    )
+                case _:
+                    pass
+            if not isinstance(inner, exchange.SyncOp):
+                phases[isinstance(inner, exchange.ComputeOp)].append(inner)
+        name = op.sym_name.data
+        drops = [f for f in self._faults if isinstance(f, DropMessage) and f.superstep == name]
+        lost = [part for drop in drops for part in lost_bytes(drop, op, self._blocks)]
+        if drops and not lost:
+            raise ValueError(f"{drops[0]}: there is no such message")
+        flips = [f for f in self._faults if isinstance(f, FlipByte) and f.when == name]
+        cycles = self._price(op) if self._price else 0
+        return _Superstep(op, phases, calls, lost, flips, cycles)
+
+    def _check_places(self) -> None:
+        for name, v in self.variables.items():
+            last = v.placed.first_tile + v.placed.cells - 1
+            if v.placed.first_tile < 0 or last >= self.target.tiles:
+                raise MachineFault(
+                    f"@{name} at {place(v)}: tiles {v.placed.first_tile}..{last}; "
+                    f"the target has {self.target.tiles}",
+                    variable=name,
+                    tile=last,
+                )
+            end = v.start + v.placed.block_elements * v.dtype.itemsize
+            if v.start < 0 or end > self.target.bytes_per_tile:
+                raise MachineFault(
+                    f"@{name} at {place(v)}: bytes {v.start}..{end - 1} of tile "
+                    f"{v.placed.first_tile}; a tile has {self.target.bytes_per_tile}",
+                    variable=name,
+                    tile=v.placed.first_tile,
+                    addresses=(v.start, end),
+                )
+            if v.start % v.dtype.itemsize:
+                raise MachineFault(
+                    f"@{name} at {place(v)}: address {v.start} of elements of "
+                    f"{v.dtype.itemsize} bytes; need a multiple",
+                    variable=name,
+                    tile=v.placed.first_tile,
+                    addresses=(v.start, end),
+                )
+
+    def _check_faults(self) -> None:
+        steps = {op.sym_name.data for op in self._supersteps}
+        for fault in self._faults:
+            when = fault.superstep if isinstance(fault, DropMessage) else fault.when
+            if when not in (steps if isinstance(fault, DropMessage) else steps | {AFTER_LOAD}):
+                raise ValueError(f"{fault}: no superstep @{when}")
+            if isinstance(fault, DropMessage):
+                continue
+            variable = self.variables.get(fault.variable)
+            if variable is None:
+                raise ValueError(f"{fault}: no variable @{fault.variable}")
+            layout = variable.placed
+            size = layout.block_elements * variable.dtype.itemsize
+            tiles = range(layout.first_tile, layout.first_tile + layout.cells)
+            if fault.tile not in tiles or not 0 <= fault.offset < size:
+                raise ValueError(
+                    f"{fault}: @{fault.variable} has {size} bytes on tiles "
+                    f"{tiles.start}..{tiles.stop - 1}"
+                )
+
+
+def _memory(tiles: int, bytes_per_tile: int) -> Memory:
+    """Zeroed rows whose stride is no multiple of a page: equal offsets would share a cache set."""
+    row = -(-bytes_per_tile // ROW_PADDING_BYTES) * ROW_PADDING_BYTES
+    if row % PAGE_BYTES == 0:
+        row += ROW_PADDING_BYTES
+    return np.zeros((tiles, row), np.uint8)
