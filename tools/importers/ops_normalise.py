@@ -1,0 +1,103 @@
+"""ONNX operators that normalise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from ...dialects import nn
+from .onnx_node import Importer, Node, Results
+from .ops_window import mean
+
+
+def _batch_norm(node: Node) -> Results:
+    epsilon = node.number("epsilon", 1e-5)
+    training = node.flag("training_mode") if node.opset >= 14 else False
+    if node.opset < 7:
+        training = not node.flag("is_test")
+    # Before opset 14 a node trains exactly if somebody wants its statistics.
+    if training or (7 <= node.opset < 14 and any(node.wants(i) for i in range(1, 5))):
+        raise node.unsupported("batch normalisation that learns", "need the inference form")
+    image, rest = node[0], [node[i] for i in range(1, 5)]
+    if node.opset < 9 and not node.flag("spatial", True):
+        return _activation_norm(node, image, rest, epsilon)
+    scale, bias, average, variance = rest
+    return node.add(nn.BatchNormOp(image, scale, bias, average, variance, epsilon=epsilon))
+
+
+def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon: float) -> SSAValue:
+    """Batch normalisation with statistics for each element of an image, not each channel."""
+    scale, bias, average, variance = rest
+    deviation = node.add(nn.SqrtOp(node.add(nn.ShiftOp(variance, epsilon))))
+    factor = node.add(nn.DivOp(scale, deviation))
+    offset = node.add(nn.SubOp(bias, node.add(nn.MulOp(average, factor))))
+    return node.add(nn.AddOp(node.add(nn.MulOp(image, factor)), offset))
+
+
+def _normalised(node: Node, value: SSAValue, axes: list[int]) -> SSAValue:
+    """A value with mean 0 and deviation 1 along axes."""
+    centred = node.add(nn.SubOp(value, mean(node, value, axes, keep_dims=True)))
+    variance = mean(node, node.add(nn.SquareOp(centred)), axes, keep_dims=True)
+    steady = node.add(nn.ShiftOp(variance, node.number("epsilon", 1e-5)))
+    return node.add(nn.DivOp(centred, node.add(nn.SqrtOp(steady))))
+
+
+def _instance_norm(node: Node) -> Results:
+    shape = node.shape(0)
+    if len(shape) < 3:
+        raise node.bad(f"image of shape {list(shape)}; need batch, channels and more")
+    value = _normalised(node, node[0], list(range(2, len(shape))))
+    channel = (shape[1], *([1] * (len(shape) - 2)))
+    scaled = node.add(nn.MulOp(value, node.reshape(node[1], channel)))
+    return node.add(nn.AddOp(scaled, node.reshape(node[2], channel)))
+
+
+def _layer_norm(node: Node) -> Results:
+    rank = len(node.shape(0))
+    axis = node.axis(node.integer("axis", -1), rank)
+    value = _normalised(node, node[0], list(range(axis, rank)))
+    value = node.add(nn.MulOp(value, node[1]))
+    value = node.add(nn.AddOp(value, node[2])) if node.has(2) else value
+    why = "the statistics of a LayerNormalization are not supported; only its values are"
+    return [value, why, why]
+
+
+def _lrn(node: Node) -> Results:
+    return node.add(
+        nn.LrnOp(
+            node[0],
+            node.integer("size"),
+            alpha=node.number("alpha", 1e-4),
+            beta=node.number("beta", 0.75),
+            bias=node.number("bias", 1.0),
+        )
+    )
+
+
+def _softmax(make: Callable[[SSAValue, int], nn.PureTensorOp]) -> Importer:
+    """Along one axis; before opset 13, over all axes from one on."""
+
+    def importer(node: Node) -> Results:
+        value = node[0]
+        shape = nn.shape_of(value)
+        if node.opset >= 13:
+            return node.add(make(value, node.axis(node.integer("axis", -1), len(shape))))
+        axis = node.axis(node.integer("axis", 1), len(shape), end=True)
+        if axis < len(shape) and prod(shape[axis + 1 :]) == 1:
+            return node.add(make(value, axis))
+        flat = node.reshape(value, (prod(shape[:axis]), prod(shape[axis:])))
+        return node.reshape(node.add(make(flat, 1)), shape)
+
+    return importer
+
+
+NORMALISATIONS: dict[str, Importer] = {
+    "BatchNormalization": _batch_norm,
+    "InstanceNormalization": _instance_norm,
+    "LayerNormalization": _layer_norm,
+    "LRN": _lrn,
+    "Softmax": _softmax(nn.SoftmaxOp),
+    "LogSoftmax": _softmax(nn.LogSoftmaxOp),
+}
