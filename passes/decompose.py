@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.structured import Composite
 from ..ir.provenance import at, is_known, locate
@@ -26,7 +26,6 @@ class Decompose(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Take composites until there are none."""
-        """Run on a module."""
         pending = [each for each in op.walk() if isinstance(each, Composite)]
         while pending:
             whole = pending.pop()
@@ -49,5 +48,5 @@ def _replaced(whole: Operation) -> list[Operation]:
         if old.type != new.type:
             raise ValueError(f"{whole.name}: decomposed into {new.type}; need {old.type}")
         old.replace_all_uses_with(new)
-    whole.erase()
+    Rewriter.erase_op(whole)
     return made

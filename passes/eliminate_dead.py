@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 
 from ..dialects import control, nn
@@ -25,11 +26,10 @@ class EliminateDead(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """One walk backwards, then the states."""
-        """Run on a module."""
         # Backwards, users go before what they use.
         for each in reversed(tuple(op.walk())):
             if all(result.first_use is None for result in each.results) and _is_removable(each):
-                each.erase()
+                Rewriter.erase_op(each)
         used = {
             each.state.string_value()
             for each in op.walk()
@@ -37,7 +37,7 @@ class EliminateDead(ModulePass):
         }
         for each in tuple(op.walk()):
             if isinstance(each, nn.StateOp) and each.sym_name.data not in used:
-                each.erase()
+                Rewriter.erase_op(each)
 
 
 def _is_removable(op: Operation) -> bool:

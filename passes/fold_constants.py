@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from ..backends.codelets.scalar import Array
 from ..backends.reference import evaluate_pure, is_evaluable, tensor_kind
@@ -35,7 +36,6 @@ class FoldConstants(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold in the order of the program; then replace, users first."""
-        """Run on a module."""
         known = _loads(op)
         folded: list[Operation] = []
         for each in op.walk():
@@ -88,4 +88,4 @@ def _replace(op: Operation, known: dict[SSAValue, Array], ctx: Context) -> None:
             block.insert_op_before(constant, op)
             locate(constant, op)
             result.replace_all_uses_with(constant.result)
-    op.erase()
+    Rewriter.erase_op(op)

@@ -75,5 +75,6 @@ def parts_of(op: Operation) -> tuple[Block, tuple[int, ...]]:
     block.add_op(copy)
     values = copy.decompose(Builder(InsertPoint.at_end(block)))
     block.add_op(YieldOp(*values))
+    copy.detach()
     copy.erase()
     return block, tuple(first[operand] for operand in distinct)

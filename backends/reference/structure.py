@@ -188,8 +188,9 @@ class _Task:
         dtype = self.operands[i].dtype
         return dtype if dtype.kind == "b" and i < self.function.values else self.working
 
-    def _place(self, box: Box) -> tuple[slice, ...]:
-        return tuple(slice(*box[d]) for d in self.kept)
+    def _place(self, box: Box) -> tuple[Any, ...]:
+        # The ellipsis keeps arrays of rank 0 arrays.
+        return (*(slice(*box[d]) for d in self.kept), ...)
 
     def _in_result_order(self, array: Array, dims: Sequence[int]) -> Array:
         """An array with one axis for each of some kept dimensions, with all of them."""

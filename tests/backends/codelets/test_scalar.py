@@ -1,0 +1,228 @@
+import math
+import tracemalloc
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from abele.backends.codelets.scalar import (
+    SCALAR_FUNCTIONS,
+    compute_dtype,
+    converted,
+    float_limits,
+    scalar_function,
+    storage_dtype,
+)
+from abele.backends.reference import evaluate_structure, worst_of
+from abele.dialects.nn.elementwise import broadcast_space
+from abele.dialects.structured import Body, Structure
+
+PARAMETERS = {
+    "leaky_relu": (0.01,),
+    "clip": (-0.1, 6.3),
+    "scale": (0.1,),
+    "shift": (0.3,),
+    "power": (-0.75,),
+}
+FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)
+
+# What Python's own numbers say, away from the edges.
+MEANING = {
+    "identity": lambda x: x,
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "max": max,
+    "min": min,
+    "pow": math.pow,
+    "relu": lambda x: max(x, 0.0),
+    "exp": math.exp,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "reciprocal": lambda x: 1 / x,
+    "tanh": math.tanh,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "neg": lambda x: -x,
+    "abs": abs,
+    "square": lambda x: x * x,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "equal": lambda x, y: x == y,
+    "logical_and": lambda x, y: bool(x) and bool(y),
+    "logical_or": lambda x, y: bool(x) or bool(y),
+    "logical_not": lambda x: not x,
+    "select": lambda c, x, y: x if c else y,
+    "leaky_relu": lambda x: x if x >= 0 else 0.01 * x,
+    "clip": lambda x: min(max(x, -0.1), 6.3),
+    "scale": lambda x: 0.1 * x,
+    "shift": lambda x: x + 0.3,
+    "power": lambda x: x**-0.75,
+}
+
+
+def edges(dtype) -> np.ndarray:
+    limits = float_limits(np.dtype(dtype))
+    plain = [0, -0.0, 1, -1, 2, 0.5, -0.5, 3, 100, -100, 88, 89, -88, -89, -104, 1e4, 6e4, -6e4]
+    small = [1e-3, 1e-8, 6e-5, -6e-5, limits.smallest_normal, limits.smallest_subnormal]
+    return np.array([*plain, *small, limits.largest, np.inf, -np.inf, np.nan]).astype(dtype)
+
+
+def operands(dtype, arity: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    at_edges = np.meshgrid(*[edges(dtype)] * arity)
+    with np.errstate(all="ignore"):
+        wide = np.exp(rng.normal(size=(arity, 4000)) * 10) * rng.choice([-1, 1], (arity, 4000))
+        near = rng.normal(size=(arity, 4000)) * rng.choice([1, 10, 1e-3], (arity, 4000))
+        random = np.concatenate([wide, near, 1 + near * 1e-3], 1).astype(dtype)
+    return [np.concatenate([e.ravel(), r]) for e, r in zip(at_edges, random, strict=True)]
+
+
+def operands_of(name: str, dtype) -> list[np.ndarray]:
+    if name != "select":
+        return operands(dtype, SCALAR_FUNCTIONS[name].arity)
+    a, b = operands(dtype, 2)
+    return [np.arange(a.size) % 3 == 0, a, b]
+
+
+def test_the_table_has_a_meaning_for_every_function():
+    assert list(MEANING) == list(SCALAR_FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_in_float64_a_function_is_what_python_computes(name: str):
+    rng = np.random.default_rng(3)
+    function = SCALAR_FUNCTIONS[name]
+    arrays = [rng.uniform(0.1, 3, 50) for _ in range(function.arity)]
+    if name in ("leaky_relu", "clip", "relu", "abs", "sigmoid", "tanh"):
+        arrays[0] -= 1.5
+    got = function.apply(PARAMETERS.get(name, ()), *arrays)
+    need = [MEANING[name](*row) for row in zip(*arrays, strict=True)]
+    np.testing.assert_allclose(got.astype(float), need, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_no_function_leaves_its_bound(name: str, dtype):
+    arrays = operands_of(name, dtype)
+    parameters = PARAMETERS.get(name, ())
+    got = SCALAR_FUNCTIONS[name].apply(parameters, *arrays)
+    shape = got.shape
+    structure = Structure(
+        broadcast_space([shape] * len(arrays), shape), Body(name, None, parameters)
+    )
+    value, bound = evaluate_structure(structure, arrays, got.dtype, shape)
+    worst = worst_of(got, value, bound)
+    assert worst.ratio <= 1, (str(worst), [a[worst.index] for a in arrays])
+
+
+@pytest.mark.parametrize("name", ["exp", "add", "sigmoid", "power"])
+def test_a_bound_finds_an_error_of_a_few_units(name: str):
+    arrays = [np.linspace(0.5, 2, 64, dtype=np.float32)] * SCALAR_FUNCTIONS[name].arity
+    parameters = PARAMETERS.get(name, ())
+    got = SCALAR_FUNCTIONS[name].apply(parameters, *arrays) * np.float32(1 + 2.0**-19)
+    shape = got.shape
+    structure = Structure(
+        broadcast_space([shape] * len(arrays), shape), Body(name, None, parameters)
+    )
+    assert worst_of(got, *evaluate_structure(structure, arrays, got.dtype, shape)).ratio > 1
+
+
+@pytest.mark.parametrize("dtype", FLOATS[:3], ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_where_the_result_is_written_changes_nothing(name: str, dtype):
+    arrays = operands_of(name, dtype)
+    function, parameters = SCALAR_FUNCTIONS[name], PARAMETERS.get(name, ())
+    alone = function.apply(parameters, *arrays)
+    strided = np.zeros((alone.size, 3), alone.dtype)[:, 1]
+    assert function.apply(parameters, *arrays, out=strided) is strided
+    np.testing.assert_array_equal(strided.astype(float), alone.astype(float))
+    for i, array in enumerate(arrays):
+        if array.dtype == alone.dtype:
+            own = [a.copy() for a in arrays]
+            function.apply(parameters, *own, out=own[i])
+            np.testing.assert_array_equal(own[i].astype(float), alone.astype(float))
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "relu", "exp", "identity", "sigmoid", "clip"])
+def test_float32_into_float32_makes_no_copy(name: str):
+    big = np.ones((2, 1 << 18), np.float32)
+    function = SCALAR_FUNCTIONS[name]
+    arrays = [big[:, ::2]] * function.arity
+    out = np.empty_like(arrays[0])
+    tracemalloc.start()
+    function.apply(PARAMETERS.get(name, ()), *arrays, out=out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < out.nbytes // 4
+
+
+def test_float16_is_computed_in_float32():
+    half = np.array([60000, 1], np.float16)
+    wide = np.empty(2, np.float32)
+    SCALAR_FUNCTIONS["add"].apply((), half, half, out=wide)
+    assert wide[0] == 120000
+    assert SCALAR_FUNCTIONS["add"].apply((), half, half)[0] == np.inf
+
+
+def test_integers_wrap_and_divide_towards_zero():
+    def ints(*values: int) -> np.ndarray:
+        return np.array(values, np.int8)
+
+    apply = {name: f.apply for name, f in SCALAR_FUNCTIONS.items()}
+    assert apply["add"]((), ints(127), ints(1)).tolist() == [-128]
+    assert apply["div"]((), ints(7, -7, 7, -7, 5), ints(2, 2, -2, -2, 0)).tolist() == [
+        3,
+        -3,
+        -3,
+        3,
+        0,
+    ]
+    assert apply["pow"]((), ints(2, 2, -1, 1, 3), ints(6, 7, -3, -5, -1)).tolist() == [
+        64,
+        -128,
+        -1,
+        1,
+        0,
+    ]
+    assert apply["clip"]((-1.5, math.inf), ints(-5, -1, 120)).tolist() == [-1, -1, 120]
+    assert apply["scale"]((3.0,), ints(2, 100)).tolist() == [6, 44]
+    assert apply["power"]((3.0,), ints(-2)).tolist() == [-8]
+    assert apply["relu"]((), ints(-2, 2)).tolist() == [0, 2]
+    assert apply["leaky_relu"]((0.5,), ints(-5, 3)).tolist() == [-2, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "source", "target", "need"),
+    [
+        ([1.9, -1.9, np.nan, np.inf, -np.inf], "float32", "int8", [1, -1, 0, 127, -128]),
+        ([-1.0, 300.0], "float32", "uint8", [0, 255]),
+        ([2.0**31, -(2.0**31), 1e30], "float32", "int32", [2**31 - 1, -(2**31), 2**31 - 1]),
+        ([2.0**63, -(2.0**63)], "float64", "int64", [2**63 - 1, -(2**63)]),
+        ([300, -1], "int32", "uint8", [44, 255]),
+        ([0.0, -0.5, np.nan], "float16", "bool", [False, True, True]),
+        ([True, False], "bool", "float32", [1.0, 0.0]),
+        ([70000.0], "float32", "float16", [np.inf]),
+    ],
+)
+def test_a_conversion_truncates_saturates_or_wraps(values, source, target, need):
+    got = converted(np.array(values, source), np.dtype(target))
+    assert got.dtype == target
+    assert got.tolist() == need
+
+
+def test_dtypes_of_computing_and_storing():
+    half, brain, single = (np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32))
+    assert compute_dtype(half) == compute_dtype(half, brain) == single
+    assert compute_dtype(np.dtype(bool)) == np.int8
+    assert storage_dtype(half, half) == half
+    assert storage_dtype(half, brain) == single
+
+
+def test_what_is_wrong_is_named():
+    with pytest.raises(ValueError, match="add: 1 operands and 0 parameters; need 2 and 0"):
+        SCALAR_FUNCTIONS["add"].apply((), np.ones(2))
+    with pytest.raises(ValueError, match="no scalar function gelu; there are identity, add"):
+        scalar_function("gelu")

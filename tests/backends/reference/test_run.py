@@ -1,0 +1,245 @@
+import numpy as np
+import pytest
+from some_tensors import context, counting, module_of
+
+from abele.backends.reference import evaluate_operation, run_reference
+from abele.backends.reference import run as reference_run
+from abele.backends.reference.run import last_uses
+from abele.dialects import nn
+from abele.ir.errors import InputError
+from abele.ir.upstream import ModuleOp
+
+X = np.array([1.0, -2.0, 3.0, -4.0], np.float32)
+T = "tensor<4xf32>"
+
+
+def program(body: str, states: str = "", attributes: str = "", **blobs: np.ndarray) -> ModuleOp:
+    text = f"""{states}
+func.func @main(%x: {T}) -> {T} {attributes} {{
+{body}
+}}"""
+    return module_of(text, context(), **blobs)
+
+
+def outputs(module: ModuleOp, x: np.ndarray = X, **rest) -> np.ndarray:
+    run = run_reference(module, {"arg0": x}, **rest)
+    return run.outputs["out0"]
+
+
+RELU_ADD = f"""
+    %0 = nn.relu %x : ({T}) -> {T}
+    %1 = nn.add %0, %x : ({T}, {T}) -> {T}
+    func.return %1 : {T}"""
+
+
+def test_operations_run_in_order():
+    assert outputs(program(RELU_ADD)).tolist() == [2, -2, 6, -4]
+
+
+def test_inputs_and_outputs_are_called_what_the_function_says():
+    module = program(RELU_ADD, attributes='attributes {arg_names = ["in"], result_names = ["sum"]}')
+    run = run_reference(module, {"in": X})
+    assert list(run.outputs) == ["sum"]
+
+
+def test_each_result_is_rounded_to_its_own_type():
+    module = module_of(
+        """func.func @main(%x: tensor<1xf16>) -> (tensor<1xf16>, tensor<1xf32>) {
+          %0 = nn.add %x, %x : (tensor<1xf16>, tensor<1xf16>) -> tensor<1xf16>
+          %1 = nn.cast %x : (tensor<1xf16>) -> tensor<1xf32>
+          %2 = nn.scale %1 by 1.0000001 : (tensor<1xf32>) -> tensor<1xf32>
+          func.return %0, %2 : tensor<1xf16>, tensor<1xf32>
+        }""",
+        context(),
+    )
+    run = run_reference(module, {"arg0": np.array([40000], np.float16)})
+    assert run.outputs["out0"].tolist() == [np.inf]
+    assert run.outputs["out1"].dtype == np.float32
+    assert run.outputs["out1"][0] == np.float32(40000 * 1.0000001)
+
+
+STATE = f"nn.state @n : {T} = {{n}}\n"
+
+
+def test_loads_give_what_was_and_stores_what_will_be():
+    module = program(
+        f"""
+    %0 = nn.load @n : {T}
+    %1 = nn.add %0, %x : ({T}, {T}) -> {T}
+    nn.store %1, @n : {T}
+    %2 = nn.load @n : {T}
+    func.return %2 : {T}""",
+        STATE,
+        n=counting((4,)),
+    )
+    run = run_reference(module, {"arg0": X})
+    assert run.outputs["out0"].tolist() == [0, 1, 2, 3]
+    assert run.state["n"].tolist() == [1, -1, 5, -1]
+    again = run_reference(module, {"arg0": X}, run.state)
+    assert again.outputs["out0"].tolist() == [1, -1, 5, -1]
+    assert run.state["n"].tolist() == [1, -1, 5, -1]
+
+
+def test_a_repeat_carries_values_and_reads_those_outside():
+    module = program(f"""
+    %0 = control.repeat 5 (%x) : ({T}) -> {T} {{
+    ^bb0(%y: {T}):
+      %z = nn.add %y, %x : ({T}, {T}) -> {T}
+      control.yield %z : {T}
+    }}
+    func.return %0 : {T}""")
+    assert outputs(module).tolist() == (6 * X).tolist()
+
+
+IF = f"""
+    %c = nn.reduce "sum" %x axes [0] : ({T}) -> tensor<f32>
+    %n = nn.neg %c : (tensor<f32>) -> tensor<f32>
+    %p = nn.less %c, %n : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %0 = control.if %p : tensor<i1> -> ({T}) {{
+      %a = nn.neg %x : ({T}) -> {T}
+      control.yield %a : {T}
+    }} else {{
+      control.yield %x : {T}
+    }}
+    func.return %0 : {T}"""
+
+
+def test_an_if_runs_one_region():
+    module = program(IF)
+    assert outputs(module).tolist() == (-X).tolist()
+    assert outputs(module, -X).tolist() == (-X).tolist()
+
+
+def halving(test: str) -> ModuleOp:
+    return program(
+        f"""
+    %one = nn.constant {{one}} : tensor<1xf32>
+    %0 = control.while (%x) : ({T}) -> {T} {{
+    ^bb0(%y: {T}):
+      %m = nn.reduce "max" %y axes [0] keep_dims : ({T}) -> tensor<1xf32>
+      %p = nn.{test} %m, %one : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xi1>
+      control.condition %p : tensor<1xi1>
+    }} do {{
+    ^bb1(%y: {T}):
+      %z = nn.scale %y by 0.5 : ({T}) -> {T}
+      control.yield %z : {T}
+    }}
+    func.return %0 : {T}""",
+        one=np.ones(1, np.float32),
+    )
+
+
+def test_a_while_runs_as_long_as_its_test_holds():
+    assert outputs(halving("greater")).tolist() == (X / 4).tolist()
+
+
+def test_an_endless_loop_is_an_error():
+    with pytest.raises(InputError, match="control.while at .*: not done after 30 turns"):
+        outputs(halving("less_equal"), X / 8, max_turns=30)
+
+
+def test_functions_are_called_and_may_not_call_themselves_for_ever():
+    called = f"""func.func private @double(%y: {T}) -> {T} {{
+      %0 = nn.add %y, %y : ({T}, {T}) -> {T}
+      %1 = func.call @CALLEE(%0) : ({T}) -> {T}
+      func.return %1 : {T}
+    }}
+    func.func private @same(%y: {T}) -> {T} {{ func.return %y : {T} }}
+    """
+    body = f"""
+    %0 = func.call @double(%x) : ({T}) -> {T}
+    func.return %0 : {T}"""
+    assert outputs(program(body, called.replace("CALLEE", "same"))).tolist() == (2 * X).tolist()
+    with pytest.raises(InputError, match="more than 64 calls within calls"):
+        outputs(program(body, called.replace("CALLEE", "double")))
+
+
+def test_a_composite_is_what_its_parts_are():
+    module = program(f"""
+    %0 = nn.softmax %x axis 0 : ({T}) -> {T}
+    %1 = nn.add %0, %0 : ({T}, {T}) -> {T}
+    func.return %1 : {T}""")
+    seen: list[str] = []
+    before = str(module)
+    got = outputs(module, observe=lambda op, operands, results: seen.append(op.name))
+    power = np.exp(X.astype(float) - 3)
+    np.testing.assert_allclose(got, 2 * power / power.sum(), rtol=1e-6)
+    assert seen == ["nn.softmax", "nn.add"]
+    assert str(module) == before
+
+
+def test_an_observer_can_hold_each_operation_to_its_bound():
+    seen: list[float] = []
+
+    def observe(op, operands, results):
+        value, bound = evaluate_operation(op, operands)
+        seen.append(float(np.max(np.abs(value - results[0]) - bound)))
+
+    outputs(program(RELU_ADD), observe=observe)
+    assert len(seen) == 2
+    assert max(seen) <= 0
+
+
+def test_a_composite_has_no_bound_of_its_own():
+    module = program(f"""
+    %0 = nn.softmax %x axis 0 : ({T}) -> {T}
+    func.return %0 : {T}""")
+    op = next(op for op in module.walk() if isinstance(op, nn.SoftmaxOp))
+    with pytest.raises(ValueError, match="nn.softmax: no bound; decompose it first"):
+        evaluate_operation(op, [X])
+
+
+def test_values_die_with_their_last_reader():
+    module = program(f"""
+    %0 = nn.relu %x : ({T}) -> {T}
+    %1 = nn.neg %0 : ({T}) -> {T}
+    %unused = nn.neg %0 : ({T}) -> {T}
+    %2 = control.repeat 2 (%1) : ({T}) -> {T} {{
+    ^bb0(%y: {T}):
+      %z = nn.add %y, %x : ({T}, {T}) -> {T}
+      control.yield %z : {T}
+    }}
+    func.return %2 : {T}""")
+    block = next(op for op in module.walk() if op.name == "func.func").regions[0].block
+    relu, neg, unused, repeat, end = list(block.ops)
+    assert last_uses(block)[relu] == ()
+    assert last_uses(block)[neg] == ()
+    assert set(last_uses(block)[unused]) == {unused.results[0], relu.results[0]}
+    assert set(last_uses(block)[repeat]) == {neg.results[0], block.args[0]}
+    assert set(last_uses(block)[end]) == {repeat.results[0]}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "input 'arg0' is missing; given: none"),
+        ({"y": X}, "no input 'y'; there is arg0"),
+        ({"arg0": X[:2]}, r"input 'arg0': float32\[2\]; need float32\[4\]"),
+        ({"arg0": X.astype(float)}, r"input 'arg0': float64\[4\]; need float32\[4\]"),
+    ],
+)
+def test_bad_inputs_are_named(inputs, message: str):
+    with pytest.raises(InputError, match=message):
+        run_reference(program(RELU_ADD), inputs)
+
+
+def test_bad_states_are_named():
+    module = program(RELU_ADD, STATE, n=counting((4,)))
+    with pytest.raises(InputError, match="state 'm': there is n"):
+        run_reference(module, {"arg0": X}, {"m": X})
+    with pytest.raises(InputError, match=r"state 'n': float32\[2\]; need float32\[4\]"):
+        run_reference(module, {"arg0": X}, {"n": X[:2]})
+
+
+def test_an_error_says_where_it_happened(monkeypatch: pytest.MonkeyPatch):
+    module = program(f"""
+    %0 = nn.add %x, %x : ({T}, {T}) -> {T} loc("conv1/bias")
+    func.return %0 : {T}""")
+
+    def fail(op, operands):
+        raise MemoryError
+
+    monkeypatch.setattr(reference_run, "operation_value", fail)
+    with pytest.raises(MemoryError) as raised:
+        outputs(module)
+    assert raised.value.__notes__ == ["in nn.add at conv1/bias"]

@@ -1,0 +1,385 @@
+import ml_dtypes
+import numpy as np
+import onnxruntime as ort
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from some_tensors import small_integers, values_like
+
+from abele.backends.reference import (
+    evaluate_operation,
+    evaluate_structure,
+    operation_value,
+    structure,
+    structure_value,
+    within,
+)
+from abele.dialects import nn
+from abele.dialects.structured import Body, Structure
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
+
+EXTENTS = st.sampled_from([1, 2, 3, 5, 7])
+SEEDS = st.integers(0, 1 << 16)
+
+
+def run_onnx(kind: str, arrays: list[np.ndarray], **attributes) -> np.ndarray:
+    """What ONNX Runtime makes of one node."""
+    names = [f"x{i}" for i in range(len(arrays))]
+    graph = helper.make_graph(
+        [helper.make_node(kind, names, ["y"], **attributes)],
+        "g",
+        [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+            for n, a in zip(names, arrays, strict=True)
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    return session.run(None, dict(zip(names, arrays, strict=True)))[0]
+
+
+@st.composite
+def convolutions(draw):
+    """Image and weight shapes, and the parameters of a convolution that fits."""
+    rank = draw(st.integers(1, 2))
+    groups = draw(st.sampled_from([1, 1, 2, 3]))
+
+    def each(values):
+        return [draw(st.sampled_from(values)) for _ in range(rank)]
+
+    kernel, stride, dilation = each([1, 2, 3]), each([1, 2, 3]), each([1, 2])
+    low, high = each([0, 1, 2]), each([0, 1, 3])
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    image = [max(draw(EXTENTS), r - a - b, 1) for r, a, b in zip(reach, low, high, strict=True)]
+    n, c, o = draw(st.sampled_from([1, 2])), groups * draw(EXTENTS), groups * draw(EXTENTS)
+    parameters = dict(stride=stride, dilation=dilation, pad_low=low, pad_high=high, groups=groups)
+    return (n, c, *image), (o, c // groups, *kernel), parameters, draw(SEEDS)
+
+
+@given(convolutions())
+@settings(max_examples=60)
+def test_convolution_is_what_onnxruntime_computes(drawn):
+    image_shape, weight_shape, p, seed = drawn
+    image, weight = small_integers(seed, image_shape), small_integers(seed + 1, weight_shape)
+    value = operation_value(nn.ConvOp(*values_like(image, weight), **p), [image, weight])
+    need = run_onnx(
+        "Conv",
+        [image, weight],
+        strides=p["stride"],
+        dilations=p["dilation"],
+        pads=[*p["pad_low"], *p["pad_high"]],
+        group=p["groups"],
+    )
+    np.testing.assert_array_equal(value, need)
+
+
+@given(convolutions())
+@settings(max_examples=60)
+def test_transposed_convolution_is_what_onnxruntime_computes(drawn):
+    image_shape, weight_shape, p, seed = drawn
+    gradient_shape = (image_shape[0], weight_shape[0], *image_shape[2:])
+    gradient, weight = small_integers(seed, gradient_shape), small_integers(seed + 1, weight_shape)
+    size = [
+        (n - 1) * s + d * (k - 1) + 1 - lo - hi
+        for n, s, d, k, lo, hi in zip(
+            gradient_shape[2:],
+            p["stride"],
+            p["dilation"],
+            weight_shape[2:],
+            p["pad_low"],
+            p["pad_high"],
+            strict=True,
+        )
+    ]
+    if min(size) < 1:
+        return
+    op = nn.ConvInputGradOp(
+        *values_like(gradient, weight),
+        size,
+        stride=p["stride"],
+        dilation=p["dilation"],
+        pad_low=p["pad_low"],
+        groups=p["groups"],
+    )
+    need = run_onnx(
+        "ConvTranspose",
+        [gradient, weight],
+        strides=p["stride"],
+        dilations=p["dilation"],
+        pads=[*p["pad_low"], *p["pad_high"]],
+        group=p["groups"],
+    )
+    np.testing.assert_array_equal(operation_value(op, [gradient, weight]), need)
+
+
+@given(convolutions())
+@settings(max_examples=60)
+def test_gradients_of_a_convolution_are_its_adjoints(drawn):
+    image_shape, weight_shape, p, seed = drawn
+    image, weight = small_integers(seed, image_shape), small_integers(seed + 1, weight_shape)
+    forward = nn.ConvOp(*values_like(image, weight), **p)
+    result = operation_value(forward, [image, weight])
+    gradient = small_integers(seed + 2, result.shape)
+    shared = {k: v for k, v in p.items() if k != "pad_high"}
+    to_image = nn.ConvInputGradOp(*values_like(gradient, weight), image_shape[2:], **shared)
+    to_weight = nn.ConvWeightGradOp(*values_like(image, gradient), weight_shape[2:], **shared)
+    inner = np.vdot(result, gradient)
+    assert np.vdot(image, operation_value(to_image, [gradient, weight])) == inner
+    assert np.vdot(weight, operation_value(to_weight, [image, gradient])) == inner
+
+
+def test_gradients_of_a_convolution_are_finite_differences():
+    rng = np.random.default_rng(5)
+    image, weight = rng.normal(size=(2, 4, 5, 4)), rng.normal(size=(6, 2, 3, 2))
+    p = dict(stride=[2, 1], dilation=[1, 2], pad_low=[1, 0], groups=2)
+    forward = nn.ConvOp(*values_like(image, weight), pad_high=[2, 1], **p)
+    gradient = rng.normal(size=nn.shape_of(forward.result))
+
+    def loss() -> float:
+        return float(np.vdot(operation_value(forward, [image, weight]), gradient))
+
+    to_image = nn.ConvInputGradOp(*values_like(gradient, weight), image.shape[2:], **p)
+    to_weight = nn.ConvWeightGradOp(*values_like(image, gradient), weight.shape[2:], **p)
+    for array, slope in (
+        (image, operation_value(to_image, [gradient, weight])),
+        (weight, operation_value(to_weight, [image, gradient])),
+    ):
+        numeric = np.empty_like(array)
+        for at in np.ndindex(array.shape):
+            array[at] += 0.5
+            above = loss()
+            array[at] -= 1.0
+            numeric[at] = above - loss()
+            array[at] += 0.5
+        # The convolution is linear in either operand: differences are exact.
+        np.testing.assert_allclose(numeric, slope, atol=1e-12)
+
+
+@given(convolutions())
+@settings(max_examples=40)
+def test_maximum_pooling_is_what_onnxruntime_computes(drawn):
+    shape, weights, p, seed = drawn
+    low = [min(a, k - 1) for a, k in zip(p["pad_low"], weights[2:], strict=True)]
+    high = [min(a, k - 1) for a, k in zip(p["pad_high"], weights[2:], strict=True)]
+    reach = [d * (k - 1) + 1 for d, k in zip(p["dilation"], weights[2:], strict=True)]
+    shape = (*shape[:2], *(max(n, r) for n, r in zip(shape[2:], reach, strict=True)))
+    image = small_integers(seed, shape)
+    window = weights[2:]
+    op = nn.PoolOp(
+        *values_like(image),
+        "max",
+        window,
+        stride=p["stride"],
+        dilation=p["dilation"],
+        pad_low=low,
+        pad_high=high,
+    )
+    need = run_onnx(
+        "MaxPool",
+        [image],
+        kernel_shape=window,
+        strides=p["stride"],
+        dilations=p["dilation"],
+        pads=[*low, *high],
+    )
+    value, bound = evaluate_operation(op, [image])
+    np.testing.assert_array_equal(value, need)
+    assert not bound.any()
+
+
+@pytest.mark.parametrize("combiner", ["sum", "max", "min", "prod"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "int32"])
+def test_windows_and_reductions_are_what_numpy_computes(combiner: str, dtype: str):
+    image = small_integers(3, (2, 3, 6, 5), dtype)
+    merge = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}[combiner]
+    pool = nn.PoolOp(*values_like(image), combiner, [2, 3], stride=[2, 1])
+    windows = np.lib.stride_tricks.sliding_window_view(image, (2, 3), (2, 3))[:, :, ::2]
+    exact = np.float64 if dtype.startswith("float") else np.int64
+    need = merge.reduce(windows.astype(exact), axis=(4, 5)).astype(dtype)
+    np.testing.assert_array_equal(operation_value(pool, [image]), need)
+    reduce = nn.ReduceOp(*values_like(image), combiner, [1, 3], keep_dims=True)
+    need = merge.reduce(image.astype(exact), axis=(1, 3), keepdims=True).astype(dtype)
+    np.testing.assert_array_equal(operation_value(reduce, [image]), need)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "int64"])
+@pytest.mark.parametrize(
+    ("lhs", "rhs"), [((4, 3), (3, 5)), ((2, 1, 4, 3), (6, 3, 5)), ((1, 3), (3, 1))]
+)
+def test_products_of_matrices_are_what_numpy_computes(lhs, rhs, dtype: str):
+    a, b = small_integers(1, lhs, dtype), small_integers(2, rhs, dtype)
+    op = nn.MatMulOp(*values_like(a, b))
+    exact = np.float64 if dtype.startswith("float") else np.int64
+    need = np.matmul(a.astype(exact), b.astype(exact)).astype(dtype)
+    np.testing.assert_array_equal(operation_value(op, [a, b]), need)
+    swapped = np.ascontiguousarray(a.swapaxes(-1, -2))
+    op = nn.MatMulOp(*values_like(swapped, b), transpose_lhs=True)
+    np.testing.assert_array_equal(operation_value(op, [swapped, b]), need)
+
+
+def test_integers_stay_exact_beyond_float64():
+    a = np.array([[2**40 + 1, 3]], np.int64)
+    b = np.array([[2**20], [7]], np.int64)
+    value, bound = evaluate_operation(nn.MatMulOp(*values_like(a, b)), [a, b])
+    assert value.item() == 2**60 + 2**20 + 21
+    assert bound.item() == 0
+    big = np.array([2**64 - 1, 2**63], np.uint64)
+    one = np.ones(2, np.uint64)
+    assert operation_value(nn.MaxOp(*values_like(big, one)), [big, one]).tolist() == big.tolist()
+    assert operation_value(nn.LessOp(*values_like(big, one)), [big, one]).tolist() == [False] * 2
+
+
+@pytest.mark.parametrize("elements", [1, 7, 64])
+def test_small_boxes_give_the_same(monkeypatch: pytest.MonkeyPatch, elements: int):
+    image, weight = small_integers(1, (2, 4, 6, 5)), small_integers(2, (6, 2, 3, 3))
+    conv = nn.ConvOp(*values_like(image, weight), stride=[2, 1], pad_low=[1, 1], groups=2)
+    pools = [
+        nn.PoolOp(*values_like(image), c, [2, 3], pad_high=[1, 0]) for c in ("sum", "max", "prod")
+    ]
+    cases = [(conv, [image, weight]), *((pool, [image]) for pool in pools)]
+    whole = [evaluate_operation(op, arrays) for op, arrays in cases]
+    monkeypatch.setattr(structure, "BOX_ELEMENTS", elements)
+    for (op, arrays), (value, bound) in zip(cases, whole, strict=True):
+        again, other = evaluate_operation(op, arrays)
+        np.testing.assert_array_equal(again, value)
+        np.testing.assert_allclose(other, bound, rtol=1e-12)
+
+
+def vector_product(k: int) -> Structure:
+    dims = (Dim("m", 3), Dim("k", k, "reduction"))
+    return Structure(
+        Space(
+            dims,
+            (
+                AccessMap((AxisMap(3, ((0, 1),)), AxisMap(k, ((1, 1),)))),
+                AccessMap((AxisMap(k, ((1, 1),)),)),
+            ),
+            (AccessMap((AxisMap(3, ((0, 1),)),)),),
+        ),
+        Body("mul", "sum"),
+    )
+
+
+def summed(terms: np.ndarray, dtype, rng: np.random.Generator) -> np.ndarray:
+    """A sum along the last axis in a random order, each step rounded to a dtype."""
+    parts = list(np.moveaxis(terms.astype(dtype), -1, 0))
+    with np.errstate(all="ignore"):
+        while len(parts) > 1:
+            at = int(rng.integers(len(parts)))
+            one = parts.pop(at)
+            other = parts.pop(int(rng.integers(len(parts))))
+            parts.append((one + other).astype(dtype))
+    return parts[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_no_sum_in_float32_leaves_the_bound(dtype):
+    rng = np.random.default_rng(11)
+    worst = 0.0
+    for _ in range(300):
+        k = int(rng.choice([1, 2, 3, 17, 64, 129]))
+        scale = float(rng.choice([1e-6, 1e-3, 1, 30]))
+        a = (rng.normal(size=(3, k)) * scale).astype(dtype)
+        b = (rng.normal(size=k) * rng.choice([1e-3, 1, 30])).astype(dtype)
+        products = a.astype(np.float32) * b.astype(np.float32)
+        got = summed(products, np.float32, rng).astype(dtype)
+        value, bound = evaluate_structure(vector_product(k), [a, b], got.dtype, (3,))
+        worst = max(worst, within(got, value, bound))
+    assert 0.001 < worst <= 1
+
+
+def test_a_sum_in_float16_leaves_the_bound_of_float32_and_keeps_its_own():
+    rng = np.random.default_rng(12)
+    outside = 0
+    for _ in range(100):
+        k = int(rng.choice([64, 129, 256]))
+        a, b = rng.uniform(size=(3, k)).astype(np.float16), rng.uniform(size=k).astype(np.float16)
+        products = a.astype(np.float32) * b.astype(np.float32)
+        got = np.add.accumulate(products.astype(np.float16), axis=1, dtype=np.float16)[:, -1]
+        case = (vector_product(k), [a, b], got.dtype, (3,))
+        outside += within(got, *evaluate_structure(*case)) > 1
+        assert within(got, *evaluate_structure(*case, accumulator=np.dtype(np.float16))) <= 1
+    assert outside > 90
+
+
+@pytest.mark.parametrize("name", ["add", "exp", "square"])
+def test_no_reduction_of_functions_leaves_the_bound(name: str):
+    rng = np.random.default_rng(13)
+    for combiner in ("sum", "max", "prod"):
+        for _ in range(30):
+            k = int(rng.choice([1, 2, 9, 33]))
+            arity = 2 if name == "add" else 1
+            arrays = [rng.normal(size=(4, k)).astype(np.float32) for _ in range(arity)]
+            access = AccessMap((AxisMap(4, ((0, 1),)), AxisMap(k, ((1, 1),))))
+            result = AccessMap((AxisMap(4, ((0, 1),)),))
+            space = Space((Dim("m", 4), Dim("k", k, "reduction")), (access,) * arity, (result,))
+            body = Body(name, combiner)
+            with np.errstate(all="ignore"):
+                points = {"add": lambda x, y: x + y, "exp": np.exp, "square": np.square}[name](
+                    *arrays
+                )
+                merge = {"sum": np.add, "max": np.maximum, "prod": np.multiply}[combiner]
+                got = merge.accumulate(points, axis=1)[:, -1]
+            pair = evaluate_structure(Structure(space, body), arrays, got.dtype, (4,))
+            assert within(got, *pair) <= 1, (name, combiner, k)
+            assert within(got * np.float32(1.001), *pair) > 1
+
+
+def test_the_value_alone_is_the_same_value():
+    a, b = small_integers(1, (3, 8)), small_integers(2, (8,))
+    case = (vector_product(8), [a, b], np.dtype(np.float32), (3,))
+    np.testing.assert_array_equal(structure_value(*case), evaluate_structure(*case)[0])
+
+
+def test_a_dimension_named_twice_reads_a_diagonal():
+    matrix = small_integers(4, (5, 5))
+    space = Space(
+        (Dim("i", 5, "reduction"),),
+        (AccessMap((AxisMap(5, ((0, 1),)), AxisMap(5, ((0, 1),)))),),
+        (AccessMap(()),),
+    )
+    trace = structure_value(Structure(space, Body("identity", "sum")), [matrix], matrix.dtype, ())
+    assert trace == np.trace(matrix)
+
+
+def test_dimensions_of_one_operand_alone_are_summed_and_of_none_counted():
+    a, b = small_integers(5, (3, 4)), small_integers(6, (2,))
+    space = Space(
+        (Dim("i", 3), Dim("j", 4, "reduction"), Dim("k", 2, "reduction"), Dim("l", 5, "reduction")),
+        (
+            AccessMap((AxisMap(3, ((0, 1),)), AxisMap(4, ((1, 1),)))),
+            AccessMap((AxisMap(2, ((2, 1),)),)),
+        ),
+        (AccessMap((AxisMap(3, ((0, 1),)),)),),
+    )
+    got = structure_value(Structure(space, Body("mul", "sum")), [a, b], a.dtype, (3,))
+    np.testing.assert_array_equal(got, 5 * a.sum(1) * b.sum())
+
+
+@pytest.mark.parametrize(
+    ("combiner", "dtype", "need"),
+    [
+        ("sum", "float32", 0.0),
+        ("max", "float32", -np.inf),
+        ("min", "int8", 127),
+        ("prod", "int32", 1),
+    ],
+)
+def test_merging_nothing_gives_the_identity(combiner: str, dtype: str, need: float):
+    empty = np.zeros((2, 0), dtype)
+    got = operation_value(nn.ReduceOp(*values_like(empty), combiner, [1]), [empty])
+    assert got.tolist() == [need] * 2
+
+
+def test_what_does_not_fit_is_named():
+    a, b = small_integers(1, (3, 8)), small_integers(2, (7,))
+    with pytest.raises(ValueError, match=r"operand 1: shape \(7,\); the space needs \(8,\)"):
+        structure_value(vector_product(8), [a, b], a.dtype, (3,))
+    space = vector_product(8).space
+    with pytest.raises(ValueError, match="mul: nothing merges dimensions k"):
+        structure_value(Structure(space, Body("mul")), [a, a[0]], a.dtype, (3,))

@@ -1,0 +1,135 @@
+import numpy as np
+from some_tensors import context, counting, module_of
+
+from abele.backends.reference import run_reference
+from abele.dialects import nn
+from abele.ir.context import AbeleContext
+from abele.ir.provenance import origin
+from abele.ir.text import print_module
+from abele.ir.upstream import ModuleOp
+from abele.ir.verify import verify
+from abele.passes.decompose import Decompose
+from abele.passes.fold_constants import FoldConstants
+
+W = counting((4,))
+
+
+def folded(text: str, ctx: AbeleContext, **blobs: np.ndarray) -> ModuleOp:
+    module = module_of(text, ctx, **blobs)
+    FoldConstants().apply(ctx, module)
+    verify(module)
+    return module
+
+
+def check(before: str, after: str, **blobs: np.ndarray) -> None:
+    ctx = context()
+    got = print_module(folded(before, ctx, **blobs), locations=False)
+    assert got == print_module(module_of(after, ctx, **blobs), locations=False)
+
+
+CHAIN = """
+nn.state @w : tensor<4xf32> = {w}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = nn.load @w : tensor<4xf32>
+  %1 = nn.square %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = nn.neg %1 : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = nn.add %x, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  STORE
+  func.return %3 : tensor<4xf32>
+}"""
+
+
+def test_a_chain_of_constants_becomes_one():
+    after = """
+    nn.state @w : tensor<4xf32> = {w}
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = nn.load @w : tensor<4xf32>
+      %1 = nn.constant {folded} : tensor<4xf32>
+      %2 = nn.add %x, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %2 : tensor<4xf32>
+    }"""
+    check(CHAIN.replace("STORE", ""), after, w=W, folded=-W * W)
+
+
+def test_a_state_that_is_stored_to_is_no_constant():
+    text = CHAIN.replace("STORE", "nn.store %3, @w : tensor<4xf32>")
+    check(text, text, w=W)
+
+
+def test_a_load_alone_stays_a_load():
+    text = """
+    nn.state @w : tensor<4xf32> = {w}
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = nn.load @w : tensor<4xf32>
+      %1 = nn.add %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %1 : tensor<4xf32>
+    }"""
+    check(text, text, w=W)
+
+
+EXPAND = """
+func.func @main() -> tensor<SIZEx4xf32> {
+  %0 = nn.constant {w} : tensor<4xf32>
+  %1 = nn.expand %0 to [SIZE, 4] : (tensor<4xf32>) -> tensor<SIZEx4xf32>
+  func.return %1 : tensor<SIZEx4xf32>
+}"""
+
+
+def test_large_copies_of_little_are_left_to_the_machine():
+    text = EXPAND.replace("SIZE", "4097")
+    check(text, text, w=W)
+    ctx = context()
+    module = folded(EXPAND.replace("SIZE", "4096"), ctx, w=W)
+    assert [op.name for op in module.walk() if isinstance(op, nn.PureTensorOp)] == []
+
+
+def test_constants_are_folded_inside_loops_too():
+    text = """
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %w = nn.constant {w} : tensor<4xf32>
+      %0 = control.repeat 3 (%x) : (tensor<4xf32>) -> (tensor<4xf32>) {
+      ^bb0(%y: tensor<4xf32>):
+        BODY
+        %z = nn.add %y, %n : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        control.yield %z : tensor<4xf32>
+      }
+      func.return %0 : tensor<4xf32>
+    }"""
+    check(
+        text.replace("BODY", "%n = nn.neg %w : (tensor<4xf32>) -> tensor<4xf32>"),
+        text.replace("BODY", "%n = nn.constant {folded} : tensor<4xf32>"),
+        w=W,
+        folded=-W,
+    )
+
+
+BATCH_NORM = """
+nn.state @s : tensor<4xf32> = {s}
+nn.state @v : tensor<4xf32> = {v}
+func.func @main(%x: tensor<1x4x3xf32>) -> tensor<1x4x3xf32> {
+  %s = nn.load @s : tensor<4xf32>
+  %v = nn.load @v : tensor<4xf32>
+  %0 = nn.batch_norm %x, %s, %s, %s, %v epsilon 1.0e-05
+    : (tensor<1x4x3xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+    -> tensor<1x4x3xf32> loc("bn")
+  func.return %0 : tensor<1x4x3xf32>
+}"""
+
+
+def test_of_a_batch_normalisation_two_operations_are_left_and_no_bit_changes():
+    ctx = context()
+    module = module_of(BATCH_NORM, ctx, s=W - 1.3, v=W + 0.7)
+    inputs = {"arg0": counting((1, 4, 3)) / 7}
+    before = run_reference(module, inputs).outputs["out0"]
+    Decompose().apply(ctx, module)
+    FoldConstants().apply(ctx, module)
+    verify(module)
+    left = [op.name for op in module.walk() if isinstance(op, nn.PureTensorOp)]
+    assert left == ["nn.mul", "nn.add"]
+    np.testing.assert_array_equal(run_reference(module, inputs).outputs["out0"], before)
+    constants = [op for op in module.walk() if isinstance(op, nn.ConstantOp)]
+    assert all((origin(op) or "").startswith("bn/") for op in constants)
+    assert all(op.value.data.digest in ctx.blobs for op in constants)
+    once = print_module(module)
+    FoldConstants().apply(ctx, module)
+    assert print_module(module) == once
