@@ -1,0 +1,133 @@
+"""What make bench prints: the light networks on the machine, against onnxruntime."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+
+from ...ir.errors import DoesNotFit, InputError
+from ...ir.whole_file import whole_file
+from ...passes.pipelines import LEVELS
+from ..table import console
+from .light import light_names
+from .measure import GROWTH_NETWORK, GROWTH_TILES, growth, host, measure, write_network
+
+T = TypeVar("T")
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def apart(function: Callable[..., T], *arguments: object) -> T:
+    """A function's result, computed in a fresh process with one thread a library."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+@app.command()
+def bench(
+    networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
+        light_names()
+    ),
+    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+    report: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")
+    ] = None,
+) -> None:
+    """Compile and run the light networks, one thread, against onnxruntime in the same process."""
+    names = [name for name in networks.split(",") if name]
+    unknown = [name for name in names if name not in light_names()]
+    if unknown:
+        raise typer.BadParameter(f"{unknown[0]!r}; need one of {', '.join(light_names())}")
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in dict.fromkeys([*names, GROWTH_NETWORK]):
+            apart(write_network, name, Path(folder, f"{name}.onnx"))
+        for name in names:
+            try:
+                found.append(apart(measure, name, Path(folder, f"{name}.onnx"), target))
+            except (InputError, DoesNotFit) as error:
+                found.append({"network": name, "problem": str(error)})
+        grown = apart(growth, Path(folder, f"{GROWTH_NETWORK}.onnx"), target)
+    here = apart(host)
+    out = console()
+    out.print(
+        f"{target}, batch 1, one thread; {here['processor']}, {here['kernels']} kernels; "
+        f"onnxruntime {here['onnxruntime']}"
+    )
+    out.print(time_table(found))
+    out.print(program_table(found))
+    out.print(
+        f"operations, {GROWTH_NETWORK}, {GROWTH_TILES[1]} tiles over {GROWTH_TILES[0]}: "
+        + ", ".join(f"{level} {ratio:.2f}" for level, ratio in grown["ratio"].items())
+    )
+    if report is not None:
+        with whole_file(report) as stream:
+            stream.write(
+                json.dumps({"host": here, "networks": found, "growth": grown}, indent=2).encode()
+            )
+
+
+def time_table(found: Iterable[dict[str, Any]]) -> Table:
+    """How right and how fast."""
+    table = Table(title="time", title_justify="left")
+    table.add_column("network")
+    for name in ("error", "compile s", "first run s", "run s", "onnxruntime s", "ratio", "peak GB"):
+        table.add_column(name, justify="right")
+    for each in found:
+        if "problem" in each:
+            table.add_row(each["network"], each["problem"])
+            continue
+        table.add_row(
+            each["network"],
+            f"{each['error']:.1e}",
+            *(f"{each[f'{key}_seconds']:.2f}" for key in ("compile", "first_run")),
+            f"{each['run_seconds']:.3f}",
+            f"{each['onnxruntime_seconds']:.3f}",
+            f"{each['ratio']:.1f}",
+            f"{each['peak_gigabytes']:.2f}",
+        )
+    return table
+
+
+def program_table(found: Iterable[dict[str, Any]]) -> Table:
+    """What was compiled, and what it costs on the machine."""
+    table = Table(title="program", title_justify="left")
+    table.add_column("network")
+    kinds = ("compute", "exchange", "sync")
+    for name in (
+        f"ops {'/'.join(LEVELS)}",
+        "vertices",
+        "edges",
+        "supersteps",
+        f"cycles {'/'.join(kinds)}",
+        "fullest tile",
+    ):
+        table.add_column(name, justify="right")
+    for each in found:
+        if "problem" in each:
+            continue
+        table.add_row(
+            each["network"],
+            "/".join(str(each["ops"].get(level, "-")) for level in LEVELS),
+            f"{each['vertices']:,}",
+            f"{each['edges']:,}",
+            f"{each['supersteps']:,}",
+            "/".join(f"{each[f'{kind}_cycles']:,}" for kind in kinds),
+            f"{each['max_tile_bytes']:,}",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,139 @@
+"""One network measured: compiled, run on the machine, run by onnxruntime, each in one thread."""
+
+from __future__ import annotations
+
+import platform
+import resource
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, Protocol, cast
+
+import onnxruntime
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from ...backends.target import resolve_target
+from ...passes.pipelines import LEVELS
+from ..arrays import Array
+from ..check import relative_error
+from ..compile import compile_model
+from .light import light_input, seeded
+
+RUNS = 5
+"""Timed runs after one that warms up; the median counts."""
+
+GROWTH_NETWORK, GROWTH_TILES = "squeezenet", (16, 1472)
+
+
+def write_network(name: str, path: Path) -> None:
+    """Write a light network with seeded weights as an .onnx file."""
+    path.write_bytes(seeded(name).SerializeToString())
+
+
+def measure(name: str, path: Path, target: str) -> dict[str, Any]:
+    """Figures of a network; call it in a process of its own, for the memory it needs.
+
+    path: the network's .onnx file. Times are seconds of wall clock; compile includes reading the
+    file; peak_gigabytes is of compiling and running, before onnxruntime is loaded with the network.
+    """
+    inputs: dict[str, Array] = dict(light_input(name))
+    with threadpool_limits(1):
+        before = _peak_gigabytes()
+        start = perf_counter()
+        exe = compile_model(path, target)
+        compiled = perf_counter() - start
+        start = perf_counter()
+        results = exe.run(inputs)
+        first = perf_counter() - start
+        seconds = _median_seconds(lambda: exe.run(inputs))
+        peak = _peak_gigabytes()
+        session, names = _session(path)
+        expected = dict(zip(names, session.run(None, inputs), strict=True))
+        theirs = _median_seconds(lambda: session.run(None, inputs))
+    return {
+        "network": name,
+        "error": max(relative_error(results[key], expected[key]) for key in expected),
+        "compile_seconds": compiled,
+        "first_run_seconds": first,
+        "run_seconds": seconds,
+        "onnxruntime_seconds": theirs,
+        "ratio": seconds / theirs,
+        "start_gigabytes": before,
+        "peak_gigabytes": peak,
+        **exe.profile,
+    }
+
+
+def growth(path: Path, target: str) -> dict[str, Any]:
+    """Operations at each level on few and on many tiles, as much memory on all tiles together."""
+    few, many = GROWTH_TILES
+    found = {tiles: _operations(path, _with_tiles(target, tiles, many)) for tiles in (few, many)}
+    ratios = {
+        level: found[many][level] / found[few][level] for level in LEVELS if found[few].get(level)
+    }
+    return {"network": GROWTH_NETWORK, "ops": found, "ratio": ratios}
+
+
+def host() -> dict[str, str]:
+    """The processor, and the kernels that BLAS has picked for it."""
+    libraries = cast(Sequence[Mapping[str, Any]], threadpool_info())
+    kernels = [str(each.get("architecture", each["internal_api"])) for each in libraries]
+    return {
+        "processor": _processor(),
+        "kernels": ", ".join(dict.fromkeys(kernels)) or "unknown",
+        "onnxruntime": version("onnxruntime"),
+    }
+
+
+def _with_tiles(target: str, tiles: int, many: int) -> str:
+    """A preset with a tile count, and the memory of `many` of its tiles shared among these."""
+    own = resolve_target(target).memory
+    usable = (own.bytes_per_tile - own.reserved_bytes) * many // tiles
+    return f"{target}:{tiles},memory.bytes_per_tile={usable + own.reserved_bytes}"
+
+
+def _operations(path: Path, target: str) -> dict[str, int]:
+    return compile_model(path, target).profile["ops"]
+
+
+class Session(Protocol):
+    """What is used of onnxruntime.InferenceSession, which has no types."""
+
+    def run(self, output_names: None, input_feed: Mapping[str, Array], /) -> Sequence[Array]:
+        """The outputs in order."""
+        ...
+
+
+def _session(path: Path) -> tuple[Session, list[str]]:
+    """A session with one thread, and the names of its outputs."""
+    library = cast(Any, onnxruntime)
+    options = library.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return cast(Session, session), [str(each.name) for each in session.get_outputs()]
+
+
+def _median_seconds(run: Callable[[], object]) -> float:
+    run()
+    times: list[float] = []
+    for _ in range(RUNS):
+        start = perf_counter()
+        run()
+        times.append(perf_counter() - start)
+    return median(times)
+
+
+def _peak_gigabytes() -> float:
+    """The most memory that this process has had resident."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,92 @@
+"""Whether a run was right: its outputs against fp64, and every operation within its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..backends.check import OpCheck
+from ..backends.machine import Machine
+from ..backends.reference import run_reference
+from .arrays import Array
+from .executable import MACHINE, Executable
+
+NN = "nn"
+"""The level whose meaning the reference gives."""
+
+TOLERANCE = 2e-3
+"""The largest error of an output allowed, over the output's largest value. Source: five runtimes
+agree on the light networks to 6e-4."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found.
+
+    error: the largest of an output, over its largest value; None if the program has no nn level to
+    take a reference from. checked: operations held to their bounds. ratio: the largest error of
+    any of their results, over its bound. problem: what is outside, or "".
+    """
+
+    error: float | None
+    checked: int = 0
+    ratio: float = 0.0
+    problem: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was outside its bound."""
+        return not self.problem
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        whole = "no reference" if self.error is None else f"{self.error:.1e} of the largest value"
+        if not self.checked:
+            return whole
+        return f"{whole}; {self.ratio:.2g} of its bound in {self.checked} operations"
+
+
+def check_run(
+    exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], at: str
+) -> Verdict:
+    """Compare a first run's outputs with fp64; for the machine's, look into every operation too.
+
+    Each vertex set is held to its bound on the operands that it really received, in a run of its
+    own; a whole network's bound would say nothing.
+    """
+    error, problem = None, ""
+    if NN in exe.levels:
+        reference = run_reference(exe.module_at(NN), inputs).outputs
+        errors = {name: relative_error(outputs[name], reference[name]) for name in reference}
+        worst = max(errors, key=lambda name: errors[name], default="")
+        error = errors.get(worst, 0.0)
+        if not error <= TOLERANCE:
+            problem = f"output {worst!r}: off by {error:.3g} of its largest value"
+            problem += f"; {TOLERANCE:g} is allowed"
+    if at != MACHINE:
+        return Verdict(error, problem=problem)
+    look = OpCheck()
+    Machine(exe.module_at(MACHINE), exe.target, observers=[look]).run(inputs)
+    return Verdict(error, look.checked, look.largest_ratio, str(look.first or problem))
+
+
+def relative_error(actual: Array, expected: Array) -> float:
+    """The largest difference over the largest expected magnitude; inf where only one is finite."""
+    if actual.size == 0:
+        return 0.0
+    if expected.dtype.kind in "biu":
+        return 0.0 if np.array_equal(actual, expected) else float("inf")
+    got, want = actual.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(want)
+    if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    largest = np.abs(want[finite]).max()
+    difference = np.abs(got[finite] - want[finite]).max()
+    if np.isnan(difference):
+        return float("inf")
+    return float(difference / largest) if largest else float(difference)

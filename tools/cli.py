@@ -1,0 +1,317 @@
+"""The command line: abele run, compile, opt and demo."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ..ir.errors import DoesNotFit, InputError
+from ..ir.upstream import VerifyException
+from ..ir.whole_file import whole_file
+from ..passes.pipelines import LEVELS
+from .arrays import checked, listed, read_npz, seeded, write_npz
+from .check import Verdict, check_run
+from .compile import PROGRAM_FILE, Watcher, compile_model
+from .executable import MACHINE, Executable
+from .opt import (
+    AFTER,
+    AFTER_CHANGE,
+    BEFORE,
+    STANDARD_INPUT,
+    Options,
+    listing,
+    optimise,
+    text_of,
+    write_optimised,
+)
+from .table import console, summary
+
+CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
+
+app = typer.Typer(
+    help="Compile neural networks for tile machines, and run them there.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+opt_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """The command abele."""
+    app()
+
+
+def opt_main() -> None:
+    """The command abele-opt: abele opt, under the name that users of mlir-opt expect."""
+    opt_app()
+
+
+ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
+TargetName = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="A preset (tiny, mk1, mk2, bow, c600), NAME:TILES or a TOML file; "
+        "if none is given, the model's own, else mk2.",
+    ),
+]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="NAME=SIZE", help="The size of a symbolic dimension."),
+]
+ProfileFile = Annotated[
+    Path | None,
+    typer.Option("--profile", metavar="P.json", help="Write counts, cycles and seconds here."),
+]
+DumpFolder = Annotated[
+    Path | None,
+    typer.Option("--dump-ir", metavar="DIR", help="Write the program after each pass here."),
+]
+
+
+@app.command()
+def run(
+    model: ModelFile,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(metavar="X.npz", help="Inputs by name; those missing get seeded values."),
+    ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option(metavar="Y.npz", help="Write the outputs here.")
+    ] = None,
+    target: TargetName = None,
+    dim: Dims = None,
+    at: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="The level to run.")] = MACHINE,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Poison memory, and check every access.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Hold result and operations to the reference.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the values of missing inputs.")] = 0,
+    profile: ProfileFile = None,
+    dump_ir: DumpFolder = None,
+) -> None:
+    """Compile a model, or load a program, and run it once."""
+    with _answers():
+        with _progress() as tell:
+            exe = compile_model(model, target, dims=_sizes(dim), dump_ir=dump_ir, watch=tell)
+            exe.module_at(at)
+            given = {} if inputs is None else read_npz(inputs, exe.inputs)
+            values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
+            missing = [each for each in exe.inputs if each.name not in given]
+            if inputs is not None and missing:
+                _say(f"{inputs}: not there, so seeded: {listed(missing)}")
+            tell(f"run at {at}")
+            results = exe.run(values, at=at, strict=strict)
+            verdict = None
+            if check:
+                tell("check against the reference")
+                verdict = check_run(exe, values, results, at)
+            if outputs is not None:
+                write_npz(outputs, results)
+            if profile is not None:
+                _write_profile(profile, exe)
+        _show(exe, f"{model} at {at}", verdict)
+
+
+@app.command("compile")
+def compile_command(
+    model: ModelFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar=f"P{PROGRAM_FILE}", help="The program file.")
+    ],
+    target: TargetName = None,
+    dim: Dims = None,
+    profile: ProfileFile = None,
+    dump_ir: DumpFolder = None,
+) -> None:
+    """Compile a model into a program file, which abele run takes."""
+    with _answers():
+        if output.suffix != PROGRAM_FILE:
+            raise InputError(f"{output}: program files end in {PROGRAM_FILE}")
+        with _progress() as tell:
+            exe = compile_model(model, target, dims=_sizes(dim), dump_ir=dump_ir, watch=tell)
+            tell("write")
+            exe.save(output)
+            if profile is not None:
+                _write_profile(profile, exe)
+        _show(exe, f"{model} -> {output}", None)
+
+
+@app.command()
+def opt(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE.mlir", help="- is standard input.")
+    ] = STANDARD_INPUT,
+    passes: Annotated[
+        str,
+        typer.Option(
+            "-p", "--pass-pipeline", metavar="SPEC", help="Passes: 'a,b{option=1}', in order."
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="OUT.mlir", help="Write here, blobs beside it in blobs/."),
+    ] = None,
+    verify_each: Annotated[bool, typer.Option(help="Verify after each pass.")] = True,
+    split_input_file: Annotated[
+        bool, typer.Option("--split-input-file", help="Treat parts between // ----- apart.")
+    ] = False,
+    timing: Annotated[
+        bool, typer.Option("--timing", "--mlir-timing", help="Print what each pass took.")
+    ] = False,
+    before_all: Annotated[
+        bool, typer.Option("--print-ir-before-all", "--mlir-print-ir-before-all")
+    ] = False,
+    after_all: Annotated[
+        bool, typer.Option("--print-ir-after-all", "--mlir-print-ir-after-all")
+    ] = False,
+    after_change: Annotated[
+        bool, typer.Option("--print-ir-after-change", "--mlir-print-ir-after-change")
+    ] = False,
+    debuginfo: Annotated[
+        bool,
+        typer.Option("--print-debuginfo", "--mlir-print-debuginfo", help="Print locations."),
+    ] = False,
+    allow_unregistered_dialect: Annotated[
+        bool, typer.Option("--allow-unregistered-dialect")
+    ] = False,
+    dump_ir: DumpFolder = None,
+    reproducer: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="If a pass fails, write what it was given here."),
+    ] = None,
+    list_passes: Annotated[
+        bool, typer.Option("--list-passes", help="Say what passes there are, and stop.")
+    ] = False,
+) -> None:
+    """Run passes on a module of any level, and print it."""
+    wanted = {BEFORE: before_all, AFTER: after_all, AFTER_CHANGE: after_change}
+    with _answers():
+        if list_passes:
+            for name, meaning in listing():
+                sys.stdout.write(f"{name:28}{meaning}\n")
+            return
+        options = Options(
+            split=split_input_file,
+            verify_each=verify_each,
+            timing=timing,
+            allow_unregistered=allow_unregistered_dialect,
+            show=tuple(when for when, yes in wanted.items() if yes),
+            dump=dump_ir,
+            reproducers=reproducer,
+        )
+        results = optimise(file, passes, options)
+        for each in results:
+            if each.timing:
+                sys.stderr.write(f"{each.timing}\n")
+        if output is None:
+            sys.stdout.write(text_of(results, debuginfo))
+        else:
+            write_optimised(results, output)
+
+
+opt_app.command()(opt)
+
+
+@app.command()
+def demo(
+    target: TargetName = None,
+    profile: ProfileFile = None,
+    dump_ir: DumpFolder = None,
+) -> None:
+    """Compile AlexNet with seeded weights, run it on Mk2, check it, and show what it cost."""
+    with _answers():
+        with _progress() as tell:
+            # Only here is onnx needed for what is no .onnx file.
+            from .demo import demo_model  # noqa: PLC0415
+
+            tell("seed AlexNet's weights")
+            model, values = demo_model()
+            exe = compile_model(model, target, dump_ir=dump_ir, watch=tell)
+            tell("run")
+            results = exe.run(values)
+            tell("check against the reference")
+            verdict = check_run(exe, values, results, MACHINE)
+            if profile is not None:
+                _write_profile(profile, exe)
+        _show(exe, "AlexNet, seeded weights, one image", verdict)
+
+
+# What all commands do
+
+
+@contextmanager
+def _answers() -> Generator[None]:
+    """Turn what is nobody's bug into one message and an exit code."""
+    try:
+        yield
+    except DoesNotFit as error:
+        _say(f"error: does not fit: {error}")
+        raise typer.Exit(TOO_LARGE) from None
+    except InputError as error:
+        _say(f"error: {error}")
+        raise typer.Exit(BAD_INPUT) from None
+    except VerifyException as error:
+        _say("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
+        raise typer.Exit(CHECK_FAILED) from None
+    except MemoryError:
+        _say("error: this host has not enough memory for that")
+        raise typer.Exit(BAD_INPUT) from None
+    except RecursionError:
+        _say("error: the input is nested too deeply")
+        raise typer.Exit(BAD_INPUT) from None
+    except BrokenPipeError:
+        # Whoever reads has had enough: no error, and nothing more to flush at exit.
+        sys.stdout = None
+        raise typer.Exit(0) from None
+
+
+@contextmanager
+def _progress() -> Generator[Watcher]:
+    """Something to tell what is going on; shown on a terminal only."""
+    terminal = Console(stderr=True)
+    if terminal.is_terminal:
+        with terminal.status("") as status:
+            yield status.update
+    else:
+        yield lambda _: None
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
+
+
+def _show(exe: Executable, title: str, verdict: Verdict | None) -> None:
+    """Print the table; exit when the check has failed."""
+    console().print(summary(exe, title, verdict.text if verdict else ""))
+    if verdict is not None and not verdict.passed:
+        _say(f"check failed: {verdict.problem}")
+        raise typer.Exit(CHECK_FAILED)
+
+
+def _sizes(given: list[str] | None) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for each in given or ():
+        name, _, size = each.rpartition("=")
+        if not (name and size.isascii() and size.isdigit() and len(size) < 10):
+            raise InputError(f"--dim {each}: need NAME=SIZE, such as batch=1")
+        sizes[name] = int(size)
+    return sizes
+
+
+def _write_profile(path: Path, exe: Executable) -> None:
+    try:
+        with whole_file(path) as stream:
+            stream.write(json.dumps(exe.profile, indent=2).encode() + b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
