@@ -1,0 +1,297 @@
+"""Counts against a brute force that follows every element of every tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from abele.backends.counts import Counts, counts, vertex_count, vertex_parts
+from abele.backends.reference.moves import evaluate_moves
+from abele.dialects import tile
+from abele.dialects.abele import Plan, PlanAttr
+from abele.dialects.program import Copy, HostInput, Variable, Vertices
+from abele.ir.errors import InputError
+from abele.ir.geometry.space import AccessMap, Dim, Space
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.text import parse_module
+from abele.passes.pipelines import PASSES
+
+from ..strategies import context, planned_programs
+
+DOWN = "convert-nn-to-partition,convert-partition-to-tile"
+
+
+# The slow way
+
+
+def parts_of(size: int, parts: int) -> list[range]:
+    """A range cut evenly, the longer parts first."""
+    found, start = [], 0
+    for p in range(parts):
+        length = size // parts + (p < size % parts)
+        found.append(range(start, start + length))
+        start += length
+    return found
+
+
+def vertices_of(op: Vertices) -> list[tuple[range, ...]]:
+    """What each vertex of a set works on: a range for each dimension."""
+    plan, sizes = op.plan.data, op.space.data.sizes
+    workers = plan.workers or (1,) * len(sizes)
+    along = [
+        [
+            range(cell.start + part.start, cell.start + part.stop)
+            for cell in parts_of(n, k)
+            for part in parts_of(len(cell), w)
+            if part
+        ]
+        for n, k, w in zip(sizes, plan.split, workers)
+    ]
+    return list(product(*along))
+
+
+@dataclass
+class Slow:
+    """Runs a straight program on tensors of numbers that say who made each element."""
+
+    module: ModuleOp
+    held: dict[str, np.ndarray] = field(default_factory=dict)
+    made: dict[int, bool] = field(default_factory=dict)
+    vertices: int = 0
+    touched: int = 0
+    hull: int = 0
+    from_sources: int = 0
+
+    def number(self, vertex: bool) -> int:
+        self.made[len(self.made) + 1] = vertex
+        return len(self.made)
+
+    def run(self) -> Slow:
+        self.shapes = {}
+        for op in self.module.walk():
+            if isinstance(op, Variable):
+                self.shapes[op.symbol] = tuple(op.tensor.get_shape())
+                if op.is_resident:
+                    self.held[op.symbol] = np.full(self.shapes[op.symbol], self.number(False))
+            elif isinstance(op, HostInput):
+                name = op.writes.string_value()
+                self.held[name] = np.full(self.shapes[name], self.number(False))
+            elif isinstance(op, Copy):
+                self.copy(op)
+            elif isinstance(op, Vertices):
+                self.compute(op)
+        return self
+
+    def copy(self, op: Copy) -> None:
+        shape = self.shapes[op.destination]
+        sources = [self.held[name] for name in op.sources]
+        if op.spaces is None:
+            self.held[op.destination] = sources[0].reshape(shape)
+            return
+        moves = [Space(s.dims, (AccessMap(s.operands[0].axes, 0.0),), s.results) for s in op.spaces]
+        self.held[op.destination] = evaluate_moves(moves, sources, shape, np.dtype(np.int64))
+
+    def compute(self, op: Vertices) -> None:
+        space = op.space.data
+        for vertex in vertices_of(op):
+            for access, name in zip(space.operands, op.sources):
+                owners = self.held[name].reshape(access.shape)
+                self.touched += self.count(owners, access, vertex, whole=False, sources=False)
+                self.hull += self.count(owners, access, vertex, whole=True, sources=False)
+                self.from_sources += self.count(owners, access, vertex, True, sources=True)
+        (access,) = space.results
+        result = np.zeros(access.shape, np.int64)
+        for vertex in vertices_of(op):
+            self.vertices += 1
+            axes = [
+                np.array([k for k in vertex[axis.terms[0][0]]]) if axis.terms else np.zeros(1, int)
+                for axis in access.axes
+            ]
+            result[np.ix_(*axes)] = self.number(True)
+        self.held[op.destination] = result.reshape(self.shapes[op.destination])
+
+    def count(
+        self,
+        owners: np.ndarray,
+        access: AccessMap,
+        vertex: tuple[range, ...],
+        whole: bool,
+        sources: bool,
+    ) -> int:
+        """Producers of what a vertex reads; whole: of all between its first and last element."""
+        axes = []
+        for axis in access.axes:
+            numerators = {
+                sum(a * x for (_, a), x in zip(axis.terms, point)) + axis.offset
+                for point in product(*(vertex[d] for d, _ in axis.terms))
+            }
+            if whole:
+                numerators = set(range(min(numerators), max(numerators) + 1))
+            index = axis.resolve(np.array(sorted(numerators)))
+            axes.append(index[index >= 0])
+        return sum(
+            owner > 0 and self.made[owner] != sources
+            for owner in np.unique(owners[np.ix_(*axes)]).tolist()
+        )
+
+
+@st.composite
+def tile_programs(draw: st.DrawFn) -> ModuleOp:
+    """Programs of the tile level whose cells are shared among workers in any way."""
+    program = draw(planned_programs())
+    for each in parse_pipeline(DOWN, PASSES):
+        each.apply(program.context, program.module)
+    for op in program.module.walk():
+        if isinstance(op, tile.VerticesOp) and draw(st.booleans()):
+            workers = tuple(
+                draw(st.integers(1, 3)) if d.kind == "parallel" else 1 for d in op.space.data.dims
+            )
+            op.properties["plan"] = PlanAttr(replace(op.plan.data, workers=workers))
+    return program.module
+
+
+@given(tile_programs())
+@settings(max_examples=60)
+def test_counts_are_those_of_every_element_followed(module: ModuleOp):
+    slow, fast = Slow(module).run(), counts(module)
+    assert fast.vertices == slow.vertices
+    assert slow.touched <= fast.edges <= slow.hull
+    if slow.touched == slow.hull:
+        assert fast.edges == slow.touched
+        assert fast.source_edges <= slow.from_sources
+    assert fast.loop_edges == 0
+    assert fast.edges == sum(s.edges for s in fast.sets)
+
+
+# By hand
+
+SPACE = "<[i = 24] (i) of [24] -> (i) of [24]>"
+VARIABLE = "tile.variable @{} : tensor<24xf32> layout <[24 by 4] (d0) of [24]>"
+
+
+SHIFT = "#abele.space<[i = 24] (i - 6 fill) of [24] -> (i) of [24]>"
+
+
+def relu(read: str, written: str, workers: str = "", split: int = 4) -> str:
+    return (
+        f"tile.compute_set @{written}.set {{ tile.vertices space {SPACE} body <relu> "
+        f"plan <split [{split}]{workers}> reads [@{read}] writes @{written} }}"
+    )
+
+
+def program(body: str, variables: str = "abcdef", functions: str = "") -> ModuleOp:
+    made = context()
+    zeros = made.blobs.add(np.zeros(24, np.float32)).digest
+    text = "\n".join(VARIABLE.format(v) for v in variables)
+    text += f"""
+    {VARIABLE.format("w")} state = blob <"{zeros}">
+    tile.variable @p : tensor<1xi1> layout <[] (0) of [1]>
+    {functions}
+    func.func @main() {{
+      {body}
+      func.return
+    }}"""
+    return parse_module(text, made)
+
+
+def edges(body: str, functions: str = "") -> Counts:
+    return counts(program(body, functions=functions))
+
+
+def test_a_chain_on_one_layout_has_an_edge_a_vertex():
+    found = edges(f'tile.input "x" -> @a : tensor<24xf32> {relu("a", "b")} {relu("b", "c")}')
+    assert (found.vertices, found.edges, found.source_edges) == (8, 4, 4)
+    assert (found.host_sources, found.state_sources) == (1, 0)
+    assert [s.name for s in found.sets] == ["b.set", "c.set"]
+
+
+def test_workers_without_elements_are_no_vertices():
+    found = edges(f"{relu('w', 'b', ' workers [6]')} {relu('b', 'c', ' workers [4]')}")
+    # Cells of 6 elements: 6 parts of one, then parts of 2, 2, 1, 1.
+    assert [s.vertices for s in found.sets] == [24, 16]
+    assert found.edges == 24
+    assert (found.state_sources, found.source_edges) == (1, 24)
+    (bounds,) = vertex_parts(Space((Dim("i", 5),), (), ()), Plan((2,), workers=(3,)))
+    assert [range(a, b) for a, b in zip(*bounds)] == [
+        range(0, 1),
+        range(1, 2),
+        range(2, 3),
+        range(3, 4),
+        range(4, 5),
+    ]
+
+
+def test_copies_are_looked_through_and_counted_apart():
+    body = f"""{relu("w", "a")}
+      tile.copy [@a] -> @b moves [{SHIFT}]
+      tile.copy [@b] -> @c
+      {relu("c", "d")}"""
+    found = edges(body)
+    assert (found.vertices, found.edges, found.copies) == (8, 3, 2)
+    assert found.relayout_elements == 18 + 24
+
+
+def test_ways_from_one_producer_to_one_operand_are_merged():
+    move = "#abele.space<[i = 24] ({}) of [24] -> (i) of [24]>"
+    body = f"""{relu("w", "a")}
+      tile.copy [@a] -> @b moves [{move.format("i")}]
+      tile.copy [@a] -> @c moves [{move.format("-i + 23")}]
+      %p = tile.read @p : i1
+      control.if %p : i1 {{ tile.copy [@b] -> @d control.yield }}
+        else {{ tile.copy [@c] -> @d control.yield }}
+      {relu("d", "e")}"""
+    assert edges(body).edges == 8
+
+
+def test_edges_round_a_loop_are_left_out():
+    body = f"""tile.copy [@w] -> @a
+      control.repeat 5 () : () -> () {{
+        {relu("a", "b")} {relu("b", "c")} tile.copy [@c] -> @a control.yield }}
+      {relu("a", "d")}"""
+    found = edges(body)
+    assert (found.vertices, found.edges, found.loop_edges) == (12, 8, 4)
+    once = edges(body.replace("repeat 5", "repeat 1"))
+    assert (once.vertices, once.edges, once.loop_edges) == (12, 8, 0)
+
+
+def test_a_while_may_be_left_before_its_body():
+    body = f"""{relu("w", "a")}
+      control.while () : () -> () {{ %p = tile.read @p : i1 control.condition %p : i1 }}
+        do {{ {relu("a", "b")} tile.copy [@b] -> @a control.yield }}
+      {relu("a", "c")}"""
+    found = edges(body)
+    assert (found.edges, found.loop_edges) == (4 + 4 + 4, 4)
+
+
+def test_a_called_function_is_counted_once():
+    functions = f"func.func @f() {{ {relu('a', 'b')} func.return }}"
+    body = f"""{relu("w", "a")} func.call @f() : () -> ()
+      tile.copy [@b] -> @a func.call @f() : () -> () {relu("b", "c")}"""
+    found = edges(body, functions)
+    assert [(s.name, s.vertices) for s in found.sets] == [("a.set", 4), ("b.set", 4), ("c.set", 4)]
+    # @f reads what @main made and, the second time, what it made itself.
+    assert found.edges == 4 + 4 + 4
+
+
+def test_a_variable_that_is_not_there_is_named():
+    with pytest.raises(InputError, match="no variable @z"):
+        edges(relu("z", "a"))
+
+
+def test_many_vertices_are_counted_without_listing_them():
+    space = Space((Dim("i", 10**6), Dim("j", 10**6)), (), ())
+    assert vertex_count(space, Plan((10**5, 10), workers=(6, 1))) == 6 * 10**6
+    assert prod(len(first) for first, _ in vertex_parts(space, Plan((3, 2)))) == 6
+
+
+def test_functions_are_needed():
+    with pytest.raises(InputError, match="no function @main"):
+        counts(ModuleOp([func.FuncOp("other", ([], []))]))
