@@ -73,11 +73,14 @@ def coalesced(*arrays: Array) -> list[Array]:
     return [as_strided(a, shape, [step[i] for step in strides]) for i, a in enumerate(arrays)]
 
 
-def chunks(shape: Sequence[int], largest: int) -> Iterator[tuple[int | slice, ...]]:
+Index = tuple[Any, ...]
+"""Indices of leading axes, perhaps a slice, and an ellipsis, so that an array stays an array."""
+
+
+def chunks(shape: Sequence[int], largest: int) -> Iterator[Index]:
     """Indices that cut an array of this shape, row-major, into pieces of about largest elements.
 
-    Each is an index of leading axes and at most one slice; all but the last piece of an axis are
-    equal.
+    All but the last piece of an axis are equal.
     """
     rest = prod(shape)
     for axis, size in enumerate(shape):
@@ -86,6 +89,6 @@ def chunks(shape: Sequence[int], largest: int) -> Iterator[tuple[int | slice, ..
             take = max(1, largest // max(rest, 1))
             for outer in product(*map(range, shape[:axis])):
                 for first in range(0, size, take):
-                    yield (*outer, slice(first, min(first + take, size)))
+                    yield (*outer, slice(first, min(first + take, size)), ...)
             return
-    yield from product(*map(range, shape)) if shape else [()]
+    yield (...,)

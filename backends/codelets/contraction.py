@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
-from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
+from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced
 from .cells import Cells
 from .elementwise import elementwise
 from .reduction import reduction
@@ -219,7 +219,7 @@ class _Matrix:
 
     def packed(
         self,
-        index: tuple[int | slice, ...],
+        index: Index,
         shape: tuple[int, int],
         purpose: str,
         dtype: np.dtype[Any],

@@ -117,22 +117,23 @@ def bind_copy(
     spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy")
     if moves is None:
         (source,) = sources
-        before = _bind_gather(source, spread.dense, scratch)
+        gather = _bind_gather(source, spread.dense, scratch)
     else:
-        before = _bind_moves(sources, moves, spread.dense, scratch)
-    return [*before, *spread.calls, *_bind_windows(spread, target, scratch)]
+        gather = _bind_moves(sources, moves, spread.dense, scratch)
+    return [*spread.before, *gather, *spread.after, *_bind_windows(spread, target, scratch)]
 
 
 @dataclass(frozen=True)
 class _Spread:
     """A dense tensor that is to be spread over numerators: where to put it, and what to do then.
 
-    dense: where the tensor belongs, of its own shape. calls: what spreads it. array: the
-    numerators, the first of which is origins.
+    dense: where the tensor belongs, of its own shape. before: what comes before it is put there.
+    after: what spreads it then. array: the numerators, the first of which is origins.
     """
 
     dense: Array
-    calls: list[Call]
+    before: list[Call]
+    after: list[Call]
     array: Array
     origins: tuple[int, ...]
 
@@ -154,28 +155,27 @@ class _Spread:
         ]
         regular = [_regular(index) for index in indices]
         fill = fill_of(access.fill, dtype)
-        dense = None
-        calls: list[Call] = []
         if all(r is not None for r in regular):
             known = [r for r in regular if r is not None]
             take, into = tuple(t for t, _ in known), tuple(i for _, i in known)
             lengths = tuple(t.stop - t.start for t in take)
             if lengths == extent:
                 dense = scratch.take(f"{purpose} dense", shape, dtype)
-                return _Spread(dense, [], dense[take], origins)
+                return _Spread(dense, [], [], dense[(*take, ...)], origins)
             array = scratch.take(f"{purpose} spread", extent, dtype)
-            calls += _fill_around(array, into, fill)
+            fills = _fill_around(array, into, fill)
             if lengths == shape:
-                return _Spread(array[into], calls, array, origins)
+                return _Spread(array[(*into, ...)], fills, [], array, origins)
             dense = scratch.take(f"{purpose} dense", shape, dtype)
-            calls.append((np.copyto, (array[into], dense[take])))
-            return _Spread(dense, calls, array, origins)
+            spreading = (np.copyto, (array[(*into, ...)], dense[(*take, ...)]))
+            return _Spread(dense, [], [*fills, spreading], array, origins)
         dense = current = scratch.take(f"{purpose} dense", shape, dtype)
+        calls: list[Call] = []
         for i, index in enumerate(indices):
             taken = scratch.take(f"{purpose} axis {i}", (*extent[: i + 1], *shape[i + 1 :]), dtype)
             calls.append((_take, (current, index, i, fill, taken)))
             current = taken
-        return _Spread(dense, calls, current, origins)
+        return _Spread(dense, [], calls, current, origins)
 
 
 def _regular(index: Array) -> tuple[slice, slice] | None:
@@ -192,7 +192,7 @@ def _regular(index: Array) -> tuple[slice, slice] | None:
 
 def _fill_around(array: Array, into: tuple[slice, ...], fill: Any) -> list[Call]:
     """Fill what lies outside of a region: slab by slab, or all if the region has holes."""
-    if any((s.step or 1) > 1 for s in into) or 0 in array[into].shape:
+    if any((s.step or 1) > 1 for s in into) or 0 in array[(*into, ...)].shape:
         return [(array.fill, (fill,))]
     calls: list[Call] = []
     rest: tuple[slice, ...] = ()
@@ -234,7 +234,7 @@ def _bind_gather(source: Blocks, dense: Array, scratch: Scratch) -> list[Call]:
     if any(span != (0, n - 1) for span, n in zip(spans, shape, strict=True)):
         spread = scratch.take("gather spread", [hi - lo + 1 for lo, hi in spans], dtype)
         inside = tuple(slice(-lo, n - lo) for lo, n in zip(low, shape, strict=True))
-        after.insert(0, (np.copyto, (into, spread[inside])))
+        after.insert(0, (np.copyto, (into, spread[(*inside, ...)])))
     calls: list[Call] = []
     for window, block in _owned(source, spread, low):
         *_, block, window = coalesced(block, window)
@@ -259,21 +259,18 @@ def _bind_moves(
         spread = _Spread.of(
             operand.shape, operand, space.sizes, source.placed.dtype, scratch, "move"
         )
-        calls += _bind_gather(source, spread.dense, scratch)
-        calls += spread.calls
+        calls += [*spread.before, *_bind_gather(source, spread.dense, scratch), *spread.after]
         points = windows_of(spread.array, spread.origins, operand, len(space.dims), space.sizes)
         order = [axis.terms[0][0] for axis in result.axes if axis.terms]
         order += [d for d in range(len(space.dims)) if d not in order]
         piece = points.transpose(order).reshape(
             [space.sizes[axis.terms[0][0]] if axis.terms else 1 for axis in result.axes]
         )
-        region = into[
-            tuple(
-                slice(axis.offset, axis.offset + n)
-                for axis, n in zip(result.axes, piece.shape, strict=True)
-            )
-        ]
-        calls.append((np.copyto, (region, piece)))
+        region = tuple(
+            slice(axis.offset, axis.offset + n)
+            for axis, n in zip(result.axes, piece.shape, strict=True)
+        )
+        calls.append((np.copyto, (into[(*region, ...)], piece)))
     if staged:
         calls.append((np.copyto, (dense, into.reshape(dense.shape))))
     return calls
@@ -292,7 +289,7 @@ def _bind_windows(spread: _Spread, target: Blocks, scratch: Scratch) -> list[Cal
         copies = [d for d, step in enumerate(window.strides) if step == 0 and window.shape[d] > 1]
         if copies and _run_bytes(window, block) < SHORT_RUN_BYTES:
             first = [slice(0, 1) if d in copies else slice(None) for d in range(window.ndim)]
-            once = window[tuple(first)]
+            once = window[(*first, ...)]
             packed = scratch.take("windows", once.shape, p.dtype)
             calls.append((np.copyto, (packed, once)))
             window = np.broadcast_to(packed, window.shape)

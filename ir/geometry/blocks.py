@@ -100,7 +100,7 @@ def window_view(
         first.append(slice(start, start + 1))
         inner.append((layout.window(i, sizes), layout.steps[i] * stride))
     return as_strided(
-        dense[tuple(first)],
+        dense[(*first, ...)],
         tuple(run.count for run in cls) + tuple(n for n, _ in inner),
         tuple(steps) + tuple(s for _, s in inner),
     )
@@ -140,11 +140,11 @@ def numerators(
             return empty, tuple(lo for lo, _ in spans)
         take.append(slice(int(index[where[0]]), int(index[where[-1]]) + 1))
         into.append(slice(int(where[0]), int(where[-1]) + 1, step))
-    taken = dense[tuple(take)]
+    taken = dense[(*take, ...)]
     if taken.shape == tuple(shape):
         return taken, tuple(origins)
     spread = np.full(shape, fill, dense.dtype)
-    spread[tuple(into)] = taken
+    spread[(*into, ...)] = taken
     return spread, tuple(origins)
 
 
@@ -162,7 +162,7 @@ def windows_of(
         for d, a in axis.terms:
             steps[d] += a * dense.strides[i]
         first.append(slice(start, start + 1))
-    return as_strided(dense[tuple(first)], sizes, tuple(steps))
+    return as_strided(dense[(*first, ...)], sizes, tuple(steps))
 
 
 def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -> Array:
@@ -183,9 +183,8 @@ def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -
             Run(0, 1, run.start, run.size) if d in replica else run for d, run in enumerate(cls)
         )
         window_view(spread, low, layout, one)[...] = block_view(memory, address, layout, dtype, one)
-    return spread[
-        tuple(slice(-lo, a.size - lo) for lo, a in zip(low, layout.access.axes, strict=True))
-    ]
+    inside = [slice(-lo, a.size - lo) for lo, a in zip(low, layout.access.axes, strict=True)]
+    return spread[(*inside, ...)]
 
 
 def scatter(dense: Array, memory: Memory, address: int, layout: Layout) -> None:
