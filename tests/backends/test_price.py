@@ -1,0 +1,175 @@
+"""Prices against hand calculations, and traffic against every element followed."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from abele.backends import cost
+from abele.backends.codelets.prices import vertices_cycles
+from abele.backends.price import copy_overlaps, price, sent_elements, totals, variables_of
+from abele.backends.reference.moves import evaluate_moves
+from abele.backends.target import resolve_target
+from abele.dialects.abele import Plan
+from abele.dialects.exchange import ComputeOp, MoveOp
+from abele.dialects.program import Copy, Variable
+from abele.ir.errors import InputError
+from abele.ir.geometry.space import AccessMap, Space
+
+from ..ir.geometry.strategies import cell_indices
+from ..strategies import Program, planned_programs
+from .exchange_text import SHIFT, exchange_module, lowered, relu, step, variable
+
+TINY = resolve_target("tiny")
+FLOAT = np.dtype(np.float32)
+
+
+def test_a_shift_sends_one_block_from_tile_to_tile():
+    module = exchange_module(step("s", f"exchange.move [@w] -> @a moves [{SHIFT}]"))
+    (found,) = price(module, TINY)
+    assert (found.name, found.origin, found.times) == ("s", "s", 1)
+    assert found.exchange_bytes == 3 * 24
+    assert found.exchange_cycles == cost.exchange_cycles(24, 24, TINY)
+    assert found.sync_cycles == 118
+    # Tile 0 gets no element but six of padding.
+    assert found.compute_cycles == cost.fill_cycles(24, TINY)
+
+
+def test_what_stays_on_a_tile_is_copied_and_not_exchanged():
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @a")), TINY)
+    assert (found.exchange_bytes, found.exchange_cycles) == (0, 0)
+    assert found.compute_cycles == cost.copy_cycles(24, TINY)
+
+
+def test_a_halo_exchanges_only_the_halo():
+    halo = variable("h", 200, "<[24 by 4, 3] (d0 + d1 - 1 fill) of [24]>")
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @h"), halo), TINY)
+    assert found.exchange_bytes == 6 * 4
+    assert found.exchange_cycles == cost.exchange_cycles(8, 8, TINY)
+    # The first tile has padding to fill as well.
+    assert found.busiest_tile == 0
+
+
+def test_an_element_that_all_want_is_sent_once():
+    copies = variable("r", 200, "<[4 by 4, 24] (d1) of [24]>")
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @r"), copies), TINY)
+    assert found.exchange_bytes == 4 * 18 * 4
+    assert found.exchange_cycles == cost.exchange_cycles(18 * 4, 6 * 4, TINY)
+
+
+def test_vertex_sets_of_a_superstep_add_up_on_each_tile():
+    module = exchange_module(step("s", relu("w", "a"), relu("w", "b"), relu("w", "c", "split [2]")))
+    computes = [op for op in module.walk() if isinstance(op, ComputeOp)]
+    each = [vertices_cycles(op.structure(), op.plan.data, [FLOAT] * 2, TINY) for op in computes]
+    (found,) = price(module, TINY)
+    assert found.compute_cycles == sum(each)
+    assert found.busiest_tile == 0
+    assert each[0] == cost.elementwise_cycles(6, 1, "relu", "float32", TINY)
+    late = exchange_module(step("s", relu("w", "a"), relu("w", "b", "split [2] at 2")))
+    assert price(late, TINY)[0].busiest_tile == 2
+
+
+def test_loops_branches_and_calls_count_as_often_as_they_run():
+    functions = f"func.func @f() {{ {step('f', relu('w', 'a'))} func.return }}"
+    body = f"""control.repeat 5 () : () -> () {{ {step("five", relu("w", "b"))}
+        func.call @f() : () -> () control.yield }}
+      func.call @f() : () -> ()
+      %p = exchange.read @p : i1
+      control.if %p : i1 {{ {step("cheap", relu("w", "b"))} control.yield }}
+        else {{ {step("dear", relu("w", "b"), relu("w", "c"))} control.yield }}
+      control.while () : () -> () {{ {step("test", relu("w", "d"))}
+          %q = exchange.read @p : i1 control.condition %q : i1 }}
+        do {{ {step("body", relu("w", "e"))} control.yield }}"""
+    prices = price(exchange_module(body, functions=functions), TINY)
+    times = {"f": 6, "five": 5, "cheap": 0, "dear": 1, "test": 1, "body": 1}
+    assert {p.name: p.times for p in prices} == times
+    total = totals(prices)
+    assert total.supersteps == 14
+    assert total.cycles == sum(p.cycles * p.times for p in prices)
+    assert total.cycles == total.sync_cycles + total.exchange_cycles + total.compute_cycles
+    assert total.sync_cycles == 14 * 118
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("func.call @g() : () -> ()", "no function @g"),
+        ("func.call @main() : () -> ()", "@main calls itself"),
+        (step("s", relu("z", "a")), "no variable @z"),
+    ],
+)
+def test_a_wrong_name_is_an_input_error(body: str, message: str):
+    with pytest.raises(InputError, match=message):
+        price(exchange_module(body), TINY)
+
+
+# Traffic, element by element
+
+
+def moved_elements(op: Copy, variables: dict[str, Variable]) -> list[np.ndarray]:
+    """For each source, the number of the element that goes to each place of the result; from 1."""
+    shape = variables[op.destination].placed.shape
+    found = []
+    for i, name in enumerate(op.sources):
+        n = prod(variables[name].tensor.get_shape())
+        numbers = np.arange(1, n + 1)
+        if op.spaces is None:
+            found.append(numbers.reshape(shape))
+            continue
+        (read,), space = op.spaces[i].operands, op.spaces[i]
+        space = Space(space.dims, (AccessMap(read.axes, 0.0),), space.results)
+        moved = evaluate_moves([space], [numbers], space.results[0].shape, numbers.dtype)
+        found.append(moved.reshape(shape))
+    return found
+
+
+@given(planned_programs())
+@settings(max_examples=40)
+def test_bytes_received_and_sent_are_those_of_every_element_followed(program: Program):
+    module = lowered(program)
+    variables = variables_of(module)
+    for op in module.walk():
+        if not isinstance(op, MoveOp):
+            continue
+        target = variables[op.destination].placed
+        for shared, numbers in zip(copy_overlaps(op, variables), moved_elements(op, variables)):
+            source = shared.source
+            owner: dict[int, int] = {}
+            elements = np.arange(1, prod(source.shape) + 1).reshape(source.shape)
+            for cell in reversed(range(source.cells)):
+                block = elements[np.ix_(*cell_indices(source, cell))]
+                owner |= dict.fromkeys(block.ravel().tolist(), cell)
+            sent: list[set[int]] = [set() for _ in range(source.cells)]
+            for cell in range(target.cells):
+                index = [i[i >= 0] for i in cell_indices(target, cell)]
+                wanted = [e for e in numbers[np.ix_(*index)].ravel().tolist() if e]
+                tile = cell + target.first_tile
+                away = [e for e in wanted if owner[e] + source.first_tile != tile]
+                assert shared.received[cell] == len(away)
+                for e in away:
+                    sent[owner[e]].add(e)
+            exact = np.array([len(s) for s in sent])
+            assert (sent_elements(shared) >= exact).all()
+            assert (sent_elements(shared) <= shared.sent).all()
+            if target.is_partition and target.replicas == 1 and op.spaces is None:
+                assert (sent_elements(shared) == exact).all()
+
+
+@given(planned_programs())
+@settings(max_examples=20)
+def test_every_program_has_a_price(program: Program):
+    target = resolve_target(program.target)
+    prices = price(lowered(program), target)
+    assert all(p.times == 1 and p.busiest_tile < target.tiles for p in prices)
+    assert totals(prices).cycles >= len(prices) * 118
+
+
+def test_a_plan_of_fewer_parts_is_dearer():
+    (op,) = (
+        o for o in exchange_module(step("s", relu("w", "a"))).walk() if isinstance(o, ComputeOp)
+    )
+    cycles = [vertices_cycles(op.structure(), Plan((p,)), [FLOAT] * 2, TINY) for p in (1, 2, 4, 24)]
+    assert cycles == sorted(cycles, reverse=True)
