@@ -1,0 +1,96 @@
+"""Operators as mathematics, small and large, for the planner's tests."""
+
+import hypothesis.strategies as st
+import numpy as np
+
+from abele.dialects.structured import Body, Structure
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from abele.passes.planner.problem import Problem
+
+F16, F32 = np.dtype(np.float16), np.dtype(np.float32)
+
+
+def matmul(m: int, k: int, n: int) -> Structure:
+    dims = (Dim("m", m), Dim("n", n), Dim("k", k, "reduction"))
+    left, right = identity_map((0, 2), (m, k)), identity_map((2, 1), (k, n))
+    return Structure(
+        Space(dims, (left, right), (identity_map((0, 1), (m, n)),)), Body("mul", "sum")
+    )
+
+
+def _slide(size: int, at: int, kernel: int, stride: int, pad: int) -> AxisMap:
+    return AxisMap(size, ((at, stride), (kernel, 1)), -pad, outside="fill")
+
+
+def conv(c: int, size: int, o: int, k: int, stride: int = 1, pad: int = 0) -> Structure:
+    """A square convolution of one image."""
+    out = (size + 2 * pad - k) // stride + 1
+    dims = (
+        Dim("o", o),
+        Dim("y", out),
+        Dim("x", out),
+        Dim("c", c, "reduction"),
+        Dim("ky", k, "reduction"),
+        Dim("kx", k, "reduction"),
+    )
+    image = AccessMap(
+        (
+            AxisMap(c, ((3, 1),)),
+            _slide(size, 1, 4, stride, pad),
+            _slide(size, 2, 5, stride, pad),
+        )
+    )
+    weight = identity_map((0, 3, 4, 5), (o, c, k, k))
+    result = identity_map((0, 1, 2), (o, out, out))
+    return Structure(Space(dims, (image, weight), (result,)), Body("mul", "sum"))
+
+
+def pool(c: int, size: int, k: int, stride: int) -> Structure:
+    """A square max pool of one image."""
+    out = (size - k) // stride + 1
+    dims = (
+        Dim("c", c),
+        Dim("y", out),
+        Dim("x", out),
+        Dim("ky", k, "reduction"),
+        Dim("kx", k, "reduction"),
+    )
+    axes = (AxisMap(c, ((0, 1),)), *(_slide(size, d, d + 2, stride, 0) for d in (1, 2)))
+    result = identity_map((0, 1, 2), (c, out, out))
+    return Structure(
+        Space(dims, (AccessMap(axes, float("-inf")),), (result,)), Body("identity", "max")
+    )
+
+
+def add(*shape: int) -> Structure:
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
+    access = identity_map(tuple(range(len(shape))), shape)
+    return Structure(Space(dims, (access, access), (access,)), Body("add"))
+
+
+def problem(
+    structure: Structure, dtype: np.dtype = F32, resident: tuple[bool, ...] = ()
+) -> Problem:
+    """Its operands all moving, unless said otherwise."""
+    count = len(structure.space.operands)
+    return Problem(structure, (dtype,) * count, dtype, resident or (False,) * count)
+
+
+@st.composite
+def structures(draw: st.DrawFn) -> Structure:
+    """A small operator of any kind."""
+
+    def size(most: int) -> int:
+        return draw(st.integers(1, most))
+
+    match draw(st.sampled_from(("matmul", "conv", "pool", "add"))):
+        case "matmul":
+            return matmul(size(9), size(20), size(9))
+        case "conv":
+            k = size(3)
+            return conv(size(5), k + size(6) - 1, size(5), k, size(2), draw(st.integers(0, k - 1)))
+        case "pool":
+            k = size(3)
+            return pool(size(6), k + size(8) - 1, k, size(3))
+        case _:
+            return add(size(7), size(9))

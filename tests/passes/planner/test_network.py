@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.builder import Builder
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from abele.backends.target import Target, resolve_target
+from abele.dialects import control, nn
+from abele.dialects.abele import Plan, PlanAttr
+from abele.dialects.dtypes import element_type
+from abele.dialects.structured import Movement, Structured
+from abele.ir.errors import InputError
+from abele.passes.planner.derive import operand_layouts
+from abele.passes.planner.network import NetworkPlan, plan_network
+
+F16 = np.dtype(np.float16)
+
+
+class Net:
+    """A program under construction: one entry, weights of zeros."""
+
+    def __init__(self, *shape: int):
+        self.type = nn.tensor(shape, element_type(F16))
+        self.block = Block(arg_types=[self.type])
+        self.states: list[Operation] = []
+        self.value: SSAValue = self.block.args[0]
+
+    def weight(self, *shape: int) -> SSAValue:
+        name = f"w{len(self.states)}"
+        self.states.append(nn.StateOp(name, np.zeros(shape, F16)))
+        return self.block_add(nn.LoadOp(name, nn.tensor(shape, element_type(F16))))
+
+    def block_add(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+    def matmul(self, n: int) -> Operation:
+        k = nn.shape_of(self.value)[1]
+        weight = self.weight(k, n)
+        self.value = self.block_add(nn.MatMulOp(self.value, weight))
+        return self.value.owner  # type: ignore[return-value]
+
+    def relu(self) -> Operation:
+        self.value = self.block_add(nn.ReluOp(self.value))
+        return self.value.owner  # type: ignore[return-value]
+
+    def module(self) -> ModuleOp:
+        self.block.add_op(func.ReturnOp(self.value))
+        kind = FunctionType.from_lists([self.type], [self.value.type])
+        module = ModuleOp([*self.states, func.FuncOp("main", kind, Region(self.block))])
+        module.verify()
+        return module
+
+
+def mlp(width: int, layers: int) -> ModuleOp:
+    net = Net(8, width)
+    for _ in range(layers):
+        net.matmul(width)
+        net.relu()
+    return net.module()
+
+
+def planned(module: ModuleOp, target: Target) -> NetworkPlan:
+    found = plan_network(module, target)
+    wanted = {op for op in module.walk() if isinstance(op, Structured | Movement)}
+    assert set(found.plans) == wanted
+    return found
+
+
+def test_every_operation_gets_a_plan_on_the_tiles_there_are():
+    for tiles in (1, 4, 30):
+        found = planned(mlp(48, 3), resolve_target(f"tiny:{tiles}"))
+        for plan in found.plans.values():
+            assert plan.first_tile + int(np.prod(plan.split)) <= tiles
+
+
+def test_an_activation_stays_where_it_is_made():
+    net = Net(8, 64)
+    net.matmul(64)
+    relu = net.relu()
+    found = planned(net.module(), resolve_target("tiny:16"))
+    assert found.choices[relu].exchange_cycles == 0
+
+
+def test_equal_layers_get_equal_plans():
+    found = planned(mlp(96, 5), resolve_target("tiny:32"))
+    plans = [p for op, p in found.plans.items() if isinstance(op, nn.MatMulOp)]
+    assert plans[2] == plans[3] == plans[4]
+
+
+def test_less_memory_is_met_with_slower_plans():
+    net = Net(1, 32, 16, 16)
+    for _ in range(8):
+        weight = net.weight(32, 32, 3, 3)
+        conv = nn.ConvOp(net.value, weight, pad_low=[1, 1], pad_high=[1, 1])
+        net.value = net.block_add(conv)
+    module = net.module()
+    ample = planned(module, resolve_target("tiny:16"))
+    usable = ample.bytes_per_tile - ample.resident_bytes // 3
+    scarce_target = resolve_target(
+        f"tiny:16,memory.reserved_bytes=0,memory.bytes_per_tile={usable}"
+    )
+    scarce = planned(module, scarce_target)
+    assert scarce.bytes_per_tile <= scarce_target.usable_bytes_per_tile
+    assert scarce.resident_bytes < ample.resident_bytes
+    assert scarce.cycles >= ample.cycles
+
+
+def test_what_cannot_fit_is_planned_all_the_same():
+    target = resolve_target("tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
+    found = planned(mlp(64, 2), target)
+    assert found.bytes_per_tile > target.usable_bytes_per_tile
+
+
+def test_weights_of_small_operators_spread_over_the_tiles():
+    net = Net(1, 4)
+    makers = [net.matmul(4) for _ in range(8)]
+    module = net.module()
+    for op in makers:
+        op.attributes["plan"] = PlanAttr(Plan((1, 1, 1)))
+    crowded = planned(module, resolve_target("tiny:16"))
+    for op in makers:
+        del op.attributes["plan"]
+    free = planned(module, resolve_target("tiny:16"))
+    assert free.resident_bytes < crowded.resident_bytes
+
+
+def test_a_plan_that_is_there_is_kept_and_its_layout_inherited():
+    net = Net(8, 64)
+    matmul = net.matmul(64)
+    relu = net.relu()
+    module = net.module()
+    given = Plan((4, 2, 1), (1, 0), 3)
+    matmul.attributes["plan"] = PlanAttr(given)
+    found = planned(module, resolve_target("tiny:16"))
+    assert found.plans[matmul] == given
+    assert found.plans[relu].split == (4, 2)
+    assert found.plans[relu].order == (1, 0)
+    assert found.plans[relu].first_tile == 3
+
+
+def test_a_plan_that_leaves_partials_gets_them_combined():
+    net = Net(8, 64)
+    matmul = net.matmul(64)
+    module = net.module()
+    matmul.attributes["plan"] = PlanAttr(Plan((2, 2, 4)))
+    combine = planned(module, resolve_target("tiny:16")).plans[matmul].combine
+    assert combine is not None
+    assert combine.split[2:] == (1,)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (Plan((9, 1, 1)), r"nn\.matmul at .*: plan: dimension m: 9 parts; need 1\.\.8"),
+        (Plan((8, 4, 1)), r"plan: needs tiles up to 31; there are 16"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(plan: Plan, message: str):
+    net = Net(8, 64)
+    matmul = net.matmul(64)
+    module = net.module()
+    matmul.attributes["plan"] = PlanAttr(plan)
+    with pytest.raises(InputError, match=message):
+        plan_network(module, resolve_target("tiny:16"))
+
+
+def test_a_loop_is_planned_inside_and_counts_its_turns():
+    def looped(turns: int) -> NetworkPlan:
+        net = Net(8, 64)
+        weight = net.weight(64, 64)
+        body = Block(arg_types=[net.type])
+        builder = Builder(InsertPoint.at_end(body))
+        product = builder.insert(nn.MatMulOp(body.args[0], weight))
+        builder.insert(control.YieldOp(product.result))
+        net.value = net.block_add(control.RepeatOp(turns, [net.value], Region(body)))
+        return planned(net.module(), resolve_target("tiny:16"))
+
+    assert looped(6).cycles == 6 * looped(1).cycles
+
+
+def test_a_reshaped_weight_is_resident_where_its_user_wants_it():
+    net = Net(8, 64)
+    bias = net.weight(64)
+    row = net.block_add(nn.ReshapeOp(bias, [1, 64]))
+    add = nn.AddOp(net.value, row)
+    net.value = net.block_add(add)
+    found = planned(net.module(), resolve_target("tiny:16"))
+    wanted = operand_layouts(add.structure(), found.plans[add])[1]
+    assert found.choices[add].resident_bytes == wanted.block_elements * 2
+
+
+def test_a_weight_is_resident_once_however_many_use_it():
+    net = Net(8, 64)
+    weight = net.weight(64, 64)
+    for _ in range(2):
+        net.value = net.block_add(nn.MatMulOp(net.value, weight))
+    found = planned(net.module(), resolve_target("tiny:16"))
+    first, second = found.choices.values()
+    assert first.resident_bytes > 0
+    assert second.resident_bytes == 0
+
+
+def test_an_empty_tensor_is_left_whole():
+    net = Net(0, 64)
+    relu = net.relu()
+    assert planned(net.module(), resolve_target("tiny:4")).plans[relu].split == (1, 1)

@@ -1,0 +1,75 @@
+from math import ceil, prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abele.backends.target import resolve_target
+from abele.dialects.abele import Plan
+from abele.dialects.structured import Structure
+from abele.passes.planner.candidates import splits
+from abele.passes.planner.derive import operand_layouts, refined
+from abele.passes.planner.price import block_elements, codelet, worker_parts
+
+from .some_operators import F16, F32, add, conv, matmul, problem, structures
+
+
+@given(structures(), st.data())
+def test_blocks_have_the_elements_of_their_layouts(structure: Structure, data: st.DataObject):
+    parts = splits(problem(structure), 24)
+    chosen = parts[data.draw(st.integers(0, len(parts) - 1))]
+    plan = Plan(tuple(chosen.tolist()))
+    refined(structure, plan)
+    cells = -(-np.array([structure.space.sizes]) // chosen)
+    for access, layout in zip(
+        structure.space.operands, operand_layouts(structure, plan), strict=True
+    ):
+        assert block_elements(access, cells)[0] == layout.block_elements
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(1, 7))
+def test_workers_share_a_cell_as_evenly_as_they_can(sizes: list[int], workers: int):
+    kept = tuple(range(len(sizes)))
+    parts = worker_parts(tuple(sizes), kept, workers)
+    assert prod(parts) <= workers
+    assert all(1 <= p <= n for p, n in zip(parts, sizes, strict=True))
+    share = prod(ceil(n / p) for n, p in zip(sizes, parts, strict=True))
+    for d, n in enumerate(sizes):
+        rest = prod(sizes) // n
+        assert share <= rest * ceil(n / min(n, workers)), d
+
+
+def test_workers_leave_reductions_alone():
+    assert worker_parts((1, 8), (0,), 6) == (1, 1)
+
+
+def test_a_supervisor_codelet_has_no_workers():
+    target = resolve_target("mk2")
+    assert codelet(matmul(64, 64, 64), (64, 64, 64), F16, F16, target)[1:] == ("amp", ())
+
+
+def test_a_single_row_goes_to_the_workers():
+    target = resolve_target("mk2")
+    _, method, workers = codelet(matmul(1, 512, 24), (1, 24, 512), F16, F16, target)
+    assert (method, workers) == ("mac", (1, 6, 1))
+
+
+def test_what_is_decided_already_stays_decided():
+    target = resolve_target("mk2")
+    cell = (8, 8, 16)
+    assert codelet(matmul(8, 16, 8), cell, F32, F32, target, "mac", (1, 4, 1))[1:] == (
+        "mac",
+        (1, 4, 1),
+    )
+
+
+@pytest.mark.parametrize("structure", [conv(16, 8, 64, 3), add(64, 64)])
+def test_half_the_cell_costs_less(structure: Structure):
+    target = resolve_target("mk2")
+    whole = structure.space.sizes
+    half = (whole[0] // 2, *whole[1:])
+    assert (
+        codelet(structure, half, F32, F32, target)[0]
+        < codelet(structure, whole, F32, F32, target)[0]
+    )

@@ -1,0 +1,66 @@
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from abele.dialects.abele import Plan
+from abele.dialects.structured import Structure
+from abele.ir.geometry.blocks import gather, scatter
+from abele.ir.geometry.layout import Layout, linear_layout
+from abele.ir.geometry.overlap import overlap
+from abele.passes.planner.candidates import splits
+from abele.passes.planner.derive import movement_result_layout, operand_layouts
+from abele.passes.planner.traffic import traffic
+
+from .some_operators import problem, structures
+
+TILES = 24
+
+
+def _blocks(layout: Layout, dense: np.ndarray) -> np.ndarray:
+    """The elements of every tile's block, 0 for padding: (tiles, bytes of a row as int32)."""
+    memory = np.zeros((TILES, layout.block_elements * 4), np.uint8)
+    scatter(dense, memory, 0, layout)
+    return memory.view(np.int32)
+
+
+def _received(source: Layout, destination: Layout) -> np.ndarray:
+    """By brute force: numbered elements, and which of them every tile has."""
+    count = int(np.prod(source.shape))
+    plain = np.arange(1, count + 1, dtype=np.int32)
+    have, want = _blocks(source, plain), _blocks(destination, plain)
+    # Of replicas, the one that a gather reads owns the element.
+    owner = np.zeros(count + 1, np.int64)
+    for tile in range(TILES):
+        mine = np.full_like(have, -1)
+        mine[tile] = tile
+        assert gather(mine.view(np.uint8), 0, source, np.dtype(np.int32)).size == count
+        owner[1:][gather(mine.view(np.uint8), 0, source, np.dtype(np.int32)).ravel() == tile] = tile
+    return np.array(
+        [sum(owner[e] != tile for e in set(want[tile].tolist()) - {0}) for tile in range(TILES)]
+    )
+
+
+@given(structures(), st.data())
+def test_traffic_is_what_brute_force_counts(structure: Structure, data: st.DataObject):
+    operand = data.draw(st.integers(0, len(structure.space.operands) - 1))
+    parts = splits(problem(structure), TILES)
+    plan = Plan(tuple(data.draw(st.sampled_from(parts.tolist()))))
+    access = structure.space.operands[operand]
+    assume(access.fill == 0)
+    wanted = operand_layouts(structure, plan)[operand]
+    if data.draw(st.booleans()):
+        source = linear_layout(access.shape, 4, TILES, grain_bytes=8)
+    else:
+        cut = [data.draw(st.integers(1, min(n, 3))) for n in access.shape]
+        first = TILES - int(np.prod(cut))
+        assume(first >= 0)
+        source = movement_result_layout(
+            access.shape, Plan(tuple(cut), (), data.draw(st.integers(0, first)))
+        )
+    found = traffic(source, wanted)
+    here = slice(wanted.first_tile, wanted.first_tile + wanted.cells)
+    np.testing.assert_array_equal(found.received, _received(source, wanted)[here])
+    whole = overlap(source, wanted)
+    np.testing.assert_array_equal(found.sent, whole.sent)
+    np.testing.assert_array_equal(found.wanted, whole.wanted)
+    np.testing.assert_array_equal(found.local, whole.local)
