@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from ...ir.upstream import VerifyException
 from ..structured import Body, Structure, Structured
 from .base import (
@@ -38,8 +38,7 @@ def broadcast_space(shapes: Sequence[Shape], result: Shape) -> Space:
             tuple(AxisMap(n, ((skip + i, 1),) if n != 1 else ()) for i, n in enumerate(shape))
         )
 
-    target = identity_map(tuple(range(len(result))), result)
-    return Space(dims, tuple(map(access, shapes)), (target,))
+    return Space(dims, tuple(map(access, shapes)), (access(result),))
 
 
 class ElementwiseOp(PureTensorOp, Structured, ABC):

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, var_operand_def
 
-from ...ir.geometry.space import AccessMap, Dim, Outside, Space, identity_map
+from ...ir.geometry.space import AccessMap, Dim, Outside, Space
 from ...ir.upstream import VerifyException
 from ..structured import Movement, Reinterpretation
 from .base import (
@@ -40,7 +40,8 @@ def _dims(shape: Shape) -> tuple[Dim, ...]:
 
 
 def _onto(shape: Shape) -> AccessMap:
-    return identity_map(tuple(range(len(shape))), shape)
+    dims = _dims(shape)
+    return AccessMap(tuple(axis_map(n, dims, [(i, 1)]) for i, n in enumerate(shape)))
 
 
 @irdl_op_definition

@@ -8,3 +8,14 @@ class UnsupportedError(InputError, NotImplementedError):
 
     The message names the node, the operator, its domain and opset, and what is supported.
     """
+
+
+class NotConstantError(UnsupportedError):
+    """A parameter of a node, a shape for instance, depends on inputs of the model.
+
+    inputs: their names. Give import_onnx their values, and the parameter is known.
+    """
+
+    def __init__(self, message: str, inputs: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.inputs = inputs

@@ -17,7 +17,7 @@ from ...dialects.dtypes import element_type, numpy_dtype
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError
 from ...ir.provenance import named
-from .errors import UnsupportedError
+from .errors import NotConstantError, UnsupportedError
 from .onnx_tensors import Array, tensor_array, tensor_dtype
 
 T = TypeVar("T")
@@ -113,6 +113,22 @@ class Graph:
         given = [a for a in operands if a is not None]
         return evaluate_pure(op, given)[value.index] if len(given) == len(operands) else None
 
+    def inputs_behind(self, value: Value) -> tuple[str, ...]:
+        """The inputs of the model that a value depends on."""
+        found: dict[str, None] = {}
+        seen: set[SSAValue] = set()
+        pending = [value] if isinstance(value, SSAValue) else []
+        while pending:
+            each = pending.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if isinstance(each, OpResult):
+                pending += each.op.operands
+            else:
+                found.update((name, None) for name, v in self.values.items() if v is each)
+        return tuple(found)
+
 
 def _unique(name: str, taken: set[str]) -> str:
     """The name, numbered if it is taken; it is taken then."""
@@ -206,8 +222,12 @@ class Node:
         """An operand that must be known at import. what: it is, for the message."""
         array = self.graph.known(self.value(index))
         if array is None:
-            raise self.unsupported(
-                f"{what} {self.proto.input[index]!r} computed from inputs", "need a constant"
+            inputs = self.graph.inputs_behind(self.value(index))
+            raise NotConstantError(
+                f"{self.graph.place}: node {self.name!r}: operator {self.operator} of domain "
+                f"{self.domain}, opset {self.opset}: {what} {self.proto.input[index]!r} depends on "
+                f"inputs ({', '.join(inputs)}), which is not supported; need a constant",
+                inputs,
             )
         return array
 

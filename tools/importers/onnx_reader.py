@@ -19,6 +19,7 @@ from ...ir.provenance import named
 from ...ir.upstream import ModuleOp, VerifyException
 from .errors import UnsupportedError
 from .onnx_node import Graph, Importer, Known, Node
+from .onnx_node import known as known_array
 from .onnx_tensors import Array, tensor_array, tensor_dtype, tensor_element
 from .ops_contraction import CONTRACTIONS
 from .ops_elementwise import ELEMENTWISE
@@ -42,18 +43,22 @@ Model = str | os.PathLike[str] | onnx.ModelProto
 
 
 def import_onnx(
-    model: Model, context: AbeleContext, dims: Mapping[str, int] | None = None
+    model: Model,
+    context: AbeleContext,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Array] | None = None,
 ) -> ModuleOp:
     """The module of an ONNX model, whose @main takes its inputs and returns its outputs.
 
     model: a path, or a model in memory, which has no folder for external data. dims: sizes of
-    the inputs' symbolic dimensions. The blobs go to the context's store; weights become state,
+    the inputs' symbolic dimensions. values: of inputs that are known now, shapes for instance;
+    they are no arguments of @main then. The blobs go to the context's store; weights become state,
     loaded at the head of @main; every operation is located at its node.
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
     if isinstance(model, onnx.ModelProto):
-        return _import(model, context, dims or {}, "<model>", None)
+        return _import(model, context, dims or {}, values or {}, "<model>", None)
     path = Path(model)
     try:
         data = path.read_bytes()
@@ -63,13 +68,14 @@ def import_onnx(
         proto = onnx.ModelProto.FromString(data)
     except DecodeError:
         raise InputError(f"{path}: damaged, or no ONNX model") from None
-    return _import(proto, context, dims or {}, str(path), path.parent)
+    return _import(proto, context, dims or {}, values or {}, str(path), path.parent)
 
 
 def _import(
     model: onnx.ModelProto,
     context: AbeleContext,
     dims: Mapping[str, int],
+    known: Mapping[str, Array],
     place: str,
     folder: Path | None,
 ) -> ModuleOp:
@@ -82,10 +88,13 @@ def _import(
         raise UnsupportedError(
             f"{place}: functions ({names}) are not supported; inline them with onnx.inliner"
         )
-    inputs = _read_values(proto, graph, dims)
     names = _node_names(proto)
-    for node, name in zip(proto.node, names, strict=True):
-        _import_node(Node(node, name, graph))
+    nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]
+    for node in nodes:
+        _check_operator(node)
+    inputs = _read_values(proto, graph, dims, known)
+    for node in nodes:
+        _import_node(node)
     outputs = [o.name for o in proto.output]
     results = [graph.emitted(graph.value(name, f"output {name!r}")) for name in outputs]
     return _module(graph, inputs, outputs, results)
@@ -147,12 +156,19 @@ def _node_names(proto: onnx.GraphProto) -> list[str]:
     return names
 
 
-def _read_values(proto: onnx.GraphProto, graph: Graph, dims: Mapping[str, int]) -> list[str]:
+def _read_values(
+    proto: onnx.GraphProto, graph: Graph, dims: Mapping[str, int], known: Mapping[str, Array]
+) -> list[str]:
     """Make the weights known, and arguments of the inputs; the inputs' names."""
     if proto.sparse_initializer:
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
     for tensor in proto.initializer:
         _add_weight(tensor, graph)
+    given = {value.name for value in proto.input}
+    for name, array in known.items():
+        if name not in given:
+            raise graph.bad(f"no input {name!r} to give a value; there are {', '.join(given)}")
+        graph.values[name] = known_array(name, array)
     inputs = [i for i in proto.input if i.name not in graph.values]
     seen: set[str] = set()
     for value in inputs:
@@ -162,8 +178,8 @@ def _read_values(proto: onnx.GraphProto, graph: Graph, dims: Mapping[str, int]) 
     symbols = {name for value in inputs for name in _symbols(value)}
     for name, size in dims.items():
         if name not in symbols:
-            known = ", ".join(sorted(symbols)) or "none"
-            raise graph.bad(f"--dim {name}={size}: no such dimension; the model has {known}")
+            listed = ", ".join(sorted(symbols)) or "none"
+            raise graph.bad(f"--dim {name}={size}: no such dimension; the model has {listed}")
         if size < 1:
             raise graph.bad(f"--dim {name}={size}; need 1 or more")
     for value in inputs:
@@ -229,13 +245,17 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
     return nn.tensor(shape, element)
 
 
-def _import_node(node: Node) -> None:
+def _check_operator(node: Node) -> None:
+    """Raise UnsupportedError before anything is built, if an operator is not known."""
     if node.domain != "ai.onnx":
         raise node.unsupported("the domain", "operators of domain ai.onnx are")
     if node.domain not in node.graph.opsets:
         raise node.bad("the model imports no opset of domain ai.onnx")
     if node.operator not in OPERATORS:
         raise node.unsupported("the operator", f"supported are {', '.join(sorted(OPERATORS))}")
+
+
+def _import_node(node: Node) -> None:
     try:
         results = OPERATORS[node.operator](node)
     except InputError:

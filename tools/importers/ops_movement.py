@@ -262,7 +262,8 @@ def _space_to_depth(node: Node) -> Results:
     if b < 1 or h % b or w % b:
         raise node.bad(f"blocksize {b} of an image of {h} by {w}; it must divide both")
     blocks = node.reshape(node[0], (n, c, h // b, b, w // b, b))
-    moved = node.add(nn.TransposeOp(blocks, (0, 3, 5, 1, 2, 4)))
+    rows = node.text("mode", "DCR") == "DCR"
+    moved = node.add(nn.TransposeOp(blocks, (0, 3, 5, 1, 2, 4) if rows else (0, 1, 3, 5, 2, 4)))
     return node.reshape(moved, (n, c * b * b, h // b, w // b))
 
 

@@ -36,19 +36,23 @@ def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon:
     return node.add(nn.AddOp(node.add(nn.MulOp(image, factor)), offset))
 
 
-def _normalised(node: Node, value: SSAValue, axes: list[int]) -> SSAValue:
-    """A value with mean 0 and deviation 1 along axes."""
-    centred = node.add(nn.SubOp(value, mean(node, value, axes, keep_dims=True)))
+def _normalised(
+    node: Node, value: SSAValue, axes: list[int]
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """A value with mean 0 and deviation 1 along axes, its mean, and its inverse deviation."""
+    average = mean(node, value, axes, keep_dims=True)
+    centred = node.add(nn.SubOp(value, average))
     variance = mean(node, node.add(nn.SquareOp(centred)), axes, keep_dims=True)
     steady = node.add(nn.ShiftOp(variance, node.number("epsilon", 1e-5)))
-    return node.add(nn.DivOp(centred, node.add(nn.SqrtOp(steady))))
+    inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
+    return node.add(nn.MulOp(centred, inverse)), average, inverse
 
 
 def _instance_norm(node: Node) -> Results:
     shape = node.shape(0)
     if len(shape) < 3:
         raise node.bad(f"image of shape {list(shape)}; need batch, channels and more")
-    value = _normalised(node, node[0], list(range(2, len(shape))))
+    value, _, _ = _normalised(node, node[0], list(range(2, len(shape))))
     channel = (shape[1], *([1] * (len(shape) - 2)))
     scaled = node.add(nn.MulOp(value, node.reshape(node[1], channel)))
     return node.add(nn.AddOp(scaled, node.reshape(node[2], channel)))
@@ -57,11 +61,9 @@ def _instance_norm(node: Node) -> Results:
 def _layer_norm(node: Node) -> Results:
     rank = len(node.shape(0))
     axis = node.axis(node.integer("axis", -1), rank)
-    value = _normalised(node, node[0], list(range(axis, rank)))
+    value, average, inverse = _normalised(node, node[0], list(range(axis, rank)))
     value = node.add(nn.MulOp(value, node[1]))
-    value = node.add(nn.AddOp(value, node[2])) if node.has(2) else value
-    why = "the statistics of a LayerNormalization are not supported; only its values are"
-    return [value, why, why]
+    return [node.add(nn.AddOp(value, node[2])) if node.has(2) else value, average, inverse]
 
 
 def _lrn(node: Node) -> Results:
