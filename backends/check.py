@@ -1,0 +1,252 @@
+"""Every operation held to what it should have made of the operands that it really received."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dialects.exchange import ComputeOp, MoveOp, SuperstepOp
+from ..dialects.program import Copy, Vertices
+from ..dialects.structured import Structure
+from ..ir.geometry.blocks import block_view, numerators, window_view
+from ..ir.geometry.grid import Run, shape_classes
+from ..ir.geometry.layout import Layout
+from ..ir.geometry.space import Space
+from ..ir.provenance import origin
+from .codelets.numerics import Placed
+from .evaluate.blocks import Blocks, read_blocks
+from .machine import Machine, Observer
+from .reference.compare import Worst, worst_of
+from .reference.moves import evaluate_moves
+from .reference.structure import evaluate_structure
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first element of a block that is not the tensor's: its tile, its index, both values.
+
+    index: in the layout's viewed shape; () for padding.
+    """
+
+    tile: int
+    index: tuple[int, ...]
+    actual: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An operation outside of what is allowed.
+
+    kind: "operand", blocks of an operand that disagree with each other; "result", as "operand", of
+    the result; "value", a result outside its bound; "move", blocks that are not what was
+    moved. origin: the node that it came from. ratio: error over bound, inf where bits have to
+    be equal. index: of the worst element, in its tensor's viewed shape.
+    """
+
+    kind: Literal["operand", "result", "value", "move"]
+    op: str
+    variable: str
+    origin: str | None
+    superstep: str
+    ratio: float
+    tile: int
+    index: tuple[int, ...]
+    actual: float
+    expected: float
+    bound: float
+
+    def __str__(self) -> str:
+        what = {
+            "operand": "blocks of an operand disagree",
+            "result": "blocks of the result disagree",
+            "value": f"error is {self.ratio:.3g} times its bound {self.bound:.3g}",
+            "move": "a block is not what was moved",
+        }[self.kind]
+        return (
+            f"{self.origin or self.op} in superstep @{self.superstep}: @{self.variable}: {what}: "
+            f"element {list(self.index)} on tile {self.tile} is {self.actual!r}; "
+            f"need {self.expected!r}"
+        )
+
+
+class OpCheck(Observer):
+    """Checks every vertex set and every move of a machine's runs against the fp64 reference.
+
+    A vertex set is held to its error bound on the operands that it received, a move to the bits.
+    first: the first operation outside, in the order of execution. checked: how many were looked
+    at. largest_ratio: the largest error/bound of any result so far.
+    """
+
+    def __init__(self) -> None:
+        self.first: Finding | None = None
+        self.checked = 0
+        self.largest_ratio = 0.0
+        self._moves: list[MoveOp] = []
+        self._operands: list[Array] = []
+
+    def on_move(self, op: MoveOp, machine: Machine) -> None:
+        """Note the move: all of a superstep's happen at once, and are checked when they have."""
+        self._moves.append(op)
+
+    def before_compute(self, op: ComputeOp, machine: Machine) -> None:
+        """Keep what a vertex set receives, and see whether its blocks agree."""
+        self._check_moves(machine)
+        self._operands = [read_blocks(blocks_of(machine, name)) for name in op.sources]
+        for name, dense in zip(op.sources, self._operands, strict=True):
+            found = mismatch(blocks_of(machine, name), dense)
+            if found is not None:
+                self._bits_differ("operand", op, name, found)
+
+    def on_compute(self, op: ComputeOp, machine: Machine) -> None:
+        """Compare a result with the reference."""
+        self.checked += 1
+        blocks = blocks_of(machine, op.destination)
+        actual = read_blocks(blocks)
+        found = mismatch(blocks, actual)
+        if found is not None:
+            self._bits_differ("result", op, op.destination, found)
+        worst = worst_of_vertices(op.structure(), self._operands, actual)
+        self._operands = []
+        self.largest_ratio = max(self.largest_ratio, worst.ratio)
+        if worst.ratio <= 1 or self.first is not None:
+            return
+        tile = tile_of(blocks.layout, worst.index)
+        self._add("value", op, op.destination, tile, worst)
+
+    def on_superstep(self, op: SuperstepOp, machine: Machine) -> None:
+        """Check the moves of a superstep without vertices."""
+        self._check_moves(machine)
+
+    def _check_moves(self, machine: Machine) -> None:
+        moves, self._moves = self._moves, []
+        for op in moves:
+            self.checked += 1
+            target = blocks_of(machine, op.destination)
+            sources = [read_blocks(blocks_of(machine, name)) for name in op.sources]
+            found = mismatch(target, moved_tensor(sources, op.spaces, target))
+            if found is not None:
+                self._bits_differ("move", op, op.destination, found)
+
+    def _bits_differ(
+        self,
+        kind: Literal["operand", "result", "move"],
+        op: MoveOp | ComputeOp,
+        variable: str,
+        found: Mismatch,
+    ) -> None:
+        worst = Worst(float("inf"), found.index, found.actual, found.expected, 0.0)
+        self._add(kind, op, variable, found.tile, worst)
+
+    def _add(
+        self,
+        kind: Literal["operand", "result", "value", "move"],
+        op: Copy | Vertices,
+        variable: str,
+        tile: int,
+        worst: Worst,
+    ) -> None:
+        if self.first is not None:
+            return
+        step = op.parent_op()
+        self.first = Finding(
+            kind=kind,
+            op=op.name,
+            variable=variable,
+            origin=origin(op),
+            superstep=step.sym_name.data if isinstance(step, SuperstepOp) else "",
+            ratio=worst.ratio,
+            tile=tile,
+            index=worst.index,
+            actual=worst.actual,
+            expected=worst.expected,
+            bound=worst.bound,
+        )
+
+
+def blocks_of(machine: Machine, variable: str) -> Blocks:
+    """A variable in a machine's memory."""
+    v = machine.variables[variable]
+    return Blocks(Placed(machine.memory, v.start, v.dtype), v.placed)
+
+
+def worst_of_vertices(structure: Structure, operands: Sequence[Array], actual: Array) -> Worst:
+    """The element of a vertex set's result that is furthest outside its error bound.
+
+    operands, actual: in the viewed shapes of the structure's maps, in their own dtypes.
+    """
+    value, bound = evaluate_structure(structure, operands, actual.dtype, actual.shape)
+    return worst_of(actual, value, bound)
+
+
+def moved_tensor(sources: Sequence[Array], moves: Sequence[Space] | None, target: Blocks) -> Array:
+    """The tensor that a copy makes, in the viewed shape of its target."""
+    shape, dtype = target.layout.shape, target.placed.dtype
+    if moves is None:
+        (source,) = sources
+        return source.reshape(shape)
+    return evaluate_moves(moves, sources, shape, dtype)
+
+
+def mismatch(blocks: Blocks, dense: Array) -> Mismatch | None:
+    """The first difference, bit for bit, of blocks from those that a tensor should have.
+
+    dense: in the layout's viewed shape. Padding and replicas count.
+    """
+    layout, placed = blocks.layout, blocks.placed
+    sizes = tuple(cut.size for cut in layout.grid)
+    if 0 in layout.shape or 0 in sizes:
+        return None
+    spread, origins = numerators(dense, layout.access, sizes)
+    for cls in shape_classes(layout.grid):
+        actual = block_view(placed.memory, placed.address, layout, placed.dtype, cls)
+        expected = window_view(spread, origins, layout, cls)
+        differs = _bits(actual) != _bits(expected)
+        if differs.any():
+            at = tuple(int(i) for i in np.unravel_index(int(differs.argmax()), differs.shape))
+            tile, index = _place(layout, cls, at)
+            return Mismatch(tile, index, float(actual[at]), float(expected[at]))
+    return None
+
+
+def _bits(array: Array) -> Array:
+    if array.dtype.kind == "b":
+        return array
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def _place(
+    layout: Layout, cls: tuple[Run, ...], at: tuple[int, ...]
+) -> tuple[int, tuple[int, ...]]:
+    """The tile of a position in the blocks of a shape class, and the tensor's index there."""
+    part, inner = at[: len(cls)], at[len(cls) :]
+    cell = sum((run.first + p) * w for run, p, w in zip(cls, part, layout.weights, strict=True))
+    index: list[int] = []
+    for i, axis in enumerate(layout.access.axes):
+        first = axis.offset
+        for d, a in axis.terms:
+            run = cls[d]
+            low = run.start + part[d] * run.size
+            first += a * (low if a > 0 else low + run.size - 1)
+        numerator = np.array([first + inner[i] * layout.steps[i]], np.int64)
+        index.append(int(axis.resolve(numerator)[0]))
+    return layout.first_tile + cell, tuple(index) if min(index, default=0) >= 0 else ()
+
+
+def tile_of(layout: Layout, index: Sequence[int]) -> int:
+    """The first tile whose block holds an element; the layout's first where none does."""
+    at = dict.fromkeys(range(len(layout.grid)), 0)
+    for axis, element in enumerate(index):
+        part, elements = layout.members(axis)
+        mine = sorted({d for d, _ in layout.access.axes[axis].terms})
+        held = part[elements == element]
+        if len(held):
+            parts = tuple(layout.parts[d] for d in mine)
+            at.update(zip(mine, map(int, np.unravel_index(int(held[0]), parts)), strict=True))
+    return layout.first_tile + sum(at[d] * w for d, w in enumerate(layout.weights))

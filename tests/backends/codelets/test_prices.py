@@ -1,0 +1,148 @@
+"""Prices of cells against the formulas they are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from abele.backends import cost
+from abele.backends.codelets.prices import (
+    cells_cycles,
+    compute_cycles,
+    number_dtype,
+    roles,
+    vertices_cycles,
+)
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
+from abele.backends.target import resolve_target
+from abele.dialects.abele import Plan
+from abele.dialects.structured import Body, Structure
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+
+MK2 = resolve_target("mk2")
+F16, F32, F64, I32 = (np.dtype(n) for n in ("float16", "float32", "float64", "int32"))
+
+
+def conv(n=1, co=64, y=28, x=28, ci=32, ky=3, kx=3) -> Structure:
+    dims = (
+        Dim("n", n),
+        Dim("co", co),
+        Dim("y", y),
+        Dim("x", x),
+        Dim("ci", ci, "reduction"),
+        Dim("ky", ky, "reduction"),
+        Dim("kx", kx, "reduction"),
+    )
+    image = AccessMap(
+        (
+            AxisMap(n, ((0, 1),)),
+            AxisMap(ci, ((4, 1),)),
+            AxisMap(y, ((2, 1), (5, 1)), -1, outside="fill"),
+            AxisMap(x, ((3, 1), (6, 1)), -1, outside="fill"),
+        )
+    )
+    weight = identity_map((1, 4, 5, 6), (co, ci, ky, kx))
+    return Structure(
+        Space(dims, (image, weight), (identity_map((0, 1, 2, 3), (n, co, y, x)),)),
+        Body("mul", "sum"),
+    )
+
+
+def elementwise(function: str, *sizes: int) -> Structure:
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(sizes))
+    access = identity_map(tuple(range(len(sizes))), sizes)
+    count = SCALAR_FUNCTIONS[function].arity
+    return Structure(Space(dims, (access,) * count, (access,)), Body(function))
+
+
+def total(outputs: int, depth: int, function: str = "identity") -> Structure:
+    dims = (Dim("i", outputs), Dim("k", depth, "reduction"))
+    return Structure(
+        Space(dims, (identity_map((0, 1), (outputs, depth)),), (identity_map((0,), (outputs,)),)),
+        Body(function, "sum"),
+    )
+
+
+def test_the_roles_of_a_convolution_are_those_of_its_names():
+    found = roles(conv())
+    assert found is not None
+    assert (found.field, found.out_channels, found.in_channels) == ((0, 2, 3), (1,), (4,))
+    assert (found.kernel, found.groups) == ((5, 6), ())
+    assert roles(elementwise("relu", 4)) is None
+
+
+def test_a_contraction_takes_its_cheapest_method_or_the_one_asked_for():
+    structure = conv()
+    sizes = 28 * 28, 32, 64, 9, 1
+    amp = cost.amp_cycles(*sizes, "float16", "float32", MK2, field_rows=28)
+    mac = cost.mac_cycles(*sizes, "float16", "float32", MK2)
+    cells = np.array([structure.space.sizes])
+    assert compute_cycles(structure, cells, F16, F16, MK2)[1].tolist() == ["amp"]
+    for method, cycles in (("", amp), ("amp", amp), ("mac", mac)):
+        plan = Plan((1,) * 7, method=method)
+        assert vertices_cycles(structure, plan, [F16, F16, F16], MK2) == cycles
+    with pytest.raises(ValueError, match="method 'slic'"):
+        vertices_cycles(structure, Plan((1,) * 7, method="slic"), [F16] * 3, MK2)
+    with pytest.raises(ValueError, match="no method 'amp' for float64"):
+        vertices_cycles(structure, Plan((1,) * 7, method="amp"), [F64] * 3, MK2)
+
+
+def test_the_busiest_tile_has_the_largest_cell():
+    structure = elementwise("relu", 7, 10)
+    cells = cells_cycles(structure, Plan((2, 3)), [F32, F32], MK2)
+    assert cells.shape == (2, 3)
+    assert cells[0, 0] == cells.max()
+    assert cells[0, 0] == cost.elementwise_cycles(16, 1, "relu", "float32", MK2)
+    assert cells[1, 2] == cost.elementwise_cycles(9, 1, "relu", "float32", MK2)
+    assert vertices_cycles(structure, Plan((2, 3)), [F32, F32], MK2) == cells.max()
+
+
+def test_the_busiest_worker_decides():
+    structure = elementwise("add", 5, 12)
+    even = vertices_cycles(structure, Plan((1, 1)), [F32] * 3, MK2)
+    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 6)), [F32] * 3, MK2) == even
+    # Five workers of 12 elements, where six of 10 would do; then one of all.
+    five = cost.elementwise_cycles(6 * 12, 2, "add", "float32", MK2)
+    assert vertices_cycles(structure, Plan((1, 1), workers=(6, 1)), [F32] * 3, MK2) == five
+    one = cost.elementwise_cycles(6 * 60, 2, "add", "float32", MK2)
+    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 1)), [F32] * 3, MK2) == one
+    # Twelve vertices take two turns.
+    twice = cost.elementwise_cycles(12 * 5, 2, "add", "float32", MK2)
+    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 12)), [F32] * 3, MK2) == twice
+
+
+def test_a_sum_is_a_reduction_and_a_sum_of_functions_both():
+    plain = vertices_cycles(total(8, 100), Plan((1, 1)), [F32, F32], MK2)
+    assert plain == cost.reduce_cycles(8, 100, "float32", MK2)
+    squares = vertices_cycles(total(8, 100, "square"), Plan((1, 1)), [F32, F32], MK2)
+    assert squares == plain + cost.elementwise_cycles(800, 1, "square", "float32", MK2)
+
+
+def test_merging_single_elements_still_moves_them():
+    moved = cost.elementwise_cycles(8, 1, "identity", "float32", MK2)
+    assert vertices_cycles(total(8, 1), Plan((1, 1)), [F32, F32], MK2) == moved
+
+
+def test_another_result_type_is_a_cast():
+    structure = elementwise("identity", 100)
+    cast = cost.elementwise_cycles(100, 1, "cast", "int32", MK2)
+    assert vertices_cycles(structure, Plan((1,)), [I32, F32], MK2) == cast
+
+
+@pytest.mark.parametrize("function", SCALAR_FUNCTIONS)
+def test_every_scalar_function_has_a_price(function: str):
+    structure = elementwise(function, 64)
+    structure = Structure(structure.space, Body(function, None, (1.0,) * 2))
+    dtypes = [F32] * (SCALAR_FUNCTIONS[function].arity + 1)
+    assert vertices_cycles(structure, Plan((1,)), dtypes, MK2) > 0
+
+
+def test_nothing_to_do_costs_nothing():
+    assert vertices_cycles(elementwise("relu", 0, 4), Plan((1, 2)), [F32, F32], MK2) == 0
+    scalar = Structure(Space((), (AccessMap(()),), (AccessMap(()),)), Body("relu"))
+    assert vertices_cycles(scalar, Plan(()), [F32, F32], MK2) > 0
+
+
+def test_a_select_is_priced_by_what_it_selects():
+    assert number_dtype([np.dtype(np.bool_), F16, F16]) == F16
+    assert number_dtype([np.dtype(np.bool_)]) == np.bool_
