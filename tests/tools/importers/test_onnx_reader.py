@@ -1,0 +1,558 @@
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from xdsl.dialects.func import FuncOp
+
+from abele.backends.reference import run_reference
+from abele.dialects import nn
+from abele.dialects.levels import legal_ops
+from abele.ir.context import AbeleContext
+from abele.ir.errors import InputError
+from abele.ir.provenance import origin
+from abele.ir.verify import verify
+from abele.tools.importers import NotConstantError, UnsupportedError, import_onnx
+
+LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
+NETWORKS = sorted(LIGHT.glob("light_*.onnx"))
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def model(nodes, inputs, outputs, weights=None, opset=22) -> onnx.ModelProto:
+    """A model of float inputs by shape, outputs by name, and weights by array."""
+    weights = weights or {}
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
+        [helper.make_empty_tensor_value_info(n) for n in outputs],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    made.ir_version = 10
+    return made
+
+
+def one(operator: str, *shapes, opset=22, weights=None, outputs=("y",), **attributes):
+    """A model of one node: its inputs x0, x1, ... by shape, then its weights by array."""
+    inputs = {f"x{i}": list(s) for i, s in enumerate(shapes)}
+    weights = {f"w{i}": w for i, w in enumerate(weights or [])}
+    node = helper.make_node(operator, [*inputs, *weights], list(outputs), "node", **attributes)
+    return model([node], inputs, outputs, weights, opset)
+
+
+def main_of(module) -> FuncOp:
+    return next(op for op in module.walk() if isinstance(op, FuncOp))
+
+
+def names_of(module, attribute: str) -> list[str]:
+    return [name.data for name in main_of(module).attributes[attribute]]
+
+
+def imported(proto, **options):
+    module = import_onnx(proto, AbeleContext(), **options)
+    verify(module, legal_ops("nn"))
+    return module
+
+
+# What is imported
+
+
+def test_inputs_outputs_weights_and_locations():
+    proto = model(
+        [
+            helper.make_node("Conv", ["image", "w", "b"], ["h"], "conv1"),
+            helper.make_node("Relu", ["h"], ["y"]),
+            helper.make_node("Relu", ["y"], ["z"], "conv1"),
+        ],
+        {"image": [1, 3, 8, 8]},
+        ["y", "z"],
+        {"w": floats(4, 3, 3, 3), "b": floats(4), "unused": floats(9)},
+    )
+    module = imported(proto)
+    assert names_of(module, "arg_names") == ["image"]
+    assert names_of(module, "result_names") == ["y", "z"]
+    states = [op for op in module.walk() if isinstance(op, nn.StateOp)]
+    assert [s.sym_name.data for s in states] == ["w", "b"]
+    assert (states[0].value.array == floats(4, 3, 3, 3)).all()
+    body = list(main_of(module).body.block.ops)
+    assert [op.name for op in body] == [
+        *("nn.load", "nn.load", "nn.conv", "nn.reshape", "nn.add", "nn.relu", "nn.relu"),
+        "func.return",
+    ]
+    assert [origin(op) for op in body[2:-1]] == [
+        *("conv1/conv", "conv1/reshape", "conv1", "y", "conv1_1"),
+    ]
+
+
+def test_a_weight_that_is_also_an_input_is_no_input():
+    proto = one("Relu", [2])
+    proto.graph.initializer.append(numpy_helper.from_array(floats(2), "x0"))
+    assert names_of(imported(proto), "arg_names") == []
+
+
+def test_a_weight_called_main_does_not_clash_with_the_function():
+    proto = model([helper.make_node("Relu", ["main"], ["y"])], {}, ["y"], {"main": floats(2)})
+    verify(imported(proto))
+
+
+def test_shape_parameters_are_consumed():
+    module = imported(one("Reshape", [2, 6], weights=[ints(3, -1)]))
+    assert [op.name for op in main_of(module).body.block.ops] == ["nn.reshape", "func.return"]
+    assert not [op for op in module.walk() if isinstance(op, nn.StateOp)]
+
+
+def test_parameters_may_be_computed_from_shapes():
+    proto = model(
+        [
+            helper.make_node("Shape", ["x"], ["s"]),
+            helper.make_node("Gather", ["s", "zero"], ["n"]),
+            helper.make_node("Unsqueeze", ["n", "zeros"], ["n1"]),
+            helper.make_node("Concat", ["n1", "minus"], ["shape"], axis=0),
+            helper.make_node("Reshape", ["x", "shape"], ["y"]),
+        ],
+        {"x": [2, 3, 4]},
+        ["y"],
+        {"zero": np.array(0), "zeros": ints(0), "minus": ints(-1)},
+    )
+    module = imported(proto)
+    assert [op.name for op in main_of(module).body.block.ops] == ["nn.reshape", "func.return"]
+
+
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda p: p.stem)
+def test_the_light_networks_are_imported(path: Path):
+    module = imported(path)
+    outputs = onnx.load(path, load_external_data=False).graph.output
+    shapes = [[d.dim_value for d in o.type.tensor_type.shape.dim] for o in outputs]
+    returned = main_of(module).function_type.outputs
+    assert [list(nn.shape_of(type_)) for type_ in returned] == shapes
+    assert all(origin(op) for op in main_of(module).body.block.ops)
+
+
+def test_there_are_nine_light_networks():
+    assert len(NETWORKS) == 9
+
+
+# Numerics, against onnxruntime
+
+
+def same_as_onnxruntime(proto: onnx.ModelProto) -> None:
+    module = imported(proto)
+    inputs = {
+        value.name: floats(*[d.dim_value for d in value.type.tensor_type.shape.dim], seed=i)
+        for i, value in enumerate(proto.graph.input)
+    }
+    expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, inputs)
+    given = run_reference(module, inputs).outputs
+    for output, array in zip(proto.graph.output, expected, strict=True):
+        got = given[output.name]
+        assert got.shape == array.shape
+        assert got.dtype == array.dtype
+        np.testing.assert_allclose(got, array, rtol=1e-4, atol=1e-5)
+
+
+IMAGE = [2, 4, 7, 8]
+VARIANCE = np.abs(floats(4, seed=3)) + np.float32(0.1)
+CHANNELS = [floats(4, seed=i) for i in range(3)] + [VARIANCE]
+
+BOTH = [
+    one("Conv", IMAGE, [6, 4, 3, 3], auto_pad="SAME_UPPER", strides=[2, 2]),
+    one("Conv", IMAGE, [6, 4, 2, 2], auto_pad="SAME_LOWER"),
+    one("Conv", IMAGE, [6, 4, 3, 3], auto_pad="VALID"),
+    one("Conv", IMAGE, [6, 2, 3, 2], group=2, pads=[1, 0, 2, 1], dilations=[2, 1], strides=[1, 3]),
+    one("Conv", [2, 4, 9], [3, 4, 2], weights=[floats(3)]),
+    one("Conv", [1, 2, 4, 5, 6], [3, 2, 2, 2, 3], pads=[0, 1, 0, 1, 0, 1]),
+    one("ConvTranspose", IMAGE, [4, 3, 3, 2], group=2, strides=[2, 3], pads=[1, 0, 0, 1]),
+    one("ConvTranspose", IMAGE, [4, 3, 3, 3], strides=[2, 2], output_padding=[1, 0]),
+    one(
+        "ConvTranspose", IMAGE, [4, 3, 3, 3], strides=[2, 2], dilations=[2, 1], weights=[floats(3)]
+    ),
+    one("ConvTranspose", IMAGE, [4, 3, 3, 3], strides=[2, 2], output_shape=[14, 15]),
+    one("ConvTranspose", IMAGE, [4, 3, 3, 3], strides=[2, 2], auto_pad="SAME_UPPER"),
+    one("MaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 0, 1]),
+    one("MaxPool", IMAGE, kernel_shape=[3, 3], auto_pad="SAME_LOWER", strides=[2, 2]),
+    one("MaxPool", [2, 4, 9], kernel_shape=[4], strides=[3]),
+    one("AveragePool", IMAGE, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 0, 1]),
+    one("AveragePool", IMAGE, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+    one("AveragePool", [1, 2, 4, 5, 6], kernel_shape=[2, 2, 2], auto_pad="SAME_UPPER"),
+    one("GlobalAveragePool", IMAGE),
+    one("GlobalMaxPool", IMAGE),
+    one("BatchNormalization", IMAGE, weights=CHANNELS, epsilon=0.01),
+    one("LRN", IMAGE, size=3, alpha=0.5, beta=0.6, bias=1.5),
+    one("Gemm", [3, 4], [4, 5], [5], alpha=0.5, beta=2.0),
+    one("Gemm", [4, 3], [5, 4], [3, 1], transA=1, transB=1),
+    one("MatMul", [2, 1, 3, 4], [5, 4, 6]),
+    one("MatMul", [4], [2, 4, 3]),
+    one("MatMul", [2, 3, 4], [4]),
+    one("MatMul", [4], [4]),
+    one("Flatten", IMAGE, axis=2),
+    one("Transpose", IMAGE),
+    one("Transpose", IMAGE, perm=[0, 2, 1, 3]),
+    one("Concat", [2, 3], [2, 1], [2, 4], axis=1),
+    one("Reshape", IMAGE, weights=[ints(0, -1, 2)]),
+    one("Expand", [3, 1], weights=[ints(2, 1, 5)]),
+    one("Add", [2, 1, 3], [4, 1]),
+    one("Pow", [2, 3], weights=[np.float32(2.0)]),
+    one("LeakyRelu", IMAGE, alpha=0.2),
+    one("PRelu", IMAGE, [4, 1, 1]),
+    one("Elu", IMAGE),
+    one("Softplus", IMAGE),
+    one("Less", IMAGE, IMAGE),
+    one("Cast", IMAGE, to=TensorProto.INT32),
+    one("Cast", IMAGE, to=TensorProto.BOOL),
+    one("Tile", [2, 3], weights=[ints(2, 3)]),
+    one("Gather", [5, 3], weights=[ints(4, 0, 0, 1)], axis=0),
+    one("Gather", [5, 6], weights=[ints(4, 2, 0)], axis=1),
+    one("Gather", [5, 6], weights=[np.array(3)], axis=1),
+    one("SpaceToDepth", [1, 2, 4, 6], blocksize=2),
+    one("DepthToSpace", [1, 8, 4, 6], blocksize=2),
+    one("InstanceNormalization", IMAGE, weights=CHANNELS[:2]),
+    one("Softmax", [3, 5], axis=1),
+    one("Sum", [3], [1, 3], [2, 1]),
+    one("Max", [3], [1, 3], [2, 1]),
+]
+
+
+@pytest.mark.parametrize("opset", [9, 22])
+@pytest.mark.parametrize("proto", BOTH, ids=lambda p: p.graph.node[0].op_type)
+def test_an_operator_means_what_onnxruntime_computes(proto: onnx.ModelProto, opset: int):
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.opset_import[0].version = opset
+    same_as_onnxruntime(copy)
+
+
+ONE_FORM = [
+    one("Softmax", [2, 3, 4], opset=9),
+    one("Softmax", [2, 3, 4], opset=22),
+    one("LogSoftmax", [2, 3, 4], opset=9, axis=2),
+    one("LogSoftmax", [2, 3, 4], opset=22, axis=0),
+    one("Squeeze", [1, 3, 1], opset=9, axes=[0]),
+    one("Squeeze", [1, 3, 1], weights=[ints(-1)]),
+    one("Squeeze", [1, 3, 1]),
+    one("Unsqueeze", [3], opset=9, axes=[0, 2]),
+    one("Unsqueeze", [3], weights=[ints(-1, 0)]),
+    one("Slice", [5, 6], opset=9, starts=[1, -3], ends=[9, -1]),
+    one("Slice", [5, 6], weights=[ints(-1, 0), ints(-9, 5), ints(0, 1), ints(-2, 2)]),
+    one("Slice", [5, 6], weights=[ints(4), ints(-7), ints(1), ints(-1)]),
+    one("Split", [5, 6], opset=9, axis=1, outputs=("a", "b")),
+    one("Split", [5, 6], opset=9, split=[1, 4], outputs=("a", "b")),
+    one("Split", [5, 6], weights=[ints(1, 4)], outputs=("a", "b")),
+    one("Split", [5, 6], axis=0, num_outputs=3, outputs=("a", "b", "c")),
+    one("Pad", [3, 4], opset=9, pads=[1, 0, 0, 2], value=1.5),
+    one("Pad", [3, 4], opset=9, pads=[1, 0, 2, 2], mode="reflect"),
+    one("Pad", [3, 4], weights=[ints(1, -1, 0, 2), np.float32(2.5)]),
+    one("Pad", [3, 4], weights=[ints(2, 1), np.float32(0), ints(-1)], mode="edge"),
+    one("Pad", [3, 4], weights=[ints(2, 1), np.float32(0), ints(-1)], mode="wrap"),
+    one("Clip", [9], opset=9, min=-0.5),
+    one("Clip", [9], weights=[np.float32(-0.5), np.float32(0.5)]),
+    one("Dropout", [9], opset=9, ratio=0.3),
+    one("Dropout", [9], weights=[np.float32(0.3), np.bool_(False)], outputs=("y", "mask")),
+    one("ReduceSum", [2, 3, 4], opset=9, axes=[1], keepdims=0),
+    one("ReduceSum", [2, 3, 4], weights=[ints(-1, 0)]),
+    one("ReduceSum", [2, 3, 4], noop_with_empty_axes=1),
+    one("ReduceMean", [2, 3, 4], weights=[ints(-1)]),
+    one("ReduceMax", [2, 3, 4], weights=[ints(1)], keepdims=0),
+    one("ReduceLogSumExp", [2, 3, 4], opset=9, axes=[0, 2], keepdims=0),
+    one("MaxPool", IMAGE, opset=12, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    one("MaxPool", IMAGE, opset=12, kernel_shape=[2, 2], dilations=[2, 3]),
+    one(
+        "AveragePool",
+        IMAGE,
+        kernel_shape=[3, 3],
+        strides=[2, 2],
+        pads=[1, 1, 0, 0],
+        ceil_mode=1,
+        count_include_pad=1,
+    ),
+    one("AveragePool", IMAGE, kernel_shape=[2, 3], strides=[2, 3], ceil_mode=1),
+    one("LayerNormalization", [2, 3, 4], weights=[floats(4), floats(4, seed=1)]),
+    one("BatchNormalization", IMAGE, weights=CHANNELS, opset=15),
+    one("GreaterOrEqual", [4], [4]),
+    one("HardSwish", [9]),
+    one("Mean", [4], [4]),
+]
+
+
+@pytest.mark.parametrize("proto", ONE_FORM, ids=lambda p: p.graph.node[0].op_type)
+def test_each_form_of_an_operator_means_what_onnxruntime_computes(proto: onnx.ModelProto):
+    same_as_onnxruntime(proto)
+
+
+def test_constant_of_shape_and_constant():
+    proto = model(
+        [
+            helper.make_node("Constant", [], ["s"], value=numpy_helper.from_array(ints(2, 3))),
+            helper.make_node(
+                "ConstantOfShape", ["s"], ["c"], value=numpy_helper.from_array(floats(1))
+            ),
+            helper.make_node("Constant", [], ["d"], value_floats=[1.0, 2.0, 3.0]),
+            helper.make_node("Add", ["c", "d"], ["e"]),
+            helper.make_node("Add", ["e", "x"], ["y"]),
+        ],
+        {"x": [2, 3]},
+        ["y"],
+    )
+    same_as_onnxruntime(proto)
+
+
+def test_an_even_window_of_channels_reaches_one_further_up():
+    """As the standard says; onnxruntime takes odd sizes only."""
+    image = floats(1, 5, 2)
+    module = imported(one("LRN", [1, 5, 2], size=4, alpha=0.8, beta=0.5, bias=2.0))
+    padded = np.pad(image.astype(np.float64), ((0, 0), (1, 2), (0, 0))) ** 2
+    total = sum(padded[:, i : i + 5] for i in range(4))
+    expected = image / np.sqrt(2.0 + 0.8 / 4 * total)
+    np.testing.assert_allclose(run_reference(module, {"x0": image}).outputs["y"], expected, 1e-5)
+
+
+# Symbolic dimensions
+
+
+def test_a_symbolic_dimension_is_bound():
+    module = imported(one("Relu", ["N", 3]), dims={"N": 5})
+    assert nn.shape_of(main_of(module).body.block.args[0]) == (5, 3)
+
+
+def test_an_unbound_dimension_names_its_remedy():
+    with pytest.raises(InputError, match="input 'x0': dimension 'N' has no size; add --dim N=1"):
+        imported(one("Relu", ["N", 3]))
+
+
+def test_a_dimension_without_a_name_gets_one():
+    with pytest.raises(InputError, match="dimension 'x0_1' has no size; add --dim x0_1=1"):
+        imported(one("Relu", [3, None]))
+    imported(one("Relu", [3, None]), dims={"x0_1": 2})
+
+
+def test_a_dimension_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="--dim Q=2: no such dimension; the model has N"):
+        imported(one("Relu", ["N", 3]), dims={"N": 1, "Q": 2})
+
+
+def test_a_dimension_needs_an_element():
+    with pytest.raises(InputError, match="--dim N=0; need 1 or more"):
+        imported(one("Relu", ["N", 3]), dims={"N": 0})
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("proto", "message"),
+    [
+        (
+            one("Loop", [1], opset=22),
+            r"node 'node': operator Loop of domain ai.onnx, opset 22: the operator is not "
+            r"supported; supported are Abs, Add",
+        ),
+        (one("Relu", [1], domain="com.acme"), "domain com.acme, opset 0: the domain is not"),
+        (one("Relu", [1], opset=5), "opset 5 of domain ai.onnx is not supported; 6 to 28 are"),
+        (
+            one("BatchNormalization", IMAGE, weights=CHANNELS, training_mode=1),
+            "batch normalisation that learns is not supported; need the inference form",
+        ),
+        (
+            one("Dropout", [3], weights=[np.float32(0.5), np.bool_(True)]),
+            "dropping at random is not supported; need training_mode false, or ratio 0",
+        ),
+        (
+            one("MaxPool", [1, 1, 4], kernel_shape=[2], outputs=("y", "i")),
+            "output 'i' reads 'i': the indices of a MaxPool are not supported",
+        ),
+    ],
+)
+def test_what_is_not_supported_is_named(proto, message):
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        imported(proto)
+    assert isinstance(caught.value, NotImplementedError)
+    assert isinstance(caught.value, InputError)
+
+
+def test_a_parameter_that_depends_on_an_input_can_be_given_a_value():
+    proto = one("Reshape", [6], [2])
+    proto.graph.input[1].type.tensor_type.elem_type = TensorProto.INT64
+    with pytest.raises(NotConstantError, match=r"shape 'x1' depends on inputs \(x1\)") as caught:
+        imported(proto)
+    assert caught.value.inputs == ("x1",)
+    module = imported(proto, values={"x1": ints(2, 3)})
+    assert names_of(module, "arg_names") == ["x0"]
+    assert nn.shape_of(main_of(module).function_type.outputs.data[0]) == (2, 3)
+
+
+def with_input_type(proto, type_) -> onnx.ModelProto:
+    proto.graph.input[0].type.CopyFrom(type_)
+    return proto
+
+
+@pytest.mark.parametrize(
+    ("proto", "message"),
+    [
+        (onnx.ModelProto(), "it has no graph"),
+        (model([], {"x": [1]}, []), "has no outputs"),
+        (model([], {"x": [1]}, ["y"]), "output 'y' reads 'y', which is no input, weight or"),
+        (one("Relu"), "operand 0 is missing; 0 are given"),
+        (one("Conv", IMAGE, [6, 3, 3, 3]), r"node 'node' \(Conv\): image has 4 channels"),
+        (one("Conv", IMAGE, [6, 4, 3, 3], strides=[1]), r"strides \[1\]; need 2 entries"),
+        (one("Conv", IMAGE, [6, 4, 3, 3], pads=[1, 1]), r"pads \[1, 1\]; need 4, two a spatial"),
+        (one("Conv", IMAGE, [6, 4, 3, 3], kernel_shape=[2, 2]), "the weights have"),
+        (one("Conv", IMAGE, [6, 4, 3, 3], auto_pad="SAME"), "auto_pad 'SAME'; need one of"),
+        (one("Conv", IMAGE, [6, 4, 3, 3], group="two"), "attribute group is a string; need a int"),
+        (one("MaxPool", IMAGE), "attribute kernel_shape is missing"),
+        (one("Softmax", [2, 3], axis=2), r"axis 2 of rank 2; need -2..1"),
+        (one("Reshape", [6], weights=[ints(4, -1)]), "6 elements do not divide by 4"),
+        (one("Reshape", [6], weights=[ints(-1, -1)]), "-1 once at most"),
+        (one("Reshape", [6], weights=[ints(2, 0)]), r"entry 1 is 0 but \[6\] is shorter"),
+        (one("Reshape", [6], weights=[ints(7)]), "6 elements of .* which has 7; need as many"),
+        (one("Squeeze", [2, 1], weights=[ints(0)]), "axis 0 has size 2; need 1"),
+        (one("Slice", [6], weights=[ints(0), ints(1, 2)]), "1 starts, 2 ends"),
+        (one("Split", [6], weights=[ints(1, 2)], outputs=("a", "b")), "axis 0 has 6"),
+        (one("Cast", [6], to=99), "element type 99 is none of ONNX"),
+        (one("Cast", [6], to=TensorProto.STRING), "elements of type STRING"),
+        (one("ConstantOfShape", weights=[ints(1 << 40)]), "bytes; need"),
+        (with_input_type(one("Relu", [1]), onnx.TypeProto()), "input 'x0' has no type"),
+        (
+            with_input_type(
+                one("Relu", [1]),
+                helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, [1])),
+            ),
+            "input 'x0' is a sequence; only tensors are supported",
+        ),
+        (
+            with_input_type(one("Relu", [1]), helper.make_tensor_type_proto(1, None)),
+            "input 'x0' has no shape",
+        ),
+        (
+            model(
+                [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Exp", ["x"], ["y"])],
+                {"x": [1]},
+                ["y"],
+            ),
+            "result 'y' is the name of an earlier value",
+        ),
+    ],
+)
+def test_a_bad_model_is_an_input_error_that_names_the_place(proto, message):
+    with pytest.raises(InputError, match=message):
+        imported(proto)
+
+
+def test_a_missing_file_is_an_input_error(tmp_path: Path):
+    with pytest.raises(InputError, match="missing.onnx: cannot be read: No such file"):
+        imported(tmp_path / "missing.onnx")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        imported(tmp_path)
+
+
+SMALL = model(
+    [
+        helper.make_node("Conv", ["x", "w"], ["h"], "conv", strides=[2, 2], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["h"], ["r"], "relu"),
+        helper.make_node("Reshape", ["r", "s"], ["y"], "reshape"),
+    ],
+    {"x": [1, 2, 6, 6]},
+    ["y"],
+    {"w": floats(2, 2, 3, 3), "s": ints(1, -1)},
+).SerializeToString()
+
+
+def import_or_refuse(folder: Path, data: bytes) -> None:
+    path = folder / "model.onnx"
+    path.write_bytes(data)
+    try:
+        imported(path)
+    except InputError as error:
+        assert str(path) in str(error)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@given(st.integers(0, len(SMALL)))
+@settings(max_examples=100)
+def test_a_truncated_file_is_imported_or_refused(folder: Path, length: int):
+    import_or_refuse(folder, SMALL[:length])
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_refused(folder: Path, data: bytes):
+    import_or_refuse(folder, data)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), max_size=4))
+@settings(max_examples=300)
+def test_a_damaged_file_is_imported_or_refused(folder: Path, changes: list[tuple[int, int]]):
+    data = bytearray(SMALL)
+    for position, value in changes:
+        data[position] = value
+    import_or_refuse(folder, bytes(data))
+
+
+# External data
+
+
+def external(folder: Path, array: np.ndarray, **entries: object) -> Path:
+    """A model file whose weight w lies elsewhere."""
+    proto = model([helper.make_node("Relu", ["w"], ["y"])], {}, ["y"], {"w": array})
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=str(value))
+    path = folder / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize(("elements", "mapped"), [(100, False), (1 << 19, True)])
+def test_external_data_are_read_or_mapped(tmp_path: Path, elements: int, mapped: bool):
+    array = floats(elements)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/w.bin").write_bytes(b"12345678" + array.tobytes())
+    module = imported(external(tmp_path, array, location="data/w.bin", offset=8))
+    value = next(op for op in module.walk() if isinstance(op, nn.StateOp)).value.array
+    assert (value == array).all()
+    assert isinstance(value, np.memmap) == mapped
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({}, "weight 'w': external data in ''; need a path below the model's folder"),
+        ({"location": "../w.bin"}, "external data in '../w.bin'; need a path below"),
+        ({"location": "/etc/passwd"}, "external data in '/etc/passwd'; need a path below"),
+        ({"location": "link"}, "'link' links to a place outside the model's folder"),
+        ({"location": "missing"}, "there is no file 'missing' of external data"),
+        ({"location": "short"}, "bytes 0..400 of 'short', which has 8"),
+        ({"location": "short", "offset": "-1"}, "offset '-1' of external data; need a number"),
+        ({"location": "short", "length": 8}, r"8 bytes of external data; float32\[100\] has 400"),
+    ],
+)
+def test_external_data_out_of_place_are_refused(tmp_path: Path, entries, message: str):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "w.bin").write_bytes(floats(100).tobytes())
+    (inside / "link").symlink_to(tmp_path / "w.bin")
+    (inside / "short").write_bytes(b"12345678")
+    with pytest.raises(InputError, match=message):
+        imported(external(inside, floats(100), **entries))
+
+
+def test_a_model_in_memory_has_no_external_data(tmp_path: Path):
+    path = external(tmp_path, floats(2), location="w.bin")
+    with pytest.raises(InputError, match="in 'w.bin', but the model has no folder"):
+        imported(onnx.load(path, load_external_data=False))
