@@ -234,7 +234,7 @@ def test_integers_stay_exact_beyond_float64():
     assert operation_value(nn.LessOp(*values_like(big, one)), [big, one]).tolist() == [False] * 2
 
 
-@pytest.mark.parametrize("elements", [1, 7, 64])
+@pytest.mark.parametrize("elements", [3, 7, 64])
 def test_small_boxes_give_the_same(monkeypatch: pytest.MonkeyPatch, elements: int):
     image, weight = small_integers(1, (2, 4, 6, 5)), small_integers(2, (6, 2, 3, 3))
     conv = nn.ConvOp(*values_like(image, weight), stride=[2, 1], pad_low=[1, 1], groups=2)
@@ -328,6 +328,16 @@ def test_no_reduction_of_functions_leaves_the_bound(name: str):
             pair = evaluate_structure(Structure(space, body), arrays, got.dtype, (4,))
             assert within(got, *pair) <= 1, (name, combiner, k)
             assert within(got * np.float32(1.001), *pair) > 1
+
+
+@pytest.mark.parametrize("order", [[1e30, 1e30, 1e-30, 1e-30], [1e-30, 1e-30, 1e30, 1e30]])
+def test_a_product_may_leave_the_range_on_its_way(order: list[float]):
+    x = np.array([order], np.float32)
+    with np.errstate(all="ignore"):
+        got = np.multiply.accumulate(x, axis=1)[:, -1]
+    assert got[0] in (0.0, np.inf)
+    value, bound = evaluate_operation(nn.ReduceOp(*values_like(x), "prod", [1]), [x])
+    assert within(got, value, bound) <= 1
 
 
 def test_the_value_alone_is_the_same_value():
