@@ -239,28 +239,31 @@ def _named(name: str, known: Mapping[str, T], what: str) -> T:
     return known[name]
 
 
+def verify_use(op: Vertices | Copy, variables: Mapping[str, Variable]) -> None:
+    """Check an operation against the variables that it names. Raises VerifyException."""
+    sources = [_named(n, variables, "variable") for n in op.sources]
+    destination = _named(op.destination, variables, "variable")
+    if isinstance(op, Vertices):
+        for variable, need in zip((*sources, destination), op.layouts(), strict=True):
+            if variable.placed != need:
+                raise VerifyException(
+                    f"@{variable.symbol} has layout {LayoutAttr(variable.placed).text()}; the "
+                    f"split needs {LayoutAttr(need).text()}"
+                )
+        return
+    verify_moves(op.moves, [v.placed.shape for v in sources], destination.placed.shape)
+    for v in sources:
+        if v.dtype != destination.dtype:
+            raise VerifyException(f"copies {v.dtype} @{v.symbol} into {destination.dtype}")
+        if not v.placed.is_partition:
+            raise VerifyException(f"blocks of @{v.symbol} overlap: elements have no one owner")
+
+
 def _verify_uses(
     op: Operation, variables: dict[str, Variable], states: dict[str, PartitionTensor]
 ) -> None:
-    if isinstance(op, Vertices):
-        for name, need in zip((*op.sources, op.destination), op.layouts(), strict=True):
-            given = _named(name, variables, "variable").placed
-            if given != need:
-                raise VerifyException(
-                    f"@{name} has layout {LayoutAttr(given).text()}; the split needs "
-                    f"{LayoutAttr(need).text()}"
-                )
-    elif isinstance(op, Copy):
-        sources = [_named(n, variables, "variable") for n in op.sources]
-        destination = _named(op.destination, variables, "variable")
-        verify_moves(op.moves, [v.placed.shape for v in sources], destination.placed.shape)
-        for v in sources:
-            if v.dtype != destination.dtype:
-                raise VerifyException(f"copies {v.dtype} @{v.symbol} into {destination.dtype}")
-            if not v.placed.is_partition:
-                raise VerifyException(
-                    f"blocks of @{v.symbol} overlap, so elements have no one owner"
-                )
+    if isinstance(op, Vertices | Copy):
+        verify_use(op, variables)
     elif isinstance(op, HostInput | HostOutput):
         name = (op.writes if isinstance(op, HostInput) else op.reads).string_value()
         variable = _named(name, variables, "variable")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from typing import cast
 
+from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.context import Context
 
 from ..backends.target import Target, resolve_target
 from ..dialects import control, nn, partition
@@ -382,7 +382,10 @@ def _wishes(value: SSAValue) -> list[Layout | None]:
     for use in value.uses:
         op = use.operation
         if isinstance(op, Structured):
-            wishes.append(operand_layouts(op.structure(), plan_of(op))[use.index])
+            try:
+                wishes.append(operand_layouts(op.structure(), plan_of(op))[use.index])
+            except ValueError as error:
+                raise InputError(f"{op.name} at {place(op)}: {error}") from None
         elif isinstance(op, Reinterpretation):
             wishes += _wishes(op.results[0])
         else:

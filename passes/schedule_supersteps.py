@@ -19,7 +19,7 @@ SUPERSTEP = "superstep"
 @dataclass
 class _Step:
     computes: bool = False
-    host: bool = False
+    host: type[Operation] | None = None
     read: set[str] = field(default_factory=set[str])
     written: set[str] = field(default_factory=set[str])
 
@@ -29,8 +29,8 @@ class ScheduleSupersteps(ModulePass):
     """Number the supersteps: copies up to and with the compute set that follows. tile -> tile.
 
     Operations stay in order. Copies of one superstep neither read nor write what another of
-    them writes; host traffic has supersteps of its own, since it syncs with the host. Blocks in
-    which operations are numbered already stay as they are.
+    them writes; inputs and outputs have supersteps of their own, since those sync with the
+    host. Blocks in which operations are numbered already stay as they are.
     """
 
     name = "schedule-supersteps"
@@ -57,13 +57,13 @@ def _number(block: Block) -> None:
         if isinstance(op, tile.CopyOp):
             reads, writes = set(op.sources), {op.destination}
             clash = writes & (step.read | step.written) or reads & step.written
-            fresh = step.computes or step.host or bool(clash)
+            fresh = step.computes or step.host is not None or bool(clash)
         elif isinstance(op, tile.ComputeSetOp):
             reads, writes = set[str](), set[str]()
-            fresh = step.computes or step.host
+            fresh = step.computes or step.host is not None
         elif isinstance(op, tile.InputOp | tile.OutputOp):
             reads, writes = set[str](), set[str]()
-            fresh = not step.host
+            fresh = step.host is not type(op)
         else:
             step, index = _Step(), index + 1
             continue
@@ -72,5 +72,5 @@ def _number(block: Block) -> None:
         step.read |= reads
         step.written |= writes
         step.computes = isinstance(op, tile.ComputeSetOp)
-        step.host = isinstance(op, tile.InputOp | tile.OutputOp)
+        step.host = type(op) if isinstance(op, tile.InputOp | tile.OutputOp) else None
         op.attributes[SUPERSTEP] = IntegerAttr(index, i64)

@@ -1,13 +1,38 @@
 """Settings that must hold before any test module is imported."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 # Two test workers share a machine with whatever else runs there, and sums must come out the same
 # everywhere: one thread each, decided before NumPy loads its BLAS.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
+import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 settings.register_profile("abele", deadline=None, print_blob=True)
 settings.load_profile("abele")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write expected IR anew; read its diff"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Compare text with the file named after the test, in the folder golden beside it."""
+
+    def check(text: str) -> None:
+        path = (
+            Path(request.path).parent / "golden" / f"{request.node.name.removeprefix('test_')}.mlir"
+        )
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert text == path.read_text()
+
+    return check

@@ -314,7 +314,9 @@ def _group(
     rows = prod(destination.parts[d] for d in destination_dims)
     columns = prod(source.parts[d] for d in source_dims)
     shared = np.bincount(to * columns + of, minlength=rows * columns).reshape(rows, columns)
-    sent = np.bincount(owner[np.unique(index)], minlength=columns)
+    heard = np.zeros(len(owner), bool)
+    heard[index] = True
+    sent = np.bincount(owner[heard], minlength=columns)
     return Group(destination_dims, source_dims, shared, sent)
 
 

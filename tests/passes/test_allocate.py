@@ -1,0 +1,104 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from abele.dialects import tile
+from abele.ir.errors import DoesNotFit, InputError
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.text import parse_module, print_module
+from abele.passes.allocate import Allocate, lifetimes
+from abele.passes.pipelines import PASSES
+
+from ..strategies import Program, context, planned_programs
+from .programs import TO_ALLOCATION, TO_SCHEDULE, after
+
+CHAIN = """
+builtin.module attributes {{abele.target = "tiny:2"}} {{
+  tile.variable @a : tensor<{n}xf32> layout <[{n} by 2] (d0) of [{n}]>
+  tile.variable @b : tensor<{n}xf32> layout <[{n} by 2] (d0) of [{n}]>
+  tile.variable @c : tensor<{n}xf32> layout <[{n} by 2] (d0) of [{n}]>
+  func.func @main() {{
+    tile.input "x" -> @a : tensor<{n}xf32> {{superstep = 0 : i64}}
+    tile.copy [@a] -> @b {{superstep = 1 : i64}}
+    tile.copy [@b] -> @c {{superstep = 2 : i64}}
+    tile.output @c -> "y" : tensor<{n}xf32> {{superstep = 3 : i64}}
+    func.return
+  }}
+}}
+"""
+
+
+def addresses(text: str) -> dict[str, int]:
+    made = context()
+    module = parse_module(text, made)
+    Allocate().apply(made, module)
+    return {
+        v.symbol: v.attributes["address"].value.data  # pyright: ignore
+        for v in module.walk()
+        if isinstance(v, tile.VariableOp)
+    }
+
+
+def test_every_variable_gets_one_address_on_all_its_tiles(golden):
+    golden(print_module(after(TO_ALLOCATION)))
+
+
+def test_memory_that_is_not_live_is_used_again():
+    found = addresses(CHAIN.format(n=64))
+    assert found["a"] == found["c"]
+    assert found["b"] == 128
+
+
+def test_variables_on_different_tiles_share_addresses():
+    text = CHAIN.format(n=64).replace(
+        "@b : tensor<64xf32> layout <[64 by 2] (d0) of [64]>",
+        "@b : tensor<64xf32> layout <[64] (d0) of [64] at 2>",
+    )
+    assert set(addresses(text.replace("tiny:2", "tiny:3")).values()) == {0}
+
+
+@settings(max_examples=60)
+@given(planned_programs(max_ops=5))
+def test_variables_that_live_together_have_bytes_of_their_own(program: Program):
+    module = program.module
+    for each in parse_pipeline(TO_SCHEDULE, PASSES):
+        each.apply(program.context, module)
+    variables = [v for v in module.walk() if isinstance(v, tile.VariableOp)]
+    lives = lifetimes(module, variables)
+    Allocate().apply(program.context, module)
+    start = np.array([v.attributes["address"].value.data for v in variables])  # pyright: ignore
+    end = start + np.array([v.bytes_per_tile for v in variables])
+    first = np.array([v.placed.first_tile for v in variables])
+    last = first + np.array([v.placed.cells for v in variables])
+    for i in range(len(variables)):
+        together = (
+            (lives[:, 0] <= lives[i, 1])
+            & (lives[i, 0] <= lives[:, 1])
+            & (first < last[i])
+            & (first[i] < last)
+            & (start < end[i])
+            & (start[i] < end)
+        )
+        together[i] = False
+        assert not together.any(), variables[i].symbol
+    assert (start % 8 == 0).all()
+
+
+def test_what_does_not_fit_names_tile_variables_and_remedy():
+    with pytest.raises(DoesNotFit) as failure:
+        addresses(CHAIN.format(n=100_000))
+    message = str(failure.value)
+    assert re.match(r"tile 0: the program \(.*@a \(200000 B\)", message)
+    assert "bytes over" in message
+    assert "fp16" in message
+
+
+def test_a_function_that_calls_itself_is_refused():
+    text = """
+    builtin.module attributes {abele.target = "tiny:2"} {
+      func.func @main() { func.call @main() : () -> () func.return }
+    }"""
+    with pytest.raises(InputError, match="@main calls itself"):
+        addresses(text)

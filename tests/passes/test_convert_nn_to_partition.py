@@ -1,0 +1,47 @@
+import pytest
+
+from abele.dialects import partition
+from abele.dialects.abele import Plan, PlanAttr
+from abele.dialects.nn import ConvOp
+from abele.ir.errors import InputError
+from abele.ir.text import print_module
+from abele.passes.convert_nn_to_partition import ConvertNnToPartition
+
+from .programs import TO_PARTITION, after, net
+
+
+def test_plans_become_computes_partials_and_relayouts(golden):
+    golden(print_module(after(TO_PARTITION)))
+
+
+def test_weights_live_where_their_one_user_wants_them():
+    (state,) = [
+        op
+        for op in after(TO_PARTITION).walk()
+        if isinstance(op, partition.StateOp) and op.sym_name.data == "w"
+    ]
+    assert state.type.layout.data.cells == 6
+    assert state.type.layout.data.replicas == 3
+
+
+def test_an_operation_without_a_plan_is_named():
+    module, context = net()
+    (conv,) = [op for op in module.walk() if isinstance(op, ConvOp)]
+    del conv.attributes["plan"]
+    with pytest.raises(InputError, match=r"nn\.conv at conv: no plan; run plan-splits"):
+        ConvertNnToPartition().apply(context, module)
+
+
+def test_a_plan_of_another_operation_is_refused():
+    module, context = net()
+    (conv,) = [op for op in module.walk() if isinstance(op, ConvOp)]
+    conv.attributes["plan"] = PlanAttr(Plan((1, 2)))
+    with pytest.raises(InputError, match=r"nn\.conv at conv: a split of 2 parts"):
+        ConvertNnToPartition().apply(context, module)
+
+
+def test_a_module_without_a_target_is_refused():
+    module, context = net()
+    del module.attributes["abele.target"]
+    with pytest.raises(InputError, match="the module names no target: run plan-splits first"):
+        ConvertNnToPartition().apply(context, module)

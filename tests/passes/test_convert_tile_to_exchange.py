@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+from abele.backends.machine import Machine
+from abele.backends.target import resolve_target
+from abele.ir.errors import InputError
+from abele.ir.text import parse_module, print_module
+from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
+
+from ..strategies import context
+from .programs import BIAS, TO_EXCHANGE, WEIGHT, after
+
+
+def test_numbered_groups_become_supersteps(golden):
+    golden(print_module(after(TO_EXCHANGE)))
+
+
+def test_the_program_computes_what_it_says():
+    machine = Machine(after(TO_EXCHANGE), resolve_target("tiny:8"), strict=True)
+    machine.load()
+    image = np.arange(144, dtype=np.float32).reshape(1, 4, 6, 6)
+    padded = np.pad(image, ((0, 0), (0, 0), (1, 0), (1, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2, ::2]
+    expected = np.einsum("ncyxij,ocij->nyxo", windows, WEIGHT) + BIAS.ravel()
+    result = machine.run({"image": image})
+    assert np.array_equal(result["out"], expected.reshape(2, 9))
+
+
+def test_a_variable_without_an_address_is_named():
+    made = context()
+    module = parse_module("tile.variable @a : tensor<4xf32> layout <[4] (d0) of [4]>", made)
+    with pytest.raises(InputError, match=r"@a at .*: no address; run allocate"):
+        ConvertTileToExchange().apply(made, module)
