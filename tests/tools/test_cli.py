@@ -1,0 +1,592 @@
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from some_models import SMALL, model, node, random, relu
+from typer.testing import CliRunner, Result
+
+from abele.tools import compile_model
+from abele.tools.cli import app, opt_app
+
+ROOT = Path(__file__).parent.parent.parent
+BLOBS = ROOT / "examples" / "blobs"
+
+NEGATE = """
+builtin.module {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {arg_names = ["x"], \
+result_names = ["y"]} {
+    %0 = nn.neg %x : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %0 : tensor<4xf32>
+  }
+}
+"""
+
+
+def abele(*arguments: str | Path) -> Result:
+    """Run the command; anything but an exit is a bug, and is raised."""
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def opt(*arguments: str | Path, text: str | None = None) -> Result:
+    result = CliRunner().invoke(opt_app, [str(each) for each in arguments], input=text)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.onnx"
+    onnx.save(relu(), path)
+    return path
+
+
+@pytest.fixture
+def negate(tmp_path: Path) -> Path:
+    path = tmp_path / "negate.mlir"
+    path.write_text(NEGATE)
+    return path
+
+
+def refused(folder: Path, *arguments: str | Path, says: str = "") -> str:
+    """The one message of a command that must exit with 2 and leave the folder as it was."""
+    before = sorted(folder.rglob("*"))
+    result = abele(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("error: ") or "Usage" in result.stderr
+    assert result.stderr.count("error:") == 1 or "Usage" in result.stderr
+    assert says in result.stderr
+    assert sorted(folder.rglob("*")) == before
+    return result.stderr
+
+
+# What works
+
+
+def test_run_prints_a_table(small: Path):
+    result = abele("run", small, "--target", "tiny", "--check")
+    assert result.exit_code == 0, result.stderr
+    for word in ("vertices", "edges", "supersteps", "cycles", "fullest tile", "largest error"):
+        assert word in result.stdout
+    assert result.stderr == ""
+
+
+def test_run_reads_inputs_and_writes_outputs_and_profile(small: Path, tmp_path: Path):
+    x = random((2, 3))
+    np.savez(tmp_path / "x.npz", x=x)
+    out = tmp_path / "new folder"
+    files = (
+        "--inputs",
+        tmp_path / "x.npz",
+        "--outputs",
+        out / "y.npz",
+        "--profile",
+        out / "p.json",
+    )
+    result = abele("run", small, "--target", "tiny", *files)
+    assert result.exit_code == 0, result.stderr
+    with np.load(out / "y.npz") as stored:
+        assert stored.files == ["y"]
+        np.testing.assert_array_equal(stored["y"], np.maximum(x, 0))
+    assert json.loads((out / "p.json").read_text())["vertices"] > 0
+    assert {each.name for each in out.iterdir()} == {"y.npz", "p.json"}
+
+
+@pytest.mark.parametrize("level", ["nn", "partition", "tile", "exchange"])
+def test_run_at_each_level(small: Path, tmp_path: Path, level: str):
+    out = tmp_path / f"{level}.npz"
+    result = abele("run", small, "--target", "tiny", "--at", level, "--outputs", out, "--check")
+    assert result.exit_code == 0, result.stderr
+    assert out.exists()
+
+
+def test_missing_inputs_are_seeded_and_said(tmp_path: Path):
+    path = tmp_path / "sum.onnx"
+    proto = model([node("Add", "a b", "y")], {"a": [3], "b": [3]}, ["y"])
+    onnx.save(proto, path)
+    np.savez(tmp_path / "a.npz", a=np.zeros(3, np.float32))
+    result = abele(
+        "run",
+        path,
+        "--target",
+        "tiny",
+        "--inputs",
+        tmp_path / "a.npz",
+        "--outputs",
+        tmp_path / "y.npz",
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "seeded: 'b' (float32[3])" in result.stderr
+    with np.load(tmp_path / "y.npz") as stored:
+        assert np.abs(stored["y"]).min() > 0
+
+
+def test_compile_then_run(small: Path, tmp_path: Path):
+    program = tmp_path / "small.abele"
+    result = abele("compile", small, "-o", program, "--target", "tiny:5")
+    assert result.exit_code == 0, result.stderr
+    result = abele("run", program, "--strict", "--check")
+    assert result.exit_code == 0, result.stderr
+    assert "tiny:5" in result.stdout
+
+
+def test_dims_are_bound(tmp_path: Path):
+    path = tmp_path / "batch.onnx"
+    onnx.save(model([node("Relu", "x", "y")], {"x": ["N", 3]}, ["y"]), path)
+    result = abele("run", path, "--target", "tiny", "--dim", "N=2")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_a_failed_check_exits_with_1(small: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("abele.tools.check.TOLERANCE", -1.0)
+    result = abele("run", small, "--target", "tiny", "--check")
+    assert result.exit_code == 1
+    assert "check failed: output 'y'" in result.stderr
+
+
+def test_what_does_not_fit_exits_with_3(tmp_path: Path):
+    path = tmp_path / "large.onnx"
+    proto = model([node("Gemm", "x w", "y")], {"x": [1, 700]}, ["y"], {"w": random((700, 700))})
+    onnx.save(proto, path)
+    result = abele("run", path, "--target", "tiny", "--outputs", tmp_path / "y.npz")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("error: does not fit: tile ")
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "y.npz").exists()
+
+
+def test_demo_compiles_what_it_is_given_a_target_for():
+    result = abele("demo", "--target", "nonsense")
+    assert result.exit_code == 2
+
+
+# Bad models
+
+
+def test_a_missing_file(tmp_path: Path):
+    refused(tmp_path, "run", tmp_path / "none.onnx", says="none.onnx: cannot be read")
+    refused(tmp_path, "run", tmp_path / "none.mlir", says="none.mlir: cannot be read")
+    refused(tmp_path, "run", tmp_path / "none.abele", says="none.abele: cannot be read")
+
+
+def test_an_unknown_kind_of_file(tmp_path: Path):
+    refused(tmp_path, "run", tmp_path / "model.pt", says="need .onnx, .mlir or .abele")
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".mlir", ".abele"])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_bytes(tmp_path: Path, suffix: str, seed: int):
+    path = tmp_path / f"random{suffix}"
+    path.write_bytes(np.random.default_rng(seed).bytes(seed * 400))
+    stderr = refused(tmp_path, "run", path, "--outputs", tmp_path / "y.npz")
+    assert path.name in stderr
+
+
+def cuts(size: int) -> list[int]:
+    return [0, 1, size // 7, size // 3, size // 2, size * 3 // 4, size - 9, size - 1]
+
+
+@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("suffix", [".onnx", ".mlir", ".abele"])
+def test_truncated_files(tmp_path: Path, suffix: str, part: int):
+    whole = tmp_path / f"whole{suffix}"
+    if suffix == ".onnx":
+        onnx.save(SMALL["classifier"](), whole)
+    elif suffix == ".mlir":
+        whole.write_text(NEGATE.rstrip())
+    else:
+        compile_model(relu(), "tiny").save(whole)
+    data = whole.read_bytes()
+    path = tmp_path / f"cut{suffix}"
+    path.write_bytes(data[: cuts(len(data))[part]])
+    stderr = refused(tmp_path, "run", path, "--target", "tiny", "--outputs", tmp_path / "y.npz")
+    assert path.name in stderr
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".mlir", ".abele"])
+def test_flipped_bytes_never_end_in_a_traceback(tmp_path: Path, suffix: str):
+    whole = tmp_path / f"whole{suffix}"
+    if suffix == ".onnx":
+        onnx.save(SMALL["shuffle"](), whole)
+    elif suffix == ".mlir":
+        whole.write_text(NEGATE)
+    else:
+        compile_model(relu(), "tiny").save(whole)
+    data = bytearray(whole.read_bytes())
+    path = tmp_path / f"flipped{suffix}"
+    generator = np.random.default_rng(0)
+    for position in generator.integers(0, len(data), 40):
+        damaged = data.copy()
+        damaged[position] ^= 1 << int(generator.integers(8))
+        path.write_bytes(damaged)
+        result = abele("run", path, "--target", "tiny", "--at", "exchange")
+        assert result.exit_code in (0, 2, 3), (position, result.output)
+        assert result.stderr.count("error:") == (result.exit_code != 0)
+        assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("proto", "says"),
+    [
+        (model([node("Bogus", "x", "y")], {"x": [2]}, ["y"]), "Bogus"),
+        (model([node("Relu", "x", "y", domain="com.example")], {"x": [2]}, ["y"]), "com.example"),
+        (model([node("Relu", "x", "y")], {"x": [2]}, ["y"], opset=99), "99"),
+        (model([node("Relu", "x", "y")], {"x": [2]}, ["y"], opset=1), "1"),
+        (model([node("Relu", "x", "y")], {"x": ["N", 2]}, ["y"]), "N"),
+        (model([node("Relu", "nowhere", "y")], {"x": [2]}, ["y"]), "nowhere"),
+        (model([node("Relu", "x", "z")], {"x": [2]}, ["y"]), "y"),
+        (
+            model([node("Add", "x w", "y")], {"x": [2]}, ["y"], {"w": random((3,))}),
+            "the_y",
+        ),
+        (
+            model(
+                [node("Conv", "x w", "y")], {"x": [1, 3, 5, 5]}, ["y"], {"w": random((2, 4, 3, 3))}
+            ),
+            "the_y",
+        ),
+    ],
+    ids=[
+        "operator",
+        "domain",
+        "opset",
+        "old opset",
+        "dim",
+        "value",
+        "output",
+        "shapes",
+        "channels",
+    ],
+)
+def test_models_that_cannot_be_compiled(tmp_path: Path, proto: onnx.ModelProto, says: str):
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(proto.SerializeToString())
+    stderr = refused(tmp_path, "run", path, "--outputs", tmp_path / "y.npz", says=says)
+    assert "bad.onnx" in stderr
+
+
+def external(folder: Path, location: str, **entries: int) -> Path:
+    """A model whose weight lies in another file, or is said to."""
+    proto = model([node("Add", "x w", "y")], {"x": [4]}, ["y"], {"w": random((4,))})
+    weight = proto.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.ClearField("float_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in {"location": location, **entries}.items():
+        entry = weight.external_data.add()
+        entry.key, entry.value = key, str(value)
+    path = folder / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_external_data_that_is_missing(tmp_path: Path):
+    refused(tmp_path, "run", external(tmp_path, "weights.bin"), says="weights.bin")
+
+
+def test_external_data_that_is_too_short(tmp_path: Path):
+    (tmp_path / "weights.bin").write_bytes(bytes(7))
+    refused(tmp_path, "run", external(tmp_path, "weights.bin", length=16), says="weights.bin")
+
+
+@pytest.mark.parametrize("location", ["../weights.bin", "/etc/passwd", "a/../../weights.bin"])
+def test_external_data_outside_the_folder(tmp_path: Path, location: str):
+    (tmp_path / "weights.bin").write_bytes(bytes(16))
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    refused(tmp_path, "run", external(inner, location), says=location)
+
+
+def test_external_data_behind_a_link_that_leads_outside(tmp_path: Path):
+    (tmp_path / "weights.bin").write_bytes(bytes(16))
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "link.bin").symlink_to(tmp_path / "weights.bin")
+    refused(tmp_path, "run", external(inner, "link.bin"), says="link.bin")
+
+
+def test_external_data_that_is_there(tmp_path: Path):
+    (tmp_path / "weights.bin").write_bytes(random((4,)).tobytes())
+    assert abele("run", external(tmp_path, "weights.bin"), "--target", "tiny").exit_code == 0
+
+
+def test_a_dimension_that_is_no_number(small: Path, tmp_path: Path):
+    refused(tmp_path, "run", small, "--dim", "N=many", says="--dim N=many: need NAME=SIZE")
+    refused(tmp_path, "run", small, "--dim", "N", says="--dim N: need NAME=SIZE")
+
+
+# Bad .mlir
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("nn.neg", "nn.negate", "negate.mlir:4:20: "),
+        ("func.return %0", "func.return %9", "not defined: [%9]"),
+        (
+            "-> tensor<4xf32>\n    func.return %0 : tensor<4xf32>",
+            "-> tensor<5xf32>\n    func.return %0 : tensor<5xf32>",
+            "negate.mlir:4:5: ",
+        ),
+        ("func.return %0 : tensor<4xf32>", "", "negate.mlir"),
+        ("@main", "@start", "no function @main"),
+        ("nn.neg %x", "nn.neg %0", "negate.mlir:4:5: "),
+        ('["x"]', '["x", "z"]', "arg_names"),
+        ("tensor<4xf32>", "tensor<?xf32>", "negate.mlir"),
+        ("tensor<4xf32>", "memref<4xf32>", "negate.mlir"),
+        ("tensor<4xf32>", "tensor<4x!nn.what>", "negate.mlir"),
+        ("{\n  func", "attributes {abele.target = 3 : i64} {\n  func", "abele.target"),
+        ("{\n  func", 'attributes {abele.target = "mk9"} {\n  func', "mk9"),
+    ],
+)
+def test_modules_that_do_not_verify(negate: Path, tmp_path: Path, old: str, new: str, says: str):
+    text = NEGATE.replace(old, new)
+    assert text != NEGATE
+    negate.write_text(text)
+    refused(tmp_path, "run", negate, "--outputs", tmp_path / "y.npz", says=says)
+
+
+def test_blobs_that_are_missing_or_damaged(tmp_path: Path):
+    path = tmp_path / "recurrent.mlir"
+    shutil.copy(ROOT / "examples" / "recurrent.mlir", path)
+    refused(tmp_path, "run", path, says="unknown blob")
+    shutil.copytree(BLOBS, tmp_path / "blobs")
+    first = min((tmp_path / "blobs").iterdir())
+    first.write_bytes(first.read_bytes()[:-1] + b"\0\0")
+    refused(tmp_path, "run", path, says=first.name)
+
+
+def test_deeply_nested_text(tmp_path: Path):
+    path = tmp_path / "deep.mlir"
+    path.write_text("builtin.module {" * 20_000)
+    refused(tmp_path, "run", path, says="nested")
+
+
+def test_another_target_than_the_program_was_planned_for(small: Path, tmp_path: Path):
+    program = tmp_path / "small.abele"
+    assert abele("compile", small, "-o", program, "--target", "tiny").exit_code == 0
+    refused(tmp_path, "run", program, "--target", "mk2", says="planned for target tiny")
+
+
+@pytest.mark.parametrize("target", ["mk9", "mk2:0", "mk2:many", "mk2,exchange.sync=1", "none.toml"])
+def test_targets_that_there_are_not(small: Path, tmp_path: Path, target: str):
+    refused(tmp_path, "run", small, "--target", target, says=target.partition(":")[0])
+
+
+def test_levels_that_there_are_not(small: Path, tmp_path: Path):
+    refused(tmp_path, "run", small, "--target", "tiny", "--at", "vertex", says="no level 'vertex'")
+    refused(
+        tmp_path, "run", small, "--target", "tiny", "--at", "nn", "--strict", says="strict at nn"
+    )
+
+
+# Bad inputs
+
+
+def savez(path: Path, **arrays: np.ndarray) -> bytes:
+    np.savez(path, **arrays)
+    return path.read_bytes()
+
+
+def pickled(path: Path) -> None:
+    np.savez(path, x=np.array([{}, []], dtype=object))
+
+
+BAD_INPUTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "name": (lambda p: savez(p, image=random((2, 3))), "no input 'image'; the program takes 'x'"),
+    "shape": (lambda p: savez(p, x=random((3, 2))), "got float32[3, 2]"),
+    "rank": (lambda p: savez(p, x=random((6,))), "got float32[6]"),
+    "dtype": (lambda p: savez(p, x=np.zeros((2, 3))), "got float64[2, 3]"),
+    "objects": (pickled, "got object[2]"),
+    "empty file": (lambda p: p.write_bytes(b""), "damaged"),
+    "random bytes": (lambda p: p.write_bytes(np.random.default_rng(0).bytes(500)), "damaged"),
+    "half": (lambda p: p.write_bytes(savez(p, x=random((2, 3)))[:100]), "damaged"),
+    "text": (lambda p: p.write_text("x = 1"), "damaged"),
+    "a folder": (lambda p: p.mkdir(), "cannot be read"),
+    "nothing": (lambda p: None, "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_INPUTS)
+def test_bad_inputs(small: Path, tmp_path: Path, kind: str):
+    make, says = BAD_INPUTS[kind]
+    path = tmp_path / "x.npz"
+    make(path)
+    files = ("--inputs", path, "--outputs", tmp_path / "y.npz", "--profile", tmp_path / "p.json")
+    stderr = refused(tmp_path, "run", small, "--target", "tiny", *files, says=says)
+    assert "x.npz" in stderr
+
+
+def test_an_input_that_claims_to_be_huge(small: Path, tmp_path: Path):
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive, archive.open("x.npy", "w") as entry:
+        head = {"descr": "<f4", "fortran_order": False, "shape": (10**9, 10**9)}
+        np.lib.format.write_array_header_1_0(entry, head)
+    refused(tmp_path, "run", small, "--target", "tiny", "--inputs", path, says="got float32[")
+
+
+def test_flipped_bytes_of_an_input(small: Path, tmp_path: Path):
+    path = tmp_path / "x.npz"
+    data = savez(path, x=random((2, 3)))
+    for position in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x15
+        path.write_bytes(damaged)
+        result = abele("run", small, "--target", "tiny", "--at", "nn", "--inputs", path)
+        assert result.exit_code in (0, 2), (position, result.output)
+        assert result.stderr.count("error:") == (result.exit_code != 0)
+
+
+def test_files_that_cannot_be_written(small: Path, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    for option in ("--outputs", "--profile"):
+        refused(
+            tmp_path,
+            "run",
+            small,
+            "--target",
+            "tiny",
+            option,
+            tmp_path / "file" / "y",
+            says="cannot be written",
+        )
+    program = tmp_path / "file" / "p.abele"
+    refused(tmp_path, "compile", small, "-o", program, "--target", "tiny", says="be written")
+    refused(tmp_path, "compile", small, "-o", tmp_path / "p.zip", says="end in .abele")
+
+
+# abele opt
+
+
+def test_opt_prints_what_the_passes_leave(negate: Path):
+    result = opt(negate, "-p", "decompose,plan-splits{target=tiny}")
+    assert result.exit_code == 0, result.stderr
+    assert "#abele.plan<" in result.stdout
+    assert "loc(" not in result.stdout
+    assert "loc(" in opt(negate, "--print-debuginfo").stdout
+
+
+def test_opt_reads_standard_input():
+    result = opt("-p", "decompose", text=NEGATE)
+    assert result.exit_code == 0, result.stderr
+    assert "nn.neg" in result.stdout
+
+
+def test_opt_goes_all_the_way_and_abele_runs_it(negate: Path, tmp_path: Path):
+    down = (
+        "plan-splits{target=tiny},convert-nn-to-partition,convert-partition-to-tile,"
+        "schedule-supersteps,allocate,convert-tile-to-exchange"
+    )
+    out = tmp_path / "out.mlir"
+    assert opt(negate, "-p", f"builtin.module({down})", "-o", out).exit_code == 0
+    result = abele("run", out, "--check")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_opt_splits_its_input_and_keeps_line_numbers():
+    text = f"{NEGATE}\n// -----\n{NEGATE}"
+    result = opt("--split-input-file", text=text)
+    assert result.stdout.count("builtin.module") == 2
+    assert result.stdout.count("// -----") == 1
+    broken = opt("--split-input-file", text=f"{NEGATE}\n// -----\nbroken")
+    assert broken.exit_code == 2
+    line = f"{NEGATE}\n// -----\nbroken".count("\n") + 1
+    assert f"<stdin>:{line}:7: " in broken.stderr
+
+
+def test_opt_prints_around_passes(negate: Path):
+    passes = ("-p", "decompose,plan-splits{target=tiny}")
+    after = opt(negate, *passes, "--print-ir-after-all")
+    assert after.stderr.count("IR Dump After") == 2
+    change = opt(negate, *passes, "--mlir-print-ir-after-change")
+    assert change.stderr.count("IR Dump After plan-splits") == 1
+    assert "IR Dump After decompose" not in change.stderr
+    assert opt(negate, *passes, "--print-ir-before-all").stderr.count("IR Dump Before") == 2
+    assert "plan-splits" in opt(negate, *passes, "--timing").stderr
+
+
+def test_opt_lists_its_passes():
+    result = opt("--list-passes")
+    assert result.exit_code == 0
+    assert "convert-tile-to-exchange" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("decompos", "did you mean 'decompose'"),
+        ("plan-splits{target=", "pipeline"),
+        ("plan-splits{tiles=3}", "no option 'tiles'"),
+        ("plan-splits{target=mk9}", "mk9"),
+        ("convert-nn-to-partition", "run plan-splits"),
+        ("convert-tile-to-exchange", "run schedule-supersteps"),
+    ],
+)
+def test_opt_refuses_bad_pipelines(negate: Path, spec: str, says: str):
+    result = opt(negate, "-p", spec)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("error: ")
+    assert says in result.stderr
+
+
+def test_opt_refuses_a_module_that_does_not_verify(negate: Path):
+    negate.write_text(NEGATE.replace("nn.neg %x", "nn.neg %0"))
+    result = opt(negate)
+    assert result.exit_code == 2
+    assert "negate.mlir:4:5: " in result.stderr
+
+
+# True processes
+
+
+def process(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from abele.tools.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        **options,
+    )
+
+
+def test_the_command_in_a_process(small: Path, tmp_path: Path):
+    good = process("run", small, "--target", "tiny", "--check")
+    assert good.returncode == 0, good.stderr
+    assert good.stderr == ""
+    assert "vertices" in good.stdout
+    bad = process("run", tmp_path / "none.onnx")
+    assert bad.returncode == 2
+    assert bad.stdout == ""
+    assert bad.stderr.startswith("error: ")
+    assert "Traceback" not in bad.stderr
+
+
+def test_a_pipe_that_closes_early_is_no_error(small: Path):
+    script = "from abele.tools.opt import listing; from abele.tools.cli import main; main()"
+    done = subprocess.run(
+        f"{sys.executable} -c '{script}' opt --list-passes | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stdout.startswith("decompose")
+
+
+def test_both_commands_are_installed():
+    for command in ("abele", "abele-opt"):
+        path = Path(sys.executable).with_name(command)
+        done = subprocess.run([path, "--help"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "Usage" in done.stdout
