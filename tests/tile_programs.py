@@ -255,9 +255,13 @@ def structures() -> st.SearchStrategy[Structure]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(
+    draw: st.DrawFn,
+    among: st.SearchStrategy[Structure] | None = None,
+    dtypes: tuple[str, ...] = ("float32", "float32", "float16", "int32", "float64"),
+) -> Case:
     """A structure and a random legal plan on 4 to 16 tiles."""
-    structure = draw(structures())
+    structure = draw(structures() if among is None else among)
     dims = structure.space.dims
     tiles = draw(st.integers(4, 16))
     left = tiles
@@ -269,10 +273,20 @@ def cases(draw: st.DrawFn) -> Case:
     order = tuple(draw(st.permutations(range(len(dims)))))
     order = order[: draw(st.integers(0, len(dims)))]
     first = draw(st.integers(0, tiles - prod(split)))
-    dtype = np.dtype(draw(st.sampled_from(["float32", "float32", "float16", "int32", "float64"])))
+    dtype = np.dtype(draw(st.sampled_from(dtypes)))
     plan = Plan(tuple(split), order, first)
-    dtypes = (dtype,) * (len(structure.space.operands) + 1)
-    return Case(structure, plan, dtypes, tiles, draw(st.integers(0, 1 << 16)))
+    same = (dtype,) * (len(structure.space.operands) + 1)
+    return Case(structure, plan, same, tiles, draw(st.integers(0, 1 << 16)))
+
+
+def matmul_case() -> Case:
+    """A plain product, cut unevenly, on 6 tiles from the third on."""
+    dims = (Dim("m", 5), Dim("n", 4), Dim("k", 3, "reduction"))
+    left = AccessMap((_axis(5, (0, 1)), _axis(3, (2, 1))))
+    right = AccessMap((_axis(3, (2, 1)), _axis(4, (1, 1))))
+    space = Space(dims, (left, right), (identity_map((0, 1), (5, 4)),))
+    dtypes = (np.dtype(np.float32),) * 3
+    return Case(Structure(space, Body("mul", "sum")), Plan((2, 3, 1), (), 2), dtypes, 8, 1)
 
 
 def context() -> AbeleContext:
@@ -346,7 +360,7 @@ def tile_module(case: Case) -> ModuleOp:
 
 
 def exchange_module(case: Case) -> ModuleOp:
-    """The same at addresses, in three supersteps."""
+    """The same at addresses: inputs, moves, compute, result, outputs."""
     ops = []
     address = 0
     layouts = {}
@@ -366,10 +380,15 @@ def exchange_module(case: Case) -> ModuleOp:
             + [exchange.InputOp(n, n, t) for n, t in zip(names, tensors)],
         ),
         exchange.SuperstepOp(
+            "moves",
+            [exchange.SyncOp("internal")] + [exchange.MoveOp([n], f"{n}.in") for n in names],
+        ),
+        exchange.SuperstepOp(
             "compute",
-            [exchange.SyncOp("internal")]
-            + [exchange.MoveOp([n], f"{n}.in") for n in names]
-            + [exchange.ComputeOp(case.structure, case.plan, reads, "y")],
+            [
+                exchange.SyncOp("internal"),
+                exchange.ComputeOp(case.structure, case.plan, reads, "y"),
+            ],
         ),
         exchange.SuperstepOp(
             "result", [exchange.SyncOp("internal"), exchange.MoveOp(["y"], "y.out")]
