@@ -73,6 +73,42 @@ def coalesced(*arrays: Array) -> list[Array]:
     return [as_strided(a, shape, [step[i] for step in strides]) for i, a in enumerate(arrays)]
 
 
+LONGEST_ITEM_BYTES = 1024
+"""Longer runs are fast enough as elements."""
+
+FEW_ELEMENTS = 4
+"""An axis this short, of elements that do not lie together, is unrolled."""
+
+
+def copy_calls(target: Array, source: Array) -> list[Call]:
+    """The calls that copy one array into another of its shape and dtype, bit for bit.
+
+    NumPy's inner loop is the innermost axis, and costs as much as several elements: short runs
+    that lie together are copied as one item each, and a short axis of lone elements is unrolled.
+    """
+    if target.size == 0:
+        return []
+    source, target = coalesced(source, target)
+    if target.ndim == 0:
+        return [(np.copyto, (target, source))]
+    length, unit = target.shape[-1], target.itemsize
+    if target.strides[-1] == unit == source.strides[-1] and length * unit <= LONGEST_ITEM_BYTES:
+        item = np.dtype((np.void, length * unit))
+        return [(np.copyto, (_items(target, item), _items(source, item)))]
+    if target.ndim > 1 and length <= FEW_ELEMENTS:
+        return [call for i in range(length) for call in copy_calls(target[..., i], source[..., i])]
+    return [(np.copyto, (target, source))]
+
+
+def _items(array: Array, item: np.dtype[Any]) -> Array:
+    """An array whose last axis lies together, with one item for each run of it."""
+    runs = as_strided(array, (*array.shape[:-1], 1), (*array.strides[:-1], array.itemsize))
+    bytes_ = as_strided(
+        runs.view(np.uint8), (*array.shape[:-1], item.itemsize), (*array.strides[:-1], 1)
+    )
+    return bytes_.view(item)[..., 0]
+
+
 Index = tuple[Any, ...]
 """Indices of leading axes, perhaps a slice, and an ellipsis, so that an array stays an array."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
-from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced
+from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced, copy_calls
 from .cells import Cells
 from .elementwise import elementwise
 from .reduction import reduction
@@ -232,8 +232,12 @@ class _Matrix:
         points = self.points[index]
         kept = self.batch - sum(isinstance(i, int) for i in index)
         pack = scratch.take(purpose, (*points.shape[:kept], *shape), dtype)
-        source, target = coalesced(points, pack.reshape(points.shape))
-        calls.append((_load, (target, source)))
+        target = pack.reshape(points.shape)
+        if points.dtype == dtype:
+            calls += copy_calls(target, points)
+        else:
+            source, target = coalesced(points, target)
+            calls.append((_convert, (target, source)))
         return pack
 
 
@@ -256,7 +260,7 @@ def _is_row_major(matrix: Array) -> bool:
     )
 
 
-def _load(target: Array, source: Array) -> None:
+def _convert(target: Array, source: Array) -> None:
     np.copyto(target, source, casting="unsafe")
 
 

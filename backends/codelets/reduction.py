@@ -77,7 +77,8 @@ def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -
     for index in chunks(out.shape, SCRATCH_BYTES // 4 // dtype.itemsize):
         piece = out[index]
         total = piece
-        if piece.dtype != dtype:
+        # A total that lies together stays in the cache; the rows of tiles are pages apart.
+        if piece.dtype != dtype or (len(steps) > 2 and not piece.flags.c_contiguous):
             total = scratch.take("total", piece.shape, dtype)
         for i, step in enumerate(steps):
             inputs = [a[index] for a in step]

@@ -18,7 +18,7 @@ from ...ir.geometry.blocks import block_view, fill_of, scatter, window_view, win
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space
-from ..codelets.calls import Array, Call, Scratch, coalesced, run_calls
+from ..codelets.calls import Array, Call, Scratch, coalesced, copy_calls, run_calls
 from ..codelets.numerics import Placed
 
 SHORT_RUN_BYTES = 128
@@ -167,8 +167,8 @@ class _Spread:
             if lengths == shape:
                 return _Spread(array[(*into, ...)], fills, [], array, origins)
             dense = scratch.take(f"{purpose} dense", shape, dtype)
-            spreading = (np.copyto, (array[(*into, ...)], dense[(*take, ...)]))
-            return _Spread(dense, [], [*fills, spreading], array, origins)
+            spreading = copy_calls(array[(*into, ...)], dense[(*take, ...)])
+            return _Spread(dense, [], [*fills, *spreading], array, origins)
         dense = current = scratch.take(f"{purpose} dense", shape, dtype)
         calls: list[Call] = []
         for i, index in enumerate(indices):
@@ -227,18 +227,17 @@ def _bind_gather(source: Blocks, dense: Array, scratch: Scratch) -> list[Call]:
     into = _viewed(dense, shape)
     if into is None:
         into = scratch.take("gather", shape, dtype)
-        after.append((np.copyto, (dense, into.reshape(dense.shape))))
+        after += copy_calls(dense, into.reshape(dense.shape))
     spans = [layout.reachable(i) for i in range(len(shape))]
     low = tuple(lo for lo, _ in spans)
     spread = into
     if any(span != (0, n - 1) for span, n in zip(spans, shape, strict=True)):
         spread = scratch.take("gather spread", [hi - lo + 1 for lo, hi in spans], dtype)
         inside = tuple(slice(-lo, n - lo) for lo, n in zip(low, shape, strict=True))
-        after.insert(0, (np.copyto, (into, spread[(*inside, ...)])))
+        after = [*copy_calls(into, spread[(*inside, ...)]), *after]
     calls: list[Call] = []
     for window, block in _owned(source, spread, low):
-        *_, block, window = coalesced(block, window)
-        calls.append((np.copyto, (window, block)))
+        calls += copy_calls(window, block)
     return calls + after
 
 
@@ -270,9 +269,9 @@ def _bind_moves(
             slice(axis.offset, axis.offset + n)
             for axis, n in zip(result.axes, piece.shape, strict=True)
         )
-        calls.append((np.copyto, (into[(*region, ...)], piece)))
+        calls += copy_calls(into[(*region, ...)], piece)
     if staged:
-        calls.append((np.copyto, (dense, into.reshape(dense.shape))))
+        calls += copy_calls(dense, into.reshape(dense.shape))
     return calls
 
 
@@ -291,10 +290,9 @@ def _bind_windows(spread: _Spread, target: Blocks, scratch: Scratch) -> list[Cal
             first = [slice(0, 1) if d in copies else slice(None) for d in range(window.ndim)]
             once = window[(*first, ...)]
             packed = scratch.take("windows", once.shape, p.dtype)
-            calls.append((np.copyto, (packed, once)))
+            calls += copy_calls(packed, once)
             window = np.broadcast_to(packed, window.shape)
-            window, block = coalesced(window, block)
-        calls.append((np.copyto, (block, window)))
+        calls += copy_calls(block, window)
     return calls
 
 

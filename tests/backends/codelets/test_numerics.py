@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from tile_programs import Case, cases, dense, reductions
 
-from abele.backends.codelets.calls import Scratch, chunks, coalesced
+from abele.backends.codelets.calls import Scratch, chunks, coalesced, copy_calls, run_calls
 from abele.backends.codelets.numerics import (
     CODELETS,
     Placed,
@@ -242,3 +242,33 @@ def test_scratch_that_has_grown_leaves_old_views_alone():
     assert old.tolist() == [1] * 4
     assert np.shares_memory(new, scratch.take("a", (10,), np.dtype(np.int8)))
     assert not np.shares_memory(new, scratch.take("b", (10,), np.dtype(np.int8)))
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=4),
+    st.permutations(range(4)),
+    st.lists(st.integers(1, 3), min_size=8, max_size=8),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+    st.sampled_from(["u1", "f2", "f4", "f8", "?"]),
+)
+def test_copies_move_each_element_and_no_other(
+    shape: list[int], order: list[int], steps: list[int], repeated: list[bool], dtype: str
+):
+    order = [d for d in order if d < len(shape)]
+
+    def spaced(gaps: list[int], sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """An array with gaps, and the view of its elements in another order of axes."""
+        whole = np.arange(prod(n * g for n, g in zip(sizes, gaps)), dtype=np.int64) % 251
+        whole = whole.astype(dtype).reshape([sizes[d] * gaps[d] for d in order])
+        view = whole[(*(slice(None, None, gaps[d]) for d in order), ...)]
+        return whole, view.transpose(np.argsort(order))
+
+    sizes = [1 if r and n else n for r, n in zip(repeated, shape)]
+    _, source = spaced(steps[: len(shape)], sizes)
+    source = np.broadcast_to(source, shape)
+    whole, target = spaced(steps[4 : 4 + len(shape)], shape)
+    target[...] = 0
+    expected = whole.copy()
+    expected[(*(slice(None, None, steps[4 + d]) for d in order), ...)] = source.transpose(order)
+    run_calls(copy_calls(target, source))
+    np.testing.assert_array_equal(whole, expected)
