@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
+from ..backends.evaluate.control import IterationLimit
+from ..backends.machine import MachineFault
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.upstream import VerifyException
 from ..ir.whole_file import whole_file
@@ -34,6 +37,9 @@ from .opt import (
 from .table import console, summary
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
+
+TRACEBACK = "ABELE_TRACEBACK"
+"""The environment variable that asks for a traceback where a message would do."""
 
 app = typer.Typer(
     help="Compile neural networks for tile machines, and run them there.",
@@ -101,7 +107,7 @@ def run(
     dump_ir: DumpFolder = None,
 ) -> None:
     """Compile a model, or load a program, and run it once."""
-    with _answers():
+    with _answers(model):
         with _progress() as tell:
             exe = compile_model(model, target, dims=_sizes(dim), dump_ir=dump_ir, watch=tell)
             exe.module_at(at)
@@ -135,7 +141,7 @@ def compile_command(
     dump_ir: DumpFolder = None,
 ) -> None:
     """Compile a model into a program file, which abele run takes."""
-    with _answers():
+    with _answers(model):
         if output.suffix != PROGRAM_FILE:
             raise InputError(f"{output}: program files end in {PROGRAM_FILE}")
         with _progress() as tell:
@@ -251,29 +257,53 @@ def demo(
 
 
 @contextmanager
-def _answers() -> Generator[None]:
-    """Turn what is nobody's bug into one message and an exit code."""
+def _answers(model: str = "") -> Generator[None]:
+    """Turn what is nobody's bug into one message and an exit code.
+
+    model: the file that is compiled. A text, or a program file, may say anything that verifies; if
+    that makes a pass or the machine stumble, it is refused too.
+    """
     try:
         yield
     except DoesNotFit as error:
-        _say(f"error: does not fit: {error}")
-        raise typer.Exit(TOO_LARGE) from None
-    except InputError as error:
-        _say(f"error: {error}")
-        raise typer.Exit(BAD_INPUT) from None
-    except VerifyException as error:
-        _say("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
-        raise typer.Exit(CHECK_FAILED) from None
+        _fail(TOO_LARGE, f"does not fit: {error}")
+    except (InputError, IterationLimit) as error:
+        _fail(BAD_INPUT, str(error))
+    except (MachineFault, VerifyException) as error:
+        _fail(CHECK_FAILED, "\n".join([str(error), *_notes(error)]))
     except MemoryError:
-        _say("error: this host has not enough memory for that")
-        raise typer.Exit(BAD_INPUT) from None
+        _fail(BAD_INPUT, "this host has not enough memory for that")
     except RecursionError:
-        _say("error: the input is nested too deeply")
-        raise typer.Exit(BAD_INPUT) from None
+        _fail(BAD_INPUT, "the input is nested too deeply")
     except BrokenPipeError:
         # Whoever reads has had enough: no error, and nothing more to flush at exit.
         sys.stdout = None
         raise typer.Exit(0) from None
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if not model.endswith((".mlir", PROGRAM_FILE)) or os.environ.get(TRACEBACK):
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        advice = f"{TRACEBACK}=1 shows where"
+        _fail(
+            BAD_INPUT,
+            "; ".join([f"{model}: cannot be compiled or run: {what}", *_notes(error), advice]),
+        )
+
+
+def _fail(code: int, message: str) -> NoReturn:
+    _say(f"error: {message}")
+    raise typer.Exit(code) from None
+
+
+def _notes(error: BaseException) -> tuple[str, ...]:
+    return tuple(getattr(error, "__notes__", ()))
 
 
 @contextmanager

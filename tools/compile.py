@@ -7,27 +7,38 @@ import os
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from math import prod
 from pathlib import Path
 from time import perf_counter
+from typing import cast
 
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+from ..backends.reference import tensor_kind
 from ..backends.target import Target
 from ..dialects.levels import legal_ops
+from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
-from ..ir.errors import InputError
+from ..ir.errors import DoesNotFit, InputError
 from ..ir.instruments.dump_ir import DumpIR
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
 from ..ir.instruments.verify_each import VerifyEach
 from ..ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
-from ..ir.upstream import ModuleOp, ModulePass
+from ..ir.provenance import place
+from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..passes.pipelines import DOWN, LEVELS, PASSES, pipeline
-from .executable import Executable, Stages, load_executable
+from .executable import MACHINE, Executable, Stages, load_executable
 from .program import Model, Program, new_context, read_program, target_of
 
 Watcher = Callable[[str], None]
 """Told what is going on, in a few words."""
 
 PROGRAM_FILE = ".abele"
+
+PLANNED_ELEMENTS = 1 << 28
+"""Tensors up to this size are planned even if they cannot fit."""
 
 
 def compile_model(
@@ -62,19 +73,42 @@ def compile_model(
         start = perf_counter()
         program = read_program(model, context, dict(dims or {}))
         machine = target_of(program.module, target, program.path)
+        refuse_tensors_larger_than(program.module, machine)
         stages = Stages({"read": perf_counter() - start})
         modules = _lower(program, context, machine, stages, folder, failures, verify_each, tell)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
-    return Executable(machine, loaders, program.path, stages)
+    exe = Executable(machine, loaders, program.path, stages)
+    # Addresses that the compiler gave fit; those in somebody's text may not.
+    if program.level == MACHINE:
+        exe.check_memory()
+    return exe
 
 
 def _given(module: ModuleOp) -> ModuleOp:
     return module
 
 
-def lower(program: Program, context: AbeleContext, target: Target) -> dict[str, ModuleOp]:
-    """The module at each level from the program's own down; the program's module is used up."""
-    return _lower(program, context, target, Stages(), None, None, True, _silent)
+def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
+    """Raise DoesNotFit for a huge tensor that all tiles together cannot hold.
+
+    What lies where, of a program that is too large, can be said once it is planned; but planning
+    takes memory for each element of such a tensor.
+    """
+    available = target.usable_bytes_per_tile * target.tiles
+    for op in module.walk():
+        values = [*op.results, *(v for region in op.regions for b in region.blocks for v in b.args)]
+        for value in values:
+            if not isinstance(value.type, TensorType):
+                continue
+            shape, dtype = tensor_kind(cast(Attribute, value.type))
+            if prod(shape) > PLANNED_ELEMENTS and prod(shape) * dtype.itemsize > available:
+                raise DoesNotFit(
+                    f"{dtype.name}{list(shape)} of {op.name} at {place(op)}",
+                    prod(shape) * dtype.itemsize,
+                    available,
+                    units="bytes on all tiles together",
+                    remedy="a smaller batch, or a target with more memory",
+                )
 
 
 def _lower(
@@ -95,7 +129,7 @@ def _lower(
     if dump is not None:
         instruments.append(DumpIR(dump))
     if verify_each:
-        instruments.append(VerifyEach(legal_after))
+        instruments += [VerifyEach(legal_after), _VerifySymbols()]
     PassManager(parse_pipeline(spec, PASSES) if spec else (), (*instruments, keep, timing)).run(
         context, program.module
     )
@@ -151,6 +185,17 @@ class _KeepLevels(Instrument):
             if self._level != LEVELS[0]:
                 self.modules[self._level] = module.clone()
             self._level = after
+
+
+class _VerifySymbols(Instrument):
+    """Raise VerifyException if a pass left an operation that does not suit what it names."""
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Verify what the pass has left."""
+        try:
+            verify_symbols(module)
+        except VerifyException as error:
+            raise VerifyException(f"after {step}: {error}") from None
 
 
 class _Tell(Instrument):

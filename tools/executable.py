@@ -14,7 +14,7 @@ from ..backends.counts import counts
 from ..backends.evaluate.partition import run_partition
 from ..backends.evaluate.tile import run_tile
 from ..backends.machine import Machine
-from ..backends.memory import memory_report
+from ..backends.memory import MemoryReport, memory_report
 from ..backends.price import price, totals
 from ..backends.reference import run_reference
 from ..backends.target import Target
@@ -141,6 +141,12 @@ class Executable:
         self.stages.seconds["run"] = perf_counter() - start
         return {tensor.name: outputs[tensor.name] for tensor in self.outputs}
 
+    def check_memory(self) -> None:
+        """Raise DoesNotFit if the program needs more of its target than there is."""
+        problem = self._memory.problem()
+        if problem is not None:
+            raise problem
+
     def reset(self) -> None:
         """Give all state the values it began with."""
         self._runners.clear()
@@ -154,11 +160,15 @@ class Executable:
         }
 
     @cached_property
+    def _memory(self) -> MemoryReport:
+        return memory_report(self.module_at(MACHINE), self.target)
+
+    @cached_property
     def _figures(self) -> dict[str, Any]:
         module = self.module_at(MACHINE)
         costs = totals(price(module, self.target))
         graph = counts(module)
-        memory = memory_report(module, self.target)
+        memory = self._memory
         return {
             "target": self.target.spelling(),
             "tiles": self.target.tiles,
@@ -195,7 +205,7 @@ def load_executable(path: str, target: str | Target | None = None) -> Executable
     check_target(program.target, target, path)
     loaders = {level: partial(_parsed, program, level) for level in program.texts}
     exe = Executable(program.target, loaders, path)
-    exe.module_at(MACHINE)
+    exe.check_memory()
     exe.stages.add("read", perf_counter() - start)
     return exe
 

@@ -20,7 +20,7 @@ from ..dialects.exchange import Exchange
 from ..dialects.levels import legal_ops
 from ..dialects.nn import NN
 from ..dialects.partition import Partition, PartitionTensor
-from ..dialects.program import HostInput, HostOutput
+from ..dialects.program import HostInput, HostOutput, verify_symbols
 from ..dialects.tile import Tile
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
@@ -96,6 +96,7 @@ def verified_level(module: ModuleOp, path: str) -> str:
     level = level_of(module)
     try:
         verify(module, legal_ops(level))
+        verify_symbols(module)
     except VerifyException as error:
         message = str(error)
         raise InputError(message if path in message else f"{path}: {message}") from None

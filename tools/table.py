@@ -17,7 +17,7 @@ CYCLES = ("compute", "exchange", "sync")
 def console() -> Console:
     """Standard output; in a pipe or a file, wide enough for a table without wrapped lines."""
     terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=120)
+    return terminal if terminal.is_terminal else Console(width=160)
 
 
 def summary(exe: Executable, title: str, error: str = "") -> Table:

@@ -167,6 +167,27 @@ def test_what_does_not_fit_exits_with_3(tmp_path: Path):
     assert not (tmp_path / "y.npz").exists()
 
 
+def test_a_tensor_larger_than_the_machine_is_refused_at_once(tmp_path: Path):
+    path = tmp_path / "huge.onnx"
+    onnx.save(model([node("Relu", "x", "y")], {"x": [10**12]}, ["y"]), path)
+    result = abele("run", path)
+    assert result.exit_code == 3
+    assert "float32[1000000000000]" in result.stderr
+
+
+def test_a_program_that_makes_the_machine_stumble_is_refused(
+    negate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stumble(*_: object) -> None:
+        raise ValueError("cannot reshape")
+
+    monkeypatch.setattr("abele.tools.cli.compile_model", stumble)
+    assert "cannot reshape" in refused(negate.parent, "run", negate)
+    monkeypatch.setenv("ABELE_TRACEBACK", "1")
+    with pytest.raises(ValueError, match="cannot reshape"):
+        abele("run", negate)
+
+
 def test_demo_compiles_what_it_is_given_a_target_for():
     result = abele("demo", "--target", "nonsense")
     assert result.exit_code == 2

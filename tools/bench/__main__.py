@@ -103,7 +103,7 @@ def time_table(found: Iterable[dict[str, Any]]) -> Table:
 def program_table(found: Iterable[dict[str, Any]]) -> Table:
     """What was compiled, and what it costs on the machine."""
     table = Table(title="program", title_justify="left")
-    table.add_column("network")
+    table.add_column("network", no_wrap=True)
     kinds = ("compute", "exchange", "sync")
     for name in (
         f"ops {'/'.join(LEVELS)}",
@@ -113,7 +113,7 @@ def program_table(found: Iterable[dict[str, Any]]) -> Table:
         f"cycles {'/'.join(kinds)}",
         "fullest tile",
     ):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for each in found:
         if "problem" in each:
             continue

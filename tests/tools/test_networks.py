@@ -1,0 +1,84 @@
+"""The nine light networks, from ONNX to the machine, with weights that test something."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+from typer.testing import CliRunner
+
+from abele.tools import compile_model
+from abele.tools.bench.light import light_input, light_names, seeded
+from abele.tools.check import TOLERANCE, check_run, relative_error
+from abele.tools.cli import app
+
+QUICK = ("alexnet", "squeezenet")
+
+OPERATIONS_A_NODE = 40
+
+
+def by_onnxruntime(proto: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    (result,) = session.run(None, inputs)
+    return result
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in light_names()
+    ],
+)
+def test_a_light_network_on_mk2(name: str):
+    proto, inputs = seeded(name), dict(light_input(name))
+    exe = compile_model(proto)
+    results = exe.run(inputs)
+    (result,) = results.values()
+    assert relative_error(result, by_onnxruntime(proto, inputs)) < TOLERANCE
+    verdict = check_run(exe, inputs, results, "exchange")
+    assert verdict.passed, verdict.problem
+    assert verdict.checked > len(proto.graph.node) / 2
+    for level, operations in exe.profile["ops"].items():
+        assert operations <= OPERATIONS_A_NODE * len(proto.graph.node), level
+
+
+def test_swapped_channels_are_seen():
+    proto, inputs = seeded("squeezenet"), dict(light_input("squeezenet"))
+    right = by_onnxruntime(proto, inputs)
+    weight = next(each for each in proto.graph.initializer if len(each.dims) == 4)
+    array = numpy_helper.to_array(weight).copy()
+    array[[0, 1]] = array[[1, 0]]
+    weight.CopyFrom(numpy_helper.from_array(array, weight.name))
+    assert relative_error(by_onnxruntime(proto, inputs), right) > TOLERANCE
+
+
+@pytest.mark.slow
+def test_vgg19_in_fp32_does_not_fit_mk1_and_says_why(tmp_path: Path):
+    path = tmp_path / "vgg19.onnx"
+    path.write_bytes(seeded("vgg19").SerializeToString())
+    outputs = tmp_path / "y.npz"
+    result = CliRunner().invoke(
+        app, ["run", str(path), "--target", "mk1", "--outputs", str(outputs)]
+    )
+    assert result.exit_code == 3, result.output
+    message = result.stderr
+    assert message.startswith("error: does not fit: tile ")
+    for word in ("bytes", "float16"):
+        assert word in message
+    assert message.count("\n") == 1
+    assert not outputs.exists()
+
+
+def test_a_network_does_not_grow_with_the_tiles():
+    proto = seeded("squeezenet")
+    few = compile_model(proto, "mk2:16,memory.bytes_per_tile=60000000").profile["ops"]
+    many = compile_model(proto, "mk2").profile["ops"]
+    for level in few:
+        assert many[level] <= 1.5 * few[level], level
