@@ -178,7 +178,7 @@ def test_a_tensor_larger_than_the_machine_is_refused_at_once(tmp_path: Path):
 def test_a_program_that_makes_the_machine_stumble_is_refused(
     negate: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def stumble(*_: object) -> None:
+    def stumble(*_: object, **__: object) -> None:
         raise ValueError("cannot reshape")
 
     monkeypatch.setattr("abele.tools.cli.compile_model", stumble)
