@@ -122,8 +122,10 @@ class Machine:
     def load(self) -> None:
         """Write every initial value into its blocks; all else is forgotten."""
         if self._strict:
-            self.memory.fill(POISON)
-            self._shadow = Shadow(self.memory, self.variables)
+            # What lies above every variable cannot be touched, and is left unpaged.
+            used = max((v.start + v.bytes_per_tile for v in self.variables.values()), default=0)
+            self.memory[:, :used].fill(POISON)
+            self._shadow = Shadow((len(self.memory), used), self.variables)
         for name, variable in self.variables.items():
             if variable.initial is not None:
                 write_blocks(variable.initial.array, self._blocks[name])

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 from ...dialects.exchange import SuperstepOp, VariableOp
 from ...dialects.program import Copy, HostInput, HostOutput, Vertices
-from ...ir.geometry.blocks import Memory, block_view
+from ...ir.geometry.blocks import block_view
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.provenance import origin, place
 from .blocks import owner_classes
@@ -54,19 +54,19 @@ class MachineFault(Exception):
 class Shadow:
     """What is known about every byte of a machine's memory.
 
-    variables: by name, at most 65,534.
+    shape: (tiles, bytes), of all that variables lie in. variables: by name, at most 65,534.
     """
 
-    def __init__(self, memory: Memory, variables: Mapping[str, VariableOp]) -> None:
+    def __init__(self, shape: tuple[int, int], variables: Mapping[str, VariableOp]) -> None:
         self._variables = variables
         self._names = list(variables)
         self._number = {name: i + 1 for i, name in enumerate(self._names)}
         if len(self._names) >= MOST_MARKS:
             raise ValueError(f"{len(self._names)} variables; at most {MOST_MARKS - 1}")
         # The variable, plus 1, that each byte was last written as; 0: never.
-        self._owner: Marks = np.zeros(memory.shape, np.uint16)
+        self._owner: Marks = np.zeros(shape, np.uint16)
         # The operation that last wrote each byte, numbered through the phases.
-        self._writer: Marks = np.zeros(memory.shape, np.uint16)
+        self._writer: Marks = np.zeros(shape, np.uint16)
         self._clock = 0
 
     def define(self, name: str) -> None:
