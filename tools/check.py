@@ -46,7 +46,7 @@ class Verdict:
         whole = "no reference" if self.error is None else f"{self.error:.1e} of the largest value"
         if not self.checked:
             return whole
-        return f"{whole}; {self.ratio:.2g} of its bound in {self.checked} operations"
+        return f"{whole}; {self.checked} operations, {self.ratio:.3f} of a bound at most"
 
 
 def check_run(

@@ -67,6 +67,10 @@ def bench(
     )
     out.print(time_table(found))
     out.print(program_table(found))
+    seconds = ", ".join(
+        f"{tiles} tiles {each['run_seconds']:.3f} s" for tiles, each in grown["tiles"].items()
+    )
+    out.print(f"a run of {GROWTH_NETWORK}: {seconds}")
     out.print(
         f"operations, {GROWTH_NETWORK}, {GROWTH_TILES[1]} tiles over {GROWTH_TILES[0]}: "
         + ", ".join(f"{level} {ratio:.2f}" for level, ratio in grown["ratio"].items())

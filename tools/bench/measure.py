@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import resource
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -15,7 +16,6 @@ import onnxruntime
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ...backends.target import resolve_target
-from ...passes.pipelines import LEVELS
 from ..arrays import Array
 from ..check import relative_error
 from ..compile import compile_model
@@ -67,13 +67,23 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
 
 
 def growth(path: Path, target: str) -> dict[str, Any]:
-    """Operations at each level on few and on many tiles, as much memory on all tiles together."""
+    """Operations at each level, and seconds a run, on few and on many tiles.
+
+    Both have as much memory on all tiles together.
+    """
     few, many = GROWTH_TILES
-    found = {tiles: _operations(path, _with_tiles(target, tiles, many)) for tiles in (few, many)}
+    inputs: dict[str, Array] = dict(light_input(GROWTH_NETWORK))
+    found: dict[int, dict[str, Any]] = {}
+    with threadpool_limits(1):
+        for tiles in GROWTH_TILES:
+            exe = compile_model(path, _with_tiles(target, tiles, many))
+            seconds = _median_seconds(partial(exe.run, inputs))
+            found[tiles] = {"ops": exe.profile["ops"], "run_seconds": seconds}
     ratios = {
-        level: found[many][level] / found[few][level] for level in LEVELS if found[few].get(level)
+        level: found[many]["ops"][level] / operations
+        for level, operations in found[few]["ops"].items()
     }
-    return {"network": GROWTH_NETWORK, "ops": found, "ratio": ratios}
+    return {"network": GROWTH_NETWORK, "tiles": found, "ratio": ratios}
 
 
 def host() -> dict[str, str]:
@@ -92,10 +102,6 @@ def _with_tiles(target: str, tiles: int, many: int) -> str:
     own = resolve_target(target).memory
     usable = (own.bytes_per_tile - own.reserved_bytes) * many // tiles
     return f"{target}:{tiles},memory.bytes_per_tile={usable + own.reserved_bytes}"
-
-
-def _operations(path: Path, target: str) -> dict[str, int]:
-    return compile_model(path, target).profile["ops"]
 
 
 class Session(Protocol):
