@@ -64,15 +64,16 @@ def roles(structure: Structure) -> Roles | None:
     kept = space.of_kind("parallel")
     if not any(d in first and d in second for d in merged):
         return None
+    field = tuple(d for d in kept if d not in second)
     slides = {
         d
         for axis in space.operands[0].axes
-        if len(axis.terms) > 1
+        if any(e in field for e, _ in axis.terms)
         for d, _ in axis.terms
         if d in merged
     }
     return Roles(
-        field=tuple(d for d in kept if d not in second),
+        field=field,
         in_channels=tuple(d for d in merged if d not in slides),
         out_channels=tuple(d for d in kept if d in second and d not in first),
         kernel=tuple(d for d in merged if d in slides),
