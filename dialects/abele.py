@@ -230,7 +230,9 @@ class LayoutAttr(_Value[Layout]):
         grid = _parse_list(parser, cut)
         access = _parse_access(parser, {f"d{i}": i for i in range(len(grid))})
         first = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
-        return Layout(grid, access, first)
+        layout = Layout(grid, access, first)
+        layout.check_bounds()
+        return layout
 
     def text(self) -> str:
         """What stands between the brackets."""

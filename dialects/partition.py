@@ -322,19 +322,36 @@ def verify_moves(
         return
     if len(moves) != len(sources) or not sources:
         raise VerifyException(f"{len(moves)} moves for {len(sources)} sources")
+    written = 0
     for i, (move, shape) in enumerate(zip(moves, sources, strict=True)):
         space = move.data
         if len(space.operands) != 1 or len(space.results) != 1:
             raise VerifyException(f"move {i}: need one operand and one result")
-        if size(space.operands[0].shape) != size(shape):
+        read, result = space.operands[0], space.results[0]
+        if size(read.shape) != size(shape):
             raise VerifyException(
-                f"move {i}: reads {list(space.operands[0].shape)}; the source is {list(shape)}"
+                f"move {i}: reads {list(read.shape)}; the source is {list(shape)}"
             )
-        if size(space.results[0].shape) != size(destination):
+        if result.shape != moves.data[0].data.results[0].shape:
             raise VerifyException(
-                f"move {i}: writes {list(space.results[0].shape)}; the result is "
-                f"{list(destination)}"
+                f"move {i}: writes {list(result.shape)}; move 0 writes "
+                f"{list(moves.data[0].data.results[0].shape)}"
             )
+        if size(result.shape) != size(destination):
+            raise VerifyException(
+                f"move {i}: writes {list(result.shape)}; the result is {list(destination)}"
+            )
+        names = [d for axis in result.axes for d, _ in axis.terms]
+        if len(set(names)) != len(names) or any(
+            len(axis.terms) > 1 or axis.divisor != 1 or [a for _, a in axis.terms] not in ([], [1])
+            for axis in result.axes
+        ):
+            raise VerifyException(f"move {i}: result axes must be one dimension each")
+        if {d for d, n in enumerate(space.sizes) if n != 1} - set(names):
+            raise VerifyException(f"move {i}: a dimension is missing from the result")
+        written += space.points
+    if written != size(destination):
+        raise VerifyException(f"moves write {written} of {size(destination)} elements")
 
 
 @irdl_op_definition

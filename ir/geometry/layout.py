@@ -115,6 +115,16 @@ class Layout:
             value = value + a * edge.reshape([-1 if i == d else 1 for i in range(rank)])
         return value
 
+    def check_bounds(self) -> None:
+        """Raise ValueError if an axis is reached outside the tensor and has no rule for that."""
+        for i, axis in enumerate(self.access.axes):
+            low, high = self.reachable(i)
+            if axis.outside == "none" and (low < 0 or high // axis.divisor >= axis.size):
+                raise ValueError(
+                    f"axis {i}: the grid reaches indices {low // axis.divisor}.."
+                    f"{high // axis.divisor} of {axis.size} elements"
+                )
+
     def bounds(self) -> Bounds:
         """First and one-past-last element of every part, for each grid dimension."""
         edges = [cut.edges() for cut in self.grid]
@@ -144,12 +154,14 @@ class Layout:
         used: set[int] = set()
         for i, axis in enumerate(self.access.axes):
             split = {d for d, _ in axis.terms if self.parts[d] > 1}
-            _, index = self.members(i)
-            if axis.divisor != 1 or split & used or len(index) != axis.size:
-                return False
-            if len(np.unique(index)) != axis.size:
+            if axis.divisor != 1 or split & used:
                 return False
             used |= split
+            if [(self.grid[d].size, a) for d, a in axis.terms] == [(axis.size, 1)]:
+                continue
+            _, index = self.members(i)
+            if len(index) != axis.size or len(np.unique(index)) != axis.size:
+                return False
         return True
 
     def reachable(self, axis: int) -> tuple[int, int]:
@@ -190,7 +202,8 @@ def canonical(layout: Layout) -> Layout:
     """The one spelling of a layout: equal placements of equal blocks compare equal.
 
     Cut dimensions come first, in placement order, then the uncut ones that an axis names, in
-    the order of the axes; dimensions of one element are dropped, and rules that cannot fire.
+    the order of the axes; dimensions of one element are dropped, and rules that cannot fire or
+    do nothing.
     """
     sizes = tuple(cut.size for cut in layout.grid)
     named = [d for axis in layout.access.axes for d, _ in sorted(axis.terms)]
@@ -203,7 +216,14 @@ def canonical(layout: Layout) -> Layout:
     for axis in layout.access.axes:
         terms = tuple(sorted((index[d], a) for d, a in axis.terms if d in index))
         plain = 0 not in sizes and axis.is_plain(sizes)
-        axes.append(replace(axis, terms=terms, outside="none" if plain else axis.outside))
+        axes.append(
+            replace(
+                axis,
+                terms=terms,
+                outside="none" if plain else axis.outside,
+                division="floor" if axis.divisor == 1 else axis.division,
+            )
+        )
     fills = any(a.outside == "fill" or (a.divisor > 1 and a.division == "exact") for a in axes)
     grid = tuple(layout.grid[d] for d in keep)
     return Layout(

@@ -1,0 +1,60 @@
+import pytest
+
+from abele.ir.text import parse_module, print_module
+from abele.ir.upstream import VerifyException
+from abele.ir.verify import verify
+
+from ..strategies import context
+
+T = "tensor<4xf32>"
+
+
+def module(body: str) -> str:
+    return f"func.func @main(%x: {T}, %c: tensor<i1>) {{ {body} func.return }}"
+
+
+VALID = [
+    f"%0 = control.repeat 10 (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}): control.yield %y : {T} }}",
+    "control.repeat 3 () : () -> () { control.yield }",
+    f"%0 = control.if %c : tensor<i1> -> ({T}) {{ control.yield %x : {T} }} else "
+    f"{{ control.yield %x : {T} }}",
+    f"%0 = control.while (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}): control.condition %c : tensor<i1> "
+    f"}} do {{ ^bb0(%y: {T}): control.yield %y : {T} }}",
+]
+
+
+@pytest.mark.parametrize("body", VALID)
+def test_control_flow_prints_parses_and_verifies(body: str):
+    made = context()
+    first = parse_module(module(body), made)
+    verify(first)
+    text = print_module(first)
+    assert print_module(parse_module(text, made)) == text
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (VALID[0].replace("repeat 10", "repeat -1"), "repeat -1 times; need 0 or more"),
+        (
+            VALID[0].replace("control.yield %y : tensor<4xf32>", "control.yield"),
+            "repeat body: yields",
+        ),
+        (
+            VALID[2].replace("else { control.yield %x : tensor<4xf32> }", "else { control.yield }"),
+            "else: yields",
+        ),
+        (VALID[3].replace("%c : tensor<i1>", "%x : tensor<4xf32>"), "need a single i1"),
+        (
+            VALID[0].replace(
+                "^bb0(%y: tensor<4xf32>): control.yield %y",
+                "^bb0(%y: tensor<2xf32>): control.yield %x",
+            ),
+            "repeat body: takes",
+        ),
+    ],
+)
+def test_control_flow_that_does_not_fit_is_named(body: str, message: str):
+    broken = parse_module(module(body), context())
+    with pytest.raises(VerifyException, match=message):
+        verify(broken)

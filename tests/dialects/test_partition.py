@@ -1,0 +1,74 @@
+import pytest
+
+from abele.ir.text import parse_module, print_module
+from abele.ir.upstream import VerifyException
+from abele.ir.verify import verify
+
+from ..strategies import context
+
+A = "!partition.tensor<4x6xf32, [4 by 2, 6] (d0, d1) of [4, 6]>"
+B = "!partition.tensor<4x6xf32, [6 by 3, 4] (d1, d0) of [4, 6]>"
+HALO = "!partition.tensor<4x6xf32, [4, 5 by 2, 2] (d0, d1 + d2) of [4, 6]>"
+SPACE = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i, j) of [4, 6]>"
+SUMS = "<[i = 4, j = 6 reduction] (i, j) of [4, 6] -> (i) of [4]>"
+
+
+def module(body: str) -> str:
+    return f"func.func @main(%x: {A}, %h: {HALO}) {{ {body} func.return }}"
+
+
+VALID = [
+    f"%0 = partition.compute(%x) space {SPACE} body <relu> plan <split [2, 1]> : ({A}) -> {A}",
+    f"%0 = partition.relayout(%x) : ({A}) -> {B}",
+    f"%0 = partition.relayout(%x) : ({A}) -> {HALO}",
+    f"%0 = partition.reshape %x : {A} -> {A.replace('4x6x', '24x')}",
+]
+
+
+@pytest.mark.parametrize("body", VALID)
+def test_operations_print_parse_and_verify(body: str):
+    made = context()
+    first = parse_module(module(body), made)
+    verify(first)
+    text = print_module(first)
+    assert print_module(parse_module(text, made)) == text
+
+
+def compute(space: str, plan: str, operand: str = A, result: str = A) -> str:
+    name = "%h" if operand == HALO else "%x"
+    return (
+        f"%0 = partition.compute({name}) space {space} body <identity sum> plan <{plan}> : "
+        f"({operand}) -> {result}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (compute(SPACE, "split [1, 2]"), "operand 0: layout .* the split needs"),
+        (
+            compute(SPACE, "split [9, 1]"),
+            r"parallel dimension i: 9 parts of 4 elements; need 1\.\.4",
+        ),
+        (compute(SUMS, "split [2, 3]"), "reduction dimension j: 3 parts"),
+        (compute(SPACE, "split [2]"), "split of 1 dimensions; the space has 2"),
+        (compute(SPACE, "split [2, 1] order [0, 0]"), "order .0, 0. does not name dimensions"),
+        (compute(SPACE, "split [2, 1] workers [6]"), "workers of 1 dimensions"),
+        (f"%0 = partition.relayout(%h) : ({HALO}) -> {A}", "blocks overlap"),
+        (f"%0 = partition.reshape %x : {A} -> {B}", "a reshape keeps the layout"),
+        (
+            f"%0 = partition.relayout(%x) moves [#abele.space<[i = 2, j = 6] (i, j) of [4, 6] -> "
+            f"(i, j) of [4, 6]>] : ({A}) -> {A}",
+            "moves write 12 of 24 elements",
+        ),
+        (
+            f"%0 = partition.relayout(%x) moves [#abele.space<[i = 24] (i) of [24] -> "
+            f"(i) of [24]>, #abele.space<[i = 24] (i) of [24] -> (i) of [24]>] : ({A}) -> {A}",
+            "2 moves for 1 sources",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_named(body: str, message: str):
+    broken = parse_module(module(body), context())
+    with pytest.raises(VerifyException, match=message):
+        verify(broken)

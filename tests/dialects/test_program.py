@@ -1,0 +1,85 @@
+"""Variables, vertex sets and copies, as tile and exchange have them."""
+
+import pytest
+
+from abele.dialects.program import verify_symbols
+from abele.ir.text import parse_module, print_module
+from abele.ir.upstream import VerifyException
+from abele.ir.verify import verify
+
+from ..strategies import context
+
+HALVES = "[8 by 2] (d0) of [8]"
+HALO = "[6 by 2, 3] (d0 + d1) of [8]"
+SPACE = "<[i = 8] (i) of [8] -> (i) of [8]>"
+
+
+def tile(body: str) -> str:
+    return f"""
+    tile.variable @a : tensor<8xf32> layout <{HALVES}>
+    tile.variable @b : tensor<8xf32> layout <{HALVES}>
+    tile.variable @h : tensor<8xf32> layout <{HALO}>
+    tile.variable @i : tensor<8xi32> layout <{HALVES}>
+    tile.variable @p : tensor<i1> layout <[] () of []>
+    func.func @main() {{ {body} func.return }}
+    """
+
+
+def exchange(body: str) -> str:
+    return f"""
+    exchange.variable @a at 0 : tensor<8xf32> layout <{HALVES}>
+    exchange.variable @b at 16 : tensor<8xf32> layout <{HALVES}>
+    func.func @main() {{ exchange.superstep @s {{ {body} }} func.return }}
+    """
+
+
+VERTICES = f"space {SPACE} body <relu> plan <split [2] workers [6]> reads [@a] writes @b"
+
+VALID = [
+    tile(f"tile.compute_set @s {{ tile.vertices {VERTICES} }}"),
+    tile("tile.copy [@a] -> @h"),
+    tile('tile.input "x" -> @a : tensor<2x4xf32> tile.output @a -> "y" : tensor<8xf32>'),
+    tile("%c = tile.read @p : i1 control.if %c : i1 { control.yield } else { control.yield }"),
+    exchange(f'exchange.sync "internal" exchange.move [@b] -> @a exchange.compute {VERTICES}'),
+    exchange('exchange.sync "external" exchange.input "x" -> @a : tensor<8xf32>'),
+]
+
+
+@pytest.mark.parametrize("text", VALID)
+def test_programs_print_parse_and_verify(text: str):
+    made = context()
+    module = parse_module(text, made)
+    verify(module)
+    verify_symbols(module)
+    printed = print_module(module)
+    assert print_module(parse_module(printed, made)) == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (tile("tile.copy [@x] -> @a"), "no variable @x"),
+        (tile("tile.copy [@a] -> @a"), "copy of @a onto itself"),
+        (tile("tile.copy [@h] -> @a"), "blocks of @h overlap"),
+        (tile("tile.copy [@i] -> @a"), "copies int32 @i into float32"),
+        (
+            tile(f"tile.compute_set @s {{ tile.vertices {VERTICES} }}").replace(
+                "split [2]", "split [4]"
+            ),
+            "@a has layout .* the split needs",
+        ),
+        (tile('tile.input "x" -> @a : tensor<9xf32>'), "the host's tensor is tensor<9xf32>"),
+        (tile("%c = tile.read @a : i1"), "need a single i1"),
+        (exchange("exchange.move [@b] -> @a"), "a superstep is one sync, then"),
+        (exchange('exchange.sync "lunar"'), 'sync zone "lunar"; need one of internal, external'),
+        (
+            exchange('exchange.sync "internal"').replace("at 16", "at 17"),
+            "address 17; need a multiple of 8",
+        ),
+    ],
+)
+def test_what_a_program_must_not_say_is_named(text: str, message: str):
+    module = parse_module(text, context())
+    with pytest.raises(VerifyException, match=message):
+        verify(module)
+        verify_symbols(module)
