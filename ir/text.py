@@ -1,6 +1,7 @@
 """Modules as text, and as files with their blobs beside them."""
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from io import StringIO
@@ -53,7 +54,7 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
     try:
         return parser.parse_module()
     except ParseError as error:
-        raise _input_error(error, text, path, error.span.start) from None
+        raise _input_error(error, text, path, _place_of(error, text)) from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be parsed") from None
     # Attributes check themselves while they are built, and xDSL's parser has slips of its own on
@@ -179,6 +180,21 @@ def _decode(text: bytes, path: str) -> str:
             f"{path}:{line}:{column}: byte 0x{text[error.start]:02x} is not UTF-8; need the text "
             "of a module"
         ) from None
+
+
+def _place_of(error: ParseError, text: str) -> int:
+    """Where an error is; xDSL tells of a value without a definition at the end of its region."""
+    undefined = re.search(r"used but not defined: \[?(%[\w$.-]+)", error.msg)
+    uses = (
+        [
+            use.start()
+            for use in re.finditer(re.escape(undefined[1]) + r"(?![\w$.-])", text)
+            if use.start() < error.span.start
+        ]
+        if undefined
+        else []
+    )
+    return uses[-1] if uses else error.span.start
 
 
 def _input_error(error: Exception, text: str, path: str, position: int) -> InputError:

@@ -192,3 +192,13 @@ def test_missing_files_and_damaged_blobs_are_input_errors(tmp_path: Path):
     damaged.unlink()
     with pytest.raises(InputError, match=rf'net.mlir:\d+:\d+: unknown blob "{damaged.stem}"'):
         read_module(tmp_path / "net.mlir", context())
+
+
+def test_a_value_without_a_definition_is_shown_where_it_is_used():
+    text = """"test.op"() ({
+  "test.op"(%nowhere) : (i32) -> ()
+  "test.op"() : () -> ()
+}) : () -> ()
+"""
+    with pytest.raises(InputError, match=r"^f\.mlir:2:13: .*%nowhere"):
+        parse_module(text, context(), "f.mlir")
