@@ -19,7 +19,7 @@ from ...ir.whole_file import whole_file
 from ...passes.pipelines import LEVELS
 from ..table import console
 from .light import light_names
-from .measure import GROWTH_NETWORK, GROWTH_TILES, growth, host, measure, write_network
+from .measure import GROWTH_NETWORK, GROWTH_TILES, growth, host, measure, scaling, write_network
 
 T = TypeVar("T")
 
@@ -59,6 +59,7 @@ def bench(
             except (InputError, DoesNotFit) as error:
                 found.append({"network": name, "problem": str(error)})
         grown = apart(growth, Path(folder, f"{GROWTH_NETWORK}.onnx"), target)
+        scaled = apart(scaling, target)
     here = apart(host)
     out = console()
     out.print(
@@ -75,11 +76,18 @@ def bench(
         f"operations, {GROWTH_NETWORK}, {GROWTH_TILES[1]} tiles over {GROWTH_TILES[0]}: "
         + ", ".join(f"{level} {ratio:.2f}" for level, ratio in grown["ratio"].items())
     )
+    out.print(
+        "a convolution of one image a tile: "
+        + ", ".join(
+            f"{row['tiles']} tiles {row['picoseconds_per_mac']:.0f} ps a MAC and "
+            f"{row['picoseconds_per_byte']:.0f} ps a byte"
+            for row in scaled
+        )
+    )
     if report is not None:
+        figures = {"host": here, "networks": found, "growth": grown, "scaling": scaled}
         with whole_file(report) as stream:
-            stream.write(
-                json.dumps({"host": here, "networks": found, "growth": grown}, indent=2).encode()
-            )
+            stream.write(json.dumps(figures, indent=2).encode())
 
 
 def time_table(found: Iterable[dict[str, Any]]) -> Table:

@@ -12,7 +12,10 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Protocol, cast
 
+import numpy as np
+import onnx
 import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ...backends.target import resolve_target
@@ -25,6 +28,12 @@ RUNS = 5
 """Timed runs after one that warms up; the median counts."""
 
 GROWTH_NETWORK, GROWTH_TILES = "squeezenet", (16, 1472)
+
+SCALING_TILES = (64, 256, 1024, 1472)
+
+CHANNELS, SIDE = 16, 14
+IMAGE_MACS = CHANNELS * CHANNELS * 9 * SIDE * SIDE
+IMAGE_BYTES = 4 * (CHANNELS * (SIDE + 2) ** 2 + CHANNELS * CHANNELS * 9 + 2 * CHANNELS * SIDE**2)
 
 
 def write_network(name: str, path: Path) -> None:
@@ -84,6 +93,48 @@ def growth(path: Path, target: str) -> dict[str, Any]:
         for level, operations in found[few]["ops"].items()
     }
     return {"network": GROWTH_NETWORK, "tiles": found, "ratio": ratios}
+
+
+def scaling(target: str) -> list[dict[str, Any]]:
+    """A convolution of one image a tile, on more and more tiles: does a tile's work cost the same?
+
+    A row a tile count: macs and bytes (image, weights' replicas and results) in all, and
+    picoseconds of a run for each.
+    """
+    rows: list[dict[str, Any]] = []
+    with threadpool_limits(1):
+        for tiles in SCALING_TILES:
+            proto, inputs = _images(tiles)
+            exe = compile_model(proto, f"{target}:{tiles}")
+            seconds = _median_seconds(partial(exe.run, inputs))
+            macs, moved = tiles * IMAGE_MACS, tiles * IMAGE_BYTES
+            rows.append(
+                {
+                    "tiles": tiles,
+                    "macs": macs,
+                    "bytes": moved,
+                    "picoseconds_per_mac": seconds / macs * 1e12,
+                    "picoseconds_per_byte": seconds / moved * 1e12,
+                }
+            )
+    return rows
+
+
+def _images(count: int) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """A padded 3x3 convolution and a ReLU on a batch of images."""
+    shape = [count, CHANNELS, SIDE, SIDE]
+    random = np.random.default_rng(0)
+    weight = random.normal(size=(CHANNELS, CHANNELS, 3, 3)).astype(np.float32)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "images", [x], [y], [numpy_helper.from_array(weight, "w")])
+    opset = [helper.make_opsetid("", 21)]
+    proto = helper.make_model(graph, opset_imports=opset, ir_version=10)
+    return proto, {"x": random.normal(size=shape).astype(np.float32)}
 
 
 def host() -> dict[str, str]:
