@@ -3,7 +3,7 @@
 from typing import Any
 
 from numpy.typing import NDArray
-from xdsl.ir import Data, Dialect
+from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -44,6 +44,3 @@ class BlobAttr(Data[Blob]):
         """Print the digest, never the contents."""
         with printer.in_angle_brackets():
             printer.print_string_literal(self.data.digest)
-
-
-Abele = Dialect("abele", [], [BlobAttr])

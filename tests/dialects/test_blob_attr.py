@@ -4,7 +4,8 @@ from xdsl.context import Context
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
-from abele.dialects.blob_attr import Abele, BlobAttr
+from abele.dialects.abele import Abele
+from abele.dialects.blob_attr import BlobAttr
 from abele.ir.context import AbeleContext
 
 

@@ -8,7 +8,8 @@ from xdsl.dialects import builtin, func, test
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.test import TestOp
 
-from abele.dialects.blob_attr import Abele, BlobAttr
+from abele.dialects.abele import Abele
+from abele.dialects.blob_attr import BlobAttr
 from abele.ir.blob import Blob
 from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError

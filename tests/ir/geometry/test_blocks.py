@@ -1,8 +1,16 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abele.ir.geometry.blocks import block_view, gather, iteration_view, moved, scatter
+from abele.ir.geometry.blocks import (
+    block_view,
+    fill_of,
+    gather,
+    iteration_view,
+    moved,
+    scatter,
+)
 from abele.ir.geometry.grid import shape_classes
 from abele.ir.geometry.layout import canonical, placement_order
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
@@ -96,3 +104,24 @@ def test_moves_pad_as_numpy_does(n: int, pad: int, mode: str):
         (AccessMap((AxisMap(n + 2 * pad, ((0, 1),)),)),),
     )
     assert np.array_equal(moved((dense,), (space,)), np.pad(dense, pad, mode=mode))  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype", "value"),
+    [
+        (300.0, np.uint8, 255),
+        (-3.0, np.uint8, 0),
+        (-300.0, np.int8, -128),
+        (-1.0, np.uint64, 0),
+        (float("inf"), np.int64, 2**63 - 1),
+        (float("-inf"), np.int32, -(2**31)),
+        (2.7, np.int32, 2),
+        (-2.7, np.int32, -2),
+        (float("-inf"), np.bool_, False),
+        (2.5, np.float16, 2.5),
+    ],
+)
+def test_a_fill_is_what_a_dtype_holds(fill: float, dtype: type, value: float):
+    found = fill_of(fill, np.dtype(dtype))
+    assert found == value
+    assert found.dtype == dtype

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout, canonical, linear_layout
 from abele.ir.geometry.overlap import linear_groups, overlap
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
@@ -105,3 +106,17 @@ def test_linear_layouts_spread_a_tensor_evenly():
     assert layout.is_partition
     assert layout.cells == 1472
     assert layout.box == (104,)
+
+
+def test_no_cell_shares_an_element_of_a_tensor_without_any():
+    nothing = linear_layout((0, 4), 4, 4)
+    whole = Layout((Cut(3, 3), Cut(4)), identity_map((0, 1), (3, 4)))
+    dims = (Dim("d0", 0), Dim("d1", 4))
+    part = AccessMap((AxisMap(3, ((0, 1),)), AxisMap(4, ((1, 1),))))
+    move = Space(dims, (identity_map((0, 1), (0, 4)),), (part,))
+    found = overlap(nothing, whole, move)
+    assert found.pair_count == 0
+    assert not len(found.pairs()[0])
+    for elements_of_cells in (found.wanted, found.local, found.received, found.sources):
+        assert list(elements_of_cells) == [0, 0, 0]
+    assert list(found.sent) == [0]

@@ -4,7 +4,7 @@ from some_passes import Append, Nothing
 from xdsl.dialects import builtin, test
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.dialects.blob_attr import Abele
+from abele.dialects.abele import Abele
 from abele.ir.context import AbeleContext
 from abele.ir.instruments.dump_ir import DumpIR
 from abele.ir.pass_manager import PassManager

@@ -7,7 +7,7 @@ from xdsl.dialects import builtin, test
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
-from abele.dialects.blob_attr import Abele
+from abele.dialects.abele import Abele
 from abele.ir.context import AbeleContext
 from abele.ir.errors import DoesNotFit
 from abele.ir.instruments.reproducer import Reproducer
