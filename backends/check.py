@@ -201,7 +201,7 @@ def mismatch(blocks: Blocks, dense: Array) -> Mismatch | None:
     """
     layout, placed = blocks.layout, blocks.placed
     sizes = tuple(cut.size for cut in layout.grid)
-    if 0 in layout.shape or 0 in sizes:
+    if 0 in sizes:
         return None
     spread, origins = numerators(dense, layout.access, sizes)
     for cls in shape_classes(layout.grid):

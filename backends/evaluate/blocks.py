@@ -43,7 +43,7 @@ class Blocks:
 
 def write_blocks(values: Array, blocks: Blocks) -> None:
     """Fill every block, padding and replicas included, from a dense tensor of the same dtype."""
-    if values.size == 0:
+    if 0 in (cut.size for cut in blocks.layout.grid):
         return
     scatter(values, blocks.placed.memory, blocks.placed.address, blocks.layout)
 
@@ -112,8 +112,12 @@ def bind_copy(
     """
     layout, dtype = target.layout, target.placed.dtype
     sizes = tuple(cut.size for cut in layout.grid)
-    if 0 in layout.shape or 0 in sizes:
+    if 0 in sizes:
         return []
+    if 0 in layout.shape:
+        # There is nothing to bring, but cells that read beyond its ends find padding.
+        fill = fill_of(layout.access.fill, dtype)
+        return [(block.fill, (fill,)) for block in target.views()]
     spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy")
     if moves is None:
         (source,) = sources

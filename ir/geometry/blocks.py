@@ -21,10 +21,10 @@ Memory = NDArray[np.uint8]
 
 
 def fill_of(fill: float, dtype: np.dtype[Any]) -> Any:
-    """The fill value in a dtype; infinities become an integer's limits."""
-    if np.isinf(fill) and dtype.kind in "iu":
+    """The fill value in a dtype: in an integer's, the nearest it holds, fractions dropped."""
+    if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        return dtype.type(limits.max if fill > 0 else limits.min)
+        return dtype.type(int(min(max(fill, limits.min), limits.max)))
     if dtype.kind == "b":
         return dtype.type(fill > 0)
     return dtype.type(fill)

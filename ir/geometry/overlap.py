@@ -178,6 +178,10 @@ def refined_overlap(
     The layouts' grids then only say how many parts each dimension has and where tiles begin.
     """
     chain = moves or (plain_move(source.shape),)
+    if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
+        # Of a tensor without elements nothing can be said axis by axis.
+        nothing = Group((), (), np.zeros((1, 1), np.int64), np.zeros(1, np.int64))
+        return Overlap(source, destination, (nothing,))
     groups: list[Group] = []
     for part in _components(source, destination, chain):
         groups.append(_group(part, source, destination, chain, source_bounds, destination_bounds))

@@ -14,10 +14,17 @@ SUMS = "<[i = 4, j = 6 reduction] (i, j) of [4, 6] -> (i) of [4]>"
 
 
 def module(body: str) -> str:
-    return f"func.func @main(%x: {A}, %h: {HALO}) {{ {body} func.return }}"
+    return (
+        f"func.func private @none() -> {NOTHING}\n"
+        f"func.func @main(%x: {A}, %h: {HALO}) {{ {body} func.return }}"
+    )
 
+
+NOTHING = "!partition.tensor<0x6xf32, [] (0) of [0]>"
 
 VALID = [
+    f"%0 = func.call @none() : () -> {NOTHING} %1 = partition.relayout(%0) : ({NOTHING}) -> "
+    "!partition.tensor<0x6xf32, [6 by 2] (0, d0) of [0, 6]>",
     f"%0 = partition.compute(%x) space {SPACE} body <relu> plan <split [2, 1]> : ({A}) -> {A}",
     f"%0 = partition.relayout(%x) : ({A}) -> {B}",
     f"%0 = partition.relayout(%x) : ({A}) -> {HALO}",

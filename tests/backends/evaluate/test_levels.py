@@ -15,6 +15,9 @@ from abele.backends.evaluate.partition import run_partition
 from abele.backends.evaluate.tile import run_tile
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
+from abele.dialects.abele import Plan
+from abele.dialects.structured import Body, Structure
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 
 def run_exchange(module, inputs):
@@ -38,3 +41,17 @@ def test_every_level_computes_what_brute_force_does(level: str, case: Case):
     actual = run(module, {f"x{i}": x for i, x in enumerate(operands)})["y"]
     expected = dense(case.structure, operands, case.dtypes[-1])
     np.testing.assert_array_equal(actual, expected, strict=True)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_window_over_padding_alone_finds_padding(level: str):
+    dims = (Dim("y", 3), Dim("k", 2, "reduction"))
+    image = AccessMap((AxisMap(0, ((0, 1), (1, 1)), -2, outside="fill"),), float("-inf"))
+    structure = Structure(
+        Space(dims, (image,), (identity_map((0,), (3,)),)), Body("identity", "max")
+    )
+    float32 = np.dtype(np.float32)
+    build, run = LEVELS[level]
+    module = parse(str(build(Case(structure, Plan((3, 1)), (float32, float32), 3, 0))))
+    result = run(module, {"x0": np.zeros(0, np.float32)})["y"]
+    np.testing.assert_array_equal(result, np.full(3, -np.inf, np.float32))
