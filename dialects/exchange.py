@@ -9,10 +9,8 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     SymbolNameConstraint,
-    SymbolRefAttr,
     TensorType,
     UnitAttr,
-    i1,
     i64,
 )
 from xdsl.ir import Block, Dialect, Operation, Region
@@ -21,8 +19,7 @@ from xdsl.traits import NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
-from ..ir.geometry.space import Space
-from .abele import LayoutAttr, Plan
+from .abele import LayoutAttr
 from .blob_attr import BlobAttr
 from .program import (
     ALIGNMENT,
@@ -32,11 +29,7 @@ from .program import (
     ReadPredicate,
     Variable,
     Vertices,
-    references,
-    spaces_attr,
-    vertex_properties,
 )
-from .structured import Structure
 
 SYNC_ZONES = ("internal", "external")
 """internal: the tiles of one chip; external: the host takes part."""
@@ -117,15 +110,6 @@ class MoveOp(Copy):
     name = "exchange.move"
     assembly_format = "$reads `->` $writes (`moves` $moves^)? attr-dict"
 
-    def __init__(self, reads: Sequence[str], writes: str, moves: Sequence[Space] | None = None):
-        super().__init__(
-            properties={
-                "reads": references(reads),
-                "writes": SymbolRefAttr(writes),
-                "moves": spaces_attr(moves),
-            }
-        )
-
 
 @irdl_op_definition
 class ComputeOp(Vertices):
@@ -140,9 +124,6 @@ class ComputeOp(Vertices):
         "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes attr-dict"
     )
 
-    def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], writes: str):
-        super().__init__(properties=vertex_properties(structure, plan, reads, writes))
-
 
 @irdl_op_definition
 class InputOp(HostInput):
@@ -151,15 +132,6 @@ class InputOp(HostInput):
     name = "exchange.input"
     assembly_format = "$host_name `->` $writes `:` $tensor attr-dict"
 
-    def __init__(self, host_name: str, writes: str, tensor: TensorType):
-        super().__init__(
-            properties={
-                "host_name": StringAttr(host_name),
-                "writes": SymbolRefAttr(writes),
-                "tensor": tensor,
-            }
-        )
-
 
 @irdl_op_definition
 class OutputOp(HostOutput):
@@ -167,15 +139,6 @@ class OutputOp(HostOutput):
 
     name = "exchange.output"
     assembly_format = "$reads `->` $host_name `:` $tensor attr-dict"
-
-    def __init__(self, reads: str, host_name: str, tensor: TensorType):
-        super().__init__(
-            properties={
-                "reads": SymbolRefAttr(reads),
-                "host_name": StringAttr(host_name),
-                "tensor": tensor,
-            }
-        )
 
 
 @irdl_op_definition
@@ -218,9 +181,6 @@ class ReadOp(ReadPredicate):
 
     name = "exchange.read"
     assembly_format = "$variable attr-dict `:` type($result)"
-
-    def __init__(self, variable: str):
-        super().__init__(properties={"variable": SymbolRefAttr(variable)}, result_types=[i1])
 
 
 Exchange = Dialect(

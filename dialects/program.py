@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i1,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -106,6 +106,17 @@ class Vertices(IRDLOperation):
     reads = prop_def(ArrayAttr[SymbolRefAttr])
     writes = prop_def(SymbolRefAttr)
 
+    def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], writes: str):
+        super().__init__(
+            properties={
+                "space": SpaceAttr(structure.space),
+                "body": BodyAttr(structure.body),
+                "plan": PlanAttr(plan),
+                "reads": references(reads),
+                "writes": SymbolRefAttr(writes),
+            }
+        )
+
     @property
     def sources(self) -> list[str]:
         """Names of the variables read, one an operand."""
@@ -143,6 +154,15 @@ class Copy(IRDLOperation):
     writes = prop_def(SymbolRefAttr)
     moves = opt_prop_def(ArrayAttr[SpaceAttr])
 
+    def __init__(self, reads: Sequence[str], writes: str, moves: Sequence[Space] | None = None):
+        super().__init__(
+            properties={
+                "reads": references(reads),
+                "writes": SymbolRefAttr(writes),
+                "moves": None if moves is None else ArrayAttr(map(SpaceAttr, moves)),
+            }
+        )
+
     @property
     def sources(self) -> list[str]:
         """Names of the variables read."""
@@ -171,6 +191,15 @@ class HostInput(IRDLOperation):
     writes = prop_def(SymbolRefAttr)
     tensor = prop_def(TensorType)
 
+    def __init__(self, host_name: str, writes: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "host_name": StringAttr(host_name),
+                "writes": SymbolRefAttr(writes),
+                "tensor": tensor,
+            }
+        )
+
 
 class HostOutput(IRDLOperation):
     """The host reads a result of the run from a variable."""
@@ -179,12 +208,24 @@ class HostOutput(IRDLOperation):
     host_name = prop_def(StringAttr)
     tensor = prop_def(TensorType)
 
+    def __init__(self, reads: str, host_name: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "reads": SymbolRefAttr(reads),
+                "host_name": StringAttr(host_name),
+                "tensor": tensor,
+            }
+        )
+
 
 class ReadPredicate(IRDLOperation):
     """The single i1 that a variable holds, for the control program."""
 
     variable = prop_def(SymbolRefAttr)
     result = result_def(i1)
+
+    def __init__(self, variable: str):
+        super().__init__(properties={"variable": SymbolRefAttr(variable)}, result_types=[i1])
 
 
 def symbols(references: ArrayAttr[SymbolRefAttr]) -> list[str]:
@@ -195,24 +236,6 @@ def symbols(references: ArrayAttr[SymbolRefAttr]) -> list[str]:
 def references(names: Sequence[str]) -> ArrayAttr[SymbolRefAttr]:
     """Symbol references to names."""
     return ArrayAttr(SymbolRefAttr(n) for n in names)
-
-
-def spaces_attr(moves: Sequence[Space] | None) -> ArrayAttr[SpaceAttr] | None:
-    """Moves as an attribute."""
-    return None if moves is None else ArrayAttr(map(SpaceAttr, moves))
-
-
-def vertex_properties(
-    structure: Structure, plan: Plan, reads: Sequence[str], writes: str
-) -> dict[str, Attribute]:
-    """The properties of a vertex set."""
-    return {
-        "space": SpaceAttr(structure.space),
-        "body": BodyAttr(structure.body),
-        "plan": PlanAttr(plan),
-        "reads": references(reads),
-        "writes": SymbolRefAttr(writes),
-    }
 
 
 def verify_symbols(module: ModuleOp) -> None:

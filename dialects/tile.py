@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
-    SymbolRefAttr,
     TensorType,
     UnitAttr,
-    i1,
 )
 from xdsl.ir import Block, Dialect, Operation, Region
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, traits_def
 from xdsl.traits import NoTerminator, SymbolOpInterface
 
 from ..ir.geometry.layout import Layout
-from ..ir.geometry.space import Space
-from .abele import LayoutAttr, Plan
+from .abele import LayoutAttr
 from .blob_attr import BlobAttr
 from .program import (
     Copy,
@@ -27,11 +24,7 @@ from .program import (
     ReadPredicate,
     Variable,
     Vertices,
-    references,
-    spaces_attr,
-    vertex_properties,
 )
-from .structured import Structure
 
 
 @irdl_op_definition
@@ -74,15 +67,6 @@ class CopyOp(Copy):
     name = "tile.copy"
     assembly_format = "$reads `->` $writes (`moves` $moves^)? attr-dict"
 
-    def __init__(self, reads: Sequence[str], writes: str, moves: Sequence[Space] | None = None):
-        super().__init__(
-            properties={
-                "reads": references(reads),
-                "writes": SymbolRefAttr(writes),
-                "moves": spaces_attr(moves),
-            }
-        )
-
 
 @irdl_op_definition
 class VerticesOp(Vertices):
@@ -95,9 +79,6 @@ class VerticesOp(Vertices):
     assembly_format = (
         "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes attr-dict"
     )
-
-    def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], writes: str):
-        super().__init__(properties=vertex_properties(structure, plan, reads, writes))
 
 
 @irdl_op_definition
@@ -126,15 +107,6 @@ class InputOp(HostInput):
     name = "tile.input"
     assembly_format = "$host_name `->` $writes `:` $tensor attr-dict"
 
-    def __init__(self, host_name: str, writes: str, tensor: TensorType):
-        super().__init__(
-            properties={
-                "host_name": StringAttr(host_name),
-                "writes": SymbolRefAttr(writes),
-                "tensor": tensor,
-            }
-        )
-
 
 @irdl_op_definition
 class OutputOp(HostOutput):
@@ -143,15 +115,6 @@ class OutputOp(HostOutput):
     name = "tile.output"
     assembly_format = "$reads `->` $host_name `:` $tensor attr-dict"
 
-    def __init__(self, reads: str, host_name: str, tensor: TensorType):
-        super().__init__(
-            properties={
-                "reads": SymbolRefAttr(reads),
-                "host_name": StringAttr(host_name),
-                "tensor": tensor,
-            }
-        )
-
 
 @irdl_op_definition
 class ReadOp(ReadPredicate):
@@ -159,9 +122,6 @@ class ReadOp(ReadPredicate):
 
     name = "tile.read"
     assembly_format = "$variable attr-dict `:` type($result)"
-
-    def __init__(self, variable: str):
-        super().__init__(properties={"variable": SymbolRefAttr(variable)}, result_types=[i1])
 
 
 Tile = Dialect(
