@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ..backends.codelets.prices import partials_dtype
 from ..backends.target import Target, resolve_target
 from ..dialects import control, nn, partition
 from ..dialects.abele import Plan, PlanAttr
@@ -26,7 +27,6 @@ from .planner.derive import (
     combine_structure,
     movement_result_layout,
     operand_layouts,
-    partials_dtype,
     refined,
 )
 

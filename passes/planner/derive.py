@@ -5,10 +5,6 @@ Planner and conversion both ask here, so that what was priced is what is built.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.layout import Layout, canonical, raw_layout
@@ -165,10 +161,3 @@ def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     access = identity_map(tuple(range(len(shape))), shape)
     return canonical(raw_layout(dims, access, plan.split, plan.order, plan.first_tile))
-
-
-def partials_dtype(result: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that partials of a result are kept in: 32-bit floats for narrower floats."""
-    if result.kind in "iub" or result.itemsize >= 4:
-        return result
-    return np.dtype(np.float32)

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import number_dtype
+from ...backends.codelets.prices import number_dtype, partials_dtype
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
-from .derive import partials_dtype
 from .price import Integers, block_elements, cell_cycles, elements, least_compute_cycles
 from .problem import Problem
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.codelets.prices import compute_cycles, roles
+from ...backends.codelets.prices import compute_cycles, partials_dtype, roles
 from ...backends.cost import METHODS
 from ...backends.target import Target
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, AxisMap
-from .derive import partials_dtype
 
 Integers = NDArray[np.int64]
 Cycles = NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import cost
-from ...backends.codelets.prices import number_dtype
+from ...backends.codelets.prices import number_dtype, partials_dtype
 from ...backends.price import block_sizes, sent_elements
 from ...backends.target import Target
 from ...dialects.abele import Plan
@@ -25,7 +25,6 @@ from .derive import (
     combine_structure,
     movement_result_layout,
     operand_layouts,
-    partials_dtype,
     result_layout,
 )
 from .estimate import combining_cycles, result_dims, shortlist

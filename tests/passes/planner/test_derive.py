@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abele.backends.codelets.prices import partials_dtype
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
@@ -13,7 +14,6 @@ from abele.passes.planner.derive import (
     final_layout,
     movement_result_layout,
     operand_layouts,
-    partials_dtype,
     refined,
     result_layout,
 )
