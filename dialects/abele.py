@@ -187,6 +187,8 @@ class SpaceAttr(_Value[Space]):
 
         dims = _parse_list(parser, dim)
         names = {d.name: i for i, d in enumerate(dims)}
+        if len(names) != len(dims):
+            parser.raise_error("two dimensions have one name")
         operands: list[AccessMap] = []
         while parser.parse_optional_punctuation("->") is None:
             if operands:

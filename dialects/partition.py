@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     StringAttr,
@@ -116,6 +117,8 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
         raise VerifyException(
             f"workers of {len(plan.workers)} dimensions; the space has {len(dims)}"
         )
+    if min(plan.workers, default=1) < 1:
+        raise VerifyException(f"workers {list(plan.workers)}; need 1 or more of each dimension")
     if sorted(set(plan.order)) != sorted(plan.order) or any(
         not 0 <= d < len(dims) for d in plan.order
     ):
@@ -131,6 +134,31 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
         raise VerifyException(f"first tile {plan.first_tile}; need 0 or more")
     if plan.combine is not None:
         raise VerifyException("a combine plan belongs to nn, before partials are an operation")
+    for result in structure.space.results:
+        _verify_result(structure, result)
+
+
+def _verify_result(structure: Structure, result: AccessMap) -> None:
+    """Check that all elements of a result are written, each by the points that are merged."""
+    dims = structure.space.dims
+    named: list[int] = []
+    for i, axis in enumerate(result.axes):
+        named += [d for d, _ in axis.terms]
+        covers = [(dims[d].size, a) for d, a in axis.terms] == [(axis.size, 1)]
+        if axis.offset or axis.divisor != 1 or not (covers or (axis.size <= 1 and not axis.terms)):
+            raise VerifyException(
+                f"result axis {i} of {axis.size} elements: need one dimension that covers it"
+            )
+    if len(set(named)) != len(named):
+        raise VerifyException("two axes of the result are one dimension")
+    for d, dim in enumerate(dims):
+        if dim.size <= 1 or d in named:
+            continue
+        if dim.kind == "parallel" or structure.body.combiner is None:
+            raise VerifyException(
+                f"{dim.kind} dimension {dim.name}: nothing merges its {dim.size} points, and the "
+                "result does not have it"
+            )
 
 
 @irdl_op_definition
@@ -253,8 +281,6 @@ class ComputeOp(IRDLOperation):
             partition_type(self.result),
             access_layout(space, space.results[0], plan),
         )
-        if not partition_type(self.result).layout.data.is_partition:
-            raise VerifyException("cells write the same elements of the result")
 
 
 def _verify_layout(role: str, given: PartitionTensor, need: Layout) -> None:
@@ -352,6 +378,21 @@ def verify_moves(
         written += space.points
     if written != size(destination):
         raise VerifyException(f"moves write {written} of {size(destination)} elements")
+    _verify_apart([move.data for move in moves])
+
+
+def _verify_apart(moves: Sequence[Space]) -> None:
+    """Check that no two moves write the same element of the result, of which each writes a box."""
+    first = np.array([[axis.offset for axis in m.results[0].axes] for m in moves], np.int64)
+    count = np.array(
+        [[m.sizes[a.terms[0][0]] if a.terms else 1 for a in m.results[0].axes] for m in moves],
+        np.int64,
+    )
+    last = first + count
+    meet = ((first[:, None] < last) & (first < last[:, None])).all(2) & (count > 0).all(1)
+    pairs = np.argwhere(np.triu(meet & meet.T, 1))
+    if len(pairs):
+        raise VerifyException(f"moves {pairs[0][0]} and {pairs[0][1]} write the same elements")
 
 
 @irdl_op_definition

@@ -36,6 +36,7 @@ def test_every_layout_parses_back_equal(cutting: Cutting):
     ("text", "message"),
     [
         ("#abele.space<[n = 2] (m) of [2] -> (n) of [2]>", "no dimension m; there are n"),
+        ("#abele.space<[n = 2, n = 3] (n) of [3] -> (n) of [3]>", "two dimensions have one name"),
         ("#abele.space<[n = 2] (n) of [1] -> (n) of [2]>", r"reaches indices 0\.\.1 of 1"),
         ("#abele.layout<[3 by 4] (d0) of [3]>", "4 parts of 3 elements"),
         ("#abele.layout<[1000000000] (d0) of [3]>", r"reaches indices 0\.\.999999999 of 3"),

@@ -10,6 +10,10 @@ A = "!partition.tensor<4x6xf32, [4 by 2, 6] (d0, d1) of [4, 6]>"
 B = "!partition.tensor<4x6xf32, [6 by 3, 4] (d1, d0) of [4, 6]>"
 HALO = "!partition.tensor<4x6xf32, [4, 5 by 2, 2] (d0, d1 + d2) of [4, 6]>"
 SPACE = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i, j) of [4, 6]>"
+UNMERGED = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i) of [4]>"
+DIAGONAL = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i + j) of [9]>"
+TWICE = "<[i = 4] (i, i) of [4, 6] -> (i, i) of [4, 4]>"
+HALF = "#abele.space<[i = 2, j = 6] (i, j) of [4, 6] -> (i, j) of [4, 6]>"
 SUMS = "<[i = 4, j = 6 reduction] (i, j) of [4, 6] -> (i) of [4]>"
 
 
@@ -41,10 +45,12 @@ def test_operations_print_parse_and_verify(body: str):
     assert print_module(parse_module(text, made)) == text
 
 
-def compute(space: str, plan: str, operand: str = A, result: str = A) -> str:
+def compute(
+    space: str, plan: str, operand: str = A, result: str = A, body: str = "identity sum"
+) -> str:
     name = "%h" if operand == HALO else "%x"
     return (
-        f"%0 = partition.compute({name}) space {space} body <identity sum> plan <{plan}> : "
+        f"%0 = partition.compute({name}) space {space} body <{body}> plan <{plan}> : "
         f"({operand}) -> {result}"
     )
 
@@ -61,12 +67,21 @@ def compute(space: str, plan: str, operand: str = A, result: str = A) -> str:
         (compute(SPACE, "split [2]"), "split of 1 dimensions; the space has 2"),
         (compute(SPACE, "split [2, 1] order [0, 0]"), "order .0, 0. does not name dimensions"),
         (compute(SPACE, "split [2, 1] workers [6]"), "workers of 1 dimensions"),
+        (compute(SPACE, "split [2, 1] workers [6, 0]"), "workers .6, 0.; need 1 or more"),
+        (compute(UNMERGED, "split [2, 1]"), "parallel dimension j: nothing merges its 6 points"),
+        (compute(SUMS, "split [2, 1]", body="relu"), "reduction dimension j: nothing merges"),
+        (compute(DIAGONAL, "split [1, 1]"), "result axis 0 of 9 elements: need one dimension"),
+        (compute(TWICE, "split [1]"), "two axes of the result are one dimension"),
         (f"%0 = partition.relayout(%h) : ({HALO}) -> {A}", "blocks overlap"),
         (f"%0 = partition.reshape %x : {A} -> {B}", "a reshape keeps the layout"),
         (
             f"%0 = partition.relayout(%x) moves [#abele.space<[i = 2, j = 6] (i, j) of [4, 6] -> "
             f"(i, j) of [4, 6]>] : ({A}) -> {A}",
             "moves write 12 of 24 elements",
+        ),
+        (
+            f"%0 = partition.relayout(%x, %x) moves [{HALF}, {HALF}] : ({A}, {A}) -> {A}",
+            "moves 0 and 1 write the same elements",
         ),
         (
             f"%0 = partition.relayout(%x) moves [#abele.space<[i = 24] (i) of [24] -> "
