@@ -224,7 +224,7 @@ class Machine:
         for inner in op.body.block.ops:
             match inner:
                 case exchange.MoveOp():
-                    verify_use(inner, dict(self.variables))
+                    verify_use(inner, self.variables)
                     calls[inner] = bind_copy(
                         [self._blocks[n] for n in inner.sources],
                         inner.spaces,
@@ -232,7 +232,7 @@ class Machine:
                         self._scratch,
                     )
                 case exchange.ComputeOp():
-                    verify_use(inner, dict(self.variables))
+                    verify_use(inner, self.variables)
                     calls[inner] = bind_vertices(
                         inner.structure(),
                         inner.plan.data,

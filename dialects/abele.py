@@ -22,6 +22,7 @@ from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
 from .blob_attr import BlobAttr
+from .numbers import number_text, parse_number
 from .structured import Body
 
 T = TypeVar("T")
@@ -32,18 +33,6 @@ T = TypeVar("T")
 
 def _parse_integer(parser: AttrParser) -> int:
     return parser.parse_integer(allow_boolean=False, allow_negative=True)
-
-
-def _parse_number(parser: AttrParser) -> float:
-    sign = -1.0 if parser.parse_optional_punctuation("-") else 1.0
-    if parser.parse_optional_keyword("inf") is not None:
-        return sign * float("inf")
-    return sign * float(parser.parse_number(allow_boolean=False))
-
-
-def _print_number(value: float) -> str:
-    text = repr(float(value))
-    return text if any(c in text for c in ".n") else text.replace("e", ".0e", 1)
 
 
 def _parse_list(parser: AttrParser, item: Callable[[], T]) -> tuple[T, ...]:
@@ -77,7 +66,7 @@ def _print_axis(axis: AxisMap, names: Sequence[str]) -> str:
 def _print_access(access: AccessMap, names: Sequence[str]) -> str:
     axes = ", ".join(_print_axis(axis, names) for axis in access.axes)
     text = f"({axes}) of {_print_integers(access.shape)}"
-    return f"{text} pad {_print_number(access.fill)}" if access.fill != 0.0 else text
+    return f"{text} pad {number_text(access.fill)}" if access.fill != 0.0 else text
 
 
 def _parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
@@ -119,7 +108,7 @@ def _parse_access(parser: AttrParser, names: dict[str, int]) -> AccessMap:
     shape = _parse_integers(parser)
     if len(shape) != len(axes):
         parser.raise_error(f"{len(axes)} axes of a shape of {len(shape)}")
-    fill = _parse_number(parser) if parser.parse_optional_keyword("pad") is not None else 0.0
+    fill = parse_number(parser) if parser.parse_optional_keyword("pad") is not None else 0.0
     return AccessMap(
         tuple(
             AxisMap(n, a.terms, a.offset, a.divisor, a.division, a.outside)
@@ -262,7 +251,7 @@ class BodyAttr(_Value[Body]):
         function = parser.parse_identifier("a scalar function")
         combiner = parser.parse_optional_identifier()
         parameters = parser.parse_optional_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: _parse_number(parser)
+            parser.Delimiter.SQUARE, lambda: parse_number(parser)
         )
         return Body(function, combiner, tuple(parameters or ()))
 
@@ -271,7 +260,7 @@ class BodyAttr(_Value[Body]):
         body = self.data
         text = body.function + (f" {body.combiner}" if body.combiner else "")
         if body.parameters:
-            text += " [" + ", ".join(map(_print_number, body.parameters)) + "]"
+            text += " [" + ", ".join(map(number_text, body.parameters)) + "]"
         return text
 
 

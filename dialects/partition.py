@@ -85,11 +85,6 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
         except ValueError as error:
             raise VerifyException(str(error)) from None
 
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of the largest block."""
-        return self.layout.data.block_elements * numpy_dtype(self.tensor.element_type).itemsize
-
 
 def laid_out(tensor: TensorType, layout: Layout) -> PartitionTensor:
     """The tensor type with this layout."""

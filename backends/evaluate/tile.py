@@ -77,7 +77,7 @@ class _Evaluator:
     def vertices(self, op: tile.VerticesOp) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
-            verify_use(op, dict(self.variables))
+            verify_use(op, self.variables)
             calls = self.bound[op] = bind_vertices(
                 op.structure(),
                 replace(op.plan.data, first_tile=0),
@@ -91,7 +91,7 @@ class _Evaluator:
     def copy(self, op: tile.CopyOp) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
-            verify_use(op, dict(self.variables))
+            verify_use(op, self.variables)
             sources = [self.blocks[n] for n in op.sources]
             target = self.blocks[op.destination]
             calls = self.bound[op] = bind_copy(sources, op.spaces, target, self.scratch)

@@ -33,6 +33,7 @@ from xdsl.traits import Pure
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
+from ..numbers import number_text, parse_number
 
 Shape = tuple[int, ...]
 
@@ -193,19 +194,15 @@ class Number(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read 1, -0.75, 1.0e-05 or -inf."""
-        sign = -1.0 if parser.parse_optional_punctuation("-") else 1.0
-        infinite = parser.parse_optional_keyword("inf") is not None
-        size = float("inf") if infinite else float(parser.parse_number(allow_boolean=False))
-        self.value.set(state, number(sign * size))
+        """Read 1, -0.75, 1.0e-05, -inf or nan."""
+        self.value.set(state, number(parse_number(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Write the shortest text that reads as the same number."""
         attribute = self.value.get(op)
         assert isinstance(attribute, FloatAttr)
         state.print_whitespace(printer)
-        text = repr(attribute.value.data)
-        printer.print_string(text if any(c in text for c in ".n") else text.replace("e", ".0e"))
+        printer.print_string(number_text(attribute.value.data))
 
 
 class TensorOp(IRDLOperation, ABC):

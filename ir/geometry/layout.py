@@ -9,7 +9,7 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from .grid import Cut, Run
+from .grid import Cut
 from .space import AccessMap, AxisMap, Dim
 
 
@@ -251,8 +251,3 @@ def linear_layout(
         return canonical(Layout((), AccessMap((AxisMap(elements),))))
     cut = Cut(elements, parts, max(1, 8 // itemsize) if parts > 1 else 1)
     return canonical(Layout((cut,), AccessMap((AxisMap(elements, ((0, 1),)),))))
-
-
-def class_sizes(cls: tuple[Run, ...]) -> tuple[int, ...]:
-    """Elements of each dimension in a cell of the shape class."""
-    return tuple(run.size for run in cls)
