@@ -156,10 +156,10 @@ def test_a_changed_block_is_found_where_it_is(given_: tuple[np.ndarray, Cutting]
     blocks = blocks_with(dense, cutting)
     assert mismatch(blocks, dense) is None
     tile = blocks.layout.first_tile + blocks.layout.cells - 1
-    blocks.placed.memory[tile].view(np.float32)[0] = 99
+    blocks.placed.memory[tile].view(np.float32)[0] = -99
     difference = mismatch(blocks, dense)
     assert difference is not None
-    assert (difference.tile, difference.actual) == (tile, 99)
+    assert (difference.tile, difference.actual) == (tile, -99)
     if min(difference.index, default=0) >= 0 and len(difference.index) == dense.ndim:
         first = [int(i[0]) for i in cell_indices(blocks.layout, blocks.layout.cells - 1)]
         if min(first, default=0) >= 0:
