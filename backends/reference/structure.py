@@ -151,7 +151,7 @@ class _Task:
             lowest = self.combiner == "max"
             if dtype.kind == "f":
                 first = -np.inf if lowest else np.inf
-            elif dtype.kind == "b":
+            elif "b" in (dtype.kind, self.result_dtype.kind):
                 first = not lowest
             else:
                 # Of what the result holds: merging nothing must give something it can hold.
