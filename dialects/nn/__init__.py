@@ -53,6 +53,7 @@ from .elementwise import (
     SubOp,
     TanhOp,
 )
+from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .window import PoolOp, ReduceOp
@@ -96,7 +97,15 @@ CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
 REDUCTIONS = (PoolOp, ReduceOp)
 MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, PadOp, ExpandOp)
 REINTERPRETATIONS = (ReshapeOp,)
-COMPOSITES = (BatchNormOp, SoftmaxOp, LogSoftmaxOp, LrnOp, AveragePoolOp, GemmOp)
+COMPOSITES = (
+    BatchNormOp,
+    SoftmaxOp,
+    LogSoftmaxOp,
+    LrnOp,
+    AveragePoolOp,
+    MaxPoolIndicesOp,
+    GemmOp,
+)
 
 CORE = (
     *STATE,
@@ -152,6 +161,7 @@ __all__ = [
     "LrnOp",
     "MatMulOp",
     "MaxOp",
+    "MaxPoolIndicesOp",
     "MinOp",
     "MulOp",
     "NegOp",

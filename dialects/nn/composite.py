@@ -307,8 +307,94 @@ class LrnOp(CompositeOp):
         return made("multiply", MulOp(self.image, made("back", ReshapeOp(factor, shape))))
 
 
+class WindowOp(CompositeOp, ABC):
+    """An operation on the elements under a window that moves over the spatial axes of [N, C, ...]."""
+
+    image = operand_def(TensorType)
+    window = prop_def(INTEGERS)
+    stride = prop_def(INTEGERS)
+    dilation = prop_def(INTEGERS)
+    pad_low = prop_def(INTEGERS)
+    pad_high = prop_def(INTEGERS)
+
+    def __init__(
+        self,
+        image: SSAValue,
+        window: Sequence[int],
+        *,
+        stride: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        pad_low: Sequence[int] | None = None,
+        pad_high: Sequence[int] | None = None,
+        **given: bool,
+    ):
+        rank = len(window)
+        super().__init__(
+            [image],
+            {
+                "window": integers(window),
+                "stride": integers([1] * rank if stride is None else stride),
+                "dilation": integers([1] * rank if dilation is None else dilation),
+                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                "pad_high": integers([0] * rank if pad_high is None else pad_high),
+                **flags(**given),
+            },
+        )
+
+    def parameters(self) -> tuple[tuple[int, ...], ...]:
+        """Window, stride, dilation, padding before and after: one entry each a spatial axis."""
+        return (
+            values_of(self.window),
+            values_of(self.stride),
+            values_of(self.dilation),
+            values_of(self.pad_low),
+            values_of(self.pad_high),
+        )
+
+    @property
+    def overhangs(self) -> bool:
+        """Whether a last window may reach over the end of the padded image."""
+        return False
+
+    def window_shape(self) -> tuple[int, ...]:
+        """[N, C, positions of the window...]. Raises VerifyException if it fits nowhere."""
+        image = shape_of(self.image)
+        if len(image) < 3:
+            raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
+        rank = len(image) - 2
+        window, stride, dilation, low, high = self.parameters()
+        for what, values, least in (
+            ("window", window, 1),
+            ("stride", stride, 1),
+            ("dilation", dilation, 1),
+            ("pad_low", low, 0),
+            ("pad_high", high, 0),
+        ):
+            need_length(what, values, rank)
+            need_at_least(what, values, least)
+        out: list[int] = []
+        for i, n in enumerate(image[2:]):
+            reach, padded = dilation[i] * (window[i] - 1) + 1, n + low[i] + high[i]
+            if padded < reach:
+                raise VerifyException(
+                    f"spatial axis {i}: a window of {reach} on {padded} elements, padding "
+                    "included; need at least as many"
+                )
+            out.append(pooled_size(n, low[i], high[i], reach, stride[i], ceil=self.overhangs))
+        return (*image[:2], *out)
+
+    def reached(self, axis: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        """Elements of a spatial axis that each position reads: (positions, window).
+
+        Those below 0, or beyond the last one, are padding.
+        """
+        window, stride, dilation, low, _ = (values[axis] for values in self.parameters())
+        positions = np.arange(self.window_shape()[2 + axis])
+        return positions[:, None] * stride - low + np.arange(window) * dilation
+
+
 @irdl_op_definition
-class AveragePoolOp(CompositeOp):
+class AveragePoolOp(WindowOp):
     """The mean of the elements under a window that moves over the spatial axes of [N, C, ...].
 
     count_include_pad: padding counts as zeros. ceil_mode: a last window may overhang the padded
@@ -319,12 +405,6 @@ class AveragePoolOp(CompositeOp):
     """
 
     name = "nn.average_pool"
-    image = operand_def(TensorType)
-    window = prop_def(INTEGERS)
-    stride = prop_def(INTEGERS)
-    dilation = prop_def(INTEGERS)
-    pad_low = prop_def(INTEGERS)
-    pad_high = prop_def(INTEGERS)
     count_include_pad = opt_prop_def(UnitAttr)
     ceil_mode = opt_prop_def(UnitAttr)
     assembly_format = (
@@ -346,74 +426,43 @@ class AveragePoolOp(CompositeOp):
         count_include_pad: bool = False,
         ceil_mode: bool = False,
     ):
-        rank = len(window)
         super().__init__(
-            [image],
-            {
-                "window": integers(window),
-                "stride": integers([1] * rank if stride is None else stride),
-                "dilation": integers([1] * rank if dilation is None else dilation),
-                "pad_low": integers([0] * rank if pad_low is None else pad_low),
-                "pad_high": integers([0] * rank if pad_high is None else pad_high),
-                **flags(count_include_pad=count_include_pad, ceil_mode=ceil_mode),
-            },
+            image,
+            window,
+            stride=stride,
+            dilation=dilation,
+            pad_low=pad_low,
+            pad_high=pad_high,
+            count_include_pad=count_include_pad,
+            ceil_mode=ceil_mode,
         )
+
+    @property
+    def overhangs(self) -> bool:
+        """In ceil mode."""
+        return self.ceil_mode is not None
 
     def infer(self) -> TensorType[Attribute]:
         """[N, C, positions of the window...]."""
         _need_float(self.image, "average pooling")
-        image = shape_of(self.image)
-        if len(image) < 3:
-            raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
-        rank = len(image) - 2
-        window, stride, dilation, low, high = self._window()
-        for what, values, least in (
-            ("window", window, 1),
-            ("stride", stride, 1),
-            ("dilation", dilation, 1),
-            ("pad_low", low, 0),
-            ("pad_high", high, 0),
-        ):
-            need_length(what, values, rank)
-            need_at_least(what, values, least)
-        out: list[int] = []
-        for i, n in enumerate(image[2:]):
-            reach, padded = dilation[i] * (window[i] - 1) + 1, n + low[i] + high[i]
-            if padded < reach:
-                raise VerifyException(
-                    f"spatial axis {i}: a window of {reach} on {padded} elements, padding "
-                    "included; need at least as many"
-                )
-            ceil = self.ceil_mode is not None
-            out.append(pooled_size(n, low[i], high[i], reach, stride[i], ceil=ceil))
-        return tensor((*image[:2], *out), element_of(self.image))
-
-    def _window(self) -> tuple[tuple[int, ...], ...]:
-        return (
-            values_of(self.window),
-            values_of(self.stride),
-            values_of(self.dilation),
-            values_of(self.pad_low),
-            values_of(self.pad_high),
-        )
+        return tensor(self.window_shape(), element_of(self.image))
 
     def counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         """How many elements each position averages: (positions...)."""
         image, out = shape_of(self.image)[2:], shape_of(self.result)[2:]
-        window, stride, dilation, low, high = self._window()
+        _, _, _, low, high = self.parameters()
         padding = self.count_include_pad is not None
         total = np.ones(out, np.int64)
         for i, n in enumerate(image):
             first, last = (-low[i], n + high[i]) if padding else (0, n)
-            at_position = np.arange(out[i])[:, None] * stride[i] - low[i]
-            reached = at_position + np.arange(window[i]) * dilation[i]
+            reached = self.reached(i)
             count = ((reached >= first) & (reached < last)).sum(1)
             total *= count.reshape([-1 if j == i else 1 for j in range(len(out))])
         return total
 
     def parts(self, made: Parts) -> SSAValue:
         """A sum over the window, divided by the count; the padding grows over the overhang."""
-        window, stride, dilation, low, high = self._window()
+        window, stride, dilation, low, high = self.parameters()
         image, out = shape_of(self.image)[2:], shape_of(self.result)[2:]
         needed = [
             (m - 1) * s + d * (k - 1) + 1 - n - lo
@@ -428,7 +477,7 @@ class AveragePoolOp(CompositeOp):
                 stride=stride,
                 dilation=dilation,
                 pad_low=low,
-                pad_high=[max(0, n) for n in needed] if self.ceil_mode is not None else high,
+                pad_high=[max(0, n) for n in needed] if self.overhangs else high,
             ),
         )
         counts = self.counts()
