@@ -5,26 +5,62 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from xdsl.dialects.builtin import Float64Type, f32
 from xdsl.ir import SSAValue
 
 from ...dialects import nn
 from .onnx_node import Importer, Node, Results
 from .ops_window import mean
 
+STATISTICS = "the statistics of a batch normalisation that does not learn are not supported"
+
 
 def _batch_norm(node: Node) -> Results:
     epsilon = node.number("epsilon", 1e-5)
-    training = node.flag("training_mode") if node.opset >= 14 else False
+    if node.opset >= 14 and node.flag("training_mode"):
+        return _batch_norm_training(node, epsilon)
     if node.opset < 7:
-        training = not node.flag("is_test")
-    # Before opset 14 a node trains exactly if somebody wants its statistics.
-    if training or (7 <= node.opset < 14 and any(node.wants(i) for i in range(1, 5))):
-        raise node.unsupported("batch normalisation that learns", "need the inference form")
+        learns = not node.flag("is_test")
+    else:
+        # Before opset 14 a node learns exactly if it names statistics to give.
+        learns = node.opset < 14 and any(node.wants(i) for i in range(1, 5))
+    if learns:
+        raise node.unsupported(
+            "batch normalisation that learns",
+            "need the inference form, or training_mode of opset 14",
+        )
     image, rest = node[0], [node[i] for i in range(1, 5)]
     if node.opset < 9 and not node.flag("spatial", True):
-        return _activation_norm(node, image, rest, epsilon)
+        return [_activation_norm(node, image, rest, epsilon), *[STATISTICS] * 4]
     scale, bias, average, variance = rest
-    return node.add(nn.BatchNormOp(image, scale, bias, average, variance, epsilon=epsilon))
+    norm = nn.BatchNormOp(image, scale, bias, average, variance, epsilon=epsilon)
+    return [node.add(norm), *[STATISTICS] * 4]
+
+
+def _batch_norm_training(node: Node, epsilon: float) -> Results:
+    """Normalised by the batch's own statistics, which move the running ones by a part."""
+    momentum = node.number("momentum", 0.9)
+    image = node[0]
+    shape, element = nn.shape_of(image), nn.element_of(image)
+    if len(shape) < 2:
+        raise node.bad(f"image of shape {list(shape)}; need batch and channels")
+    axes = [i for i in range(len(shape)) if i != 1]
+    wide = element if isinstance(element, Float64Type) else f32
+    channel = (shape[1], *([1] * (len(shape) - 2)))
+
+    def by_channel(index: int) -> SSAValue:
+        return node.reshape(node.cast(node[index], wide), channel)
+
+    def moved(index: int, current: SSAValue) -> SSAValue:
+        old = node.add(nn.ScaleOp(node.cast(node[index], wide), momentum))
+        new = node.add(nn.ScaleOp(node.reshape(current, shape[1:2]), 1.0 - momentum))
+        return node.cast(node.add(nn.AddOp(old, new)), nn.element_of(node[index]))
+
+    centred, average, variance = _moments(node, node.cast(image, wide), axes)
+    deviation = node.add(nn.SqrtOp(node.add(nn.ShiftOp(variance, epsilon))))
+    factor = node.add(nn.DivOp(by_channel(1), deviation))
+    scaled = node.add(nn.AddOp(node.add(nn.MulOp(centred, factor)), by_channel(2)))
+    return [node.cast(scaled, element), moved(3, average), moved(4, variance)]
 
 
 def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon: float) -> SSAValue:
@@ -36,13 +72,18 @@ def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon:
     return node.add(nn.AddOp(node.add(nn.MulOp(image, factor)), offset))
 
 
+def _moments(node: Node, value: SSAValue, axes: list[int]) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """A value minus its mean along axes, the mean, and the variance, of the population."""
+    average = mean(node, value, axes, keep_dims=True)
+    centred = node.add(nn.SubOp(value, average))
+    return centred, average, mean(node, node.add(nn.SquareOp(centred)), axes, keep_dims=True)
+
+
 def _normalised(
     node: Node, value: SSAValue, axes: list[int]
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """A value with mean 0 and deviation 1 along axes, its mean, and its inverse deviation."""
-    average = mean(node, value, axes, keep_dims=True)
-    centred = node.add(nn.SubOp(value, average))
-    variance = mean(node, node.add(nn.SquareOp(centred)), axes, keep_dims=True)
+    centred, average, variance = _moments(node, value, axes)
     steady = node.add(nn.ShiftOp(variance, node.number("epsilon", 1e-5)))
     inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
     return node.add(nn.MulOp(centred, inverse)), average, inverse

@@ -35,7 +35,25 @@ def _max_pool(node: Node) -> Results:
             pad_high=high,
         )
     )
-    return [value, "the indices of a MaxPool are not supported; only its values are"]
+    if node.opset < 8 or not node.wants(1):
+        return value
+    order = node.integer("storage_order", 0)
+    if order not in (0, 1):
+        raise node.bad(f"storage_order {order}; need 0 or 1")
+    return [
+        value,
+        node.add(
+            nn.MaxPoolIndicesOp(
+                node[0],
+                window.size,
+                stride=window.stride,
+                dilation=window.dilation,
+                pad_low=window.low,
+                pad_high=high,
+                column_major=order == 1,
+            )
+        ),
+    ]
 
 
 def _average_pool(node: Node) -> Results:

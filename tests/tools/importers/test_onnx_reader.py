@@ -16,6 +16,7 @@ from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
 from abele.ir.provenance import origin
 from abele.ir.verify import verify
+from abele.tools import compile_model
 from abele.tools.importers import NotConstantError, UnsupportedError, import_onnx
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
@@ -167,6 +168,9 @@ IMAGE = [2, 4, 7, 8]
 VARIANCE = np.abs(floats(4, seed=3)) + np.float32(0.1)
 CHANNELS = [floats(4, seed=i) for i in range(3)] + [VARIANCE]
 
+OUTPUTS = ("y", "m", "v")
+STATISTICS = ("y", "m", "v", "saved_m", "saved_v")
+
 BOTH = [
     one("Conv", IMAGE, [6, 4, 3, 3], auto_pad="SAME_UPPER", strides=[2, 2]),
     one("Conv", IMAGE, [6, 4, 2, 2], auto_pad="SAME_LOWER"),
@@ -291,6 +295,137 @@ def test_each_form_of_an_operator_means_what_onnxruntime_computes(proto: onnx.Mo
     same_as_onnxruntime(proto)
 
 
+LEARNING = [
+    one("BatchNormalization", shape, weights=CHANNELS, opset=opset, outputs=OUTPUTS, **attributes)
+    for shape in (IMAGE, [2, 4, 3], [3, 4], [1, 4, 2, 3, 2])
+    for opset in (14, 22)
+    for attributes in (
+        {"training_mode": 1},
+        {"training_mode": 1, "momentum": 0.25, "epsilon": 0.1},
+    )
+]
+
+
+@pytest.mark.parametrize("proto", LEARNING)
+def test_batch_normalisation_learns_as_in_onnxruntime(proto: onnx.ModelProto):
+    same_as_onnxruntime(proto)
+
+
+def test_batch_normalisation_learns_in_float32_where_the_mean_is_large():
+    """float16 cannot hold the sum of these elements, nor the squares of what is left."""
+    image = (1000 + 300 * floats(4, 2, 9, 9)).astype(np.float16)
+    weights = [np.ones(2, np.float16), np.zeros(2, np.float16), *[np.zeros(2, np.float32)] * 2]
+    proto = one(
+        "BatchNormalization",
+        [4, 2, 9, 9],
+        weights=weights,
+        outputs=OUTPUTS,
+        training_mode=1,
+        momentum=0.0,
+    )
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    got = run_reference(imported(proto), {"x0": image}).outputs
+    exact = image.astype(np.float64)
+    mean, variance = exact.mean((0, 2, 3)), exact.var((0, 2, 3))
+    assert [got[name].dtype for name in OUTPUTS] == [np.float16, np.float32, np.float32]
+    np.testing.assert_allclose(got["m"], mean, 1e-5)
+    np.testing.assert_allclose(got["v"], variance, 1e-5)
+    expected = (exact - mean[:, None, None]) / np.sqrt(variance[:, None, None])
+    np.testing.assert_allclose(got["y"], expected, 2e-3, 1e-3)
+
+
+def test_a_test_of_opset_6_may_name_statistics():
+    proto = one(
+        "BatchNormalization", IMAGE, weights=CHANNELS, opset=6, outputs=STATISTICS, is_test=1
+    )
+    del proto.graph.output[1:]
+    image = floats(*IMAGE)
+    scale, bias, mean, variance = (array[:, None, None] for array in CHANNELS)
+    expected = (image - mean) / np.sqrt(variance + 1e-5) * scale + bias
+    got = run_reference(imported(proto), {"x0": image}).outputs["y"]
+    np.testing.assert_allclose(got, expected, 1e-4, 1e-5)
+
+
+def indexed(shape, opset=22, **attributes) -> onnx.ModelProto:
+    return one("MaxPool", shape, opset=opset, outputs=("y", "i"), **attributes)
+
+
+INDEXED = [
+    indexed([2, 3, 9], kernel_shape=[3]),
+    indexed([2, 3, 9], kernel_shape=[3], strides=[2], pads=[2, 1], storage_order=1),
+    indexed([2, 3, 9], opset=8, kernel_shape=[2], strides=[3]),
+    indexed(IMAGE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 2, 1]),
+    indexed(IMAGE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 2, 1], storage_order=1),
+    indexed(IMAGE, kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 2, 0, 1]),
+    indexed(IMAGE, kernel_shape=[3, 3], strides=[2, 3], ceil_mode=1),
+    indexed(IMAGE, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_LOWER"),
+    indexed(IMAGE, kernel_shape=[2, 4], strides=[3, 3], auto_pad="SAME_UPPER", storage_order=1),
+    indexed(IMAGE, kernel_shape=[1, 1], strides=[2, 2], auto_pad="VALID"),
+    indexed([2, 3, 5, 4, 6], kernel_shape=[2, 3, 2], strides=[2, 1, 2], pads=[1, 1, 0, 0, 1, 1]),
+    indexed([2, 3, 5, 4, 6], kernel_shape=[2, 2, 3], dilations=[2, 1, 1], storage_order=1),
+]
+
+
+@pytest.mark.parametrize("proto", INDEXED)
+@pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
+def test_a_max_pool_says_where_as_onnxruntime_does(proto: onnx.ModelProto, ties: bool):
+    (value,) = proto.graph.input
+    image = floats(*[d.dim_value for d in value.type.tensor_type.shape.dim])
+    if ties:
+        image = np.where(image > 1.5, -np.inf, image.round()).astype(np.float32)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    values, indices = session.run(None, {"x0": image})
+    got = run_reference(imported(proto), {"x0": image}).outputs
+    np.testing.assert_array_equal(got["y"], values, strict=True)
+    np.testing.assert_array_equal(got["i"], indices, strict=True)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float16])
+def test_indices_of_the_least_element_lie_in_the_image(dtype):
+    """Where all elements are as small as the padding, the first of the image is the largest."""
+    least = -np.inf if dtype == np.float16 else np.iinfo(dtype).min
+    proto = indexed([1, 1, 3, 4], kernel_shape=[2, 3], dilations=[2, 1], pads=[1, 1, 0, 0])
+    code = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    proto.graph.input[0].type.tensor_type.elem_type = code
+    image = np.full((1, 1, 3, 4), least, dtype)
+    got = run_reference(imported(proto), {"x0": image}).outputs["i"]
+    assert got.tolist() == [[[[4, 4, 5], [0, 0, 1]]]]
+
+
+@pytest.mark.parametrize("level", ["nn", "partition", "tile", "exchange"])
+@pytest.mark.parametrize(
+    "proto",
+    [indexed([1, 3, 9, 8], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]), LEARNING[1]],
+    ids=["MaxPool", "BatchNormalization"],
+)
+def test_several_results_go_down_to_the_machine(proto: onnx.ModelProto, level: str):
+    (value,) = proto.graph.input
+    inputs = {"x0": floats(*[d.dim_value for d in value.type.tensor_type.shape.dim]).round(1)}
+    expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, inputs)
+    got = compile_model(proto, "tiny:4").run(inputs, at=level)
+    for output, array in zip(proto.graph.output, expected, strict=True):
+        assert got[output.name].dtype == array.dtype
+        np.testing.assert_allclose(got[output.name], array, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize(("operator", "expected"), [("ReduceMax", False), ("ReduceMin", True)])
+def test_booleans_without_elements_have_a_largest_and_a_smallest(operator: str, expected: bool):
+    proto = one(operator, [2, 0, 3], weights=[ints(1)])
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.BOOL
+    got = run_reference(imported(proto), {"x0": np.zeros((2, 0, 3), np.bool_)}).outputs["y"]
+    np.testing.assert_array_equal(got, np.full((2, 1, 3), expected), strict=True)
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_become_channels_in_the_order_of_the_mode(mode: str):
+    image = floats(1, 2, 4, 6)
+    proto = one("SpaceToDepth", [1, 2, 4, 6], opset=28, blocksize=2, mode=mode)
+    got = run_reference(imported(proto), {"x0": image}).outputs["y"]
+    blocks = np.stack([image[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)], 2)
+    expected = np.swapaxes(blocks, 1, 2) if mode == "DCR" else blocks
+    np.testing.assert_array_equal(got, expected.reshape(1, 8, 2, 3))
+
+
 def test_constant_of_shape_and_constant():
     proto = model(
         [
@@ -361,7 +496,11 @@ def test_a_dimension_needs_an_element():
         (one("Relu", [1], domain="com.acme"), "domain com.acme, opset 0: the domain is not"),
         (one("Relu", [1], opset=5), "opset 5 of domain ai.onnx is not supported; 6 to 28 are"),
         (
-            one("BatchNormalization", IMAGE, weights=CHANNELS, training_mode=1),
+            one("BatchNormalization", IMAGE, weights=CHANNELS, opset=9, outputs=STATISTICS),
+            "batch normalisation that learns is not supported; need the inference form",
+        ),
+        (
+            one("BatchNormalization", IMAGE, weights=CHANNELS, opset=6),
             "batch normalisation that learns is not supported; need the inference form",
         ),
         (
@@ -369,8 +508,8 @@ def test_a_dimension_needs_an_element():
             "dropping at random is not supported; need training_mode false, or ratio 0",
         ),
         (
-            one("MaxPool", [1, 1, 4], kernel_shape=[2], outputs=("y", "i")),
-            "output 'i' reads 'i': the indices of a MaxPool are not supported",
+            one("BatchNormalization", IMAGE, weights=CHANNELS, opset=15, outputs=("y", "m")),
+            "output 'm' reads 'm': the statistics of a batch normalisation that does not learn",
         ),
     ],
 )
@@ -411,6 +550,14 @@ def with_input_type(proto, type_) -> onnx.ModelProto:
         (one("Conv", IMAGE, [6, 4, 3, 3], auto_pad="SAME"), "auto_pad 'SAME'; need one of"),
         (one("Conv", IMAGE, [6, 4, 3, 3], group="two"), "attribute group is a string; need a int"),
         (one("MaxPool", IMAGE), "attribute kernel_shape is missing"),
+        (
+            one("MaxPool", [1, 1, 4], kernel_shape=[2], storage_order=2, outputs=("y", "i")),
+            "storage_order 2; need 0 or 1",
+        ),
+        (
+            one("MaxPool", [1, 1, 4], kernel_shape=[2], opset=7, outputs=("y", "i")),
+            "result 1 'i': the operator has 1",
+        ),
         (one("Softmax", [2, 3], axis=2), r"axis 2 of rank 2; need -2..1"),
         (one("Reshape", [6], weights=[ints(4, -1)]), "6 elements do not divide by 4"),
         (one("Reshape", [6], weights=[ints(-1, -1)]), "-1 once at most"),
