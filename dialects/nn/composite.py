@@ -308,7 +308,7 @@ class LrnOp(CompositeOp):
 
 
 class WindowOp(CompositeOp, ABC):
-    """An operation on the elements under a window that moves over the spatial axes of [N, C, ...]."""
+    """An operation on what lies under a window moving over the spatial axes of [N, C, ...]."""
 
     image = operand_def(TensorType)
     window = prop_def(INTEGERS)
