@@ -4,13 +4,29 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import BinaryIO, cast
 from uuid import uuid4
+
+from .errors import InputError
 
 
 @contextmanager
 def whole_file(path: Path) -> Generator[BinaryIO]:
-    """A stream whose bytes become the file when the block ends, and vanish when it fails."""
+    """A stream whose bytes become the file when the block ends, and vanish when it fails.
+
+    What a link leads to is replaced, not the link. A device or a pipe is written into: renaming
+    onto it would take it out of the system.
+    """
+    if path.exists() and not path.is_file():
+        with TemporaryFile() as whole:
+            yield cast(BinaryIO, whole)
+            whole.seek(0)
+            with open(path, "wb") as stream:
+                copyfileobj(whole, stream)
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{uuid4().hex}.{path.name}")
     try:
@@ -19,3 +35,38 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def check_file(path: Path) -> None:
+    """Raise InputError unless a file can be written there; nothing is made.
+
+    For use before long work: what the system refuses later still raises OSError.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: cannot be written: it is a folder; need the path of a file")
+    if path.exists() and not path.is_file():
+        _check_access(path, path, os.W_OK)
+    else:
+        _check_parents(path, Path(os.path.realpath(path)).parent)
+
+
+def check_folder(path: Path) -> None:
+    """Raise InputError unless files can be written into a folder, which need not be there yet."""
+    _check_parents(path, Path(os.path.realpath(path)))
+
+
+def _check_parents(path: Path, folder: Path) -> None:
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise InputError(
+            f"{path}: cannot be written: {folder} is no folder; choose another path, or move it"
+        )
+    _check_access(path, folder, os.W_OK | os.X_OK)
+
+
+def _check_access(path: Path, needed: Path, mode: int) -> None:
+    if not os.access(needed, mode):
+        raise InputError(
+            f"{path}: cannot be written: no permission to write {needed}; choose another path"
+        )

@@ -1,8 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
-from abele.ir.whole_file import whole_file
+from abele.ir.errors import InputError
+from abele.ir.whole_file import check_file, check_folder, whole_file
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path):
@@ -21,3 +23,54 @@ def test_the_file_appears_when_the_block_ends(tmp_path: Path):
         stream.write(b"new")
         assert not path.exists()
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path, there: bool):
+    target, link = tmp_path / "folder" / "target.txt", tmp_path / "link.txt"
+    target.parent.mkdir()
+    if there:
+        target.write_text("old")
+    link.symlink_to(target)
+    with whole_file(link) as stream:
+        stream.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert [each.name for each in target.parent.iterdir()] == ["target.txt"]
+
+
+def test_a_pipe_is_written_into_and_stays(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with whole_file(pipe) as stream:
+            stream.write(b"new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_what_cannot_be_written_is_said_beforehand_and_nothing_is_made(tmp_path: Path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(InputError, match=f"^{tmp_path}: cannot be written: it is a folder"):
+        check_file(tmp_path)
+    with pytest.raises(InputError, match=f"^{file / 'a' / 'b'}: .*{file} is no folder"):
+        check_file(file / "a" / "b")
+    with pytest.raises(InputError, match=f"^{file}: .*{file} is no folder"):
+        check_folder(file)
+    check_file(file)
+    check_file(tmp_path / "new" / "a.txt")
+    check_file(Path(os.devnull))
+    check_folder(tmp_path / "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(tmp_path: Path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="no permission to write"):
+        check_file(tmp_path / "a.txt")
