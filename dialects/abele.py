@@ -284,6 +284,13 @@ class Plan:
     workers: tuple[int, ...] = ()
     combine: Plan | None = None
 
+    def __post_init__(self) -> None:
+        for what, parts in (("split", self.split), ("workers", self.workers)):
+            if any(p < 1 for p in parts):
+                raise ValueError(f"{what} {list(parts)}; need 1 or more parts of each dimension")
+        if any(d < 0 for d in self.order) or self.first_tile < 0:
+            raise ValueError(f"order {list(self.order)} at {self.first_tile}; need 0 or more")
+
 
 @irdl_attr_definition
 class PlanAttr(_Value[Plan]):

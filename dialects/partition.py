@@ -35,7 +35,7 @@ from ..ir.geometry.space import AccessMap, Space
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype
-from .structured import Structure
+from .structured import FUNCTIONS, Structure
 
 
 @irdl_attr_definition
@@ -105,15 +105,24 @@ def access_layout(space: Space, access: AccessMap, plan: Plan) -> Layout:
 
 def verify_cut(structure: Structure, plan: Plan) -> None:
     """Check that a plan cuts a structure legally: parallel dimensions only, all parts non-empty."""
-    dims = structure.space.dims
+    dims, body = structure.space.dims, structure.body
+    if body.function not in FUNCTIONS:
+        raise VerifyException(
+            f"scalar function {body.function}; need one of {', '.join(sorted(FUNCTIONS))}"
+        )
+    given = len(structure.space.operands), len(body.parameters)
+    if given != FUNCTIONS[body.function]:
+        arity, parameters = FUNCTIONS[body.function]
+        raise VerifyException(
+            f"{body.function} of {given[0]} operands and {given[1]} parameters; need {arity} and "
+            f"{parameters}"
+        )
     if len(plan.split) != len(dims):
         raise VerifyException(f"split of {len(plan.split)} dimensions; the space has {len(dims)}")
     if plan.workers and len(plan.workers) != len(dims):
         raise VerifyException(
             f"workers of {len(plan.workers)} dimensions; the space has {len(dims)}"
         )
-    if min(plan.workers, default=1) < 1:
-        raise VerifyException(f"workers {list(plan.workers)}; need 1 or more of each dimension")
     if sorted(set(plan.order)) != sorted(plan.order) or any(
         not 0 <= d < len(dims) for d in plan.order
     ):

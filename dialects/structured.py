@@ -23,6 +23,51 @@ COMBINERS: dict[str, float] = {
 """Merge functions over reduction dimensions, with their identities."""
 
 
+FUNCTIONS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(
+        (
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "max",
+            "min",
+            "pow",
+            "less",
+            "less_equal",
+            "greater",
+            "greater_equal",
+            "equal",
+            "logical_and",
+            "logical_or",
+        ),
+        (2, 0),
+    ),
+    **dict.fromkeys(
+        (
+            "identity",
+            "relu",
+            "exp",
+            "log",
+            "sqrt",
+            "reciprocal",
+            "tanh",
+            "sigmoid",
+            "neg",
+            "abs",
+            "square",
+            "logical_not",
+        ),
+        (1, 0),
+    ),
+    **dict.fromkeys(("leaky_relu", "scale", "shift", "power"), (1, 1)),
+    "clip": (1, 2),
+    "select": (3, 0),
+}
+"""Scalar functions of a body: how many operands and how many parameters each takes. What they
+compute is the codelets' business."""
+
+
 @dataclass(frozen=True)
 class Body:
     """What happens at each point of an iteration space.

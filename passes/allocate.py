@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from ..backends.target import Target
 from ..dialects import control, tile
-from ..dialects.program import Variable
+from ..dialects.program import ALIGNMENT, Variable
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place
 from .convert_nn_to_partition import target_of
@@ -32,9 +32,9 @@ class Allocate(ModulePass):
     """Give variables addresses by liveness. tile -> tile.
 
     Two variables share bytes only if they have no tile in common or are never live in the same
-    phase. A superstep has two phases, exchange and compute, so what is sent may be
-    overwritten by what is then computed. What always lives is placed first, then the large
-    before the small, each at the lowest address that is free.
+    phase. A superstep has two phases, exchange and compute, so what is sent may be overwritten
+    by what is then computed. Addresses that variables have already are kept; then what always
+    lives is placed, then the large before the small, each at the lowest address that is free.
     Raises DoesNotFit naming the fullest tile and what lies on it.
     """
 
@@ -44,7 +44,7 @@ class Allocate(ModulePass):
         """Run on a module."""
         variables = [v for v in op.body.block.ops if isinstance(v, tile.VariableOp)]
         lives = lifetimes(op, variables)
-        addresses = pack(variables, lives)
+        addresses = pack(variables, lives, [_given(v) for v in variables])
         target = target_of(op)
         check_fits(variables, lives, addresses, target)
         for variable, address in zip(variables, addresses, strict=True):
@@ -54,19 +54,33 @@ class Allocate(ModulePass):
 # Lifetimes
 
 
+@dataclass(frozen=True)
+class _Access:
+    """A variable touched in a phase. inside: the control operations round it, outermost first."""
+
+    phase: int
+    writes: bool
+    inside: tuple[Operation, ...]
+
+
 @dataclass
 class _Clock:
     """Walks a program in order and notes when each variable is touched."""
 
     functions: dict[str, func.FuncOp]
     now: int = 0
-    touched: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    accesses: dict[str, list[_Access]] = field(default_factory=dict[str, list[_Access]])
+    loops: list[tuple[int, int, tuple[Operation, ...]]] = field(
+        default_factory=list[tuple[int, int, tuple[Operation, ...]]]
+    )
     calling: list[str] = field(default_factory=list[str])
+    inside: tuple[Operation, ...] = ()
 
-    def touch(self, names: Sequence[str], phase: int) -> None:
-        for name in names:
-            self.touched.setdefault(name, []).append(self.now + phase)
+    def touch(self, reads: Sequence[str], writes: Sequence[str], phase: int = 0) -> None:
+        for names, writing in ((reads, False), (writes, True)):
+            for name in names:
+                access = _Access(self.now + phase, writing, self.inside)
+                self.accesses.setdefault(name, []).append(access)
 
     def walk(self, block: Block) -> None:
         step: int | None = None
@@ -81,15 +95,15 @@ class _Clock:
                 self.now += 2
                 step = number.value.data
             if isinstance(op, tile.CopyOp):
-                self.touch([*op.sources, op.destination], 0)
+                self.touch(op.sources, [op.destination])
             elif isinstance(op, tile.ComputeSetOp):
                 for vertices in op.body.block.ops:
                     if isinstance(vertices, tile.VerticesOp):
-                        self.touch([*vertices.sources, vertices.destination], 1)
+                        self.touch(vertices.sources, [vertices.destination], phase=1)
             elif isinstance(op, tile.InputOp):
-                self.touch([op.writes.string_value()], 0)
+                self.touch([], [op.writes.string_value()])
             elif isinstance(op, tile.OutputOp):
-                self.touch([op.reads.string_value()], 0)
+                self.touch([op.reads.string_value()], [])
 
     def control(self, op: Operation) -> None:
         if isinstance(op, func.CallOp):
@@ -102,55 +116,94 @@ class _Clock:
             self.walk(self.functions[callee].body.block)
             self.calling.pop()
         elif isinstance(op, tile.ReadOp):
-            self.touch([op.variable.string_value()], 0)
+            self.touch([op.variable.string_value()], [])
         elif isinstance(op, tile.CopyOp | tile.ComputeSetOp | tile.InputOp | tile.OutputOp):
             raise InputError(f"{op.name} at {place(op)}: no superstep; run schedule-supersteps")
-        start = self.now
+        start, outer = self.now, self.inside
+        self.inside = (*outer, op)
         for region in op.regions:
             for block in region.blocks:
                 self.walk(block)
         if isinstance(op, control.RepeatOp | control.WhileOp):
-            self.loops.append((start, self.now + 1))
+            self.loops.append((start, self.now + 1, self.inside))
+        self.inside = outer
 
 
 def lifetimes(module: ModuleOp, variables: Sequence[Variable]) -> NDArray[np.int64]:
     """First and last phase in which each variable is live: (variables, 2).
 
-    State and constants live always; what a loop takes over from outside, or hands on, lives
-    through the loop. A called function's variables live from its first call to its last.
+    State and constants live always. What a loop takes over from outside, or hands on, or may
+    carry from one turn to the next, lives through the loop. A called function's variables live
+    from its first call to its last.
     """
     functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     if "main" not in functions:
         raise InputError("the module has no function @main")
     clock = _Clock(functions)
     clock.walk(functions["main"].body.block)
-    lives = np.zeros((len(variables), 2), np.int64)
-    for i, variable in enumerate(variables):
-        times = clock.touched.get(variable.symbol, [])
-        if variable.is_resident:
-            lives[i] = (0, FOREVER)
-        elif times:
-            lives[i] = (min(times), max(times))
-    for start, end in clock.loops:
-        crosses = ((lives[:, 0] < start) & (lives[:, 1] >= start)) | (
-            (lives[:, 0] <= end) & (lives[:, 1] > end)
-        )
-        lives[crosses, 0] = np.minimum(lives[crosses, 0], start)
-        lives[crosses, 1] = np.maximum(lives[crosses, 1], end)
-    return lives
+    return np.array(
+        [
+            (0, FOREVER)
+            if variable.is_resident
+            else _life(clock.accesses.get(variable.symbol, []), clock.loops)
+            for variable in variables
+        ],
+        np.int64,
+    ).reshape(-1, 2)
+
+
+def _life(
+    accesses: Sequence[_Access], loops: Sequence[tuple[int, int, tuple[Operation, ...]]]
+) -> tuple[int, int]:
+    """First and last phase of a variable's life; loops are listed inner before outer."""
+    if not accesses:
+        return 0, 0
+    first, last = accesses[0].phase, accesses[-1].phase
+    for start, end, inside in loops:
+        if last < start or first > end:
+            continue
+        entering = next((a for a in accesses if start <= a.phase <= end), None)
+        local = start <= first and last <= end
+        # A turn that surely begins by writing all of it carries nothing over from the last one.
+        if local and entering is not None and entering.writes and entering.inside == inside:
+            continue
+        first, last = min(first, start), max(last, end)
+    return first, last
 
 
 # Addresses
 
 
-def pack(variables: Sequence[Variable], lives: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An address in bytes for each variable, (variables,): first fit, the largest first."""
+def _given(variable: tile.VariableOp) -> int | None:
+    """The address that a variable has already."""
+    address = variable.attributes.get(ADDRESS)
+    if not isinstance(address, IntegerAttr):
+        return None
+    if address.value.data < 0 or address.value.data % ALIGNMENT:
+        raise InputError(
+            f"@{variable.symbol} at {place(variable)}: address {address.value.data}; need a "
+            f"multiple of {ALIGNMENT} from 0"
+        )
+    return address.value.data
+
+
+def pack(
+    variables: Sequence[Variable],
+    lives: NDArray[np.int64],
+    given: Sequence[int | None] | None = None,
+) -> NDArray[np.int64]:
+    """An address in bytes for each variable, (variables,): first fit, the largest first.
+
+    given: addresses decided already, None for those to be found.
+    Raises InputError if two given addresses put variables on each other.
+    """
+    fixed = np.array([g is not None for g in given or [None] * len(variables)], bool)
     size = np.array([v.bytes_per_tile for v in variables], np.int64)
     first = np.array([v.placed.first_tile for v in variables], np.int64)
     last = first + np.array([v.placed.cells for v in variables], np.int64)
     resident = np.array([v.is_resident for v in variables], bool)
-    address = np.zeros(len(variables), np.int64)
-    order = np.lexsort((np.arange(len(variables)), -size, ~resident))
+    address = np.array([g or 0 for g in given or [0] * len(variables)], np.int64)
+    order = np.lexsort((np.arange(len(variables)), -size, ~resident, ~fixed))
     for count, i in enumerate(order):
         placed = order[:count]
         clash = placed[
@@ -160,6 +213,16 @@ def pack(variables: Sequence[Variable], lives: NDArray[np.int64]) -> NDArray[np.
             & (lives[i, 0] <= lives[placed, 1])
             & (size[placed] > 0)
         ]
+        if fixed[i]:
+            ends = address[clash] + size[clash]
+            over = clash[(address[clash] < address[i] + size[i]) & (address[i] < ends)]
+            if len(over) and size[i]:
+                own = variables[int(i)]
+                raise InputError(
+                    f"@{own.symbol} at {place(own)}: address {address[i]} lies "
+                    f"on @{variables[over[0]].symbol}, which is live at the same time"
+                )
+            continue
         if not len(clash) or size[i] == 0:
             continue
         clash = clash[np.argsort(address[clash], kind="stable")]

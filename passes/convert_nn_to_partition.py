@@ -88,6 +88,9 @@ class _Conversion:
 
     def run(self) -> None:
         ops = list(self.module.body.block.ops)
+        for op in ops:
+            if isinstance(op, func.FuncOp) and op.is_declaration:
+                raise InputError(f"@{op.sym_name.data} at {place(op)}: a function without a body")
         self._place_states()
         for op in ops:
             if isinstance(op, func.FuncOp) and op.sym_name.data != "main":

@@ -28,7 +28,8 @@ class ConvertPartitionToTile(ModulePass):
     """Give every value a variable, every relayout a copy, every compute a compute set.
 
     partition -> tile. Values that a loop carries, a branch chooses or a function takes and
-    gives get variables of their own, which copies fill.
+    gives get variables of their own, which copies fill. A load gives what the state held when the
+    run began: a state that is also stored is copied at the head of @main.
     """
 
     name = "convert-partition-to-tile"
@@ -52,6 +53,7 @@ class _Conversion:
     where: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     types: dict[str, PartitionTensor] = field(default_factory=dict[str, PartitionTensor])
     functions: dict[str, _Function] = field(default_factory=dict[str, _Function])
+    before: dict[str, str] = field(default_factory=dict[str, str])
     block: Block = field(default_factory=Block)
     source: Operation | None = None
 
@@ -71,6 +73,7 @@ class _Conversion:
             raise InputError(f"the module needs one function @{ENTRY}")
         for f in functions:
             self._parameters(f)
+        self._snapshots()
         new: list[Operation] = [self._function(f) for f in functions]
         block = Block([*self.variables, *new])
         self.module.body.detach_block(self.module.body.block)
@@ -123,6 +126,17 @@ class _Conversion:
         for s, d in zip(staged, destinations, strict=True):
             self._copy(s, d)
 
+    def _snapshots(self) -> None:
+        """Variables for the first values of states that the program both loads and stores."""
+        ops = list(self.module.walk())
+        stored = {op.state.string_value() for op in ops if isinstance(op, partition.StoreOp)}
+        for op in ops:
+            if isinstance(op, partition.LoadOp):
+                name = op.state.string_value()
+                if name in stored and name not in self.before:
+                    self.source = op
+                    self.before[name] = self._fresh(self.types[name], f"{name}.before")
+
     # Functions
 
     def _parameters(self, f: func.FuncOp) -> None:
@@ -155,6 +169,8 @@ class _Conversion:
                 strict=True,
             ):
                 self._add(tile.InputOp(host, variable, self.types[variable].tensor))
+            for state, variable in self.before.items():
+                self._copy(state, variable)
         last = f.body.block.last_op
         for op in f.body.block.ops:
             if op is not last:
@@ -209,15 +225,7 @@ class _Conversion:
     def _load(self, op: partition.LoadOp) -> None:
         self.source = op
         state = op.state.string_value()
-        if any(
-            isinstance(other, partition.StoreOp) and other.state == op.state
-            for other in self.module.walk()
-        ):
-            variable = self._fresh(partition_type(op.result))
-            self._copy(state, variable)
-            self.where[op.result] = variable
-        else:
-            self.where[op.result] = state
+        self.where[op.result] = self.before.get(state, state)
 
     @_at.register
     def _store(self, op: partition.StoreOp) -> None:

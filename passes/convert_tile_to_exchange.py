@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -81,6 +82,7 @@ class _Conversion:
         locate(sync, group[-1])
         ops: list[Operation] = [sync]
         computes: list[Operation] = []
+        check_at_once(group)
         for op in group:
             if isinstance(op, tile.ComputeSetOp):
                 for vertices in op.body.block.ops:
@@ -150,3 +152,31 @@ class _Conversion:
                 regions=[self.region(r) for r in op.regions],
             )
         raise InputError(f"{op.name} at {place(op)}: no superstep; run schedule-supersteps")
+
+
+def check_at_once(group: Sequence[Operation]) -> None:
+    """Raise InputError if the operations of a superstep cannot happen in its phases at once."""
+    read: set[str] = set()
+    written: set[str] = set()
+    computes = False
+    for op in group:
+        if isinstance(op, tile.ComputeSetOp):
+            computes = True
+            continue
+        if isinstance(op, tile.CopyOp):
+            reads, writes = set(op.sources), {op.destination}
+        elif isinstance(op, tile.InputOp):
+            reads, writes = set[str](), {op.writes.string_value()}
+        elif isinstance(op, tile.OutputOp):
+            reads, writes = {op.reads.string_value()}, set[str]()
+        else:
+            continue
+        clash = writes & (read | written) | reads & written
+        if computes or clash:
+            problem = f"@{min(clash)} is written there too" if clash else "it follows a compute set"
+            raise InputError(
+                f"{op.name} at {place(op)}: not in the superstep of the operations before it, "
+                f"since {problem}; give it a later number"
+            )
+        read |= reads
+        written |= writes

@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import StringAttr
 
 from ..backends.target import resolve_target
 from ..dialects.abele import PlanAttr
+from ..ir.errors import InputError
+from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass
 from .convert_nn_to_partition import TARGET
 from .planner.network import plan_network
@@ -32,6 +34,20 @@ class PlanSplits(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
         target = resolve_target(self.target)
+        _check_level(op)
+        own = op.attributes.get(TARGET)
+        if isinstance(own, StringAttr) and resolve_target(own.data) != target:
+            raise InputError(
+                f"the module is planned for {own.data}; remove its plans and {TARGET}, or give "
+                f'plan-splits{{target="{own.data}"}}'
+            )
         for each, plan in plan_network(op, target).plans.items():
             each.attributes["plan"] = PlanAttr(plan)
         op.attributes[TARGET] = StringAttr(target.spelling())
+
+
+def _check_level(module: ModuleOp) -> None:
+    """Raise InputError for a module that is below nn, where splits are applied already."""
+    for op in module.walk():
+        if op.name.partition(".")[0] in ("partition", "tile", "exchange"):
+            raise InputError(f"{op.name} at {place(op)}: plan-splits plans modules of nn")

@@ -81,6 +81,7 @@ class _Evaluator:
         unknown = set(given) - set(self.states)
         if unknown:
             raise InputError(f'no state "{min(unknown)}"; there are {", ".join(self.states)}')
+        self.before = dict(self.states)
         self.walker: Walker[Stacked] = Walker(module, self.execute, _truth)
 
     def run(self, inputs: Mapping[str, Array]) -> Run:
@@ -106,7 +107,7 @@ class _Evaluator:
         return what(self, op, operands)
 
     def load(self, op: partition.LoadOp, operands: list[Stacked]) -> Sequence[Stacked]:
-        return [self.states[op.state.string_value()]]
+        return [self.before[op.state.string_value()]]
 
     def store(self, op: partition.StoreOp, operands: list[Stacked]) -> Sequence[Stacked]:
         self.states[op.state.string_value()] = operands[0]

@@ -41,6 +41,9 @@ def test_every_layout_parses_back_equal(cutting: Cutting):
         ("#abele.layout<[3 by 4] (d0) of [3]>", "4 parts of 3 elements"),
         ("#abele.layout<[1000000000] (d0) of [3]>", r"reaches indices 0\.\.999999999 of 3"),
         ("#abele.layout<[3] (d0, d0) of [3]>", "2 axes of a shape of 1"),
+        ("#abele.plan<split [2, 0]>", r"split .2, 0.; need 1 or more parts"),
+        ("#abele.plan<split [2] workers [0]>", r"workers .0.; need 1 or more parts"),
+        ("#abele.plan<split [2] at -8>", "at -8; need 0 or more"),
         ("#abele.body<mul average>", "combiner 'average'; need one of sum, max, min, prod"),
     ],
 )

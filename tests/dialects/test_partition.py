@@ -67,11 +67,18 @@ def compute(
         (compute(SPACE, "split [2]"), "split of 1 dimensions; the space has 2"),
         (compute(SPACE, "split [2, 1] order [0, 0]"), "order .0, 0. does not name dimensions"),
         (compute(SPACE, "split [2, 1] workers [6]"), "workers of 1 dimensions"),
-        (compute(SPACE, "split [2, 1] workers [6, 0]"), "workers .6, 0.; need 1 or more"),
         (compute(UNMERGED, "split [2, 1]"), "parallel dimension j: nothing merges its 6 points"),
         (compute(SUMS, "split [2, 1]", body="relu"), "reduction dimension j: nothing merges"),
         (compute(DIAGONAL, "split [1, 1]"), "result axis 0 of 9 elements: need one dimension"),
         (compute(TWICE, "split [1]"), "two axes of the result are one dimension"),
+        (
+            compute(SPACE, "split [2, 1]").replace("identity sum", "foo"),
+            "scalar function foo; need",
+        ),
+        (
+            compute(SPACE, "split [2, 1]").replace("identity sum", "add"),
+            "add of 1 operands and 0 parameters; need 2 and 0",
+        ),
         (f"%0 = partition.relayout(%h) : ({HALO}) -> {A}", "blocks overlap"),
         (f"%0 = partition.reshape %x : {A} -> {B}", "a reshape keeps the layout"),
         (

@@ -102,3 +102,57 @@ def test_a_function_that_calls_itself_is_refused():
     }"""
     with pytest.raises(InputError, match="@main calls itself"):
         addresses(text)
+
+
+def with_address(text: str, variable: str, address: int) -> str:
+    line = next(line for line in text.splitlines() if f"tile.variable @{variable} " in line)
+    return text.replace(line, f"{line} {{address = {address} : i64}}")
+
+
+def test_addresses_that_are_there_are_kept():
+    text = with_address(CHAIN.format(n=64), "b", 4096)
+    assert addresses(text) == {"a": 0, "b": 4096, "c": 0}
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [(0, "@b at .*: address 0 lies on @a, which is live"), (4, "need a multiple of 8 from 0")],
+)
+def test_addresses_that_cannot_be_kept_are_named(address: int, message: str):
+    text = with_address(with_address(CHAIN.format(n=64), "a", 0), "b", address)
+    with pytest.raises(InputError, match=message):
+        addresses(text)
+
+
+CARRIED = """
+builtin.module attributes {abele.target = "tiny:1"} {
+  tile.variable @x : tensor<4xf32> layout <[4] (d0) of [4]>
+  tile.variable @kept : tensor<4xf32> layout <[4] (d0) of [4]>
+  tile.variable @other : tensor<4xf32> layout <[4] (d0) of [4]>
+  tile.variable @more : tensor<i1> layout <[] () of []>
+  func.func @main() {
+    tile.input "x" -> @x : tensor<4xf32> {superstep = 0 : i64}
+    tile.input "more" -> @more : tensor<i1> {superstep = 0 : i64}
+    control.repeat 3 () : () -> () {
+      %c = tile.read @more : i1
+      control.if %c : i1 {
+        tile.copy [@x] -> @kept {superstep = 0 : i64}
+        control.yield
+      } else {
+        control.yield
+      }
+      tile.copy [@kept] -> @x {superstep = 3 : i64}
+      tile.copy [@x] -> @other {superstep = 4 : i64}
+      tile.copy [@other] -> @x {superstep = 5 : i64}
+      control.yield
+    }
+    tile.output @x -> "y" : tensor<4xf32> {superstep = 9 : i64}
+    func.return
+  }
+}
+"""
+
+
+def test_what_a_turn_may_not_write_lives_through_the_loop():
+    found = addresses(CARRIED)
+    assert found["kept"] != found["other"]
