@@ -1,12 +1,14 @@
 from pathlib import Path
 
+import pytest
 from some_passes import Append, Nothing
 from xdsl.dialects import builtin, test
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.dialects.abele import Abele
 from abele.ir.context import AbeleContext
-from abele.ir.instruments.dump_ir import DumpIR
+from abele.ir.errors import InputError
+from abele.ir.instruments.dump_ir import DumpIR, check_dump_folder
 from abele.ir.pass_manager import PassManager
 from abele.ir.text import print_module, read_module
 
@@ -41,3 +43,26 @@ def test_one_instrument_serves_several_runs(tmp_path: Path):
     assert files(tmp_path) == ["00-input.mlir", "01-append.mlir"]
     assert (tmp_path / "00-input.mlir").read_text() == first
     assert (tmp_path / "01-append.mlir").read_text() == print_module(module)
+
+
+def test_a_dump_removes_the_one_before_and_nothing_else(tmp_path: Path):
+    notes = ("notes.mlir", "2024-notes.mlir", "01-notes.txt")
+    for name in notes:
+        (tmp_path / name).write_text("")
+    for passes in ((Append(1), Append(1), Append(1)), (Append(1),)):
+        PassManager(passes, (DumpIR(tmp_path),)).run(AbeleContext(), ModuleOp([]))
+    assert files(tmp_path) == ["00-input.mlir", "01-append.mlir", "2024-notes.mlir", "notes.mlir"]
+    assert (tmp_path / "01-notes.txt").exists()
+
+
+def test_files_that_look_like_a_dump_stay_where_there_was_none(tmp_path: Path):
+    (tmp_path / "07-mine.mlir").write_text("")
+    PassManager((Append(1),), (DumpIR(tmp_path),)).run(AbeleContext(), ModuleOp([]))
+    assert files(tmp_path) == ["00-input.mlir", "01-append.mlir", "07-mine.mlir"]
+
+
+def test_a_dump_does_not_remove_its_own_source(tmp_path: Path):
+    PassManager((Append(1),), (DumpIR(tmp_path),)).run(AbeleContext(), ModuleOp([]))
+    with pytest.raises(InputError, match=r"01-append.mlir would be lost"):
+        check_dump_folder(tmp_path, str(tmp_path / "01-append.mlir"))
+    check_dump_folder(tmp_path / "other", str(tmp_path / "01-append.mlir"))
