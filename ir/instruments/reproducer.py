@@ -33,5 +33,10 @@ class Reproducer(Instrument):
         path = self.directory / f"reproducer-{step.index + 1:02d}-{step.current.name}.mlir"
         command = shlex.join([*self.command.split(), str(path), "-p", pipeline_spec(step.rest)])
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
-        write_module(self._before, path, f"// {command}\n// {problem}\n")
-        error.add_note(f"reproduce with: {command}")
+        try:
+            write_module(self._before, path, f"// {command}\n// {problem}\n")
+        except OSError as trouble:
+            # The pass's error is the one to be told.
+            error.add_note(f"no reproducer: {path}: cannot be written: {trouble.strerror}")
+        else:
+            error.add_note(f"reproduce with: {command}")

@@ -67,3 +67,11 @@ def test_a_program_that_does_not_fit_is_no_bug(tmp_path: Path):
 def test_success_leaves_nothing(tmp_path: Path):
     PassManager((Append(),), (Reproducer(tmp_path),)).run(context(), ModuleOp([]))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_reproducer_that_cannot_be_written_hides_no_error(tmp_path: Path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(RuntimeError, match="half way") as caught:
+        PassManager((Crash(),), (Reproducer(file),)).run(context(), ModuleOp([]))
+    assert caught.value.__notes__[-1].startswith(f"no reproducer: {file}/reproducer-01-crash.mlir")
