@@ -167,7 +167,9 @@ def _read(path: Path) -> Blob:
         blob = Blob(array)
     # NumPy parses a file's header as Python: damage may raise anything.
     except Exception as error:
-        raise ValueError(f"{path}: damaged blob: {error}") from error
+        # NumPy offers to unpickle what it does not know; that would run what is in the file.
+        what = "need an array of numbers" if "pickle" in str(error) else error
+        raise ValueError(f"{path}: damaged blob: {what}") from error
     if blob.digest != digest:
         raise ValueError(f"{path}: damaged blob: its contents have digest {blob.digest}")
     return blob

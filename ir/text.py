@@ -203,6 +203,10 @@ def _input_error(error: Exception, text: str, path: str, position: int) -> Input
         message = error.msg
     else:
         message = str(error) or type(error).__name__
+    if message.startswith("unknown blob"):
+        message += (
+            f"; the folder {BLOBS}/ belongs beside the file, with standard input, where abele runs"
+        )
     if not text.strip():
         message = "no operations; need the text of a module"
     source = text.split("\n")[line - 1]

@@ -161,6 +161,13 @@ def test_damage_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.Data
         assert again.get(blob.digest) == blob
 
 
+@pytest.mark.parametrize("content", [b"garbage", b"\x80\x04]\x94."])
+def test_damage_is_no_reason_to_unpickle(tmp_path: Path, content: bytes):
+    (tmp_path / "abc.npy").write_bytes(content)
+    with pytest.raises(ValueError, match="damaged blob: need an array of numbers$"):
+        BlobStore().load(tmp_path)
+
+
 def test_an_unknown_element_type_is_named(tmp_path: Path):
     np.save(tmp_path / "abc.float7.npy", np.zeros(1, np.uint8))
     with pytest.raises(ValueError, match="unknown element type float7"):
