@@ -27,13 +27,15 @@ class Verdict:
 
     error: the largest of an output, over its largest value; None if the program has no nn level to
     take a reference from. checked: operations held to their bounds. ratio: the largest error of
-    any of their results, over its bound. problem: what is outside, or "".
+    any of their results, over its bound. not_finite: how many elements of the outputs are not, of
+    how many, or "". problem: what is outside, or "".
     """
 
     error: float | None
     checked: int = 0
     ratio: float = 0.0
     problem: str = ""
+    not_finite: str = ""
 
     @property
     def passed(self) -> bool:
@@ -44,6 +46,8 @@ class Verdict:
     def text(self) -> str:
         """For people."""
         whole = "no reference" if self.error is None else f"{self.error:.1e} of the largest value"
+        if self.not_finite:
+            whole = f"{whole}; {self.not_finite}"
         if not self.checked:
             return whole
         return f"{whole}; {self.checked} operations, {self.ratio:.3f} of a bound at most"
@@ -56,8 +60,13 @@ def check_run(
 
     Each vertex set is held to its bound on the operands that it really received, in a run of its
     own; a whole network's bound would say nothing.
+    Outputs that are not finite are a problem unless an input is not: an infinity that the machine
+    and the reference both reach says nothing of the distance between them.
     """
     error, problem = None, ""
+    not_finite = _not_finite(outputs)
+    if not_finite and not _not_finite(inputs):
+        problem = f"{not_finite}, of finite inputs: nothing to compare"
     if NN in exe.levels:
         reference = run_reference(exe.module_at(NN), inputs).outputs
         errors = {name: relative_error(outputs[name], reference[name]) for name in reference}
@@ -67,10 +76,18 @@ def check_run(
             problem = f"output {worst!r}: off by {error:.3g} of its largest value"
             problem += f"; {TOLERANCE:g} is allowed"
     if at != MACHINE:
-        return Verdict(error, problem=problem)
+        return Verdict(error, problem=problem, not_finite=not_finite)
     look = OpCheck()
     Machine(exe.module_at(MACHINE), exe.target, observers=[look]).run(inputs)
-    return Verdict(error, look.checked, look.largest_ratio, str(look.first or problem))
+    found = str(look.first or problem)
+    return Verdict(error, look.checked, look.largest_ratio, found, not_finite)
+
+
+def _not_finite(arrays: Mapping[str, Array]) -> str:
+    """How many of all elements are not finite, or "" if all are."""
+    count = sum(int(np.count_nonzero(~np.isfinite(each))) for each in arrays.values())
+    size = sum(each.size for each in arrays.values())
+    return f"{count} of {size} elements are not finite" if count else ""
 
 
 def relative_error(actual: Array, expected: Array) -> float:
