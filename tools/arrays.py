@@ -106,6 +106,7 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
     wanted = {tensor.name: tensor for tensor in tensors}
     file = Path(path)
     try:
+        _refuse_npy(file)
         with zipfile.ZipFile(file) as archive:
             members = {name.removesuffix(".npy"): name for name in archive.namelist()}
             _check_names(members, tuple(wanted.values()))
@@ -117,6 +118,12 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
     # Damage may surface anywhere between the directory of the archive and the last checksum.
     except Exception as error:
         raise InputError(f"{file}: damaged, or no .npz file: {error}") from None
+
+
+def _refuse_npy(file: Path) -> None:
+    with open(file, "rb") as stream:
+        if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            raise InputError("one array without a name (.npy); need np.savez(path, name=array)")
 
 
 def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array:

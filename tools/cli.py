@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -17,7 +17,7 @@ from ..backends.evaluate.control import IterationLimit
 from ..backends.machine import MachineFault
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.upstream import VerifyException
-from ..ir.whole_file import whole_file
+from ..ir.whole_file import check_file, whole_file
 from ..passes.pipelines import LEVELS
 from .arrays import checked, listed, read_npz, seeded, write_npz
 from .check import Verdict, check_run
@@ -107,7 +107,11 @@ def run(
     dump_ir: DumpFolder = None,
 ) -> None:
     """Compile a model, or load a program, and run it once."""
-    with _answers(model):
+    with _answers(_text_in(model)):
+        _check_files(
+            {"the model": Path(model), "--inputs": inputs},
+            {"--outputs": outputs, "--profile": profile},
+        )
         with _progress() as tell:
             exe = compile_model(model, target, dims=_sizes(dim), dump_ir=dump_ir, watch=tell)
             exe.module_at(at)
@@ -141,9 +145,10 @@ def compile_command(
     dump_ir: DumpFolder = None,
 ) -> None:
     """Compile a model into a program file, which abele run takes."""
-    with _answers(model):
+    with _answers(_text_in(model)):
         if output.suffix != PROGRAM_FILE:
             raise InputError(f"{output}: program files end in {PROGRAM_FILE}")
+        _check_files({"the model": Path(model)}, {"-o": output, "--profile": profile})
         with _progress() as tell:
             exe = compile_model(model, target, dims=_sizes(dim), dump_ir=dump_ir, watch=tell)
             tell("write")
@@ -202,11 +207,12 @@ def opt(
 ) -> None:
     """Run passes on a module of any level, and print it."""
     wanted = {BEFORE: before_all, AFTER: after_all, AFTER_CHANGE: after_change}
-    with _answers():
+    with _answers("<stdin>" if file == STANDARD_INPUT else file):
         if list_passes:
             for name, meaning in listing():
                 sys.stdout.write(f"{name:28}{meaning}\n")
             return
+        _check_files({"the input": None if file == STANDARD_INPUT else Path(file)}, {"-o": output})
         options = Options(
             split=split_input_file,
             verify_each=verify_each,
@@ -237,6 +243,7 @@ def demo(
 ) -> None:
     """Compile AlexNet with seeded weights, run it on Mk2, check it, and show what it cost."""
     with _answers():
+        _check_files({}, {"--profile": profile})
         with _progress() as tell:
             # Only here is onnx needed for what is no .onnx file.
             from .demo import demo_model  # noqa: PLC0415
@@ -257,11 +264,11 @@ def demo(
 
 
 @contextmanager
-def _answers(model: str = "") -> Generator[None]:
+def _answers(text: str = "") -> Generator[None]:
     """Turn what is nobody's bug into one message and an exit code.
 
-    model: the file that is compiled. A text, or a program file, may say anything that verifies; if
-    that makes a pass or the machine stumble, it is refused too.
+    text: what a file of IR is called, if one is read. It may say anything that verifies; if that
+    makes a pass or the machine stumble, it is refused too.
     """
     try:
         yield
@@ -279,6 +286,12 @@ def _answers(model: str = "") -> Generator[None]:
         # Whoever reads has had enough: no error, and nothing more to flush at exit.
         sys.stdout = None
         raise typer.Exit(0) from None
+    except OSError as error:
+        # A disk that is full, a folder that went away; paths are checked before.
+        if os.environ.get(TRACEBACK):
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        _fail(BAD_INPUT, f"{where}{error.strerror or error}")
     except (
         ArithmeticError,
         AssertionError,
@@ -287,14 +300,38 @@ def _answers(model: str = "") -> Generator[None]:
         TypeError,
         ValueError,
     ) as error:
-        if not model.endswith((".mlir", PROGRAM_FILE)) or os.environ.get(TRACEBACK):
+        if not text or os.environ.get(TRACEBACK):
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         advice = f"{TRACEBACK}=1 shows where"
         _fail(
             BAD_INPUT,
-            "; ".join([f"{model}: cannot be compiled or run: {what}", *_notes(error), advice]),
+            "; ".join([f"{text}: cannot be compiled or run: {what}", *_notes(error), advice]),
         )
+
+
+def _text_in(model: str) -> str:
+    """The model's path if it is a text or a program file: not made by an importer; else ""."""
+    return model if model.endswith((".mlir", PROGRAM_FILE)) else ""
+
+
+def _check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | None]) -> None:
+    """Raise InputError unless every file can be written, and no two paths lead to the same one.
+
+    A device may be named twice: nothing in it is lost.
+    """
+    names: dict[str | tuple[int, int], str] = {}
+    for name, path in [*read.items(), *written.items()]:
+        if path is None:
+            continue
+        if name in written:
+            check_file(path)
+        if path.exists() and not path.is_file():
+            continue
+        key = (path.stat().st_dev, path.stat().st_ino) if path.exists() else os.path.realpath(path)
+        if key in names:
+            raise InputError(f"{path}: both {names[key]} and {name}; need a file for each")
+        names[key] = name
 
 
 def _fail(code: int, message: str) -> NoReturn:
@@ -335,7 +372,8 @@ def _sizes(given: list[str] | None) -> dict[str, int]:
         name, _, size = each.rpartition("=")
         if not (name and size.isascii() and size.isdigit() and len(size) < 10):
             raise InputError(f"--dim {each}: need NAME=SIZE, such as batch=1")
-        sizes[name] = int(size)
+        if sizes.setdefault(name, int(size)) != int(size):
+            raise InputError(f"--dim {each}: {name} is {sizes[name]} already; need one size")
     return sizes
 
 

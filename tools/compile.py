@@ -17,17 +17,19 @@ from xdsl.ir import Attribute
 
 from ..backends.reference import tensor_kind
 from ..backends.target import Target
+from ..dialects import nn
 from ..dialects.levels import legal_ops
 from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import DoesNotFit, InputError
-from ..ir.instruments.dump_ir import DumpIR
+from ..ir.instruments.dump_ir import DumpIR, check_dump_folder
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
 from ..ir.instruments.verify_each import VerifyEach
 from ..ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
+from ..ir.whole_file import check_folder
 from ..passes.pipelines import DOWN, LEVELS, PASSES, pipeline
 from .executable import MACHINE, Executable, Stages, load_executable
 from .program import Model, Program, new_context, read_program, target_of
@@ -37,8 +39,13 @@ Watcher = Callable[[str], None]
 
 PROGRAM_FILE = ".abele"
 
-PLANNED_ELEMENTS = 1 << 28
+PLANNED_ELEMENTS = 1 << 20
 """Tensors up to this size are planned even if they cannot fit."""
+
+PLANNED_STORED_ELEMENTS = 1 << 28
+"""States and constants up to this size are: so a layer's weights are told from all the others."""
+
+STORED = (nn.LoadOp, nn.ConstantOp)
 
 
 def compile_model(
@@ -63,11 +70,19 @@ def compile_model(
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
         if dims:
             raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
+        if dump_ir is not None:
+            raise InputError(
+                f"{model}: compiled already, so no pass is left to dump; need its model"
+            )
         tell("read")
         return load_executable(os.fspath(model), target)
     context = new_context()
     folder = None if dump_ir is None else Path(dump_ir)
     failures = folder if reproducers is None else Path(reproducers)
+    if folder is not None:
+        check_dump_folder(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
+    if failures is not None:
+        check_folder(failures)
     with _without_garbage_collection():
         tell("read")
         start = perf_counter()
@@ -96,12 +111,13 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
     """
     available = target.usable_bytes_per_tile * target.tiles
     for op in module.walk():
+        planned = PLANNED_STORED_ELEMENTS if isinstance(op, STORED) else PLANNED_ELEMENTS
         values = [*op.results, *(v for region in op.regions for b in region.blocks for v in b.args)]
         for value in values:
             if not isinstance(value.type, TensorType):
                 continue
             shape, dtype = tensor_kind(cast(Attribute, value.type))
-            if prod(shape) > PLANNED_ELEMENTS and prod(shape) * dtype.itemsize > available:
+            if prod(shape) > planned and prod(shape) * dtype.itemsize > available:
                 raise DoesNotFit(
                     f"{dtype.name}{list(shape)} of {op.name} at {place(op)}",
                     prod(shape) * dtype.itemsize,
@@ -129,7 +145,7 @@ def _lower(
     if dump is not None:
         instruments.append(DumpIR(dump))
     if verify_each:
-        instruments += [VerifyEach(legal_after), _VerifySymbols()]
+        instruments += [VerifyEach(legal_after), VerifySymbols()]
     PassManager(parse_pipeline(spec, PASSES) if spec else (), (*instruments, keep, timing)).run(
         context, program.module
     )
@@ -187,7 +203,7 @@ class _KeepLevels(Instrument):
             self._level = after
 
 
-class _VerifySymbols(Instrument):
+class VerifySymbols(Instrument):
     """Raise VerifyException if a pass left an operation that does not suit what it names."""
 
     def after(self, step: Step, module: ModuleOp) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TextIO
 
 from ..dialects.levels import legal_ops
+from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
-from ..ir.instruments.dump_ir import DumpIR
+from ..ir.instruments.dump_ir import DumpIR, check_dump_folder
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
 from ..ir.instruments.verify_each import VerifyEach
@@ -25,9 +26,9 @@ from ..ir.pass_manager import (
 from ..ir.text import BLOBS, blobs_of, parse_module, print_module
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.verify import verify
-from ..ir.whole_file import whole_file
+from ..ir.whole_file import check_folder, whole_file
 from ..passes.pipelines import PASSES
-from .compile import LEVEL_AFTER
+from .compile import LEVEL_AFTER, PROGRAM_FILE, VerifySymbols
 from .program import new_context
 
 SPLIT = "// -----"
@@ -68,6 +69,10 @@ def optimise(path: str, spec: str, options: Options) -> list[Optimised]:
     module that does not verify and a bad pipeline; VerifyException for what a pass has broken.
     """
     passes = parse_pipeline(_inner(spec), PASSES) if spec.strip() else ()
+    if options.dump is not None:
+        check_dump_folder(options.dump, path)
+    if options.reproducers is not None:
+        check_folder(options.reproducers)
     text = _read(path)
     name = "<stdin>" if path == STANDARD_INPUT else path
     folder = Path(path).parent / BLOBS if path != STANDARD_INPUT else Path(BLOBS)
@@ -112,6 +117,9 @@ def listing() -> list[tuple[str, str]]:
 def _read(path: str) -> bytes:
     if path == STANDARD_INPUT:
         return sys.stdin.buffer.read()
+    if path.endswith((".onnx", PROGRAM_FILE)):
+        advice = "abele compile --dump-ir DIR writes the text of a model"
+        raise InputError(f"{path}: opt takes .mlir; {advice}")
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -149,6 +157,7 @@ def _optimise(
     module = parse_module(text, context, name)
     try:
         verify(module)
+        verify_symbols(module)
     except VerifyException as error:
         message = str(error)
         raise InputError(message if name in message else f"{name}: {message}") from None
@@ -161,7 +170,7 @@ def _optimise(
     if options.dump is not None:
         instruments.append(DumpIR(options.dump))
     if options.verify_each:
-        instruments.append(VerifyEach(_legal_after))
+        instruments += [VerifyEach(_legal_after), VerifySymbols()]
     PassManager(passes, (*instruments, timing)).run(context, module)
     return Optimised(module, timing.table() if options.timing else "")
 

@@ -75,6 +75,8 @@ def read_program(
         module = read_module(path, context)
         return Program(module, verified_level(module, path), path)
     if path.endswith(".onnx"):
+        if os.path.isfile(path) and not os.path.getsize(path):
+            raise InputError(f"{path}: empty; need an ONNX model")
         return Program(_imported(path, context, dims), "nn", path)
     raise InputError(f"{path}: what kind of file is it? need .onnx, .mlir or .abele")
 

@@ -149,6 +149,11 @@ def test_dims_are_bound(tmp_path: Path):
     assert result.exit_code == 0, result.stderr
 
 
+def test_a_dimension_with_two_sizes(small: Path, tmp_path: Path):
+    dims = ("--dim", "N=2", "--dim", "N=3")
+    refused(tmp_path, "run", small, *dims, says="--dim N=3: N is 2 already")
+
+
 def test_a_failed_check_exits_with_1(small: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("abele.tools.check.TOLERANCE", -1.0)
     result = abele("run", small, "--target", "tiny", "--check")
@@ -175,6 +180,14 @@ def test_a_tensor_larger_than_the_machine_is_refused_at_once(tmp_path: Path):
     assert "float32[1000000000000]" in result.stderr
 
 
+def test_an_argument_larger_than_the_machine_is_refused_at_once(tmp_path: Path):
+    path = tmp_path / "huge.mlir"
+    path.write_text(NEGATE.replace("4xf32", "100000000xf32"))
+    result = abele("run", path, "--target", "mk1")
+    assert result.exit_code == 3
+    assert "float32[100000000] of func.func" in result.stderr
+
+
 def test_a_program_that_makes_the_machine_stumble_is_refused(
     negate: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -188,12 +201,28 @@ def test_a_program_that_makes_the_machine_stumble_is_refused(
         abele("run", negate)
 
 
+def test_infinities_are_no_agreement(tmp_path: Path):
+    path = tmp_path / "exp.onnx"
+    onnx.save(model([node("Exp", "x", "y")], {"x": [3]}, ["y"]), path)
+    for x, code in (([0, 1, 1000], 1), ([0, 1, np.inf], 0)):
+        np.savez(tmp_path / "x.npz", x=np.array(x, np.float32))
+        files = ("--inputs", tmp_path / "x.npz")
+        result = abele("run", path, "--target", "tiny", "--check", *files)
+        assert result.exit_code == code, result.output
+        assert "1 of 3 elements are not finite" in result.output
+
+
 def test_demo_compiles_what_it_is_given_a_target_for():
     result = abele("demo", "--target", "nonsense")
     assert result.exit_code == 2
 
 
 # Bad models
+
+
+def test_an_empty_model(tmp_path: Path):
+    (tmp_path / "empty.onnx").write_bytes(b"")
+    refused(tmp_path, "run", tmp_path / "empty.onnx", says="empty.onnx: empty")
 
 
 def test_a_missing_file(tmp_path: Path):
@@ -425,6 +454,11 @@ def pickled(path: Path) -> None:
     np.savez(path, x=np.array([{}, []], dtype=object))
 
 
+def npy(path: Path) -> None:
+    with path.open("wb") as stream:
+        np.save(stream, random((2, 3)))
+
+
 BAD_INPUTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "name": (lambda p: savez(p, image=random((2, 3))), "no input 'image'; the program takes 'x'"),
     "shape": (lambda p: savez(p, x=random((3, 2))), "got float32[3, 2]"),
@@ -435,6 +469,7 @@ BAD_INPUTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "random bytes": (lambda p: p.write_bytes(np.random.default_rng(0).bytes(500)), "damaged"),
     "half": (lambda p: p.write_bytes(savez(p, x=random((2, 3)))[:100]), "damaged"),
     "text": (lambda p: p.write_text("x = 1"), "damaged"),
+    ".npy": (lambda p: npy(p), "need np.savez(path, name=array)"),
     "a folder": (lambda p: p.mkdir(), "cannot be read"),
     "nothing": (lambda p: None, "cannot be read"),
 }
@@ -486,6 +521,30 @@ def test_files_that_cannot_be_written(small: Path, tmp_path: Path):
     program = tmp_path / "file" / "p.abele"
     refused(tmp_path, "compile", small, "-o", program, "--target", "tiny", says="be written")
     refused(tmp_path, "compile", small, "-o", tmp_path / "p.zip", says="end in .abele")
+
+
+def test_a_file_is_not_written_over_another(small: Path, tmp_path: Path):
+    link = tmp_path / "link.json"
+    link.symlink_to(small)
+    both = ("--outputs", tmp_path / "y", "--profile", tmp_path / "." / "y")
+    refused(tmp_path, "run", small, *both, says="both --outputs and --profile")
+    refused(tmp_path, "run", small, "--profile", link, says="both the model and --profile")
+    nowhere = ("--outputs", "/dev/null", "--profile", "/dev/null")
+    assert abele("run", small, "--target", "tiny", *nowhere).exit_code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_dump_that_cannot_be_written(small: Path, tmp_path: Path):
+    dump = ("--dump-ir", small)
+    refused(tmp_path, "run", small, *dump, says=f"{small}: cannot be written")
+    program = tmp_path / "p.abele"
+    refused(tmp_path, "compile", small, "-o", program, *dump, says="is no folder")
+
+
+def test_a_program_has_no_passes_to_dump(small: Path, tmp_path: Path):
+    program = tmp_path / "p.abele"
+    assert abele("compile", small, "-o", program, "--target", "tiny").exit_code == 0
+    refused(tmp_path, "run", program, "--dump-ir", tmp_path / "d", says="compiled already")
 
 
 # abele opt
@@ -560,6 +619,36 @@ def test_opt_refuses_bad_pipelines(negate: Path, spec: str, says: str):
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith("error: ")
     assert says in result.stderr
+
+
+def test_opt_checks_where_it_writes(negate: Path):
+    for option in ("--dump-ir", "--reproducer", "-o"):
+        path = negate / "x"
+        refused(negate.parent, "opt", negate, option, path, says=f"{path}: cannot be written")
+    refused(negate.parent, "opt", negate, "-o", negate, says="both the input and -o")
+
+
+def test_opt_takes_text(small: Path):
+    refused(small.parent, "opt", small, says="opt takes .mlir")
+
+
+def test_opt_refuses_what_makes_a_pass_stumble(negate: Path, monkeypatch: pytest.MonkeyPatch):
+    def stumble(*_: object) -> None:
+        raise OverflowError("too large to convert")
+
+    monkeypatch.setattr("abele.passes.decompose.Decompose.apply", stumble)
+    says = f"{negate}: cannot be compiled or run: OverflowError: too large to convert; in pass"
+    refused(negate.parent, "opt", negate, "-p", "decompose", says=says)
+    monkeypatch.setenv("ABELE_TRACEBACK", "1")
+    with pytest.raises(OverflowError):
+        opt(negate, "-p", "decompose")
+
+
+def test_opt_verifies_names(tmp_path: Path):
+    path = tmp_path / "load.mlir"
+    path.write_text(NEGATE.replace("nn.neg %x : (tensor<4xf32>) ->", "nn.load @w :"))
+    says = refused(tmp_path, "opt", path)
+    assert "@w" in says
 
 
 def test_opt_refuses_a_module_that_does_not_verify(negate: Path):
