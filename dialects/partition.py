@@ -134,8 +134,6 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
                 f"{dim.kind} dimension {dim.name}: {parts} parts of {dim.size} elements; "
                 f"need 1..{allowed}"
             )
-    if plan.first_tile < 0:
-        raise VerifyException(f"first tile {plan.first_tile}; need 0 or more")
     if plan.combine is not None:
         raise VerifyException("a combine plan belongs to nn, before partials are an operation")
     for result in structure.space.results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
@@ -50,6 +51,7 @@ class _Conversion:
     module: ModuleOp
     variables: list[Variable] = field(default_factory=list[Variable])
     names: set[str] = field(default_factory=set[str])
+    clashes: Counter[str] = field(default_factory=Counter[str])
     where: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     types: dict[str, PartitionTensor] = field(default_factory=dict[str, PartitionTensor])
     functions: dict[str, _Function] = field(default_factory=dict[str, _Function])
@@ -100,11 +102,16 @@ class _Conversion:
         assert self.source is not None
         paths = origin_names(self.source)
         base = hint or ("+".join(paths) if paths else self.source.name.split(".")[-1])
-        name, n = base, 1
+        return self._declare(self._unused(base), type_)
+
+    def _unused(self, base: str) -> str:
+        """The name itself, or with the next number that makes it new."""
+        name = base
         while name in self.names:
-            name, n = f"{base}.{n}", n + 1
+            self.clashes[base] += 1
+            name = f"{base}.{self.clashes[base]}"
         self.names.add(name)
-        return self._declare(name, type_)
+        return name
 
     def _add(self, op: Operation) -> None:
         assert self.source is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +36,7 @@ class ConvertTileToExchange(ModulePass):
 @dataclass
 class _Conversion:
     names: set[str] = field(default_factory=set[str])
+    clashes: Counter[str] = field(default_factory=Counter[str])
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def top(self, op: Operation) -> Operation:
@@ -115,9 +117,10 @@ class _Conversion:
             base = "host"
         else:
             base = origin(last) or "exchange"
-        name, n = base, 1
+        name = base
         while name in self.names:
-            name, n = f"{base}.{n}", n + 1
+            self.clashes[base] += 1
+            name = f"{base}.{self.clashes[base]}"
         self.names.add(name)
         return name
 

@@ -259,6 +259,23 @@ def _components(source: Layout, destination: Layout, chain: tuple[Space, ...]) -
     return list(components.values())
 
 
+def _keeps(space: Space, axes_in: list[int], axes_out: list[int]) -> bool:
+    """Whether a move leaves every element of some axes where it is."""
+    if len(axes_in) != len(axes_out):
+        return False
+    for i, j in zip(axes_in, axes_out, strict=True):
+        read, written = space.operands[0].axes[i], space.results[0].axes[j]
+        if (read.terms, read.offset, read.divisor) != (written.terms, 0, 1):
+            return False
+        if (written.offset, written.divisor, read.size) != (0, 1, written.size):
+            return False
+        if [(space.dims[d].size, a) for d, a in read.terms] not in ([(read.size, 1)], []):
+            return False
+        if not read.terms and read.size != 1:
+            return False
+    return True
+
+
 def _restricted(space: Space, axes_in: list[int], axes_out: list[int], dims: list[int]) -> Space:
     """A space reduced to some of its dimensions and axes."""
     index = {d: i for i, d in enumerate(dims)}
@@ -291,6 +308,8 @@ def _group(
     owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
     owner[index[::-1]] = part[::-1]
     for k, space in enumerate(chain):
+        if _keeps(space, axes(f"operand {k}"), axes(f"result {k}")):
+            continue
         piece = _restricted(space, axes(f"operand {k}"), axes(f"result {k}"), axes(f"dims {k}"))
         shape = piece.results[0].shape
         padded = Space(
