@@ -6,7 +6,16 @@ reinterpretation, a composite, or state. Files are by family.
 
 from xdsl.ir import Dialect
 
-from .base import PureTensorOp, TensorOp, element_of, shape_of, tensor, tensor_of, values_of
+from .base import (
+    PureTensorOp,
+    TensorOp,
+    element_of,
+    shape_of,
+    tensor,
+    tensor_of,
+    values_of,
+    wide_element,
+)
 from .composite import (
     AveragePoolOp,
     BatchNormOp,
@@ -194,4 +203,5 @@ __all__ = [
     "tensor",
     "tensor_of",
     "values_of",
+    "wide_element",
 ]

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseArrayBase,
+    Float16Type,
     Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
     TensorType,
     UnitAttr,
+    f32,
     f64,
     i64,
 )
@@ -50,6 +53,14 @@ INTEGER = IntegerAttr.constr(i64)
 def integers(values: Iterable[int]) -> DenseArrayBase[IntegerType]:
     """A list of integers as a property."""
     return DenseArrayBase.from_list(i64, [int(v) for v in values])
+
+
+def wide_element(element: Attribute) -> Attribute:
+    """The element type of sums and squares on the way to a result: f32 for a narrower float.
+
+    The mean of float16 numbers is one, their sum may not be.
+    """
+    return f32 if isinstance(element, Float16Type | BFloat16Type) else element
 
 
 def number(value: float) -> FloatAttr[Float64Type]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType, UnitAttr, f32
+from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def
 
@@ -33,6 +33,7 @@ from .base import (
     shape_of,
     tensor,
     values_of,
+    wide_element,
 )
 from .contraction import MatMulOp
 from .elementwise import (
@@ -89,15 +90,18 @@ class Parts:
         """A value with elements of the type, itself if it has them already."""
         return value if element_of(value) == element else self(step, CastOp(value, element))
 
+    def wide(self, value: SSAValue) -> SSAValue:
+        """A value to sum or to square: in f32 if its elements are narrower floats."""
+        return self.cast("widen", value, wide_element(element_of(value)))
+
+    def narrow(self, value: SSAValue) -> SSAValue:
+        """A value with the elements of the whole's result."""
+        return self.cast("narrow", value, element_of(self.whole.result))
+
 
 def _need_float(value: SSAValue, what: str) -> None:
     if numpy_dtype(element_of(value)).kind in "biu":
         raise VerifyException(f"{what} of {element_of(value)}; need a floating-point type")
-
-
-def _wide(element: Attribute) -> Attribute:
-    """The type to compute statistics in: at least f32."""
-    return element if isinstance(element, Float32Type | Float64Type) else f32
 
 
 @irdl_op_definition
@@ -150,7 +154,7 @@ class BatchNormOp(CompositeOp):
     def parts(self, made: Parts) -> SSAValue:
         """One product and one sum; all else is on a tensor of one element a channel."""
         element = element_of(self.image)
-        wide = _wide(element)
+        wide = wide_element(element)
         scale, bias, mean, variance = (
             made.cast(f"{name}_wide", value, wide)
             for name, value in (
@@ -198,9 +202,10 @@ class SoftmaxLikeOp(CompositeOp, ABC):
         return tensor(shape, element_of(self.operand))
 
     def centred(self, made: Parts) -> SSAValue:
-        """The operand minus its largest element along the axis."""
-        largest = made("largest", ReduceOp(self.operand, "max", [self.along], keep_dims=True))
-        return made("centre", SubOp(self.operand, largest))
+        """The operand minus its largest element along the axis, in at least f32."""
+        operand = made.wide(self.operand)
+        largest = made("largest", ReduceOp(operand, "max", [self.along], keep_dims=True))
+        return made("centre", SubOp(operand, largest))
 
 
 @irdl_op_definition
@@ -216,7 +221,7 @@ class SoftmaxOp(SoftmaxLikeOp):
         """Centred by the maximum, so that exp cannot overflow."""
         power = made("exp", ExpOp(self.centred(made)))
         total = made("total", ReduceOp(power, "sum", [self.along], keep_dims=True))
-        return made("divide", DivOp(power, total))
+        return made.narrow(made("divide", DivOp(power, total)))
 
 
 @irdl_op_definition
@@ -233,7 +238,7 @@ class LogSoftmaxOp(SoftmaxLikeOp):
         centred = self.centred(made)
         power = made("exp", ExpOp(centred))
         total = made("total", ReduceOp(power, "sum", [self.along], keep_dims=True))
-        return made("subtract", SubOp(centred, made("log", LogOp(total))))
+        return made.narrow(made("subtract", SubOp(centred, made("log", LogOp(total)))))
 
 
 @irdl_op_definition
@@ -288,7 +293,8 @@ class LrnOp(CompositeOp):
     def parts(self, made: Parts) -> SSAValue:
         """Channels become a spatial axis, over which a window of squares is summed."""
         shape, size = shape_of(self.image), self.size.value.data
-        square = made("square", SquareOp(self.image))
+        image = made.wide(self.image)
+        square = made("square", SquareOp(image))
         seen = made("channels", ReshapeOp(square, (shape[0], 1, *shape[1:])))
         rest = [0] * (len(shape) - 2)
         total = made(
@@ -304,7 +310,8 @@ class LrnOp(CompositeOp):
         scaled = made("scale", ScaleOp(total, self.alpha.value.data / size))
         base = made("bias", ShiftOp(scaled, self.bias.value.data))
         factor = made("power", PowerOp(base, -self.beta.value.data))
-        return made("multiply", MulOp(self.image, made("back", ReshapeOp(factor, shape))))
+        back = made("back", ReshapeOp(factor, shape))
+        return made.narrow(made("multiply", MulOp(image, back)))
 
 
 class WindowOp(CompositeOp, ABC):
@@ -471,7 +478,7 @@ class AveragePoolOp(WindowOp):
         total = made(
             "sum",
             PoolOp(
-                self.image,
+                made.wide(self.image),
                 "sum",
                 window,
                 stride=stride,
@@ -482,10 +489,11 @@ class AveragePoolOp(WindowOp):
         )
         counts = self.counts()
         if counts.size and (counts == counts.flat[0]).all():
-            return made("scale", ScaleOp(total, 1.0 / max(int(counts.flat[0]), 1)))
-        dtype = numpy_dtype(element_of(self.image))
+            average = made("scale", ScaleOp(total, 1.0 / max(int(counts.flat[0]), 1)))
+            return made.narrow(average)
+        dtype = numpy_dtype(element_of(total))
         divisor = made("counts", ConstantOp(np.maximum(counts, 1).astype(dtype)))
-        return made("divide", DivOp(total, divisor))
+        return made.narrow(made("divide", DivOp(total, divisor)))
 
 
 def pooled_size(size: int, low: int, high: int, reach: int, stride: int, *, ceil: bool) -> int:
