@@ -6,7 +6,7 @@ from ...ir.errors import InputError
 class UnsupportedError(InputError, NotImplementedError):
     """The model is valid, and uses something that is not supported.
 
-    The message names the node, the operator, its domain and opset, and what is supported.
+    The message names the node, the operator, its domain and opset, and what can be used instead.
     """
 
 

@@ -172,6 +172,12 @@ class Node:
     def __str__(self) -> str:
         return f"node {self.name!r} ({self.operator})"
 
+    def _meaning(self) -> str:
+        """What says which operator is meant: its name, its domain, and the domain's version."""
+        if self.domain not in self.graph.opsets:
+            return f"{self.operator} of domain {self.domain}, which the model does not import"
+        return f"{self.operator} of domain {self.domain}, opset {self.opset}"
+
     def bad(self, message: str) -> InputError:
         """An error about this node."""
         return self.graph.bad(f"{self}: {message}")
@@ -179,8 +185,8 @@ class Node:
     def unsupported(self, what: str, supported: str) -> UnsupportedError:
         """What this node uses, and what can be used instead."""
         return UnsupportedError(
-            f"{self.graph.place}: node {self.name!r}: operator {self.operator} of domain "
-            f"{self.domain}, opset {self.opset}: {what} is not supported; {supported}"
+            f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} is not "
+            f"supported; {supported}"
         )
 
     # Operands
@@ -224,9 +230,9 @@ class Node:
         if array is None:
             inputs = self.graph.inputs_behind(self.value(index))
             raise NotConstantError(
-                f"{self.graph.place}: node {self.name!r}: operator {self.operator} of domain "
-                f"{self.domain}, opset {self.opset}: {what} {self.proto.input[index]!r} depends on "
-                f"inputs ({', '.join(inputs)}), which is not supported; need a constant",
+                f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} "
+                f"{self.proto.input[index]!r} depends on inputs ({', '.join(inputs)}), which is "
+                "not supported; need a constant",
                 inputs,
             )
         return array
@@ -329,6 +335,10 @@ class Node:
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """A value with elements of another type; itself if it has them."""
         return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
+
+    def wide(self, value: SSAValue) -> SSAValue:
+        """A value to sum or to square: in f32 if its elements are narrower floats."""
+        return self.cast(value, nn.wide_element(nn.element_of(value)))
 
     def known(self, array: Array) -> Known:
         """An array as this node's result."""

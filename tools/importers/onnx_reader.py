@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 import onnx
@@ -252,7 +253,9 @@ def _check_operator(node: Node) -> None:
     if node.domain not in node.graph.opsets:
         raise node.bad("the model imports no opset of domain ai.onnx")
     if node.operator not in OPERATORS:
-        raise node.unsupported("the operator", f"supported are {', '.join(sorted(OPERATORS))}")
+        near = get_close_matches(node.operator, OPERATORS)
+        guess = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise node.unsupported("the operator", f"{len(OPERATORS)} others are{guess}")
 
 
 def _import_node(node: Node) -> None:

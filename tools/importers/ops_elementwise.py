@@ -39,9 +39,23 @@ def _variadic(make: Binary) -> Importer:
     return lambda node: reduce(lambda a, b: node.add(make(a, b)), node.all())
 
 
+def _total(node: Node, terms: list[SSAValue]) -> SSAValue:
+    return reduce(lambda a, b: node.add(nn.AddOp(a, b)), terms)
+
+
+def _sum(node: Node) -> Results:
+    terms = node.all()
+    if len(terms) <= 2:
+        return _total(node, terms)
+    total = _total(node, [node.wide(term) for term in terms])
+    return node.cast(total, nn.element_of(terms[0]))
+
+
 def _mean(node: Node) -> Results:
-    total = reduce(lambda a, b: node.add(nn.AddOp(a, b)), node.all())
-    return node.add(nn.ScaleOp(total, 1.0 / node.operand_count))
+    terms = node.all()
+    total = _total(node, [node.wide(term) for term in terms])
+    average = node.add(nn.ScaleOp(total, 1.0 / len(terms)))
+    return node.cast(average, nn.element_of(terms[0]))
 
 
 def _pow(node: Node) -> Results:
@@ -191,7 +205,7 @@ ELEMENTWISE: dict[str, Importer] = {
     "Mul": _binary(nn.MulOp),
     "Div": _binary(nn.DivOp),
     "Pow": _pow,
-    "Sum": _variadic(nn.AddOp),
+    "Sum": _sum,
     "Max": _variadic(nn.MaxOp),
     "Min": _variadic(nn.MinOp),
     "Mean": _mean,

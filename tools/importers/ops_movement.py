@@ -121,14 +121,19 @@ def _slice(node: Node) -> Results:
         if step == 0:
             raise node.bad("a step is 0; need any other")
         i = node.axis(axis, rank)
-        taken = range(*slice(first, _last(last, step, shape[i]), step).indices(shape[i]))
+        taken = _taken(first, last, step, shape[i])
         starts[i], strides[i], sizes[i] = (taken.start if len(taken) else 0), step, len(taken)
     return _sliced(node, node[0], starts, strides, sizes)
 
 
-def _last(last: int, step: int, size: int) -> int | None:
-    """The end of a slice for Python, to whom -1 is the last element even going backwards."""
-    return None if step < 0 and last < -size else last
+def _taken(first: int, last: int, step: int, size: int) -> range:
+    """The elements of a slice; a start before all elements is the first one, even backwards.
+
+    There Python, for whom the slice is empty, differs.
+    """
+    first, last = (n + size if n < 0 else n for n in (first, last))
+    least, most = (0, size) if step > 0 else (-1, size - 1)
+    return range(min(max(first, 0), most), min(max(last, least), most), step)
 
 
 def _sliced(

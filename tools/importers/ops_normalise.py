@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from xdsl.dialects.builtin import Float64Type, f32
+import onnx
 from xdsl.ir import SSAValue
 
 from ...dialects import nn
@@ -45,7 +45,7 @@ def _batch_norm_training(node: Node, epsilon: float) -> Results:
     if len(shape) < 2:
         raise node.bad(f"image of shape {list(shape)}; need batch and channels")
     axes = [i for i in range(len(shape)) if i != 1]
-    wide = element if isinstance(element, Float64Type) else f32
+    wide = nn.wide_element(element)
     channel = (shape[1], *([1] * (len(shape) - 2)))
 
     def by_channel(index: int) -> SSAValue:
@@ -56,7 +56,7 @@ def _batch_norm_training(node: Node, epsilon: float) -> Results:
         new = node.add(nn.ScaleOp(node.reshape(current, shape[1:2]), 1.0 - momentum))
         return node.cast(node.add(nn.AddOp(old, new)), nn.element_of(node[index]))
 
-    centred, average, variance = _moments(node, node.cast(image, wide), axes)
+    centred, average, variance = _moments(node, node.wide(image), axes)
     deviation = node.add(nn.SqrtOp(node.add(nn.ShiftOp(variance, epsilon))))
     factor = node.add(nn.DivOp(by_channel(1), deviation))
     scaled = node.add(nn.AddOp(node.add(nn.MulOp(centred, factor)), by_channel(2)))
@@ -65,11 +65,13 @@ def _batch_norm_training(node: Node, epsilon: float) -> Results:
 
 def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon: float) -> SSAValue:
     """Batch normalisation with statistics for each element of an image, not each channel."""
-    scale, bias, average, variance = rest
+    element = nn.element_of(image)
+    scale, bias, average, variance = (node.wide(value) for value in rest)
     deviation = node.add(nn.SqrtOp(node.add(nn.ShiftOp(variance, epsilon))))
     factor = node.add(nn.DivOp(scale, deviation))
     offset = node.add(nn.SubOp(bias, node.add(nn.MulOp(average, factor))))
-    return node.add(nn.AddOp(node.add(nn.MulOp(image, factor)), offset))
+    scaled = node.add(nn.AddOp(node.add(nn.MulOp(node.wide(image), factor)), offset))
+    return node.cast(scaled, element)
 
 
 def _moments(node: Node, value: SSAValue, axes: list[int]) -> tuple[SSAValue, SSAValue, SSAValue]:
@@ -82,8 +84,11 @@ def _moments(node: Node, value: SSAValue, axes: list[int]) -> tuple[SSAValue, SS
 def _normalised(
     node: Node, value: SSAValue, axes: list[int]
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """A value with mean 0 and deviation 1 along axes, its mean, and its inverse deviation."""
-    centred, average, variance = _moments(node, value, axes)
+    """A value with mean 0 and deviation 1 along axes, its mean, and its inverse deviation.
+
+    All are in at least f32.
+    """
+    centred, average, variance = _moments(node, node.wide(value), axes)
     steady = node.add(nn.ShiftOp(variance, node.number("epsilon", 1e-5)))
     inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
     return node.add(nn.MulOp(centred, inverse)), average, inverse
@@ -95,16 +100,23 @@ def _instance_norm(node: Node) -> Results:
         raise node.bad(f"image of shape {list(shape)}; need batch, channels and more")
     value, _, _ = _normalised(node, node[0], list(range(2, len(shape))))
     channel = (shape[1], *([1] * (len(shape) - 2)))
-    scaled = node.add(nn.MulOp(value, node.reshape(node[1], channel)))
-    return node.add(nn.AddOp(scaled, node.reshape(node[2], channel)))
+    scaled = node.add(nn.MulOp(value, node.reshape(node.wide(node[1]), channel)))
+    shifted = node.add(nn.AddOp(scaled, node.reshape(node.wide(node[2]), channel)))
+    return node.cast(shifted, nn.element_of(node[0]))
 
 
 def _layer_norm(node: Node) -> Results:
     rank = len(node.shape(0))
     axis = node.axis(node.integer("axis", -1), rank)
     value, average, inverse = _normalised(node, node[0], list(range(axis, rank)))
-    value = node.add(nn.MulOp(value, node[1]))
-    return [node.add(nn.AddOp(value, node[2])) if node.has(2) else value, average, inverse]
+    value = node.add(nn.MulOp(value, node.wide(node[1])))
+    if node.has(2):
+        value = node.add(nn.AddOp(value, node.wide(node[2])))
+    element = nn.element_of(node[0])
+    if nn.element_of(average) != element:
+        stash = node.element(node.integer("stash_type", onnx.TensorProto.FLOAT))
+        average, inverse = node.cast(average, stash), node.cast(inverse, stash)
+    return [node.cast(value, element), average, inverse]
 
 
 def _lrn(node: Node) -> Results:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects import nn
+from ...dialects.dtypes import numpy_dtype
 from .onnx_node import Importer, Node, Results, is_float
 from .onnx_window import Window, window_attributes
 
@@ -80,12 +82,13 @@ def _spatial_axes(node: Node) -> list[int]:
 
 
 def mean(node: Node, value: SSAValue, axes: Sequence[int], *, keep_dims: bool) -> SSAValue:
-    """The mean of a value along axes."""
+    """The mean of a value along axes; float sums are in at least f32."""
     count = prod(nn.shape_of(value)[a] for a in axes)
-    total = node.add(nn.ReduceOp(value, "sum", axes, keep_dims=keep_dims))
+    total = node.add(nn.ReduceOp(node.wide(value), "sum", axes, keep_dims=keep_dims))
     if not is_float(value):
         return node.add(nn.DivOp(total, node.constant(count, total)))
-    return node.add(nn.ScaleOp(total, 1.0 / count if count else float("inf")))
+    average = node.add(nn.ScaleOp(total, 1.0 / count if count else float("inf")))
+    return node.cast(average, nn.element_of(value))
 
 
 def _global_average_pool(node: Node) -> Results:
@@ -128,6 +131,20 @@ def _reduction(
     return importer
 
 
+def _wide_reduction(
+    combiner: str, before: Step = _same, after: Step = _same, since: int = 18
+) -> Importer:
+    """A reduction whose elements or result are too large for narrow floats."""
+
+    def widened(node: Node, value: SSAValue) -> SSAValue:
+        return before(node, node.wide(value))
+
+    def narrowed(node: Node, value: SSAValue) -> SSAValue:
+        return node.cast(after(node, value), nn.element_of(node[0]))
+
+    return _reduction(combiner, widened, narrowed, since)
+
+
 def _reduce_mean(node: Node) -> Results:
     axes = _reduction_axes(node, 18)
     if not axes:
@@ -136,13 +153,16 @@ def _reduce_mean(node: Node) -> Results:
 
 
 def _log_sum_exp(node: Node) -> Results:
-    """Centred by the maximum, so that exp cannot overflow."""
+    """Centred by the maximum, so that exp cannot overflow; an infinite one by a finite number."""
     axes = _reduction_axes(node, 18)
-    value = node[0]
+    value = node.wide(node[0])
     largest = node.add(nn.ReduceOp(value, "max", axes, keep_dims=True))
+    if is_float(value):
+        most = float(np.finfo(numpy_dtype(nn.element_of(value))).max)
+        largest = node.add(nn.ClipOp(largest, -most, most))
     power = node.add(nn.ExpOp(node.add(nn.SubOp(value, largest))))
     total = node.add(nn.LogOp(node.add(nn.ReduceOp(power, "sum", axes, keep_dims=True))))
-    result = node.add(nn.AddOp(total, largest))
+    result = node.cast(node.add(nn.AddOp(total, largest)), nn.element_of(node[0]))
     if node.flag("keepdims", True):
         return result
     return node.reshape(result, [n for i, n in enumerate(node.shape(0)) if i not in axes])
@@ -163,8 +183,8 @@ WINDOWS: dict[str, Importer] = {
     "ReduceMin": _reduction("min"),
     "ReduceProd": _reduction("prod"),
     "ReduceL1": _reduction("sum", before=_step(nn.AbsOp)),
-    "ReduceL2": _reduction("sum", before=_step(nn.SquareOp), after=_step(nn.SqrtOp)),
-    "ReduceSumSquare": _reduction("sum", before=_step(nn.SquareOp)),
-    "ReduceLogSum": _reduction("sum", after=_step(nn.LogOp)),
+    "ReduceL2": _wide_reduction("sum", before=_step(nn.SquareOp), after=_step(nn.SqrtOp)),
+    "ReduceSumSquare": _wide_reduction("sum", before=_step(nn.SquareOp)),
+    "ReduceLogSum": _wide_reduction("sum", after=_step(nn.LogOp)),
     "ReduceLogSumExp": _log_sum_exp,
 }
