@@ -45,7 +45,8 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path}: cannot be written: it is a folder; need the path of a file")
     if path.exists() and not path.is_file():
-        _check_access(path, path, os.W_OK)
+        if not os.access(path, os.W_OK):
+            raise InputError(f"{path}: cannot be written: no permission; choose another path")
     else:
         _check_parents(path, Path(os.path.realpath(path)).parent)
 
@@ -62,11 +63,11 @@ def _check_parents(path: Path, folder: Path) -> None:
         raise InputError(
             f"{path}: cannot be written: {folder} is no folder; choose another path, or move it"
         )
-    _check_access(path, folder, os.W_OK | os.X_OK)
-
-
-def _check_access(path: Path, needed: Path, mode: int) -> None:
-    if not os.access(needed, mode):
+    # A try, not a question for permissions: those do not tell of read-only systems and of /proc.
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
         raise InputError(
-            f"{path}: cannot be written: no permission to write {needed}; choose another path"
-        )
+            f"{path}: cannot be written: {folder}: {error.strerror}; choose another path"
+        ) from None

@@ -69,8 +69,14 @@ def test_what_cannot_be_written_is_said_beforehand_and_nothing_is_made(tmp_path:
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.skipif(not os.path.ismount("/proc"), reason="needs Linux")
+def test_a_folder_that_takes_no_files():
+    with pytest.raises(InputError, match="^/proc/new/a.txt: cannot be written: /proc: "):
+        check_file(Path("/proc/new/a.txt"))
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written(tmp_path: Path):
     tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match="no permission to write"):
+    with pytest.raises(InputError, match="Permission denied; choose another path"):
         check_file(tmp_path / "a.txt")
