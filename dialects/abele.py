@@ -8,6 +8,7 @@ Spaces and layouts are printed as people write them:
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast, get_args
@@ -133,18 +134,18 @@ class _Value(Data[T], Generic[T]):
                 parser.raise_error(str(error))
 
     @classmethod
+    @abstractmethod
     def parse_value(cls, parser: AttrParser) -> T:
         """Parse what stands between the brackets; a ValueError becomes a ParseError."""
-        raise NotImplementedError
 
     def print_parameter(self, printer: Printer) -> None:
         """Print it as people write it."""
         with printer.in_angle_brackets():
             printer.print_string(self.text())
 
+    @abstractmethod
     def text(self) -> str:
         """What stands between the brackets."""
-        raise NotImplementedError
 
 
 def _print_dim(dim: Dim) -> str:
