@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import control, partition, tile
 from ..dialects.blob_attr import BlobAttr
+from ..dialects.host import host_names
 from ..dialects.partition import PartitionTensor, partition_type
 from ..dialects.program import Variable
 from ..ir.errors import InputError
@@ -149,7 +149,7 @@ class _Conversion:
     def _parameters(self, f: func.FuncOp) -> None:
         self.source = f
         name = f.sym_name.data
-        inputs = _host_names(f, "arg_names", len(f.body.block.args), "arg")
+        inputs = host_names(f, "arg_names", len(f.body.block.args))
         hints = inputs if name == ENTRY else [f"{name}.{n}" for n in inputs]
         parameters = [
             self._fresh(partition_type(a), hint)
@@ -171,7 +171,7 @@ class _Conversion:
         if name == ENTRY:
             self.source = f
             for host, variable in zip(
-                _host_names(f, "arg_names", len(signature.parameters), "arg"),
+                host_names(f, "arg_names", len(signature.parameters)),
                 signature.parameters,
                 strict=True,
             ):
@@ -188,7 +188,7 @@ class _Conversion:
         if name == ENTRY:
             self.source = f
             for host, value, old in zip(
-                _host_names(f, "result_names", len(values), "out"),
+                host_names(f, "result_names", len(values)),
                 values,
                 last.arguments,
                 strict=True,
@@ -311,15 +311,3 @@ class _Conversion:
         self._add(predicate)
         then, otherwise = self._region(op.then, variables), self._region(op.otherwise, variables)
         self._add(control.IfOp(predicate.result, [], then, otherwise))
-
-
-def _host_names(f: func.FuncOp, attribute: str, count: int, default: str) -> list[str]:
-    """Names by which the host knows a function's arguments or results."""
-    given = f.attributes.get(attribute)
-    if isinstance(given, ArrayAttr):
-        given = cast(ArrayAttr[Attribute], given)
-        names = [n.data for n in given if isinstance(n, StringAttr)]
-        if len(names) == count:
-            return names
-        raise InputError(f"@{f.sym_name.data}: {len(names)} {attribute} for {count} values")
-    return [f"{default}{i}" for i in range(count)]

@@ -12,11 +12,11 @@ from xdsl.dialects.func import Func, FuncOp
 from xdsl.ir import Attribute
 
 from ..backends.reference import tensor_kind
-from ..backends.reference.run import host_names
 from ..backends.target import Target, resolve_target
 from ..dialects.abele import Abele
 from ..dialects.control import Control
 from ..dialects.exchange import Exchange
+from ..dialects.host import host_names
 from ..dialects.levels import legal_ops
 from ..dialects.nn import NN
 from ..dialects.partition import Partition, PartitionTensor
@@ -179,10 +179,8 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     if level_of(module) in ("nn", "partition"):
         taken, given = main.function_type.inputs.data, main.function_type.outputs.data
         return Signature(
-            _distinct(map(_tensor, host_names(main, "arg_names", len(taken), "arg"), taken), path),
-            _distinct(
-                map(_tensor, host_names(main, "result_names", len(given), "out"), given), path
-            ),
+            _distinct(map(_tensor, host_names(main, "arg_names", len(taken)), taken), path),
+            _distinct(map(_tensor, host_names(main, "result_names", len(given)), given), path),
         )
     ops = tuple(main.walk())
     reads = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, HostInput))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
 
 from ...dialects import partition
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
 from ...dialects.program import ALIGNMENT
 from ...ir.errors import InputError
@@ -89,12 +88,12 @@ class _Evaluator:
         if main is None:
             raise InputError("no function @main")
         types = [partition_type(a) for a in main.body.block.args]
-        names = _names(main, "arg_names", "arg", len(types))
+        names = host_names(main, "arg_names", len(types))
         arguments = [
             _filled(t, host_tensor(inputs, n, t.tensor)) for n, t in zip(names, types, strict=True)
         ]
         results = self.walker.call("main", arguments)
-        outputs = _names(main, "result_names", "out", len(results))
+        outputs = host_names(main, "result_names", len(results))
         return Run(
             {name: r.values for name, r in zip(outputs, results, strict=True)},
             {name: value.values for name, value in self.states.items()},
@@ -154,13 +153,3 @@ def _filled(type: PartitionTensor, values: Array) -> Stacked:
 
 def _truth(value: Stacked) -> bool:
     return bool(value.values.reshape(()))
-
-
-def _names(function: FuncOp, attribute: str, default: str, count: int) -> list[str]:
-    names = function.attributes.get(attribute)
-    if not isinstance(names, ArrayAttr):
-        return [f"{default}{i}" for i in range(count)]
-    found = [n.data for n in cast(ArrayAttr[Attribute], names) if isinstance(n, StringAttr)]
-    if len(found) != count:
-        raise InputError(f"@{function.sym_name.data}: {len(found)} {attribute} for {count} values")
-    return found

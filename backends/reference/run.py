@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import control, nn
+from ...dialects.host import host_names
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ...ir.errors import InputError
 from ...ir.provenance import place
@@ -57,7 +57,7 @@ def run_reference(
     if "main" not in functions:
         raise InputError("the module has no function @main")
     main = functions["main"]
-    names = host_names(main, "arg_names", len(main.body.block.args), "arg")
+    names = host_names(main, "arg_names", len(main.body.block.args))
     arguments = _checked(
         "input", inputs, {n: a for n, a in zip(names, main.body.block.args, strict=True)}
     )
@@ -70,22 +70,8 @@ def run_reference(
         first[name] = array
     run = _Interpreter(functions, first, dict(first), observe, max_turns)
     results = run.block(main.body.block, arguments, {})
-    names = host_names(main, "result_names", len(results), "out")
+    names = host_names(main, "result_names", len(results))
     return Run(dict(zip(names, results, strict=True)), run.after)
-
-
-def host_names(function: func.FuncOp, attribute: str, count: int, default: str) -> list[str]:
-    """The names by which the host knows a function's arguments or results.
-
-    Raises InputError if the attribute is there and has another number of names.
-    """
-    given = function.attributes.get(attribute) or function.properties.get(attribute)
-    if given is None:
-        return [f"{default}{i}" for i in range(count)]
-    names = cast("ArrayAttr[StringAttr]", given).data if isinstance(given, ArrayAttr) else ()
-    if len(names) != count:
-        raise InputError(f"@{function.sym_name.data}: {len(names)} {attribute}; need {count}")
-    return [name.data for name in names]
 
 
 def evaluate_pure(op: Operation, operands: Sequence[Array]) -> list[Array]:
