@@ -7,7 +7,7 @@ LocatingWalker for patterns, and located or locate for conversions written by ha
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from xdsl.builder import BuilderListener
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
+from .rewriting import Rewrite, Termination, may_rewrite, source_of
 from .upstream import (
     UNKNOWN_LOC,
     CallSiteLoc,
@@ -86,11 +87,9 @@ def origin(source: Operation | LocationAttr) -> str | None:
 
 def place(op: Operation) -> str:
     """Where an operation is, for a message: its node, its line, or the symbol it stands in."""
-    names, file = _names(op.location), _file_place(op.location)
-    if names:
-        return "+".join(names) + (f" ({_file_text(file)})" if file else "")
-    if file:
-        return _file_text(file)
+    text = _text(op.location)
+    if text:
+        return text
     outer: Operation | None = op
     while outer is not None:
         symbol = outer.properties.get("sym_name") or outer.attributes.get("sym_name")
@@ -141,12 +140,13 @@ def located(
 
 @dataclass(eq=False, repr=False)
 class LocatingWalker(PatternRewriteWalker):
-    """xDSL's walker, under which no operation loses its origin.
+    """xDSL's walker, under which no operation loses its origin and no rewrite goes unseen.
 
     An operation that takes over the results of another gets that one's location; any other
     new operation gets the matched one's. Constants made by folding are such operations. A pattern
     that sets a location itself (by at, or fused) is left alone. When a pattern fails, the note
-    names the matched operation; xDSL would print the whole module.
+    names the matched operation; xDSL would print the whole module. Raises InputError for patterns
+    that rewrite for ever.
     """
 
     def __post_init__(self) -> None:
@@ -154,6 +154,8 @@ class LocatingWalker(PatternRewriteWalker):
 
     def rewrite_region(self, region: Region) -> bool:
         """Rewrite the operations in a region; true if anything changed."""
+        assert isinstance(self.pattern, _LocatingPattern)
+        self.pattern.termination = Termination(sum(1 for _ in region.walk()))
         try:
             return super().rewrite_region(region)
         except _PatternFailure as failure:
@@ -172,31 +174,65 @@ class _PatternFailure(BaseException):
 @dataclass(eq=False, repr=False)
 class _LocatingPattern(RewritePattern):
     pattern: RewritePattern
+    termination: Termination = field(default_factory=lambda: Termination(0))
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        if not may_rewrite():
+            return
         name, location = op.name, op.location
         inserted: set[Operation] = set()
+        rewrite: Rewrite | None = None
+
+        def begun() -> Rewrite:
+            nonlocal rewrite
+            if rewrite is None:
+                # Which of its rules has matched, a pattern knows by its first change.
+                rewrite = Rewrite(source_of(self.pattern), op)
+            return rewrite
 
         def on_insertion(new: Operation) -> None:
             if not is_known(new.location):
                 inserted.add(new)
                 locate(new, location)
+            begun().inserted(new)
 
         def on_replacement(old: Operation, values: Sequence[SSAValue | None]) -> None:
             for value in values:
                 if isinstance(value, OpResult) and value.op in inserted and is_known(old.location):
                     value.op.location = old.location
+            begun().replaced(old, values)
+
+        def on_removal(old: Operation) -> None:
+            begun().removed(old)
+
+        def on_modification(changed: Operation) -> None:
+            begun().modified(changed)
 
         rewriter.operation_insertion_handler.append(on_insertion)
         rewriter.operation_replacement_handler.append(on_replacement)
+        rewriter.operation_removal_handler.append(on_removal)
+        rewriter.operation_modification_handler.append(on_modification)
         try:
             self.pattern.match_and_rewrite(op, rewriter)
+            if rewrite is not None:
+                rewrite.done()
+                self.termination.count(rewrite.source, _text(location) or name)
         except Exception as error:
-            error.add_note(f"while rewriting {name} at {place(op)}")
+            error.add_note(f"while rewriting {name} at {_text(location) or 'an unknown line'}")
             raise _PatternFailure(error) from None
         finally:
             rewriter.operation_insertion_handler.remove(on_insertion)
             rewriter.operation_replacement_handler.remove(on_replacement)
+            rewriter.operation_removal_handler.remove(on_removal)
+            rewriter.operation_modification_handler.remove(on_modification)
+
+
+def _text(location: Attribute) -> str:
+    """A location in words: the node, the line, or ""."""
+    names, file = _names(location), _file_place(location)
+    if names:
+        return "+".join(names) + (f" ({_file_text(file)})" if file else "")
+    return _file_text(file) if file else ""
 
 
 def _location(source: Operation | LocationAttr) -> LocationAttr:
