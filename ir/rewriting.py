@@ -207,12 +207,10 @@ class Termination:
             )
 
 
-def period(items: Sequence[Source]) -> tuple[Source, ...]:
+def period(items: tuple[Source, ...]) -> tuple[Source, ...]:
     """The shortest run that the items' tail repeats; without one, each item once, in order."""
     last = items[::-1]
     for length in range(1, len(items) // 2 + 1):
-        if all(last[i] == last[i - length] for i in range(length, 2 * length)) and all(
-            last[i] == last[i % length] for i in range(min(len(last), 4 * length))
-        ):
-            return tuple(items[-length:])
+        if last[length : 2 * length] == last[:length]:
+            return items[-length:]
     return tuple(dict.fromkeys(items))
