@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ..ir.errors import InputError
+from ..ir.user_entries import add_entry
 
 Number = TypeVar("Number", int, float)
 
@@ -510,6 +511,15 @@ PRESETS: Mapping[str, Target] = {
 }
 
 
+USERS_TARGETS: dict[str, Target] = {}
+"""Targets that extensions have named. Each is spelled as what differs from its preset."""
+
+
+def register_target(target: Target, owner: str) -> None:
+    """Let users name a target of theirs. Raises InputError if its name is taken."""
+    add_entry(USERS_TARGETS, "target", target.name, target, owner, reserved=PRESETS)
+
+
 # Where a preset's own values come from, where that is not the field's source.
 PRESET_SOURCES: Mapping[str, Mapping[str, str]] = {
     "tiny": {
@@ -538,21 +548,24 @@ PRESET_SOURCES: Mapping[str, Mapping[str, str]] = {
 def resolve_target(text: str) -> Target:
     """The target that a user names.
 
-    text: a preset (`mk2`), one with another tile count (`mk2:64`), either with values
-    (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes), or the path of a TOML file.
+    text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`),
+    either with values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes), or the
+    path of a TOML file.
     Raises InputError.
     """
     if text.endswith(".toml") or (text not in PRESETS and Path(text).is_file()):
         return _from_file(text)
     head, *settings = text.split(",")
     base, colon, tiles = head.partition(":")
-    if base not in PRESETS:
+    start = USERS_TARGETS.get(base) or PRESETS.get(base)
+    if start is None:
         raise InputError(
-            f"target {text!r}: {base!r} is no preset; need one of {_preset_names()}, "
-            "as NAME or NAME:TILES, or the path of a .toml file"
+            f"target {text!r}: {base!r} is no preset; need one of "
+            f"{', '.join([*PRESETS, *USERS_TARGETS])}, as NAME or NAME:TILES, or the path of a "
+            ".toml file"
         )
     overrides: dict[str, object] = {}
-    known = dict(_flat(_preset(base)))
+    known = dict(_flat(start))
     if colon:
         if not tiles.isascii() or not tiles.isdigit():
             raise InputError(f"target {text!r}: {_problem('tiles', tiles)}")
@@ -565,7 +578,7 @@ def resolve_target(text: str) -> Target:
         if problem:
             raise InputError(f"target {text!r}: {problem}")
         overrides[key] = parsed
-    return _with(_preset(base), overrides)
+    return _with(start, overrides)
 
 
 def _from_file(path: str) -> Target:

@@ -13,6 +13,7 @@ from xdsl.builder import Builder
 from xdsl.ir import SSAValue
 
 from ..ir.geometry.space import Space
+from ..ir.user_entries import add_entry
 
 COMBINERS: dict[str, float] = {
     "sum": 0.0,
@@ -66,6 +67,11 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
 }
 """Scalar functions of a body: how many operands and how many parameters each takes. What they
 compute is the codelets' business."""
+
+
+def register_function(name: str, arity: int, parameters: int, owner: str) -> None:
+    """Let bodies name a user's scalar function. Raises InputError if the name is taken."""
+    add_entry(FUNCTIONS, "scalar function", name, (arity, parameters), owner)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
+from ...ir.errors import InputError
 from ...ir.geometry.grid import Cut
+from ...ir.user_entries import add_entry
 from .. import cost
 from ..target import Target
 from .scalar import is_floating
@@ -35,6 +37,24 @@ PRICED_AS = {
     "select": "max",
     "shift": "add",
 }
+
+
+def register_price(name: str, priced_as: str | cost.Loop, owner: str) -> None:
+    """Let a user's scalar function cost what another one does, or a loop of its own.
+
+    Raises InputError if the function has a price, or the other one has none.
+    """
+    if isinstance(priced_as, cost.Loop):
+        loops = (priced_as, priced_as, priced_as)
+        add_entry(cost.LOOPS, "price of", name, loops, owner, reserved=PRICED_AS)
+        return
+    if PRICED_AS.get(priced_as, priced_as) not in cost.LOOPS:
+        known = ", ".join(sorted({*cost.LOOPS, *PRICED_AS}))
+        raise InputError(
+            f"{owner}: scalar function {name!r}: priced as {priced_as!r}; need one of {known}"
+        )
+    other = PRICED_AS.get(priced_as, priced_as)
+    add_entry(PRICED_AS, "price of", name, other, owner, reserved=cost.LOOPS)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.user_entries import add_entry
+from ..cost import Loop
+
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
 Doubles = NDArray[np.float64]
@@ -137,6 +140,9 @@ class ScalarFunction:
     dtype.
     values: first operand that is a number (a select's first one is a condition).
     sensitivity: what rounding the parameters adds to the error.
+    priced_as: the function that it costs as much as, or its own loop; "" where prices know it.
+    carries_identity_of: combiners whose identity it maps to itself, as abs does the sum's 0, so
+    that the parts of a reduction may be padded.
     """
 
     name: str
@@ -148,6 +154,8 @@ class ScalarFunction:
     steps: int = 1
     values: int = 0
     sensitivity: Sensitivity | None = None
+    priced_as: str | Loop = ""
+    carries_identity_of: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -209,6 +217,22 @@ class ScalarFunction:
             if self.sensitivity is not None:
                 error = error + self.sensitivity(parameters, arrays, value)
         return error
+
+
+def computed_by(expression: Callable[..., Array]) -> Kernel:
+    """A kernel of a NumPy expression: of the operands, then the parameters.
+
+    It gets them in the dtype that is computed in; integers go through float64.
+
+        ScalarFunction("softplus", 1, computed_by(lambda x: np.log1p(np.exp(x))), ulps=20)
+    """
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        computing = dtype if is_floating(dtype) else FLOAT64
+        operands = (a.astype(computing) for a in arrays)
+        convert_into(expression(*operands, *map(computing.type, parameters)), out)
+
+    return kernel
 
 
 def _ufunc(ufunc: np.ufunc, *constants: float) -> Kernel:
@@ -446,6 +470,11 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     ScalarFunction("power", 1, _to_power, parameters=1, sensitivity=_of_power),
 )
 """Every function that a body may name."""
+
+
+def register_scalar_function(function: ScalarFunction, owner: str) -> None:
+    """Let codelets compute a user's function. Raises InputError if its name is taken."""
+    add_entry(SCALAR_FUNCTIONS, "codelet", function.name, function, owner)
 
 
 def scalar_function(name: str) -> ScalarFunction:

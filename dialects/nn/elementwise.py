@@ -47,7 +47,7 @@ class ElementwiseOp(PureTensorOp, Structured, ABC):
     @property
     def function(self) -> str:
         """The scalar function."""
-        return self.name.removeprefix("nn.")
+        return self.name.partition(".")[2]
 
     @property
     def parameters(self) -> tuple[float, ...]:

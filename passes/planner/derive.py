@@ -5,8 +5,11 @@ Planner and conversion both ask here, so that what was priced is what is built.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
+from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, canonical, raw_layout
 from ...ir.geometry.space import (
     AccessMap,
@@ -17,6 +20,7 @@ from ...ir.geometry.space import (
     identity_map,
     split_reduction,
 )
+from ...ir.user_entries import add_entry
 
 # By combiner, the functions of which one operand's identity element makes an identity element.
 CARRIES_IDENTITY: dict[str, frozenset[str]] = {
@@ -27,6 +31,26 @@ CARRIES_IDENTITY: dict[str, frozenset[str]] = {
     "min": frozenset(("identity",)),
     "prod": frozenset(("identity", "abs", "square", "sqrt", "reciprocal")),
 }
+
+# The same for users' functions: by function, the combiners.
+USERS_CARRY_IDENTITY: dict[str, frozenset[str]] = {}
+
+
+def register_identity(function: str, combiners: Iterable[str], owner: str) -> None:
+    """Say of which combiners a user's function maps the identity to itself. Raises InputError."""
+    unknown = sorted(set(combiners) - set(CARRIES_IDENTITY))
+    if unknown:
+        raise InputError(
+            f"{owner}: scalar function {function!r}: carries the identity of {unknown[0]!r}; "
+            f"need combiners of {', '.join(CARRIES_IDENTITY)}"
+        )
+    add_entry(USERS_CARRY_IDENTITY, "identity of", function, frozenset(combiners), owner)
+
+
+def carries_identity(function: str, combiner: str) -> bool:
+    """Whether identity elements as operands make an identity element of a combiner."""
+    users = USERS_CARRY_IDENTITY.get(function, frozenset())
+    return function in CARRIES_IDENTITY[combiner] or combiner in users
 
 
 def can_pad(structure: Structure, dim: int) -> bool:
@@ -40,7 +64,7 @@ def can_pad(structure: Structure, dim: int) -> bool:
     return (
         combiner is not None
         and any(touches)
-        and structure.body.function in CARRIES_IDENTITY[combiner]
+        and carries_identity(structure.body.function, combiner)
         and can_split_unevenly(space, dim)
         and all(
             not 0 <= axis.offset + a * space.dims[dim].size < axis.size

@@ -1,0 +1,56 @@
+"""Entries that users add to abele's tables: whose each one is, and how they are taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, MutableMapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .errors import InputError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    owner: str
+    remove: Callable[[], None]
+
+
+_ENTRIES: dict[tuple[str, str], _Entry] = {}
+
+
+def add_entry(
+    table: MutableMapping[str, T],
+    what: str,
+    name: str,
+    value: T,
+    owner: str,
+    reserved: Collection[str] = (),
+) -> None:
+    """Add a user's entry to a table.
+
+    what: what such an entry is called, such as "dialect". owner: what brings it, as messages call
+    it. reserved: names of abele's own that are not in the table.
+    Raises InputError that names both sides if the name is taken.
+    """
+    entry = _ENTRIES.get((what, name))
+    if entry is not None or name in table or name in reserved:
+        holder = "abele" if entry is None else entry.owner
+        raise InputError(
+            f"{owner}: {what} {name!r} is there already, from {holder}; need another name"
+        )
+    table[name] = value
+
+    def remove() -> None:
+        table.pop(name, None)
+
+    _ENTRIES[what, name] = _Entry(owner, remove)
+
+
+def remove_entries(owner: str) -> None:
+    """Take back all that an owner has added, before it is added anew."""
+    for key, entry in list(_ENTRIES.items()):
+        if entry.owner == owner:
+            entry.remove()
+            del _ENTRIES[key]
