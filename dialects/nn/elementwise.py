@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
+from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from ...ir.upstream import VerifyException
@@ -122,6 +123,7 @@ class AddOp(BinaryOp):
     """
 
     name = "nn.add"
+    traits = traits_def(Commutative())
 
 
 @irdl_op_definition
@@ -142,6 +144,7 @@ class MulOp(BinaryOp):
     """
 
     name = "nn.mul"
+    traits = traits_def(Commutative())
 
 
 @irdl_op_definition
@@ -162,6 +165,7 @@ class MaxOp(BinaryOp):
     """
 
     name = "nn.max"
+    traits = traits_def(Commutative())
 
 
 @irdl_op_definition
@@ -172,6 +176,7 @@ class MinOp(BinaryOp):
     """
 
     name = "nn.min"
+    traits = traits_def(Commutative())
 
 
 @irdl_op_definition
@@ -232,6 +237,7 @@ class EqualOp(CompareOp):
     """
 
     name = "nn.equal"
+    traits = traits_def(Commutative())
 
 
 @irdl_op_definition
@@ -242,6 +248,7 @@ class LogicalAndOp(LogicalOp):
     """
 
     name = "nn.logical_and"
+    traits = traits_def(Commutative())
 
 
 @irdl_op_definition
@@ -252,6 +259,7 @@ class LogicalOrOp(LogicalOp):
     """
 
     name = "nn.logical_or"
+    traits = traits_def(Commutative())
 
 
 @irdl_op_definition

@@ -6,6 +6,7 @@ from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
+from xdsl.traits import Commutative, Pure
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from abele.dialects import nn
@@ -413,3 +414,12 @@ def test_levels_are_a_table():
     assert set(LEVELS) == {"nn", "nn-core", "partition", "tile", "exchange"}
     with pytest.raises(ValueError, match="level 'assembly'; need one of nn, nn-core, partition"):
         legal_ops("assembly")
+
+
+def test_operations_whose_operands_may_change_places_say_so():
+    swap = {op for op in nn.ELEMENTWISE if op.has_trait(Commutative)}
+    assert swap == {
+        *(nn.AddOp, nn.MulOp, nn.MaxOp, nn.MinOp),
+        *(nn.EqualOp, nn.LogicalAndOp, nn.LogicalOrOp),
+    }
+    assert all(op.has_trait(Pure) for op in swap)
