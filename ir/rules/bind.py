@@ -1,0 +1,782 @@
+"""From syntax to laws: what every name means, and whether the rule makes sense."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NoReturn
+
+from xdsl.ir import Operation
+from xdsl.traits import Commutative
+
+from ..errors import InputError
+from ..rewriting import Source
+from .build import Builder, builds
+from .evaluate import shown
+from .law import BoundNested, BoundOperand, BoundPattern, Law, Made, Match
+from .library import CLASSES, FUNCTIONS, KINDS
+from .parse import nearest, refusal
+from .syntax import (
+    Build,
+    Call,
+    Class,
+    Constant,
+    Declaration,
+    Expression,
+    Listed,
+    Name,
+    Nested,
+    NewShaped,
+    Operator,
+    Pattern,
+    Place,
+    Property,
+    Reference,
+    Rest,
+    Rule,
+    RuleFile,
+    TypeName,
+    TypeOf,
+    TypePattern,
+    Variable,
+)
+from .values import element_type
+from .vocabulary import Attributed, OpInfo, Vocabulary, common
+
+ANY = "_"
+
+
+def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[Law, ...]:
+    """The laws of a file, each checked. Raises InputError with one message a rule that is wrong."""
+    laws: list[Law] = []
+    problems: list[str] = []
+    names: Counter[str] = Counter()
+    try:
+        scope = _Scope.of(file, vocabulary)
+    except InputError as error:
+        raise error from None
+    for rule in file.rules:
+        try:
+            names[rule.name] += 1
+            if names[rule.name] > 1:
+                raise refusal(rule.place, f"there is a rule {rule.name} already", file.text)
+            laws.append(_Binder(rule, file, scope).law())
+        except InputError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError("\n".join(problems))
+    return tuple(laws)
+
+
+def bind_pattern(
+    pattern: Pattern, guards: Sequence[Expression], text: str, line: int, vocabulary: Vocabulary
+) -> tuple[tuple[BoundPattern, ...], dict[str, str]]:
+    """The variants of a pattern of Python code, and the kinds of the names that it binds."""
+    file = RuleFile(pattern.place.file, text, (), (), ())
+    rule = Rule(
+        pattern.place,
+        "rule",
+        "",
+        0,
+        commutative=False,
+        pattern=pattern,
+        lets=(),
+        results=(),
+        guards=tuple(guards),
+    )
+    binder = _Binder(rule, file, _Scope.of(file, vocabulary), line)
+    variants = binder.variants()
+    for each in guards:
+        binder.truth(each)
+    return variants, {name: bound.kind for name, bound in binder.names.items()}
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What the names of a file mean outside its rules."""
+
+    vocabulary: Vocabulary
+    classes: dict[str, frozenset[type[Operation]]]
+
+    @staticmethod
+    def of(file: RuleFile, vocabulary: Vocabulary) -> _Scope:
+        classes: dict[str, frozenset[type[Operation]]] = {}
+        for each in file.classes:
+            if each.name in classes:
+                raise refusal(each.place, f"there is a class {each.name} already", file.text)
+            classes[each.name] = _members(each, file, vocabulary)
+        for name, belongs in CLASSES.items():
+            classes.setdefault(name, frozenset(vocabulary.members(belongs)))
+        for each in file.declarations:
+            _check_declaration(each, file)
+        return _Scope(vocabulary, classes)
+
+
+def _members(each: Class, file: RuleFile, vocabulary: Vocabulary) -> frozenset[type[Operation]]:
+    if each.members is None:
+        if each.name not in CLASSES:
+            raise refusal(
+                each.place,
+                f"no class {each.name} is written in Python{nearest(each.name, CLASSES)}; "
+                "decorate its predicate with @op_class and load its file first",
+                file.text,
+            )
+        return frozenset(vocabulary.members(CLASSES[each.name]))
+    for name, place in each.members:
+        if name not in vocabulary.ops:
+            raise refusal(place, f"no operation {name}{nearest(name, vocabulary.ops)}", file.text)
+    return frozenset(vocabulary.ops[name] for name, _ in each.members)
+
+
+def _check_declaration(each: Declaration, file: RuleFile) -> None:
+    what = "function" if each.result else "guard"
+    for kind in (*each.kinds, *([each.result] if each.result else [])):
+        if kind not in KINDS:
+            raise refusal(each.place, f"no kind {kind}{nearest(kind, KINDS)}", file.text)
+    found = FUNCTIONS.get(each.name)
+    if found is None:
+        raise refusal(
+            each.place,
+            f"no {what} {each.name} is written in Python{nearest(each.name, FUNCTIONS)}; decorate "
+            f"it with @{what} and load its file first",
+            file.text,
+        )
+    wanted = (each.kinds, each.result or "bool")
+    if wanted != (found.kinds, found.result):
+        raise refusal(
+            each.place,
+            f"{each.name} in Python takes ({', '.join(found.kinds)}) and gives {found.result}",
+            file.text,
+        )
+
+
+@dataclass
+class _Bound:
+    """A name of a rule. uses: how often it stands anywhere. infos: of an operation that it names;
+    fixed: whether it may be used as a value.
+    """
+
+    kind: str
+    place: Place
+    uses: int = 1
+    infos: tuple[OpInfo, ...] = ()
+
+    @property
+    def is_value(self) -> bool:
+        return self.kind == "value" or (
+            self.kind == "op" and all(info.one_result for info in self.infos)
+        )
+
+
+@dataclass
+class _Binder:
+    rule: Rule
+    file: RuleFile
+    scope: _Scope
+    first_line: int = 1
+    names: dict[str, _Bound] = field(default_factory=dict[str, _Bound])
+
+    def law(self) -> Law:
+        rule = self.rule
+        variants = self.variants()
+        for each in rule.guards:
+            self.truth(each)
+        self._right()
+        self._unused()
+        self._level(variants[0])
+        source = Source(rule.name, self.file.path, rule.place.line)
+        vocabulary = self.scope.vocabulary
+
+        def make(match: Match) -> Made:
+            return Builder(rule, vocabulary, match).made()
+
+        return Law(
+            source,
+            rule.kind,
+            rule.priority,
+            variants,
+            rule.guards,
+            make,
+            text=self._text(),
+            document=rule.document,
+            place=rule.place,
+        )
+
+    def refuse(self, place: Place, message: str) -> NoReturn:
+        raise refusal(place, message, self.file.text, self.first_line)
+
+    def _text(self) -> str:
+        """The rule as it is written."""
+        lines = self.file.text.split("\n")
+        first = self.rule.place.line - self.first_line
+        last = next(
+            (i for i in range(first + 1, len(lines)) if not lines[i][:1].isspace()), len(lines)
+        )
+        return "\n".join(lines[first:last]).rstrip()
+
+    # The left side
+
+    def variants(self) -> tuple[BoundPattern, ...]:
+        """The pattern with its operands in each order that commutative operations allow."""
+        bound = self._pattern(self.rule.pattern)
+        if not self.rule.commutative:
+            return (bound,)
+        found = tuple(_orders(bound))
+        if len(found) == 1:
+            self.refuse(
+                self.rule.place,
+                "@commutative, but no operation of the pattern takes its two operands in any order",
+            )
+        return found
+
+    def _classes(self, pattern: Pattern) -> frozenset[type[Operation]]:
+        found: set[type[Operation]] = set()
+        for head in pattern.heads:
+            if "." in head:
+                if head not in self.scope.vocabulary.ops:
+                    near = nearest(head, self.scope.vocabulary.ops)
+                    self.refuse(pattern.place, f"no operation {head}{near}")
+                found.add(self.scope.vocabulary.ops[head])
+            elif head in self.scope.classes:
+                found |= self.scope.classes[head]
+            else:
+                self.refuse(
+                    pattern.place,
+                    f"no class of operations {head}{nearest(head, self.scope.classes)}; an "
+                    "operation is written with its dialect, as in nn.relu",
+                )
+        if not found:
+            self.refuse(pattern.place, f"no operation belongs to {' or '.join(pattern.heads)}")
+        return frozenset(found)
+
+    def _pattern(self, pattern: Pattern) -> BoundPattern:
+        classes = self._classes(pattern)
+        infos = tuple(self.scope.vocabulary.info(cls) for cls in classes)
+        heads = "|".join(pattern.heads)
+        self._arity(pattern, infos, heads)
+        for each in pattern.fields:
+            self._field(each.place, each.name, each.value, each.is_note, infos, heads)
+        if pattern.name and pattern.name != ANY:
+            self._name(pattern.place, pattern.name, "op", infos)
+        for each in pattern.types:
+            self._type(each)
+        if pattern.types and any(
+            info.most_results is not None and len(pattern.types) > info.most_results
+            for info in infos
+        ):
+            self.refuse(pattern.place, f"{len(pattern.types)} types for the results of {heads}")
+        operands = tuple(self._operand(each) for each in pattern.operands)
+        mentioned = {each.name for each in pattern.fields}
+        absent = {
+            name
+            for info in infos
+            for name, known in info.attributes.items()
+            if known.is_property and known.is_optional and known.default is None
+        }
+        return BoundPattern(
+            pattern.place,
+            heads,
+            classes,
+            operands,
+            pattern.fields,
+            "" if pattern.name == ANY else pattern.name,
+            pattern.types,
+            tuple(sorted(absent - mentioned)),
+        )
+
+    def _arity(self, pattern: Pattern, infos: tuple[OpInfo, ...], heads: str) -> None:
+        rests = [each for each in pattern.operands if isinstance(each, Rest)]
+        if len(rests) > 1:
+            self.refuse(rests[1].place, "two of ... among the operands: where does one end?")
+        given = len(pattern.operands) - len(rests)
+        fits = [
+            info
+            for info in infos
+            if (info.most is None or given <= info.most) and (rests or given >= info.least)
+        ]
+        if not fits:
+            self.refuse(pattern.place, f"{heads} with {given} operands; it has {_range(infos)}")
+
+    def _operand(self, operand: Variable | Rest | Nested) -> BoundOperand:
+        if isinstance(operand, Nested):
+            inner = self._pattern(operand.pattern)
+            infos = tuple(self.scope.vocabulary.info(cls) for cls in inner.classes)
+            if operand.index is None and not all(info.one_result for info in infos):
+                self.refuse(
+                    operand.place,
+                    f"{inner.heads} has not always one result; write which, as in (...)#0",
+                )
+            if any(
+                info.most_results is not None and (operand.index or 0) >= info.most_results
+                for info in infos
+            ):
+                self.refuse(operand.place, f"{inner.heads} has no result {operand.index or 0}")
+            return BoundNested(operand.place, inner, operand.index or 0)
+        if operand.name != ANY:
+            self._name(
+                operand.place, operand.name, "values" if isinstance(operand, Rest) else "value"
+            )
+        if isinstance(operand, Variable) and operand.type is not None:
+            self._type(operand.type)
+        return operand
+
+    def _type(self, pattern: TypePattern) -> None:
+        if isinstance(pattern, TypeName):
+            if element_type(pattern.name) is not None:
+                self.refuse(
+                    pattern.place,
+                    f"{pattern.name} is an element type; a tensor is written {pattern.name}[n, m]",
+                )
+            if pattern.name != ANY:
+                self._name(pattern.place, pattern.name, "attribute")
+            return
+        if pattern.element not in ("", ANY) and element_type(pattern.element) is None:
+            self._name(pattern.place, pattern.element, "attribute")
+        rests = [each for each in pattern.sizes if isinstance(each, Rest)]
+        if len(rests) > 1:
+            self.refuse(rests[1].place, "two of ... among the sizes: where does one end?")
+        for each in pattern.sizes:
+            if isinstance(each, Rest):
+                if each.name:
+                    self._name(each.place, each.name, "ints")
+            elif isinstance(each.value, str) and each.value != ANY:
+                self._name(each.place, each.value, "int")
+
+    def _field(
+        self,
+        place: Place,
+        name: str,
+        value: object,
+        is_note: bool,
+        infos: tuple[OpInfo, ...],
+        heads: str,
+    ) -> None:
+        kind = "any"
+        if not is_note:
+            kind = self._attribute(place, name, infos, heads).kind
+        if isinstance(value, Name):
+            if value.name != ANY:
+                self._name(value.place, value.name, kind)
+            return
+        given = _kind_of_value(value)
+        if value is not None and not _fits(given, kind):
+            self.refuse(
+                place, f"{name} of {heads} is {_a(kind)}; the rule compares it with {_a(given)}"
+            )
+
+    def _attribute(
+        self, place: Place, name: str, infos: tuple[OpInfo, ...], heads: str
+    ) -> Attributed:
+        found = common(infos, name)
+        if found is None:
+            known = set(infos[0].attributes).intersection(*(info.attributes for info in infos))
+            self.refuse(
+                place, f"{heads} has no attribute {name}{nearest(name, known) or '; it has none'}"
+            )
+        return found
+
+    def _name(self, place: Place, name: str, kind: str, infos: tuple[OpInfo, ...] = ()) -> None:
+        known = self.names.get(name)
+        if known is None:
+            self.names[name] = _Bound(kind, place, infos=infos)
+            return
+        if known.kind != kind:
+            self.refuse(place, f"{name} is {_a(known.kind)} before, and {_a(kind)} here")
+        known.uses += 1
+
+    # Expressions
+
+    def truth(self, expression: Expression) -> None:
+        """Check that an expression says yes or no."""
+        kind = self.kind(expression)
+        if kind not in ("bool", "any"):
+            self.refuse(
+                expression.place, f"{shown(expression)} is {_a(kind)}; a guard says yes or no"
+            )
+
+    def kind(self, expression: Expression) -> str:
+        """The kind of an expression, all names in it known."""
+        match expression:
+            case Constant():
+                return _kind_of_value(expression.value)
+            case Name():
+                return self._use(expression.place, expression.name).kind
+            case Property():
+                return self._property(expression)
+            case Listed():
+                kinds = {self.kind(each) for each in expression.items}
+                if kinds <= {"int"}:
+                    return "ints"
+                return "floats" if kinds <= {"int", "float"} else "any"
+            case Call():
+                return self._call(expression)
+            case Operator():
+                return self._operator(expression)
+
+    def _use(self, place: Place, name: str) -> _Bound:
+        known = self.names.get(name)
+        if known is None:
+            hint = (
+                "; a guard or function is called with its arguments in ()"
+                if name in FUNCTIONS
+                else nearest(name, self.names)
+            )
+            self.refuse(place, f"nothing binds {name}{hint}")
+        known.uses += 1
+        return known
+
+    def _property(self, expression: Property) -> str:
+        bound = self._use(expression.place, expression.op)
+        if bound.kind != "op":
+            self.refuse(
+                expression.place,
+                f"{expression.op} is {_a(bound.kind)} and has no attributes; name an operation "
+                "with as",
+            )
+        heads = "|".join(sorted(info.name for info in bound.infos))
+        return self._attribute(
+            expression.place,
+            expression.name,
+            bound.infos,
+            heads if len(bound.infos) < 4 else expression.op,
+        ).kind
+
+    def _call(self, call: Call) -> str:
+        found = FUNCTIONS.get(call.name)
+        if found is None:
+            self.refuse(
+                call.place,
+                f"no guard or function {call.name}{nearest(call.name, FUNCTIONS)}",
+            )
+        if len(call.arguments) != len(found.kinds):
+            self.refuse(
+                call.place,
+                f"{call.name} takes {len(found.kinds)} arguments ({', '.join(found.kinds)}); "
+                f"{len(call.arguments)} are given",
+            )
+        for each, wanted, optional in zip(call.arguments, found.kinds, found.optional, strict=True):
+            kind = self.kind(each)
+            if kind == "none" and optional:
+                continue
+            if wanted == "value" and kind == "op" and isinstance(each, Name):
+                kind = "value" if self.names[each.name].is_value else kind
+            if not _fits(kind, wanted):
+                self.refuse(
+                    each.place, f"{call.name} takes {_a(wanted)} here; {shown(each)} is {_a(kind)}"
+                )
+        return found.result
+
+    def _operator(self, expression: Operator) -> str:
+        symbol, operands = expression.symbol, expression.operands
+        kinds = [self.kind(each) for each in operands]
+        if symbol in ("and", "or", "not"):
+            for each, kind in zip(operands, kinds, strict=True):
+                if kind not in ("bool", "any"):
+                    self.refuse(
+                        each.place, f"{shown(each)} is {_a(kind)}; {symbol} wants yes or no"
+                    )
+            return "bool"
+        if symbol in ("==", "!="):
+            if not (_fits(kinds[0], kinds[1]) or _fits(kinds[1], kinds[0]) or "none" in kinds):
+                self.refuse(
+                    expression.place,
+                    f"{shown(expression)} compares {_a(kinds[0])} with {_a(kinds[1])}",
+                )
+            return "bool"
+        if symbol == "+" and set(kinds) == {"ints"}:
+            return "ints"
+        for each, kind in zip(operands, kinds, strict=True):
+            if kind not in ("int", "float", "any"):
+                self.refuse(each.place, f"{shown(each)} is {_a(kind)}; {symbol} wants numbers")
+        if symbol in ("<", "<=", ">", ">="):
+            return "bool"
+        if symbol == "/" and "float" not in kinds:
+            self._divisible(expression)
+        return "float" if "float" in kinds else "int"
+
+    def _divisible(self, division: Operator) -> None:
+        """Refuse a division that no guard says leaves no rest."""
+        a, b = division.operands
+        wanted = Operator(
+            division.place,
+            "==",
+            (Operator(division.place, "%", (a, b)), Constant(division.place, 0)),
+        )
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if isinstance(b.value, int) and b.value and not a.value % b.value:  # type: ignore
+                return
+        if b == Constant(b.place, 1) or wanted in _conditions(self.rule.guards):
+            return
+        if isinstance(a, Operator) and a.symbol == "*" and b in a.operands:
+            return
+        self.refuse(
+            division.place,
+            f"{shown(division)} may leave a rest; add the guard {shown(a)} % {shown(b)} == 0, or "
+            "write // to round down",
+        )
+
+    # The right side
+
+    def _right(self) -> None:
+        rule = self.rule
+        for let in rule.lets:
+            infos = self._build(let.build, root=False)
+            if let.name in self.names:
+                self.refuse(let.place, f"{let.name} is bound already; need another name")
+            self.names[let.name] = _Bound("op", let.place, infos=infos)
+        infos = tuple(self.scope.vocabulary.info(c) for c in self._classes(rule.pattern))
+        for each in rule.results:
+            self._made(each, root=True)
+        count = len(rule.results)
+        if (
+            rule.kind == "rule"
+            and count != 1
+            and not any(
+                info.least_results <= count
+                and (info.most_results is None or count <= info.most_results)
+                for info in infos
+            )
+        ):
+            heads = "|".join(rule.pattern.heads)
+            self.refuse(
+                rule.pattern.place,
+                f"{heads} has {_range(infos, results=True)}, and {count} take their place",
+            )
+
+    def _made(self, made: Build | Reference, root: bool) -> None:
+        if isinstance(made, Build):
+            self._build(made, root)
+            return
+        bound = self._use(made.place, made.name)
+        if made.index is None and not bound.is_value:
+            self.refuse(
+                made.place,
+                f"{made.name} is {_a(bound.kind)}; a value is needed"
+                + (", as in " + made.name + "#0" if bound.kind == "op" else ""),
+            )
+        if made.index is not None and bound.kind != "op":
+            self.refuse(made.place, f"{made.name} is {_a(bound.kind)}, and has no results")
+
+    def _build(self, build: Build, root: bool) -> tuple[OpInfo, ...]:
+        vocabulary = self.scope.vocabulary
+        if "." in build.head:
+            if build.head not in vocabulary.ops:
+                near = nearest(build.head, vocabulary.ops)
+                self.refuse(build.place, f"no operation {build.head}{near}")
+            infos: tuple[OpInfo, ...] = (vocabulary.info(vocabulary.ops[build.head]),)
+        else:
+            bound = self._use(build.place, build.head)
+            if bound.kind != "op":
+                self.refuse(
+                    build.place,
+                    f"{build.head} is {_a(bound.kind)}; only an operation can be made again",
+                )
+            infos = bound.infos
+        if build.like:
+            bound = self._use(build.place, build.like)
+            if bound.kind != "op":
+                self.refuse(
+                    build.place, f"{build.like} is {_a(bound.kind)}; like wants an operation"
+                )
+        for each in build.operands:
+            if isinstance(each, Rest):
+                bound = self._use(each.place, each.name)
+                if bound.kind != "values":
+                    self.refuse(each.place, f"{each.name} is {_a(bound.kind)}; ... wants several")
+            else:
+                self._made(each, root=False)
+        self._operand_count(build, infos)
+        self._settings(build, infos)
+        for each in build.types:
+            self._new_type(each)
+        return infos
+
+    def _operand_count(self, build: Build, infos: tuple[OpInfo, ...]) -> None:
+        given = sum(not isinstance(each, Rest) for each in build.operands)
+        several = given < len(build.operands)
+        if not any(
+            (info.most is None or given <= info.most) and (several or given >= info.least)
+            for info in infos
+        ):
+            self.refuse(build.place, f"{build.head} with {given} operands; it has {_range(infos)}")
+        if any(info.segmented for info in infos):
+            self.refuse(
+                build.place,
+                f"{build.head} has several lists of operands; build it in Python, with @rewrite",
+            )
+
+    def _settings(self, build: Build, infos: tuple[OpInfo, ...]) -> None:
+        heads = build.head
+        for each in build.settings:
+            known = self._attribute(each.place, each.name, infos, heads)
+            kind = self.kind(each.value)
+            if not (_fits(kind, known.kind) or (kind == "none" and known.is_optional)):
+                self.refuse(
+                    each.place,
+                    f"{each.name} of {heads} is {_a(known.kind)}; {shown(each.value)} is {_a(kind)}",
+                )
+        if "." in build.head and not build.like:
+            given = {each.name for each in build.settings}
+            missing = [
+                name
+                for name, known in infos[0].attributes.items()
+                if known.is_property
+                and not known.is_optional
+                and known.default is None
+                and name not in given
+            ]
+            if missing:
+                self.refuse(
+                    build.place,
+                    f"{heads} needs {', '.join(missing)}; give them in {{}}, or take them from a "
+                    "matched operation with like",
+                )
+
+    def _new_type(self, new: TypeName | TypeOf | NewShaped) -> None:
+        if isinstance(new, TypeName):
+            if element_type(new.name) is not None:
+                self.refuse(
+                    new.place,
+                    f"{new.name} is an element type; a tensor is written {new.name}[n, m]",
+                )
+            self._use(new.place, new.name)
+            return
+        if isinstance(new, TypeOf):
+            if not self._use(new.place, new.name).is_value:
+                self.refuse(new.place, f"{new.name} is no value and has no type")
+            return
+        if element_type(new.element) is None:
+            self._use(new.place, new.element)
+        for each in new.sizes:
+            if isinstance(each, Rest):
+                if self._use(each.place, each.name).kind != "ints":
+                    self.refuse(each.place, f"{each.name} is no list of sizes")
+            elif (kind := self.kind(each)) not in ("int", "any"):
+                self.refuse(each.place, f"{shown(each)} is {_a(kind)}; a size is a whole number")
+
+    # The rule as a whole
+
+    def _unused(self) -> None:
+        for name, bound in self.names.items():
+            if bound.uses == 1:
+                self.refuse(
+                    bound.place,
+                    f"{name} is bound and never used; use it, or "
+                    + (
+                        "leave out its as"
+                        if bound.kind == "op"
+                        else "write _ for what may be anything"
+                    ),
+                )
+
+    def _level(self, pattern: BoundPattern) -> None:
+        """A lower ends in operations of the next level."""
+        if self.rule.kind != "lower":
+            return
+        vocabulary = self.scope.vocabulary
+        levels = {vocabulary.level_of(cls.name) for cls in pattern.classes}
+        if len(levels) != 1 or None in levels:
+            self.refuse(pattern.place, f"{pattern.heads} is on no one level that lowers")
+        level = next(iter(levels))
+        target = vocabulary.level_below(level) if level else None
+        if target is None:
+            self.refuse(pattern.place, f"{pattern.heads} is on the lowest level already")
+        for each in builds(self.rule):
+            if "." not in each.head or not vocabulary.is_legal(each.head, target):
+                self.refuse(
+                    each.place,
+                    f"{each.head} is not legal at {target}, where a lower of {pattern.heads} ends",
+                )
+
+
+def _conditions(guards: Iterable[Expression]) -> Iterator[Expression]:
+    """Guards that must all hold, those joined by and apart."""
+    for each in guards:
+        if isinstance(each, Operator) and each.symbol == "and":
+            yield from _conditions(each.operands)
+        else:
+            yield each
+
+
+def _orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
+    """The pattern with the first two operands of commutative operations either way round."""
+    choices = [
+        [replace(each, pattern=inner) for inner in _orders(each.pattern)]
+        if isinstance(each, BoundNested)
+        else [each]
+        for each in pattern.operands
+    ]
+    for operands in product(*choices):
+        straight = replace(pattern, operands=operands)
+        yield straight
+        commutes = all(cls.has_trait(Commutative) for cls in pattern.classes)
+        if commutes and len(operands) == 2 and operands[0] != operands[1]:
+            yield replace(pattern, operands=(operands[1], operands[0]))
+
+
+def _range(infos: Sequence[OpInfo], results: bool = False) -> str:
+    """How many operands, or results, operations have, in words."""
+    ranges = {(i.least_results, i.most_results) if results else (i.least, i.most) for i in infos}
+    texts = sorted(
+        f"{least} or more"
+        if most is None
+        else str(least)
+        if least == most
+        else f"{least} to {most}"
+        for least, most in ranges
+    )
+    return " or ".join(texts)
+
+
+def _kind_of_value(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case float():
+            return "float"
+        case str():
+            return "string"
+        case tuple():
+            whole = all(isinstance(each, int) for each in value)
+            return "ints" if whole else "floats"
+        case _:
+            return "any"
+
+
+_WIDER: dict[str, tuple[str, ...]] = {
+    "int": ("float",),
+    "ints": ("floats",),
+    "op": ("value",),
+}
+"""Kinds that may stand where another is wanted."""
+
+
+def _fits(kind: str, wanted: str) -> bool:
+    """Whether what is of a kind can be used where another is wanted; "any" is left to the run."""
+    return "any" in (kind, wanted) or kind == wanted or wanted in _WIDER.get(kind, ())
+
+
+_WORDS = {
+    "value": "a value",
+    "values": "several values",
+    "op": "an operation",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "yes or no",
+    "string": "a text",
+    "ints": "a list of whole numbers",
+    "floats": "a list of numbers",
+    "attribute": "an attribute",
+    "any": "anything",
+    "none": "none",
+}
+
+
+def _a(kind: str) -> str:
+    return _WORDS[kind]

@@ -1,0 +1,218 @@
+"""What a rule puts in the place of what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, cast, runtime_checkable
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import InferenceContext, IRDLOperation
+
+from ..errors import InputError
+from ..provenance import fused, place
+from ..upstream import UNKNOWN_LOC, NoneAttr, VerifyException
+from .evaluate import evaluate
+from .law import Env, Made, Match
+from .syntax import Build, NewShaped, NewType, Place, Reference, Rest, Rule, Setting, TypeOf
+from .values import attribute_of, element_type
+from .vocabulary import Vocabulary
+
+
+@runtime_checkable
+class Infers(Protocol):
+    """An operation whose one result has a type that follows from all else."""
+
+    def infer(self) -> Attribute:
+        """The type of the result. Raises VerifyException if operands and attributes disagree."""
+        ...
+
+
+@dataclass
+class Builder:
+    """Builds the right side of one rule for one match. what: the rule, for messages."""
+
+    rule: Rule
+    vocabulary: Vocabulary
+    match: Match
+    ops: list[Operation] = field(default_factory=list[Operation])
+    moved: list[Region] = field(default_factory=list[Region])
+
+    @property
+    def env(self) -> Env:
+        """What the names of the rule stand for."""
+        return self.match.env
+
+    def made(self) -> Made:
+        """All new operations, located at what they were made from."""
+        root = self.match.matched[0]
+        for let in self.rule.lets:
+            self.env[let.name] = self._op(let.build, None)
+        values: list[SSAValue] = []
+        for i, each in enumerate(self.rule.results):
+            if isinstance(each, Build):
+                default = tuple(r.type for r in root.results)
+                types = default if len(self.rule.results) == 1 else default[i : i + 1]
+                op = self._op(each, types)
+                values += op.results
+            else:
+                values.append(self._value(each))
+        location = fused(reversed(self.match.matched))
+        for op in self.ops:
+            op.location = location
+        return Made(tuple(self.ops), tuple(values))
+
+    def _value(self, reference: Reference) -> SSAValue:
+        found = self.env[reference.name]
+        if isinstance(found, Operation):
+            return found.results[reference.index or 0]
+        return cast(SSAValue, found)
+
+    def _operands(self, given: Sequence[Build | Reference | Rest]) -> list[SSAValue]:
+        operands: list[SSAValue] = []
+        for each in given:
+            if isinstance(each, Rest):
+                operands += cast("tuple[SSAValue, ...]", self.env[each.name])
+            elif isinstance(each, Build):
+                operands.append(self._op(each, None).results[0])
+            else:
+                operands.append(self._value(each))
+        return operands
+
+    def _op(self, build: Build, default: Sequence[Attribute] | None) -> Operation:
+        operands = self._operands(build.operands)
+        model: Operation | None = None
+        if "." in build.head:
+            cls = self.vocabulary.ops[build.head]
+            if build.like:
+                model = self.env[build.like]
+        else:
+            model = self.env[build.head]
+            assert model is not None
+            cls = type(model)
+        properties, attributes = self._attributes(cls, model, build.settings)
+        types = [self._type(each) for each in build.types] if build.types else None
+        regions = self._regions(cls, model)
+        try:
+            op = create(cls, operands, properties, attributes, regions, types, default)
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, ValueError) as error:
+            self._refuse(build.place, f"{cls.name} cannot be built so: {error}")
+        self.ops.append(op)
+        return op
+
+    def _refuse(self, where: Place, problem: str) -> None:
+        root = self.match.matched[0]
+        raise InputError(
+            f"{where}: rule {self.rule.name}: {problem}; it was applied to {root.name} at "
+            f"{place(root)}"
+        )
+
+    def _regions(self, cls: type[Operation], model: Operation | None) -> list[Region]:
+        """The model's regions, if there are as many as the new operation has: moved, not copied."""
+        count = self.vocabulary.info(cls).regions
+        if not count or model is None or len(model.regions) != count:
+            return []
+        return [model.detach_region(0) for _ in range(count)]
+
+    def _attributes(
+        self, cls: type[Operation], model: Operation | None, settings: Sequence[Setting]
+    ) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+        info = self.vocabulary.info(cls)
+        properties: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
+        for name, known in info.attributes.items():
+            found: Attribute | None = None
+            if model is not None:
+                found = model.properties.get(name) or model.attributes.get(name)
+            if found is None:
+                found = known.default
+            if found is not None:
+                (properties if known.is_property else attributes)[name] = found
+        for each in settings:
+            known = info.attributes[each.name]
+            value = evaluate(each.value, self.env, self.vocabulary)
+            into = properties if known.is_property else attributes
+            into.pop(each.name, None)
+            if value is None or (value is False and known.kind == "bool"):
+                continue
+            attribute = attribute_of(value, known.definition.constr)
+            if attribute is None:
+                self._refuse(each.place, f"{each.name} of {cls.name} cannot be {value}")
+            else:
+                into[each.name] = attribute
+        return properties, attributes
+
+    def _type(self, new: NewType) -> Attribute:
+        if isinstance(new, TypeOf):
+            found = self.env[new.name]
+            value = found.results[0] if isinstance(found, Operation) else found
+            return cast(SSAValue, value).type
+        if isinstance(new, NewShaped):
+            sizes: list[int] = []
+            for each in new.sizes:
+                if isinstance(each, Rest):
+                    sizes += self.env[each.name]
+                else:
+                    sizes.append(evaluate(each, self.env, self.vocabulary))
+            element = element_type(new.element) or self.env[new.element]
+            return TensorType(cast(Attribute, element), sizes)
+        return cast(Attribute, self.env[new.name])
+
+
+def create(
+    cls: type[Operation],
+    operands: Sequence[SSAValue],
+    properties: Mapping[str, Attribute],
+    attributes: Mapping[str, Attribute],
+    regions: Sequence[Region],
+    types: Sequence[Attribute] | None,
+    default: Sequence[Attribute] | None,
+) -> Operation:
+    """An operation of which all is known but, perhaps, the types of its results.
+
+    types: as the rule gives them; else they are inferred; else they are the default.
+    Raises VerifyException or ValueError if they follow from nothing.
+    """
+    inferred = types if types is not None else _constrained(cls)
+    start = inferred if inferred is not None else default
+    op = cls.create(
+        operands=operands,
+        # Where the operation infers its type there is none yet.
+        result_types=start if start is not None else [TensorType(NoneAttr(), [])],
+        properties=dict(properties),
+        attributes=dict(attributes),
+        regions=regions,
+        location=UNKNOWN_LOC,
+    )
+    if types is None and isinstance(op, Infers):
+        op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
+    elif start is None:
+        raise ValueError("the type of its result follows from nothing; write it behind a colon")
+    return op
+
+
+def _constrained(cls: type[Operation]) -> Sequence[Attribute] | None:
+    """The types of results that the definition leaves no choice of."""
+    if not issubclass(cls, IRDLOperation):
+        return None
+    results = cls.get_irdl_definition().results
+    names: set[str] = set()
+    if not all(each.constr.can_infer(names, length_known=True) for _, each in results):
+        return None
+    return [
+        each for _, result in results for each in result.constr.infer(InferenceContext(), length=1)
+    ]
+
+
+def builds(rule: Rule) -> list[Build]:
+    """The operations of a right side, those nested in others after them."""
+    pending: list[Build | Reference | Rest] = [*(let.build for let in rule.lets), *rule.results]
+    found: list[Build] = []
+    while pending:
+        each = pending.pop(0)
+        if isinstance(each, Build):
+            found.append(each)
+            pending = [*each.operands, *pending]
+    return found

@@ -1,0 +1,237 @@
+"""Guards, functions and classes of operations written in Python, by the names rules use.
+
+    @guard
+    def one_use(value: SSAValue) -> bool: ...
+
+    @function
+    def rank(value: SSAValue) -> int: ...
+
+    @op_class
+    def unary(cls: type[Operation]) -> bool: ...
+
+The kinds of their arguments follow from the annotations; a rule that gives another kind is refused
+before it ever runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..errors import InputError
+from .values import tensor_parts
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KINDS: dict[str, tuple[object, ...]] = {
+    "value": (SSAValue,),
+    "values": (Sequence[SSAValue], tuple[SSAValue, ...], list[SSAValue]),
+    "op": (Operation,),
+    "int": (int,),
+    "float": (float,),
+    "bool": (bool,),
+    "string": (str,),
+    "ints": (Sequence[int], tuple[int, ...], list[int]),
+    "floats": (Sequence[float], tuple[float, ...], list[float]),
+    "attribute": (Attribute,),
+    "any": (object, Any),
+}
+"""The kinds of what a name in a rule stands for, with the annotations that say so in Python."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A guard or function. kinds: of its parameters; result: kind of what it returns.
+
+    optional: whether each parameter may be none.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    optional: tuple[bool, ...]
+    result: str
+    call: Callable[..., Any]
+
+    @property
+    def is_guard(self) -> bool:
+        """Whether it says yes or no, and so may stand alone in a where."""
+        return self.result == "bool"
+
+    @property
+    def document(self) -> str:
+        """The first line of its docstring."""
+        return (self.call.__doc__ or "").strip().partition("\n")[0]
+
+
+FUNCTIONS: dict[str, Function] = {}
+CLASSES: dict[str, Callable[[type[Operation]], bool]] = {}
+
+
+def guard(call: F) -> F:
+    """Let rules call a predicate in their where. Raises InputError as function does."""
+    return _register(call, "bool")
+
+
+def function(call: F) -> F:
+    """Let rules compute attributes and sizes with a function.
+
+    It must depend on its arguments alone, and change nothing. Raises InputError for an annotation
+    that is no kind, and for a name that another function has.
+    """
+    return _register(call, None)
+
+
+def op_class(belongs: F) -> F:
+    """Let patterns name, as a class, the operations of which a predicate says so."""
+    name = _name(belongs)
+    _check_free(name, CLASSES.get(name), belongs)
+    CLASSES[name] = belongs
+    return belongs
+
+
+def _register(call: F, wanted: str | None) -> F:
+    name = _name(call)
+    hints = get_type_hints(call)
+    result = _kind(hints.pop("return", None), f"what {name} returns")[0]
+    if wanted is not None and result != wanted:
+        raise InputError(f"guard {name} returns {result}; need bool")
+    parameters = [_kind(hint, f"{name}: parameter {key}") for key, hint in hints.items()]
+    found = FUNCTIONS.get(name)
+    _check_free(name, found.call if found else None, call)
+    FUNCTIONS[name] = Function(
+        name, tuple(k for k, _ in parameters), tuple(o for _, o in parameters), result, call
+    )
+    return call
+
+
+def _name(call: Callable[..., Any]) -> str:
+    return cast(str, getattr(call, "__name__", "?"))
+
+
+def _check_free(name: str, found: Callable[..., Any] | None, new: Callable[..., Any]) -> None:
+    """A file that is loaded again replaces what it registered; another may not."""
+
+    def home(call: Callable[..., Any]) -> tuple[object, object]:
+        return getattr(call, "__module__", None), getattr(call, "__qualname__", None)
+
+    if found is not None and home(found) != home(new):
+        raise InputError(
+            f"{name} of {home(new)[0]}: {home(found)[0]} has one already; need another name"
+        )
+
+
+def _kind(hint: object, what: str) -> tuple[str, bool]:
+    """The kind that an annotation means, and whether none may be given."""
+    optional = False
+    if get_origin(hint) in (Union, UnionType):
+        inner = [each for each in get_args(hint) if each is not NoneType]
+        optional = len(inner) < len(get_args(hint))
+        hint = inner[0] if len(inner) == 1 else hint
+    for kind, annotations in KINDS.items():
+        if any(hint == each for each in annotations):
+            return kind, optional
+    origin = get_origin(hint) or hint
+    if isinstance(origin, type):
+        for kind, base in (("op", Operation), ("value", SSAValue), ("attribute", Attribute)):
+            if issubclass(origin, base):
+                return kind, optional
+    raise InputError(
+        f"{what} is annotated {hint}; need a kind of value that rules know: "
+        "SSAValue, Operation, Attribute, int, float, bool, str, or a tuple of them"
+    )
+
+
+# What every rule may use
+
+
+@guard
+def one_use(value: SSAValue) -> bool:
+    """Whether exactly one operand anywhere is this value."""
+    return value.has_one_use()
+
+
+@guard
+def same_type(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two values have one type."""
+    return a.type == b.type
+
+
+@guard
+def same_shape(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two tensors have one shape, whatever their elements."""
+    return _shape(a) == _shape(b)
+
+
+@function
+def rank(value: SSAValue) -> int:
+    """How many axes a tensor has."""
+    return len(_shape(value))
+
+
+@function
+def shape(value: SSAValue) -> tuple[int, ...]:
+    """The sizes of a tensor's axes."""
+    return _shape(value)
+
+
+@function
+def size(value: SSAValue) -> int:
+    """How many elements a tensor has."""
+    return prod(_shape(value))
+
+
+@function
+def length(values: tuple[int, ...]) -> int:
+    """How many numbers a list has."""
+    return len(values)
+
+
+@function
+def product(values: tuple[int, ...]) -> int:
+    """The product of a list of numbers; 1 of none."""
+    return prod(values)
+
+
+@function
+def total(values: tuple[int, ...]) -> int:
+    """The sum of a list of numbers."""
+    return sum(values)
+
+
+@function
+def at(values: tuple[int, ...], index: int) -> int:
+    """One number of a list; -1 is the last."""
+    return values[index]
+
+
+@function
+def counted(count: int) -> tuple[int, ...]:
+    """The list [0, 1, ..., count - 1]."""
+    return tuple(range(count))
+
+
+@function
+def repeated(value: int, count: int) -> tuple[int, ...]:
+    """A list of one number, count times."""
+    return (value,) * count
+
+
+@function
+def element(value: SSAValue) -> Attribute:
+    """The element type of a tensor."""
+    parts = tensor_parts(value.type)
+    if parts is None:
+        raise InputError(f"element of a value of type {value.type}; need a tensor")
+    return parts[1]
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    parts = tensor_parts(value.type)
+    if parts is None:
+        raise InputError(f"shape of a value of type {value.type}; need a tensor")
+    return parts[0]

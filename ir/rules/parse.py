@@ -1,0 +1,484 @@
+"""From the text of a rule file to its syntax, with one message for what cannot be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any, NoReturn, cast
+
+from lark import (
+    Lark,
+    Token,
+    Transformer,
+    UnexpectedCharacters,
+    UnexpectedInput,
+    UnexpectedToken,
+    v_args,
+)
+from lark.exceptions import VisitError
+from lark.lexer import PatternStr
+from lark.tree import Meta
+
+from ..errors import InputError
+from .syntax import (
+    Build,
+    Call,
+    Class,
+    Constant,
+    Declaration,
+    Expression,
+    Field,
+    Let,
+    Listed,
+    Name,
+    Nested,
+    NewShaped,
+    Operator,
+    Pattern,
+    Place,
+    Property,
+    Reference,
+    Rest,
+    Rule,
+    RuleFile,
+    Setting,
+    Shaped,
+    Size,
+    TypeName,
+    TypeOf,
+    Value,
+    Variable,
+)
+
+TEXT = "<rules>"
+"""What rules are called that come from no file."""
+
+
+def parse_rules(text: str, path: str = TEXT) -> RuleFile:
+    """The syntax of rules. Raises InputError with file, line, column and a caret."""
+    return cast(RuleFile, _parsed("start", text, path, 1))
+
+
+def parse_pattern(text: str, path: str = TEXT, line: int = 1) -> Pattern:
+    """The syntax of one pattern. line: where it begins in its file. Raises InputError."""
+    return cast(Pattern, _parsed("pattern", text, path, line))
+
+
+def parse_guards(text: str, path: str = TEXT, line: int = 1) -> tuple[Expression, ...]:
+    """The expressions of a where, without the word. line: as in parse_pattern."""
+    return cast("tuple[Expression, ...]", _parsed("guards", text, path, line))
+
+
+def refusal(place: Place, message: str, text: str, first_line: int = 1) -> InputError:
+    """An error at a place of a text, with the line and a caret. first_line: number of the text's
+    first line in its file.
+    """
+    lines = text.split("\n")
+    at = place.line - first_line
+    source = lines[at].rstrip().replace("\t", " ") if 0 <= at < len(lines) else ""
+    caret = " " * (place.column - 1) + "^" + "~" * (place.end - place.column - 1)
+    return InputError(f"{place}: {message}\n{source}\n{caret}")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What to say after "no such name": the nearest ones, or all if they are few."""
+    known = sorted(set(names))
+    near = get_close_matches(name, known, n=3)
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; there are {', '.join(known)}" if 0 < len(known) <= 12 else ""
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files("abele.ir.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        start=["start", "pattern", "guards"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+
+
+def _parsed(start: str, text: str, path: str, line: int) -> object:
+    try:
+        tree = _parser().parse(text, start=start)
+        return _Builder(text, path, line).transform(tree)
+    except UnexpectedInput as error:
+        raise _unexpected(error, text, path, line) from None
+    except VisitError as error:
+        raise error.orig_exc from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply to be read") from None
+
+
+_WORDS = {
+    "ARROW": "'=>'",
+    "COLON": "':'",
+    "COMMA": "','",
+    "COMPARE": "a comparison",
+    "DOT": "'.'",
+    "EQUAL": "'='",
+    "LBRACE": "'{'",
+    "LPAR": "'('",
+    "LSQB": "'['",
+    "NAME": "a name",
+    "OP": "an operation",
+    "PLUS": "'+'",
+    "RBRACE": "'}'",
+    "RPAR": "')'",
+    "RSQB": "']'",
+    "SEMICOLON": "';'",
+    "TIMES": "'*'",
+    "__ANON_0": "'=>'",
+}
+"""What the grammar's terminals are called in messages; the others are the words themselves."""
+
+
+def _unexpected(error: UnexpectedInput, text: str, path: str, line: int) -> InputError:
+    wanted: set[str] = set()
+    if isinstance(error, UnexpectedToken):
+        wanted = set(cast("set[str]", error.accepts or error.expected))
+        found = "the end" if error.token.type == "$END" else f"'{error.token}'"
+    elif isinstance(error, UnexpectedCharacters):
+        wanted = set(cast("set[str]", error.allowed or ()))
+        found = f"'{text[error.pos_in_stream]}'"
+    else:
+        found = "the end"
+    row, column = error.line, error.column
+    if row < 1:
+        lines = text.rstrip().split("\n")
+        row, column = len(lines), len(lines[-1]) + 1
+    names = sorted(_word(each) for each in wanted if each != "$END")
+    need = f"; need {' or '.join(names)}" if 0 < len(names) <= 6 else ""
+    length = len(error.token) if isinstance(error, UnexpectedToken) else 1
+    place = Place(path, row + line - 1, column, column + max(length, 1))
+    return refusal(place, f"{found} is not expected here{need}", text, line)
+
+
+def _word(terminal: str) -> str:
+    known = {each.name: each.pattern for each in _parser().terminals}
+    if terminal in _WORDS and terminal != "__ANON_0":
+        return _WORDS[terminal]
+    pattern = known.get(terminal)
+    return f"'{pattern.value}'" if isinstance(pattern, PatternStr) else terminal.lower()
+
+
+@v_args(meta=True)
+class _Builder(Transformer[Token, object]):
+    """From lark's tree to the syntax."""
+
+    def __init__(self, text: str, path: str, line: int) -> None:
+        super().__init__()
+        self._text, self._path, self._line = text, path, line
+        self._lines = text.split("\n")
+
+    def _at(self, meta: Meta | Token) -> Place:
+        if isinstance(meta, Meta) and meta.empty:
+            return Place(self._path, self._line, 1, 2)
+        assert meta.line is not None
+        assert meta.column is not None
+        same = meta.end_line == meta.line and meta.end_column is not None
+        end = cast(int, meta.end_column) if same else len(self._lines[meta.line - 1]) + 1
+        return Place(self._path, meta.line + self._line - 1, meta.column, max(end, meta.column + 1))
+
+    def _refuse(self, place: Place, message: str) -> NoReturn:
+        raise refusal(place, message, self._text, self._line)
+
+    # What is found
+
+    def pattern(self, meta: Meta, c: list[Any]) -> Pattern:
+        """A head, operands, fields, a name, types."""
+        head, *middle, fields, name, types = c
+        operands = tuple(each for each in middle if each is not None)
+        return Pattern(self._at(meta), head, operands, fields or (), str(name or ""), types or ())
+
+    def op_head(self, meta: Meta, c: list[Token]) -> tuple[str, ...]:
+        """Names of operations."""
+        return tuple(map(str, c))
+
+    def class_head(self, meta: Meta, c: list[Token]) -> tuple[str, ...]:
+        """The name of a class."""
+        return (str(c[0]),)
+
+    def nested(self, meta: Meta, c: list[Any]) -> Nested:
+        """An operation whose result is an operand."""
+        return Nested(self._at(meta), c[0], None if c[1] is None else int(c[1]))
+
+    def variable(self, meta: Meta, c: list[Any]) -> Variable:
+        """An operand by name."""
+        return Variable(self._at(c[0]), str(c[0]), c[1])
+
+    def rest(self, meta: Meta, c: list[Token]) -> Rest:
+        """The other operands."""
+        return Rest(self._at(meta), str(c[0]))
+
+    def fields(self, meta: Meta, c: list[Any]) -> tuple[Field, ...]:
+        """The attributes."""
+        return tuple(each for each in c if each is not None)
+
+    def field(self, meta: Meta, c: list[Any]) -> Field:
+        """One attribute."""
+        value = Name(self._at(c[1]), str(c[1])) if isinstance(c[1], Token) else _literal(c[1])
+        note = c[0].type == "STRING"
+        name = cast(str, json.loads(c[0])) if note else str(c[0])
+        return Field(self._at(c[0]), name, value, note)
+
+    def types(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
+        """The types of the results."""
+        return tuple(c)
+
+    def type_name(self, meta: Meta, c: list[Token]) -> TypeName:
+        """A type by name."""
+        return TypeName(self._at(meta), str(c[0]))
+
+    def shaped(self, meta: Meta, c: list[Any]) -> Shaped:
+        """A tensor type."""
+        return Shaped(self._at(meta), str(c[0]), tuple(d for d in c[1:] if d is not None))
+
+    def any_shaped(self, meta: Meta, c: list[Any]) -> Shaped:
+        """A tensor type of any elements."""
+        return Shaped(self._at(meta), "", tuple(d for d in c if d is not None))
+
+    def dim_name(self, meta: Meta, c: list[Token]) -> Size:
+        """A dimension by name."""
+        return Size(self._at(meta), str(c[0]))
+
+    def dim_size(self, meta: Meta, c: list[Token]) -> Size:
+        """A dimension by size."""
+        return Size(self._at(meta), int(c[0]))
+
+    def dim_rest(self, meta: Meta, c: list[Token | None]) -> Rest:
+        """The other dimensions."""
+        return Rest(self._at(meta), str(c[0] or ""))
+
+    # What takes its place
+
+    def lets(self, meta: Meta, c: list[Let]) -> tuple[Let, ...]:
+        """Operations under names."""
+        return tuple(c)
+
+    def let(self, meta: Meta, c: list[Any]) -> Let:
+        """An operation under a name."""
+        return Let(self._at(c[0]), str(c[0]), c[1])
+
+    def one(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
+        """One result."""
+        return (c[0],)
+
+    def many(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
+        """Several results."""
+        return tuple(c)
+
+    def erase(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
+        """No result."""
+        return ()
+
+    def reference(self, meta: Meta, c: list[Any]) -> Reference:
+        """A value by name."""
+        return Reference(self._at(meta), str(c[0]), None if c[1] is None else int(c[1]))
+
+    def build(self, meta: Meta, c: list[Any]) -> Build:
+        """A new operation."""
+        head, *middle, settings, like, types = c
+        operands = tuple(each for each in middle if each is not None)
+        return Build(self._at(meta), head, operands, settings or (), str(like or ""), types or ())
+
+    def new_op(self, meta: Meta, c: list[Token]) -> str:
+        """The name of an operation."""
+        return str(c[0])
+
+    same_op = new_op
+
+    def settings(self, meta: Meta, c: list[Any]) -> tuple[Setting, ...]:
+        """Attributes of a new operation."""
+        return tuple(each for each in c if each is not None)
+
+    def setting(self, meta: Meta, c: list[Any]) -> Setting:
+        """An attribute of a new operation."""
+        return Setting(self._at(c[0]), str(c[0]), c[1])
+
+    newtypes = types
+
+    def type_of(self, meta: Meta, c: list[Token]) -> TypeOf:
+        """The type of a value."""
+        return TypeOf(self._at(meta), str(c[0]))
+
+    def new_shaped(self, meta: Meta, c: list[Any]) -> NewShaped:
+        """The type of a new tensor."""
+        return NewShaped(self._at(meta), str(c[0]), tuple(s for s in c[1:] if s is not None))
+
+    def size(self, meta: Meta, c: list[Any]) -> object:
+        """A size of a new tensor."""
+        return c[0]
+
+    size_rest = rest
+
+    # Expressions
+
+    def guards(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
+        """What must hold."""
+        return tuple(c)
+
+    def any(self, meta: Meta, c: list[Any]) -> Any:
+        """One of these."""
+        return c[0] if len(c) == 1 else Operator(self._at(meta), "or", tuple(c))
+
+    def all(self, meta: Meta, c: list[Any]) -> Any:
+        """All of these."""
+        return c[0] if len(c) == 1 else Operator(self._at(meta), "and", tuple(c))
+
+    def negated(self, meta: Meta, c: list[Any]) -> Operator:
+        """Not this."""
+        return Operator(self._at(meta), "not", (c[0],))
+
+    def minus(self, meta: Meta, c: list[Any]) -> Expression:
+        """Below zero."""
+        if isinstance(c[0], Constant) and isinstance(c[0].value, int | float):
+            return Constant(self._at(meta), -c[0].value)
+        return Operator(self._at(meta), "neg", (c[0],))
+
+    def comparison(self, meta: Meta, c: list[Any]) -> Any:
+        """Two numbers compared."""
+        return c[0] if c[1] is None else Operator(self._at(meta), str(c[1]), (c[0], c[2]))
+
+    def sum(self, meta: Meta, c: list[Any]) -> Any:
+        """Sums, from the left."""
+        left = c[0]
+        for symbol, right in zip(c[1::2], c[2::2], strict=True):
+            left = Operator(self._at(meta), str(symbol), (left, right))
+        return left
+
+    product = sum
+
+    def name(self, meta: Meta, c: list[Token]) -> Name:
+        """A name."""
+        return Name(self._at(meta), str(c[0]))
+
+    def property(self, meta: Meta, c: list[Token]) -> Property:
+        """An attribute of an operation."""
+        return Property(self._at(meta), str(c[0]), str(c[1]))
+
+    def call(self, meta: Meta, c: list[Any]) -> Call:
+        """A guard or function."""
+        return Call(self._at(meta), str(c[0]), tuple(a for a in c[1:] if a is not None))
+
+    def listed(self, meta: Meta, c: list[Any]) -> Listed:
+        """A list."""
+        return Listed(self._at(meta), tuple(i for i in c if i is not None))
+
+    def number(self, meta: Meta, c: list[Token]) -> Constant:
+        """A number."""
+        token = c[0]
+        return Constant(self._at(meta), int(token) if token.type == "INTEGER" else float(token))
+
+    def negative(self, meta: Meta, c: list[Token]) -> Constant:
+        """A number below zero."""
+        value = int(c[0]) if c[0].type == "INTEGER" else float(c[0])
+        return Constant(self._at(meta), -value)
+
+    def string(self, meta: Meta, c: list[Token]) -> Constant:
+        """A text."""
+        return Constant(self._at(meta), cast(str, json.loads(c[0])))
+
+    def true(self, meta: Meta, c: list[Any]) -> Constant:
+        """True."""
+        return Constant(self._at(meta), True)
+
+    def false(self, meta: Meta, c: list[Any]) -> Constant:
+        """False."""
+        return Constant(self._at(meta), False)
+
+    def none(self, meta: Meta, c: list[Any]) -> Constant:
+        """What is absent."""
+        return Constant(self._at(meta), None)
+
+    def literals(self, meta: Meta, c: list[Any]) -> Listed:
+        """A list of literals."""
+        return Listed(self._at(meta), tuple(i for i in c if i is not None))
+
+    # Rules and declarations
+
+    def class_(self, meta: Meta, c: list[Any]) -> Class:
+        """A name for several operations."""
+        name, *members = c
+        known = tuple(each for each in members if each is not None)
+        return Class(self._at(name), str(name), known or None)
+
+    def op(self, meta: Meta, c: list[Token]) -> tuple[str, Place]:
+        """An operation of a class."""
+        return str(c[0]), self._at(meta)
+
+    def kind(self, meta: Meta, c: list[Token]) -> str:
+        """Which kind of law."""
+        return str(c[0])
+
+    def modifier(self, meta: Meta, c: list[Any]) -> tuple[str, Token | None, Place]:
+        """@commutative or @priority(2)"""
+        return str(c[0]), c[1], self._at(meta)
+
+    def rule(self, meta: Meta, c: list[Any]) -> Rule:
+        """A law."""
+        *modifiers, kind, name, pattern, lets, results, guards = c
+        priority, commutative = 0, False
+        for word, value, place in modifiers:
+            if word == "priority" and value is not None:
+                priority = int(value)
+            elif word == "commutative" and value is None:
+                commutative = True
+            else:
+                self._refuse(place, f"@{word}: need @commutative or @priority(NUMBER)")
+        return Rule(
+            self._at(name),
+            kind,
+            str(name),
+            priority,
+            commutative,
+            pattern,
+            lets,
+            results,
+            guards or (),
+            self._document(self._at(meta).line - self._line),
+        )
+
+    def _document(self, row: int) -> str:
+        """The comment that ends just above a row, from 0."""
+        lines: list[str] = []
+        while row > 0 and self._lines[row - 1].strip().startswith("//"):
+            row -= 1
+            lines.append(self._lines[row].strip().removeprefix("//").strip())
+        return " ".join(reversed(lines))
+
+    def parameter(self, meta: Meta, c: list[Token | None]) -> str:
+        """The kind of a parameter; its name, if it has one, is for the reader."""
+        return str(c[0] if c[1] is None else c[1])
+
+    def guard(self, meta: Meta, c: list[Any]) -> Declaration:
+        """A guard written in Python."""
+        name, *kinds = c
+        return Declaration(self._at(name), str(name), tuple(k for k in kinds if k), "")
+
+    def function(self, meta: Meta, c: list[Any]) -> Declaration:
+        """A function written in Python."""
+        name, *kinds, result = c
+        return Declaration(self._at(name), str(name), tuple(k for k in kinds if k), str(result))
+
+    def start(self, meta: Meta, c: list[Any]) -> RuleFile:
+        """All of it."""
+        return RuleFile(
+            self._path,
+            self._text,
+            tuple(each for each in c if isinstance(each, Class)),
+            tuple(each for each in c if isinstance(each, Declaration)),
+            tuple(each for each in c if isinstance(each, Rule)),
+        )
+
+
+def _literal(value: Constant | Listed) -> Value:
+    if isinstance(value, Listed):
+        return tuple(_literal(cast("Constant | Listed", item)) for item in value.items)
+    return value.value

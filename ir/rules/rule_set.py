@@ -1,0 +1,165 @@
+"""Rules together: as a pattern for the walker, and as a pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xdsl.ir import Operation, OpResult
+from xdsl.traits import is_side_effect_free
+
+from ..errors import InputError
+from ..provenance import LocatingWalker, place
+from ..rewriting import Source
+from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePattern
+from .bind import bind_rules
+from .evaluate import CallFailed
+from .law import Law, Made, Match, ordered
+from .match import match_law, obstacles
+from .parse import TEXT, parse_rules
+from .vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Laws with the vocabulary that they were bound in."""
+
+    laws: tuple[Law, ...]
+    vocabulary: Vocabulary = field(repr=False, compare=False)
+
+    def __add__(self, other: RuleSet) -> RuleSet:
+        return RuleSet((*self.laws, *other.laws), self.vocabulary)
+
+    @property
+    def lowered(self) -> frozenset[type[Operation]]:
+        """The operations that lower rules replace: none may be left."""
+        return frozenset(cls for law in self.laws if law.kind == "lower" for cls in law.roots)
+
+    def pattern(self) -> RulePattern:
+        """The rules as one pattern of xDSL's."""
+        return RulePattern(self)
+
+    def apply(self, module: ModuleOp) -> bool:
+        """Rewrite until nothing fits any more; whether anything changed.
+
+        Raises InputError for rules without an end, for a result of another type than the root's,
+        and for an operation that lower rules have left.
+        """
+        changed = LocatingWalker(self.pattern()).rewrite_module(module)
+        left = self.lowered
+        if left:
+            for op in module.walk():
+                if type(op) in left:
+                    raise InputError(
+                        f"{op.name} at {place(op)}: no rule lowers it: {self._reason(op)}"
+                    )
+        return changed
+
+    def _reason(self, op: Operation) -> str:
+        found = [
+            (obstacle.depth, f"{law.name}: {obstacle.reason} ({obstacle.place})")
+            for law in self.laws
+            if type(op) in law.roots
+            for obstacle in obstacles(law, op, self.vocabulary)
+        ]
+        return max(found, default=(0, "none is for it"))[1]
+
+
+class RulePattern(RewritePattern):
+    """The rules of a set, tried by the class of the operation, in the order of their priority."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        super().__init__()
+        self.source = Source("rules")
+        self._vocabulary = rules.vocabulary
+        self._by_root: dict[type[Operation], list[Law]] = {}
+        for law in ordered(rules.laws):
+            for cls in law.roots:
+                self._by_root.setdefault(cls, []).append(law)
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Apply the first rule that fits."""
+        for law in self._by_root.get(type(op), ()):
+            try:
+                match = match_law(law, op, self._vocabulary)
+                made = None if match is None else law.make(match)
+            except CallFailed as failure:
+                failure.error.add_note(f"in rule {law.source}, called at {failure.place}")
+                raise failure.error from None
+            if match is None or made is None:
+                continue
+            self.source = law.source
+            _check(law, op, made)
+            _replace(op, match, made, rewriter)
+            return
+
+
+def _check(law: Law, root: Operation, made: Made) -> None:
+    """Refuse results that cannot take the place of the root's."""
+    if len(made.values) != len(root.results):
+        raise InputError(
+            f"{law.place}: rule {law.name} makes {len(made.values)} values for the "
+            f"{len(root.results)} results of {root.name} at {place(root)}"
+        )
+    if law.kind == "lower":
+        return
+    for i, (new, old) in enumerate(zip(made.values, root.results, strict=True)):
+        if new.type != old.type:
+            which = f"result {i}" if len(root.results) > 1 else "the result"
+            raise InputError(
+                f"{law.place}: rule {law.name} makes {new.type} for {which} of {root.name} at "
+                f"{place(root)}, which is {old.type}; a guard such as same_type must keep it off"
+            )
+
+
+def _replace(op: Operation, match: Match, made: Made, rewriter: PatternRewriter) -> None:
+    rewriter.insert(made.ops)
+    for old, new in zip(op.results, made.values, strict=True):
+        if isinstance(new, OpResult) and new.op in made.ops and new.name_hint is None:
+            new.name_hint = old.name_hint
+    rewriter.replace(op, [], made.values)
+    # What the root alone has used goes with it; the others' users still need it.
+    for inner in match.matched[1:]:
+        if (
+            inner.parent is not None
+            and inner.results
+            and all(r.first_use is None for r in inner.results)
+            and is_side_effect_free(inner)
+        ):
+            rewriter.erase(inner)
+
+
+def parse_rule_set(text: str, vocabulary: Vocabulary, path: str = TEXT) -> RuleSet:
+    """The rules of a text, checked. Raises InputError that says where and what to do."""
+    return RuleSet(bind_rules(parse_rules(text, path), vocabulary), vocabulary)
+
+
+def read_rule_set(path: Path, vocabulary: Vocabulary) -> RuleSet:
+    """The rules of a file. Raises InputError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text: {error}") from None
+    return parse_rule_set(text, vocabulary, str(path))
+
+
+def rules_pass(name: str, rules: RuleSet) -> type[ModulePass]:
+    """A pass that applies rules until nothing fits any more."""
+    chosen = name
+    laws = ", ".join(law.name for law in rules.laws)
+
+    @dataclass(frozen=True)
+    class ApplyRules(ModulePass):
+        name = chosen
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            """Run on a module."""
+            rules.apply(op)
+
+    ApplyRules.__doc__ = f"Apply the rules {laws}."
+    ApplyRules.__name__ = ApplyRules.__qualname__ = "".join(
+        part.capitalize() for part in name.split("-")
+    )
+    return ApplyRules

@@ -1,0 +1,277 @@
+"""A rule file as it is written: what the grammar says, before any name means anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal as Choice
+from typing import TypeAlias
+
+Value: TypeAlias = "int | float | bool | str | tuple[Value, ...] | None"
+"""A literal: a number, a truth value, a text, a list, or none, for an attribute that is absent."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A piece of a line. line, column: from 1. end: the column after it, on the same line."""
+
+    file: str
+    line: int
+    column: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class _Node:
+    place: Place = field(compare=False, repr=False)
+
+
+# What is found
+
+
+@dataclass(frozen=True)
+class Rest(_Node):
+    """...name: any number of operands, or of sizes; name is "" where nothing is bound."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TypeName(_Node):
+    """A whole type, the same wherever the name stands."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Size(_Node):
+    """A dimension: its size, or a name for it; "_" is any size."""
+
+    value: int | str
+
+
+@dataclass(frozen=True)
+class Shaped(_Node):
+    """A tensor type. element: f32, a name for any element type, or "" where it does not matter."""
+
+    element: str
+    sizes: tuple[Size | Rest, ...]
+
+
+TypePattern: TypeAlias = "TypeName | Shaped"
+
+
+@dataclass(frozen=True)
+class Variable(_Node):
+    """An operand, whatever made it; the same value wherever the name stands. "_" binds nothing."""
+
+    name: str
+    type: TypePattern | None
+
+
+@dataclass(frozen=True)
+class Field(_Node):
+    """An attribute of a pattern: equal to a literal, or bound to a name.
+
+    is_note: it is written in quotes: an attribute that the definition does not know.
+    """
+
+    name: str
+    value: Value | Name
+    is_note: bool = False
+
+
+@dataclass(frozen=True)
+class Nested(_Node):
+    """An operand that is a result of an operation. index: which of its results."""
+
+    pattern: Pattern
+    index: int | None
+
+
+Operand: TypeAlias = "Variable | Rest | Nested"
+
+
+@dataclass(frozen=True)
+class Pattern(_Node):
+    """An operation. heads: names of operations, or of one class; name: what it is bound to."""
+
+    heads: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    fields: tuple[Field, ...]
+    name: str
+    types: tuple[TypePattern, ...]
+
+    def walk(self) -> Iterator[Pattern]:
+        """The pattern and those nested in it, outermost first, in order of operands."""
+        yield self
+        for operand in self.operands:
+            if isinstance(operand, Nested):
+                yield from operand.pattern.walk()
+
+
+# Expressions
+
+
+@dataclass(frozen=True)
+class Name(_Node):
+    """A name that a pattern has bound."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Constant(_Node):
+    """A number, truth value, text, or none."""
+
+    value: int | float | bool | str | None
+
+
+@dataclass(frozen=True)
+class Property(_Node):
+    """An attribute of a matched operation; none where it is absent."""
+
+    op: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Call(_Node):
+    """A guard or function written in Python."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Listed(_Node):
+    """[a, b]"""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Operator(_Node):
+    """symbol: + - * / // % == != < <= > >= and or not neg; the last two have one operand."""
+
+    symbol: str
+    operands: tuple[Expression, ...]
+
+
+Expression: TypeAlias = "Name | Constant | Property | Call | Listed | Operator"
+
+
+# What takes its place
+
+
+@dataclass(frozen=True)
+class TypeOf(_Node):
+    """type(x): the type of a value."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NewShaped(_Node):
+    """f32[n, k / 2]"""
+
+    element: str
+    sizes: tuple[Expression | Rest, ...]
+
+
+NewType: TypeAlias = "TypeName | TypeOf | NewShaped"
+
+
+@dataclass(frozen=True)
+class Reference(_Node):
+    """A value that the pattern or a let has bound. index: which result of an operation."""
+
+    name: str
+    index: int | None
+
+
+@dataclass(frozen=True)
+class Setting(_Node):
+    """An attribute of a new operation."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Build(_Node):
+    """A new operation.
+
+    head: the name of an operation, or of a matched one whose class, attributes and regions it
+    takes. like: a matched operation whose attributes and regions it takes as far as it has them.
+    """
+
+    head: str
+    operands: tuple[Made | Rest, ...]
+    settings: tuple[Setting, ...]
+    like: str
+    types: tuple[NewType, ...]
+
+
+Made: TypeAlias = "Build | Reference"
+
+
+@dataclass(frozen=True)
+class Let(_Node):
+    """A new operation under a name."""
+
+    name: str
+    build: Build
+
+
+@dataclass(frozen=True)
+class Rule(_Node):
+    """A law. kind: a rule stays on its level, a lower ends in the next level's operations.
+
+    place: of the name. results: one for each result of the pattern, () to erase it. document: the
+    comment above it.
+    """
+
+    kind: Choice["rule", "lower"]
+    name: str
+    priority: int
+    commutative: bool
+    pattern: Pattern
+    lets: tuple[Let, ...]
+    results: tuple[Made, ...]
+    guards: tuple[Expression, ...]
+    document: str = field(default="", compare=False)
+
+
+# Declarations
+
+
+@dataclass(frozen=True)
+class Class(_Node):
+    """A name for several operations; those of one written in Python are not listed."""
+
+    name: str
+    members: tuple[tuple[str, Place], ...] | None
+
+
+@dataclass(frozen=True)
+class Declaration(_Node):
+    """A guard or function written in Python. kinds: of its parameters; result: "" of a guard."""
+
+    name: str
+    kinds: tuple[str, ...]
+    result: str
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """All of a rule file. text: as it was read, for messages."""
+
+    path: str
+    text: str
+    classes: tuple[Class, ...]
+    declarations: tuple[Declaration, ...]
+    rules: tuple[Rule, ...]

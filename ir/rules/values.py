@@ -1,0 +1,153 @@
+"""Between attributes and what rules compute with: numbers, texts, lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    f32,
+    f64,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import AttrConstraint
+
+from ..upstream import Context, ParseError, Parser
+
+Plain: TypeAlias = "int | float | bool | str | tuple[Any, ...] | Attribute | None"
+"""What an attribute is in a rule: itself, if it is none of the kinds that rules compute with."""
+
+
+def plain(attribute: Attribute | None) -> Plain:
+    """An attribute as rules compute with it."""
+    match attribute:
+        case IntegerAttr():
+            whole = cast("IntegerAttr[Any]", attribute)
+            if whole.type == i1:
+                return bool(whole.value.data)
+            return whole.value.data
+        case IntAttr():
+            return attribute.data
+        case FloatAttr():
+            return cast("FloatAttr[Any]", attribute).value.data
+        case StringAttr():
+            return attribute.data
+        case SymbolRefAttr():
+            return attribute.string_value()
+        case UnitAttr():
+            return True
+        case DenseArrayBase():
+            return tuple(cast(Iterable[Any], attribute.get_values()))
+        case ArrayAttr():
+            items = tuple(plain(each) for each in cast("ArrayAttr[Attribute]", attribute).data)
+            if all(isinstance(each, int | float | str) for each in items):
+                return items
+            return attribute
+        case _:
+            return attribute
+
+
+def _candidates(value: Plain) -> Iterable[Attribute]:
+    """The attributes that may hold a value, the likeliest first."""
+    if isinstance(value, Attribute):
+        yield value
+    elif isinstance(value, bool):
+        if value:
+            yield UnitAttr()
+        yield BoolAttr.from_bool(value)
+    elif isinstance(value, int):
+        for type_ in (i64, IndexType(), i32):
+            yield IntegerAttr(value, type_)
+        yield IntAttr(value)
+        yield from _candidates(float(value))
+    elif isinstance(value, float):
+        yield FloatAttr(value, f64)
+        yield FloatAttr(value, f32)
+    elif isinstance(value, str):
+        yield StringAttr(value)
+        yield SymbolRefAttr(value)
+    elif isinstance(value, tuple):
+        if all(isinstance(each, int) for each in value):
+            for type_ in (i64, i32):
+                yield DenseArrayBase.from_list(type_, value)
+        elif all(isinstance(each, int | float) for each in value):
+            yield DenseArrayBase.from_list(f64, [float(each) for each in value])
+        yield ArrayAttr([next(iter(_candidates(each))) for each in value])
+
+
+def attribute_of(value: Plain, constraint: AttrConstraint | None) -> Attribute | None:
+    """The attribute that holds a value and is as a definition wants it; None if there is none.
+
+    constraint: of the definition; without one, the likeliest attribute is taken.
+    """
+    for each in _candidates(value):
+        if constraint is None or constraint.verifies(each):
+            return each
+    return None
+
+
+_SAMPLES: tuple[tuple[str, Plain], ...] = (
+    ("int", 1),
+    ("float", 0.5),
+    ("string", "a"),
+    ("ints", (1, 2)),
+    ("floats", (0.5, 1.5)),
+)
+
+
+def kind_of(constraint: AttrConstraint) -> str:
+    """The kind of what an attribute's definition allows: one of the library's KINDS.
+
+    What allows no number and no text, or several kinds of them, is an "attribute"; what allows
+    nothing but being there is a "bool".
+    """
+    kinds = [kind for kind, value in _SAMPLES if attribute_of(value, constraint) is not None]
+    # A float may be written as a whole number, which is no second kind.
+    if kinds == ["int", "float"] and not any(
+        constraint.verifies(IntegerAttr(1, each)) for each in (i64, IndexType(), i32)
+    ):
+        kinds = ["float"]
+    if len(kinds) == 1:
+        return kinds[0]
+    if not kinds and constraint.verifies(UnitAttr()):
+        return "bool"
+    return "attribute"
+
+
+def tensor_parts(type_: Attribute) -> tuple[tuple[int, ...], Attribute] | None:
+    """The shape and element type of a tensor, or of a type that says which tensor it lays out."""
+    inner = getattr(type_, "tensor", type_)
+    if isinstance(inner, TensorType):
+        tensor = cast("TensorType[Attribute]", inner)
+        return tuple(tensor.get_shape()), tensor.element_type
+    return None
+
+
+_WORD = re.compile(r"(bf16|tf32|f\d+\w*|[us]?i\d+|index)\Z")
+
+
+@lru_cache(maxsize=64)
+def element_type(word: str) -> Attribute | None:
+    """The element type that a word like f32 names; None for a name that a rule chose."""
+    if not _WORD.match(word):
+        return None
+    try:
+        return Parser(Context(), word).parse_type()
+    except ParseError:
+        return None

@@ -1,0 +1,156 @@
+"""The operations that rules may name, and what their definitions say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    OptOperandDef,
+    OptPropertyDef,
+    OptResultDef,
+    PropertyDef,
+    VarOperandDef,
+    VarResultDef,
+)
+from xdsl.irdl.operations import AttrOrPropDef
+
+from ..context import AbeleContext
+from ..upstream import Context
+from .values import kind_of
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """An attribute in an operation's definition. kind: as rules see it."""
+
+    name: str
+    definition: AttrOrPropDef
+    is_property: bool
+
+    @cached_property
+    def kind(self) -> str:
+        """One of the library's KINDS."""
+        return kind_of(self.definition.constr)
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether an operation may lack it."""
+        return isinstance(self.definition, OptPropertyDef) or not self.is_property
+
+    @property
+    def default(self) -> Attribute | None:
+        """What it is where it is not written."""
+        return self.definition.default_value
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """What a definition says. most: operands at most, None without a bound; results likewise."""
+
+    cls: type[Operation]
+    least: int
+    most: int | None
+    least_results: int
+    most_results: int | None
+    attributes: dict[str, Attributed]
+    regions: int
+    segmented: bool
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.cls.name
+
+    @property
+    def one_result(self) -> bool:
+        """Whether it always has exactly one result."""
+        return self.least_results == self.most_results == 1
+
+
+def _info(cls: type[Operation]) -> OpInfo:
+    if not issubclass(cls, IRDLOperation):
+        return OpInfo(cls, 0, None, 0, None, {}, 0, segmented=False)
+    definition = cls.get_irdl_definition()
+    operands = [each for _, each in definition.operands]
+    results = [each for _, each in definition.results]
+    optional = sum(isinstance(each, OptOperandDef) for each in operands)
+    variadic = any(
+        isinstance(each, VarOperandDef) and not isinstance(each, OptOperandDef) for each in operands
+    )
+    required = sum(not isinstance(each, VarOperandDef) for each in operands)
+    fixed = sum(not isinstance(each, VarResultDef) for each in results)
+    several = any(
+        isinstance(each, VarResultDef) and not isinstance(each, OptResultDef) for each in results
+    )
+    attributes: dict[str, Attributed] = {
+        name: Attributed(name, each, isinstance(each, PropertyDef))
+        for name, each in (*definition.properties.items(), *definition.attributes.items())
+    }
+    return OpInfo(
+        cls,
+        required,
+        None if variadic else required + optional,
+        fixed,
+        None if several else len(results),
+        attributes,
+        len(definition.regions),
+        any(isinstance(each, AttrSizedOperandSegments) for each in definition.options),
+    )
+
+
+@dataclass
+class Vocabulary:
+    """The operations of a context's dialects, and the levels that they belong to."""
+
+    context: Context
+    _infos: dict[type[Operation], OpInfo] = field(default_factory=dict[type[Operation], OpInfo])
+
+    @cached_property
+    def ops(self) -> dict[str, type[Operation]]:
+        """The classes by name."""
+        return {cls.name: cls for cls in self.context.loaded_ops}
+
+    @property
+    def levels(self) -> Mapping[str, frozenset[str]]:
+        """What is legal at each level, in the order of the way down."""
+        return self.context.levels if isinstance(self.context, AbeleContext) else {}
+
+    def level_below(self, level: str) -> str | None:
+        """The level that a lower rule of this level ends in; None below the lowest."""
+        order = tuple(self.levels)
+        below = order.index(level) + 1
+        return order[below] if below < len(order) else None
+
+    def info(self, cls: type[Operation]) -> OpInfo:
+        """What the definition of an operation says."""
+        if cls not in self._infos:
+            self._infos[cls] = _info(cls)
+        return self._infos[cls]
+
+    def members(self, belongs: Callable[[type[Operation]], bool]) -> tuple[type[Operation], ...]:
+        """The operations of a class written in Python."""
+        return tuple(cls for cls in self.ops.values() if belongs(cls))
+
+    def level_of(self, op_name: str) -> str | None:
+        """The level whose dialect an operation belongs to; None if it is on every level."""
+        dialect = op_name.partition(".")[0]
+        return dialect if dialect in self.levels else None
+
+    def is_legal(self, op_name: str, level: str) -> bool:
+        """Whether an operation may stand on a level."""
+        legal = self.levels[level]
+        return op_name in legal or op_name.partition(".")[0] in legal
+
+
+def common(infos: Sequence[OpInfo], name: str) -> Attributed | None:
+    """The attribute that all of several operations have; None if one of them lacks it.
+
+    Where they disagree on its kind it is the first one's.
+    """
+    found = [info.attributes.get(name) for info in infos]
+    return found[0] if found and all(each is not None for each in found) else None
