@@ -1,4 +1,4 @@
-"""The attributes that all levels share: blobs, spaces, bodies, layouts and plans.
+"""The attributes that all levels share: blobs, spaces, bodies, chains, layouts and plans.
 
 Spaces and layouts are printed as people write them:
 
@@ -13,18 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast, get_args
 
-from xdsl.ir import Data, Dialect
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Attribute, Data, Dialect
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
-from .structured import Body
+from .structured import Body, Stage
 
 T = TypeVar("T")
 
@@ -240,9 +241,62 @@ class LayoutAttr(_Value[Layout]):
         return f"[{', '.join(cuts)}] {_print_access(layout.access, names)}{at}"
 
 
+def _parse_parameters(parser: AttrParser) -> tuple[float, ...]:
+    values = parser.parse_optional_comma_separated_list(
+        parser.Delimiter.SQUARE, lambda: parse_number(parser)
+    )
+    return tuple(values or ())
+
+
+def _print_parameters(values: Sequence[float]) -> str:
+    return " [" + ", ".join(map(number_text, values)) + "]" if values else ""
+
+
+def parse_stages(
+    parser: AttrParser, delimiter: AttrParser.Delimiter = AttrParser.Delimiter.NONE
+) -> tuple[Stage, ...]:
+    """Read the stages of a chain: add, sub at 1, clip [0.0, 6.0].
+
+    Raises ParseError for a stage that no chain can have, or no stage at all.
+    """
+
+    def stage() -> Stage:
+        function = parser.parse_identifier("a scalar function")
+        at = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
+        parameters = _parse_parameters(parser)
+        try:
+            return Stage(function, parameters, at)
+        except ValueError as error:
+            parser.raise_error(str(error))
+
+    stages = tuple(parser.parse_comma_separated_list(delimiter, stage))
+    if not stages:
+        parser.raise_error("a chain without functions; leave it out")
+    return stages
+
+
+def stages_text(stages: Sequence[Stage]) -> str:
+    """The text that parse_stages reads."""
+    return ", ".join(
+        stage.function
+        + (f" at {stage.at}" if stage.at else "")
+        + _print_parameters(stage.parameters)
+        for stage in stages
+    )
+
+
+def verify_chain(stages: Sequence[Stage], element: Attribute) -> None:
+    """Check the elements that a chain works on. Raises VerifyException: they must be floats."""
+    if stages and not isinstance(element, AnyFloat):
+        raise VerifyException(f"chain {stages_text(stages)} on elements {element}; need floats")
+
+
 @irdl_attr_definition
 class BodyAttr(_Value[Body]):
-    """What happens at each point. Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>"""
+    """What happens at each point.
+
+    Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>
+    """
 
     name = "abele.body"
 
@@ -250,19 +304,34 @@ class BodyAttr(_Value[Body]):
     def parse_value(cls, parser: AttrParser) -> Body:
         """Parse what stands between the brackets."""
         function = parser.parse_identifier("a scalar function")
-        combiner = parser.parse_optional_identifier()
-        parameters = parser.parse_optional_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: parse_number(parser)
-        )
-        return Body(function, combiner, tuple(parameters or ()))
+        chained = parser.parse_optional_keyword("then")
+        combiner = None if chained else parser.parse_optional_identifier()
+        parameters = () if chained else _parse_parameters(parser)
+        chained = chained or parser.parse_optional_keyword("then")
+        return Body(function, combiner, parameters, parse_stages(parser) if chained else ())
 
     def text(self) -> str:
         """What stands between the brackets."""
         body = self.data
         text = body.function + (f" {body.combiner}" if body.combiner else "")
-        if body.parameters:
-            text += " [" + ", ".join(map(number_text, body.parameters)) + "]"
-        return text
+        text += _print_parameters(body.parameters)
+        return f"{text} then {stages_text(body.then)}" if body.then else text
+
+
+@irdl_attr_definition
+class ChainAttr(_Value[tuple[Stage, ...]]):
+    """Functions that follow an operation, in order. Example: #abele.chain<add, relu>"""
+
+    name = "abele.chain"
+
+    @classmethod
+    def parse_value(cls, parser: AttrParser) -> tuple[Stage, ...]:
+        """Parse what stands between the brackets."""
+        return parse_stages(parser)
+
+    def text(self) -> str:
+        """What stands between the brackets."""
+        return stages_text(self.data)
 
 
 @dataclass(frozen=True)
@@ -328,4 +397,4 @@ class PlanAttr(_Value[Plan]):
         return plan(self.data)
 
 
-Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, PlanAttr])
+Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, ChainAttr, PlanAttr])

@@ -32,7 +32,15 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout, canonical, raw_layout
 from ..ir.geometry.space import AccessMap, Space
-from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
+from .abele import (
+    BodyAttr,
+    LayoutAttr,
+    Plan,
+    PlanAttr,
+    SpaceAttr,
+    stages_text,
+    verify_chain,
+)
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype
 from .structured import FUNCTIONS, Structure
@@ -111,12 +119,13 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
             f"scalar function {body.function}; need one of {', '.join(sorted(FUNCTIONS))}"
         )
     given = len(structure.space.operands), len(body.parameters)
-    if given != FUNCTIONS[body.function]:
-        arity, parameters = FUNCTIONS[body.function]
+    if given != (body.arity, FUNCTIONS[body.function][1]):
+        chain = f" then {stages_text(body.then)}" if body.then else ""
         raise VerifyException(
-            f"{body.function} of {given[0]} operands and {given[1]} parameters; need {arity} and "
-            f"{parameters}"
+            f"{body.function}{chain} of {given[0]} operands and {given[1]} parameters; need "
+            f"{body.arity} and {FUNCTIONS[body.function][1]}"
         )
+    _verify_extras(structure)
     if len(plan.split) != len(dims):
         raise VerifyException(f"split of {len(plan.split)} dimensions; the space has {len(dims)}")
     if plan.workers and len(plan.workers) != len(dims):
@@ -138,6 +147,17 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
         raise VerifyException("a combine plan belongs to nn, before partials are an operation")
     for result in structure.space.results:
         _verify_result(structure, result)
+
+
+def _verify_extras(structure: Structure) -> None:
+    """Check that a chain's operands have one element a result element."""
+    dims, own = structure.space.dims, structure.body.own_arity
+    for i, access in enumerate(structure.space.operands[own:], own):
+        merged = [dims[d].name for d in sorted(access.dims()) if dims[d].kind != "parallel"]
+        if merged:
+            raise VerifyException(
+                f"operand {i}, of the chain, depends on {merged[0]}; need parallel dimensions"
+            )
 
 
 def _verify_result(structure: Structure, result: AccessMap) -> None:
@@ -269,6 +289,7 @@ class ComputeOp(IRDLOperation):
         """Check what can be seen without other operations."""
         space, plan = self.space.data, self.plan.data
         verify_cut(self.structure(), plan)
+        verify_chain(self.body.data.then, partition_type(self.result).tensor.element_type)
         if len(space.operands) != len(self.inputs) or len(space.results) != 1:
             raise VerifyException(
                 f"{len(self.inputs)} operands and 1 result for a space of "

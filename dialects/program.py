@@ -29,7 +29,7 @@ from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
 from ..ir.provenance import place
 from . import partition
-from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
+from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr, verify_chain
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype
 from .partition import PartitionTensor, access_layout, verify_cut, verify_moves
@@ -267,6 +267,7 @@ def verify_use(op: Vertices | Copy, variables: Mapping[str, Variable]) -> None:
     sources = [_named(n, variables, "variable") for n in op.sources]
     destination = _named(op.destination, variables, "variable")
     if isinstance(op, Vertices):
+        verify_chain(op.body.data.then, destination.tensor.element_type)
         for variable, need in zip((*sources, destination), op.layouts(), strict=True):
             if variable.placed != need:
                 raise VerifyException(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.builder import Builder
 from xdsl.ir import SSAValue
@@ -74,6 +74,80 @@ def register_function(name: str, arity: int, parameters: int, owner: str) -> Non
     add_entry(FUNCTIONS, "scalar function", name, (arity, parameters), owner)
 
 
+CHAINABLE: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("add", "sub", "max", "min"), (0, 1)),
+    **dict.fromkeys(
+        (
+            "mul",
+            "div",
+            "identity",
+            "relu",
+            "leaky_relu",
+            "clip",
+            "scale",
+            "shift",
+            "neg",
+            "abs",
+            "square",
+            "sqrt",
+            "exp",
+            "log",
+            "tanh",
+            "sigmoid",
+        ),
+        (0,),
+    ),
+}
+"""The functions that may follow in a chain, and which of their operands may be the value so far.
+
+Error bounds rest on this table: a value known to lie in v - e .. v + e is bounded after a function
+by what the function makes of the two ends. That needs a function which in this operand, the others
+fixed, is monotone (or convex, or concave) wherever it is defined; then the ends deviate most from
+the middle. leaky_relu is monotone for slopes of 0 or more, convex for others. A reciprocal, a
+divisor and powers have poles or a turning point that an interval may hide, truth values jump.
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A scalar function that follows in a chain.
+
+    function: a key of CHAINABLE. parameters: its constants. at: which operand of the function is
+    the value so far; its other operands, in order, are further operands of the operation.
+    Raises ValueError for a function, an operand or constants that a chain cannot have.
+    """
+
+    function: str
+    parameters: tuple[float, ...] = ()
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        if self.function not in CHAINABLE:
+            raise ValueError(
+                f"function {self.function!r} in a chain; need one of {', '.join(sorted(CHAINABLE))}"
+            )
+        allowed = CHAINABLE[self.function]
+        if self.at not in allowed:
+            raise ValueError(
+                f"{self.function} at {self.at} in a chain; need {' or '.join(map(str, allowed))}"
+            )
+        count = FUNCTIONS[self.function][1]
+        if len(self.parameters) != count or any(p != p for p in self.parameters):
+            raise ValueError(
+                f"{self.function} with parameters {list(self.parameters)}; need {count} numbers"
+            )
+
+    @property
+    def extras(self) -> int:
+        """Operands beside the value so far."""
+        return FUNCTIONS[self.function][0] - 1
+
+
+def extras_of(stages: Sequence[Stage]) -> int:
+    """Operands that a chain takes beside the value it begins with."""
+    return sum(stage.extras for stage in stages)
+
+
 @dataclass(frozen=True)
 class Body:
     """What happens at each point of an iteration space.
@@ -81,11 +155,14 @@ class Body:
     function: a scalar function of the operands' elements, a key of the codelets' table.
     combiner: merges the points of the reduction dimensions; None where there are none.
     parameters: constants of the function (a slope, an exponent).
+    then: functions applied to every result element once its points are merged, in order. The
+    operands are those of function, then the extras of each stage.
     """
 
     function: str
     combiner: str | None = None
     parameters: tuple[float, ...] = ()
+    then: tuple[Stage, ...] = ()
 
     def __post_init__(self) -> None:
         if self.combiner is not None and self.combiner not in COMBINERS:
@@ -96,6 +173,16 @@ class Body:
         """What merging leaves unchanged; 0 without a combiner."""
         return COMBINERS[self.combiner] if self.combiner else 0.0
 
+    @property
+    def own_arity(self) -> int:
+        """Operands of the function, the chain's extras left out."""
+        return FUNCTIONS[self.function][0]
+
+    @property
+    def arity(self) -> int:
+        """All operands."""
+        return self.own_arity + extras_of(self.then)
+
 
 @dataclass(frozen=True)
 class Structure:
@@ -103,6 +190,14 @@ class Structure:
 
     space: Space
     body: Body
+
+    @property
+    def unchained(self) -> Structure:
+        """The same without its chain and the chain's operands."""
+        if not self.body.then:
+            return self
+        own = self.space.operands[: self.body.own_arity]
+        return Structure(replace(self.space, operands=own), replace(self.body, then=()))
 
 
 class Structured(ABC):

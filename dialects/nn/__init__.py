@@ -16,6 +16,7 @@ from .base import (
     values_of,
     wide_element,
 )
+from .chain import ChainableOp, can_chain, chained
 from .composite import (
     AveragePoolOp,
     BatchNormOp,
@@ -61,6 +62,7 @@ from .elementwise import (
     SquareOp,
     SubOp,
     TanhOp,
+    stage_of,
 )
 from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
@@ -143,6 +145,7 @@ __all__ = [
     "AveragePoolOp",
     "BatchNormOp",
     "CastOp",
+    "ChainableOp",
     "ClipOp",
     "CompositeOp",
     "ConcatOp",
@@ -197,9 +200,12 @@ __all__ = [
     "TanhOp",
     "TensorOp",
     "TransposeOp",
+    "can_chain",
+    "chained",
     "element_of",
     "pooled_size",
     "shape_of",
+    "stage_of",
     "tensor",
     "tensor_of",
     "values_of",

@@ -11,11 +11,10 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Kind, Space
 from ...ir.upstream import VerifyException
-from ..structured import Body, Structure, Structured
+from ..structured import Body, Structure
 from .base import (
     INTEGER,
     INTEGERS,
-    PureTensorOp,
     Shape,
     axis_map,
     broadcast,
@@ -30,6 +29,7 @@ from .base import (
     tensor,
     values_of,
 )
+from .chain import CHAIN, ChainableOp
 
 MULTIPLY_ADD = Body("mul", "sum")
 
@@ -52,7 +52,7 @@ def window_size(size: int, low: int, high: int, window: int, stride: int, dilati
     return (size + low + high - dilation * (window - 1) - 1) // stride + 1
 
 
-class ConvolutionOp(PureTensorOp, Structured, ABC):
+class ConvolutionOp(ChainableOp, ABC):
     """What a convolution and its gradients share: stride, dilation, padding and groups."""
 
     stride = prop_def(INTEGERS)
@@ -103,7 +103,7 @@ class ConvOp(ConvolutionOp):
     pad_high = prop_def(INTEGERS)
     assembly_format = (
         "$image `,` $weight `stride` $stride `dilation` $dilation `pad` $pad_low `to` $pad_high"
-        " (`groups` $groups^)? attr-dict `:` functional-type(operands, results)"
+        " (`groups` $groups^)?" + CHAIN
     )
 
     def __init__(
@@ -162,7 +162,7 @@ class ConvOp(ConvolutionOp):
             out.append(window_size(n, lo, hi, k, s, d))
         return tensor((image[0], weight[0], *out), element)
 
-    def structure(self) -> Structure:
+    def core_structure(self) -> Structure:
         """n, (g), o, positions...; c and the kernel's axes are reduced."""
         g = self.group_count
         n, c, *image = shape_of(self.image)
@@ -224,7 +224,7 @@ class ConvInputGradOp(ConvolutionOp):
     size = prop_def(INTEGERS)
     assembly_format = (
         "$gradient `,` $weight `size` $size `stride` $stride `dilation` $dilation `pad` $pad_low"
-        " (`groups` $groups^)? attr-dict `:` functional-type(operands, results)"
+        " (`groups` $groups^)?" + CHAIN
     )
 
     def __init__(
@@ -270,7 +270,7 @@ class ConvInputGradOp(ConvolutionOp):
             )
         return tensor((gradient[0], weight[1] * g, *size), element)
 
-    def structure(self) -> Structure:
+    def core_structure(self) -> Structure:
         """n, (g), c, image positions...; o and the kernel's axes are reduced."""
         g = self.group_count
         n, o, *gradient = shape_of(self.gradient)
@@ -334,7 +334,7 @@ class ConvWeightGradOp(ConvolutionOp):
     kernel = prop_def(INTEGERS)
     assembly_format = (
         "$image `,` $gradient `kernel` $kernel `stride` $stride `dilation` $dilation `pad` $pad_low"
-        " (`groups` $groups^)? attr-dict `:` functional-type(operands, results)"
+        " (`groups` $groups^)?" + CHAIN
     )
 
     def __init__(
@@ -376,7 +376,7 @@ class ConvWeightGradOp(ConvolutionOp):
         check_groups(image[1], gradient[1], image[1] // g, g)
         return tensor((gradient[1], image[1] // g, *kernel), element)
 
-    def structure(self) -> Structure:
+    def core_structure(self) -> Structure:
         """(g), o, c, kernel positions...; the batch and the gradient's positions are reduced."""
         g = self.group_count
         n, c, *image = shape_of(self.image)
@@ -423,7 +423,7 @@ class ConvWeightGradOp(ConvolutionOp):
 
 
 @irdl_op_definition
-class MatMulOp(PureTensorOp, Structured):
+class MatMulOp(ChainableOp):
     """Matrix product over the last two axes; leading axes are broadcast.
 
     Example: %2 = nn.matmul %0, %1 transpose_rhs : (tensor<4x8xf32>, tensor<5x8xf32>)
@@ -436,8 +436,8 @@ class MatMulOp(PureTensorOp, Structured):
     transpose_lhs = opt_prop_def(UnitAttr)
     transpose_rhs = opt_prop_def(UnitAttr)
     assembly_format = (
-        "$lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)? (`transpose_rhs` $transpose_rhs^)?"
-        " attr-dict `:` functional-type(operands, results)"
+        "$lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)?"
+        " (`transpose_rhs` $transpose_rhs^)?" + CHAIN
     )
 
     def __init__(
@@ -470,7 +470,7 @@ class MatMulOp(PureTensorOp, Structured):
         batch = broadcast([shape_of(self.lhs)[:-2], shape_of(self.rhs)[:-2]])
         return tensor((*batch, m, n), same_element(self.lhs, self.rhs))
 
-    def structure(self) -> Structure:
+    def core_structure(self) -> Structure:
         """Batch axes b0, b1, ..., rows m, columns n; k is reduced."""
         m, n, k = self.sizes()
         batch = shape_of(self.result)[:-2]

@@ -9,13 +9,13 @@ from abc import ABC
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from ...ir.upstream import VerifyException
-from ..structured import Body, Structure, Structured
+from ..structured import CHAINABLE, Body, Stage, Structure, Structured
 from .base import (
     NUMBER,
     PureTensorOp,
@@ -27,6 +27,7 @@ from .base import (
     shape_of,
     tensor,
 )
+from .chain import CHAIN, ChainableOp, can_chain
 
 
 def broadcast_space(shapes: Sequence[Shape], result: Shape) -> Space:
@@ -42,7 +43,7 @@ def broadcast_space(shapes: Sequence[Shape], result: Shape) -> Space:
     return Space(dims, tuple(map(access, shapes)), (access(result),))
 
 
-class ElementwiseOp(PureTensorOp, Structured, ABC):
+class ElementwiseOp(ChainableOp, ABC):
     """An operation on elements: operands broadcast, one scalar function, no reduction."""
 
     @property
@@ -57,24 +58,43 @@ class ElementwiseOp(PureTensorOp, Structured, ABC):
 
     def result_element(self) -> Attribute:
         """The element type of the result."""
-        return same_element(*self.operands)
+        return same_element(*self.core_operands)
 
     def infer(self) -> TensorType[Attribute]:
         """Broadcast shape, element type of the operands."""
-        return tensor(broadcast([shape_of(v) for v in self.operands]), self.result_element())
+        return tensor(broadcast([shape_of(v) for v in self.core_operands]), self.result_element())
 
-    def structure(self) -> Structure:
+    def core_structure(self) -> Structure:
         """One dimension a result axis."""
-        shapes = [shape_of(v) for v in self.operands]
+        shapes = [shape_of(v) for v in self.core_operands]
         space = broadcast_space(shapes, shape_of(self.result))
         return Structure(space, Body(self.function, None, self.parameters))
+
+
+def stage_of(op: Operation, at: int) -> Stage | None:
+    """The stage that an operation is in a chain whose value so far is its operand number at.
+
+    The stage's extras are the other operands, in order. None where it is none: its function may
+    not follow, or it has a chain itself, works on other elements, enlarges the value, or reads it
+    twice.
+    """
+    if not isinstance(op, ElementwiseOp) or op.stages or not can_chain(op):
+        return None
+    value = op.operands[at]
+    if value.type != op.result.type or list(op.operands).count(value) > 1:
+        return None
+    # The order of a sum's and of a product's operands is nothing to the bits.
+    place = 0 if op.function in ("add", "mul") else at
+    if place not in CHAINABLE.get(op.function, ()):
+        return None
+    return Stage(op.function, op.parameters, place)
 
 
 class UnaryOp(ElementwiseOp, ABC):
     """A scalar function of one operand."""
 
     operand = operand_def(TensorType)
-    assembly_format = "$operand attr-dict `:` functional-type(operands, results)"
+    assembly_format = "$operand" + CHAIN
 
     def __init__(self, operand: SSAValue):
         super().__init__([operand])
@@ -85,7 +105,7 @@ class BinaryOp(ElementwiseOp, ABC):
 
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
-    assembly_format = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
+    assembly_format = "$lhs `,` $rhs" + CHAIN
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue):
         super().__init__([lhs, rhs])
@@ -112,7 +132,7 @@ class LogicalOp(BinaryOp, ABC):
 
     def result_element(self) -> Attribute:
         """All are i1."""
-        return _need_booleans(self.operands)
+        return _need_booleans(self.core_operands)
 
 
 @irdl_op_definition
@@ -373,7 +393,7 @@ class LogicalNotOp(UnaryOp):
 
     def result_element(self) -> Attribute:
         """All are i1."""
-        return _need_booleans(self.operands)
+        return _need_booleans(self.core_operands)
 
 
 @irdl_op_definition
@@ -388,9 +408,7 @@ class SelectOp(ElementwiseOp):
     condition = operand_def(TensorType)
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
-    assembly_format = (
-        "$condition `,` $lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$condition `,` $lhs `,` $rhs" + CHAIN
 
     def __init__(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue):
         super().__init__([condition, lhs, rhs])
@@ -450,9 +468,7 @@ class LeakyReluOp(ParametrisedOp):
 
     name = "nn.leaky_relu"
     alpha = prop_def(NUMBER)
-    assembly_format = (
-        "$operand `slope` custom<Number>($alpha) attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$operand `slope` custom<Number>($alpha)" + CHAIN
 
     def __init__(self, operand: SSAValue, alpha: float):
         super().__init__(operand, {"alpha": number(alpha)})
@@ -473,10 +489,7 @@ class ClipOp(ParametrisedOp):
     name = "nn.clip"
     low = prop_def(NUMBER)
     high = prop_def(NUMBER)
-    assembly_format = (
-        "$operand `to` custom<Number>($low) `,` custom<Number>($high)"
-        " attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$operand `to` custom<Number>($low) `,` custom<Number>($high)" + CHAIN
 
     def __init__(self, operand: SSAValue, low: float, high: float):
         super().__init__(operand, {"low": number(low), "high": number(high)})
@@ -496,9 +509,7 @@ class ScaleOp(ParametrisedOp):
 
     name = "nn.scale"
     factor = prop_def(NUMBER)
-    assembly_format = (
-        "$operand `by` custom<Number>($factor) attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$operand `by` custom<Number>($factor)" + CHAIN
 
     def __init__(self, operand: SSAValue, factor: float):
         super().__init__(operand, {"factor": number(factor)})
@@ -518,9 +529,7 @@ class ShiftOp(ParametrisedOp):
 
     name = "nn.shift"
     amount = prop_def(NUMBER)
-    assembly_format = (
-        "$operand `by` custom<Number>($amount) attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$operand `by` custom<Number>($amount)" + CHAIN
 
     def __init__(self, operand: SSAValue, amount: float):
         super().__init__(operand, {"amount": number(amount)})
@@ -540,9 +549,7 @@ class PowerOp(ParametrisedOp):
 
     name = "nn.power"
     exponent = prop_def(NUMBER)
-    assembly_format = (
-        "$operand `to` custom<Number>($exponent) attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$operand `to` custom<Number>($exponent)" + CHAIN
 
     def __init__(self, operand: SSAValue, exponent: float):
         super().__init__(operand, {"exponent": number(exponent)})

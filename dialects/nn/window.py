@@ -10,10 +10,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, Dim, Space
 from ...ir.upstream import VerifyException
-from ..structured import COMBINERS, Body, Structure, Structured
+from ..structured import COMBINERS, Body, Structure
 from .base import (
     INTEGERS,
-    PureTensorOp,
     axis_map,
     element_of,
     flags,
@@ -26,6 +25,7 @@ from .base import (
     tensor,
     values_of,
 )
+from .chain import CHAIN, ChainableOp
 from .contraction import window_size
 
 
@@ -35,7 +35,7 @@ def _check_combiner(combiner: str) -> None:
 
 
 @irdl_op_definition
-class PoolOp(PureTensorOp, Structured):
+class PoolOp(ChainableOp):
     """Merge the elements under a window that moves over the spatial axes of [N, C, ...].
 
     Padding is the combiner's identity. Example: %1 = nn.pool "max" %0 window [3, 3] stride [2, 2]
@@ -52,7 +52,7 @@ class PoolOp(PureTensorOp, Structured):
     pad_high = prop_def(INTEGERS)
     assembly_format = (
         "$combiner $image `window` $window `stride` $stride `dilation` $dilation"
-        " `pad` $pad_low `to` $pad_high attr-dict `:` functional-type(operands, results)"
+        " `pad` $pad_low `to` $pad_high" + CHAIN
     )
 
     def __init__(
@@ -87,7 +87,7 @@ class PoolOp(PureTensorOp, Structured):
             raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
         return tensor((*image[:2], *window_positions(self, image[2:])), element_of(self.image))
 
-    def structure(self) -> Structure:
+    def core_structure(self) -> Structure:
         """n, c, positions...; the window's axes are reduced."""
         n, c, *image = shape_of(self.image)
         out = shape_of(self.result)[2:]
@@ -153,7 +153,7 @@ def window_positions(op: PoolOp, sizes: Sequence[int]) -> list[int]:
 
 
 @irdl_op_definition
-class ReduceOp(PureTensorOp, Structured):
+class ReduceOp(ChainableOp):
     """Merge all elements along some axes.
 
     Example: %1 = nn.reduce "sum" %0 axes [2, 3] keep_dims : (tensor<1x8x7x7xf32>)
@@ -165,10 +165,7 @@ class ReduceOp(PureTensorOp, Structured):
     combiner = prop_def(StringAttr)
     axes = prop_def(INTEGERS)
     keep_dims = opt_prop_def(UnitAttr)
-    assembly_format = (
-        "$combiner $operand `axes` $axes (`keep_dims` $keep_dims^)?"
-        " attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$combiner $operand `axes` $axes (`keep_dims` $keep_dims^)?" + CHAIN
 
     def __init__(
         self, operand: SSAValue, combiner: str, axes: Sequence[int], *, keep_dims: bool = False
@@ -196,7 +193,7 @@ class ReduceOp(PureTensorOp, Structured):
         kept = [1 if i in axes else n for i, n in enumerate(shape) if keep or i not in axes]
         return tensor(kept, element_of(self.operand))
 
-    def structure(self) -> Structure:
+    def core_structure(self) -> Structure:
         """One dimension an axis of the operand; the axes given are reduced."""
         shape, axes = shape_of(self.operand), values_of(self.axes)
         dims = tuple(
