@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import (
     I64,
     IntegerAttr,
     StringAttr,
-    SymbolNameConstraint,
     TensorType,
     UnitAttr,
     i64,
 )
-from xdsl.ir import Block, Dialect, Operation, Region
-from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, traits_def
-from xdsl.traits import NoTerminator, SymbolOpInterface
+from xdsl.ir import Dialect
+from xdsl.irdl import irdl_op_definition, lazy_traits_def, prop_def, traits_def
+from xdsl.irdl.operations import OpTraits
+from xdsl.traits import HasParent, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
@@ -30,9 +28,12 @@ from .program import (
     Variable,
     Vertices,
 )
+from .superstep import Superstep, Sync
 
-SYNC_ZONES = ("internal", "external")
-"""internal: the tiles of one chip; external: the host takes part."""
+
+def _in_a_superstep() -> OpTraits:
+    """The trait of what stands in supersteps only."""
+    return lazy_traits_def(lambda: (HasParent(SuperstepOp),))
 
 
 @irdl_op_definition
@@ -85,22 +86,12 @@ class VariableOp(Variable):
 
 
 @irdl_op_definition
-class SyncOp(IRDLOperation):
+class SyncOp(Sync):
     """All tiles of the zone wait for each other. Example: exchange.sync "internal"."""
 
     name = "exchange.sync"
-    zone = prop_def(StringAttr)
     assembly_format = "$zone attr-dict"
-
-    def __init__(self, zone: str):
-        super().__init__(properties={"zone": StringAttr(zone)})
-
-    def verify_(self) -> None:
-        """Check what can be seen without other operations."""
-        if self.zone.data not in SYNC_ZONES:
-            raise VerifyException(
-                f'sync zone "{self.zone.data}"; need one of {", ".join(SYNC_ZONES)}'
-            )
+    traits = _in_a_superstep()
 
 
 @irdl_op_definition
@@ -109,6 +100,7 @@ class MoveOp(Copy):
 
     name = "exchange.move"
     assembly_format = "$reads `->` $writes (`moves` $moves^)? attr-dict"
+    traits = _in_a_superstep()
 
 
 @irdl_op_definition
@@ -123,6 +115,7 @@ class ComputeOp(Vertices):
     assembly_format = (
         "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes attr-dict"
     )
+    traits = _in_a_superstep()
 
 
 @irdl_op_definition
@@ -131,6 +124,7 @@ class InputOp(HostInput):
 
     name = "exchange.input"
     assembly_format = "$host_name `->` $writes `:` $tensor attr-dict"
+    traits = _in_a_superstep()
 
 
 @irdl_op_definition
@@ -139,10 +133,11 @@ class OutputOp(HostOutput):
 
     name = "exchange.output"
     assembly_format = "$reads `->` $host_name `:` $tensor attr-dict"
+    traits = _in_a_superstep()
 
 
 @irdl_op_definition
-class SuperstepOp(IRDLOperation):
+class SuperstepOp(Superstep):
     """Sync, then exchange, then compute.
 
     Its moves happen at once and read nothing they write; its vertices may read what was
@@ -151,28 +146,8 @@ class SuperstepOp(IRDLOperation):
     """
 
     name = "exchange.superstep"
-    sym_name = prop_def(SymbolNameConstraint())
-    body = region_def("single_block")
     assembly_format = "$sym_name $body attr-dict"
     traits = traits_def(NoTerminator())
-
-    def __init__(self, name: str, ops: Sequence[Operation]):
-        super().__init__(properties={"sym_name": StringAttr(name)}, regions=[Region(Block(ops))])
-
-    def verify_(self) -> None:
-        """Check what can be seen without other operations."""
-        rank: dict[type[Operation], int] = {
-            SyncOp: 0,
-            InputOp: 1,
-            MoveOp: 1,
-            OutputOp: 1,
-            ComputeOp: 2,
-        }
-        kinds = [rank.get(type(op), -1) for op in self.body.block.ops]
-        if -1 in kinds or kinds != sorted(kinds) or kinds[:1] != [0] or kinds.count(0) != 1:
-            raise VerifyException(
-                "a superstep is one sync, then moves and host traffic, then compute"
-            )
 
 
 @irdl_op_definition

@@ -25,6 +25,7 @@ from .program import (
     Variable,
     Vertices,
 )
+from .superstep import Superstep, Sync
 
 
 @irdl_op_definition
@@ -117,6 +118,26 @@ class OutputOp(HostOutput):
 
 
 @irdl_op_definition
+class SyncOp(Sync):
+    """All tiles of the zone wait for each other. Example: tile.sync "internal"."""
+
+    name = "tile.sync"
+    assembly_format = "$zone attr-dict"
+
+
+@irdl_op_definition
+class SuperstepOp(Superstep):
+    """Copies and vertices that have been grouped by their numbers.
+
+    Example: tile.superstep @conv1 { tile.sync "internal" tile.copy ... tile.vertices ... }
+    """
+
+    name = "tile.superstep"
+    assembly_format = "$sym_name $body attr-dict"
+    traits = traits_def(NoTerminator())
+
+
+@irdl_op_definition
 class ReadOp(ReadPredicate):
     """Example: %c = tile.read @more : i1"""
 
@@ -125,5 +146,17 @@ class ReadOp(ReadPredicate):
 
 
 Tile = Dialect(
-    "tile", [VariableOp, CopyOp, VerticesOp, ComputeSetOp, InputOp, OutputOp, ReadOp], []
+    "tile",
+    [
+        VariableOp,
+        CopyOp,
+        VerticesOp,
+        ComputeSetOp,
+        InputOp,
+        OutputOp,
+        SyncOp,
+        SuperstepOp,
+        ReadOp,
+    ],
+    [],
 )

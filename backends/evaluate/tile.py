@@ -69,9 +69,12 @@ class _Evaluator:
             raise InputError(f"{op.name} at {place(op)}: not an operation of the tile level")
         return what(self, op)
 
-    def compute_set(self, op: tile.ComputeSetOp) -> Sequence[bool]:
-        for vertices in op.body.block.ops:
-            self.execute(vertices, [])
+    def in_order(self, op: tile.ComputeSetOp | tile.SuperstepOp) -> Sequence[bool]:
+        for each in op.body.block.ops:
+            self.execute(each, [])
+        return []
+
+    def sync(self, op: tile.SyncOp) -> Sequence[bool]:
         return []
 
     def vertices(self, op: tile.VerticesOp) -> Sequence[bool]:
@@ -113,7 +116,9 @@ class _Evaluator:
 
 
 _EXECUTE: dict[type[Operation], Callable[..., Sequence[bool]]] = {
-    tile.ComputeSetOp: _Evaluator.compute_set,
+    tile.ComputeSetOp: _Evaluator.in_order,
+    tile.SuperstepOp: _Evaluator.in_order,
+    tile.SyncOp: _Evaluator.sync,
     tile.VerticesOp: _Evaluator.vertices,
     tile.CopyOp: _Evaluator.copy,
     tile.InputOp: _Evaluator.input,

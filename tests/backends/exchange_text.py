@@ -13,7 +13,7 @@ from ..strategies import Program, context
 
 DOWN = (
     "convert-nn-to-partition,convert-partition-to-tile,schedule-supersteps,allocate,"
-    "convert-tile-to-exchange"
+    "group-supersteps,convert-tile-to-exchange"
 )
 LAYOUT = "<[24 by 4] (d0) of [24]>"
 SPACE = "<[i = 24] (i) of [24] -> (i) of [24]>"

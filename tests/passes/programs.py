@@ -45,7 +45,8 @@ TO_PARTITION = "convert-nn-to-partition"
 TO_TILE = f"{TO_PARTITION},convert-partition-to-tile"
 TO_SCHEDULE = f"{TO_TILE},schedule-supersteps"
 TO_ALLOCATION = f"{TO_SCHEDULE},allocate"
-TO_EXCHANGE = f"{TO_ALLOCATION},convert-tile-to-exchange"
+TO_SUPERSTEPS = f"{TO_ALLOCATION},group-supersteps"
+TO_EXCHANGE = f"{TO_SUPERSTEPS},convert-tile-to-exchange"
 
 
 def net() -> tuple[ModuleOp, AbeleContext]:

@@ -53,6 +53,8 @@ def test_all_levels_compute_the_same_under_any_legal_plan(program: Program):
     same(expected, run_tile(program.module, program.inputs).outputs)
     apply(program, "schedule-supersteps,allocate")
     same(expected, run_tile(program.module, program.inputs).outputs)
+    apply(program, "group-supersteps")
+    same(expected, run_tile(program.module, program.inputs).outputs)
     apply(program, "convert-tile-to-exchange")
     same(expected, run_machine(program.module, program))
 
@@ -67,6 +69,6 @@ def test_the_planners_own_plans_compute_the_same(program: Program):
     apply(
         program,
         "convert-nn-to-partition,convert-partition-to-tile,schedule-supersteps,allocate,"
-        "convert-tile-to-exchange",
+        "group-supersteps,convert-tile-to-exchange",
     )
     same(expected, run_machine(program.module, program))

@@ -1,0 +1,142 @@
+"""Numbered copies and compute sets, put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from ..dialects import tile
+from ..dialects.program import Copy, HostInput, HostOutput
+from ..ir.errors import InputError
+from ..ir.provenance import locate, origin, place
+from .schedule_supersteps import SUPERSTEP
+
+
+@dataclass(frozen=True)
+class GroupSupersteps(ModulePass):
+    """Put what has one number into one superstep: sync, copies, vertices. tile -> tile.
+
+    tile.copy [@x] -> @in {superstep = 0 : i64}
+    tile.compute_set @y { tile.vertices ... } {superstep = 0 : i64}
+
+    tile.superstep @y { tile.sync "internal" tile.copy [@x] -> @in tile.vertices ... }
+    """
+
+    name = "group-supersteps"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
+        names = _Names()
+        for block in list(_blocks(op)):
+            for group in _groups(block):
+                _group(group, names)
+
+
+@dataclass
+class _Names:
+    """Names of supersteps, each given once."""
+
+    taken: set[str] = field(default_factory=set[str])
+    clashes: Counter[str] = field(default_factory=Counter[str])
+
+    def unused(self, base: str) -> str:
+        name = base
+        while name in self.taken:
+            self.clashes[base] += 1
+            name = f"{base}.{self.clashes[base]}"
+        self.taken.add(name)
+        return name
+
+
+def _blocks(op: Operation) -> Iterator[Block]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in block.ops:
+                if not isinstance(inner, tile.ComputeSetOp | tile.SuperstepOp):
+                    yield from _blocks(inner)
+
+
+def _groups(block: Block) -> list[list[Operation]]:
+    """Runs of operations with one number, in order."""
+    groups: list[list[Operation]] = []
+    last: int | None = None
+    for op in block.ops:
+        own = op.attributes.get(SUPERSTEP)
+        number = own.value.data if isinstance(own, IntegerAttr) else None
+        if number is not None and number == last:
+            groups[-1].append(op)
+        elif number is not None:
+            groups.append([op])
+        last = number
+    return groups
+
+
+def _group(group: Sequence[Operation], names: _Names) -> None:
+    """Move a group into a superstep that stands where its first operation stood."""
+    _check_at_once(group)
+    block = group[0].parent
+    assert block is not None
+    before, last = group[0], group[-1]
+    host = any(isinstance(op, HostInput | HostOutput) for op in group)
+    sync = tile.SyncOp("external" if host else "internal")
+    step = tile.SuperstepOp(names.unused(_name(last)), [sync])
+    locate(step, last)
+    block.insert_op_before(step, before)
+    for op in group:
+        op.detach()
+        del op.attributes[SUPERSTEP]
+        if isinstance(op, tile.ComputeSetOp):
+            for vertices in list(op.body.block.ops):
+                vertices.detach()
+                step.body.block.add_op(vertices)
+            op.erase()
+        else:
+            step.body.block.add_op(op)
+
+
+def _name(last: Operation) -> str:
+    """The name of the compute set, or of what is moved."""
+    if isinstance(last, tile.ComputeSetOp):
+        return last.sym_name.data
+    if isinstance(last, HostInput | HostOutput):
+        return "host"
+    return origin(last) or "exchange"
+
+
+def _check_at_once(group: Sequence[Operation]) -> None:
+    """Raise InputError if the operations of a superstep cannot happen in its phases at once."""
+    read: set[str] = set()
+    written: set[str] = set()
+    computes = False
+    for op in group:
+        if isinstance(op, tile.ComputeSetOp):
+            computes = True
+            continue
+        reads, writes = _touched(op)
+        clash = writes & (read | written) | reads & written
+        if computes or clash:
+            problem = f"@{min(clash)} is written there too" if clash else "it follows a compute set"
+            raise InputError(
+                f"{op.name} at {place(op)}: not in the superstep of the operations before it, "
+                f"since {problem}; give it a later number"
+            )
+        read |= reads
+        written |= writes
+
+
+def _touched(op: Operation) -> tuple[set[str], set[str]]:
+    """Names of the variables that a transfer reads and writes."""
+    if isinstance(op, Copy):
+        return set(op.sources), {op.destination}
+    if isinstance(op, HostInput):
+        return set(), {op.writes.string_value()}
+    if isinstance(op, HostOutput):
+        return {op.reads.string_value()}, set()
+    raise InputError(f"{op.name} at {place(op)}: cannot be part of a superstep")

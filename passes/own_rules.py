@@ -1,0 +1,38 @@
+"""abele's own rules, bound once to the operations of its levels."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+
+from ..dialects.abele import Abele
+from ..dialects.control import Control
+from ..dialects.exchange import Exchange
+from ..dialects.levels import legal_ops
+from ..dialects.nn import NN
+from ..dialects.partition import Partition
+from ..dialects.tile import Tile
+from ..ir.context import AbeleContext
+from ..ir.rules import RuleSet, Vocabulary, parse_rule_set
+from .pipelines import LEVELS
+
+FOLDER = "rules"
+
+
+@cache
+def own_vocabulary() -> Vocabulary:
+    """The operations of abele's dialects."""
+    context = AbeleContext(levels={level: legal_ops(level) for level in LEVELS})
+    for dialect in (Builtin, Func, Abele, Control, NN, Partition, Tile, Exchange):
+        context.load_dialect(dialect)
+    return Vocabulary(context)
+
+
+@cache
+def own_rules(name: str) -> RuleSet:
+    """The rules of a file of the folder passes/rules, without its .rw; their checks are tests."""
+    file = files("abele.passes").joinpath(FOLDER, f"{name}.rw")
+    return parse_rule_set(file.read_text(encoding="utf-8"), own_vocabulary(), f"{name}.rw")

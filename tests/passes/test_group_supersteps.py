@@ -1,0 +1,39 @@
+import pytest
+
+from abele.ir.errors import InputError
+from abele.ir.text import parse_module, print_module
+from abele.passes.group_supersteps import GroupSupersteps
+
+from ..strategies import context
+from .programs import TO_SUPERSTEPS, after
+
+
+def test_numbered_operations_are_put_into_supersteps(golden):
+    golden(print_module(after(TO_SUPERSTEPS)))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "tile.copy [@a] -> @b {superstep = 1 : i64} tile.copy [@b] -> @c {superstep = 1 : i64}",
+            "not in the superstep of the operations before it, since @b is written there too",
+        ),
+        (
+            "tile.compute_set @s { tile.vertices space <[i = 4] (i) of [4] -> (i) of [4]> "
+            "body <relu> plan <split [2]> reads [@a] writes @b } {superstep = 1 : i64} "
+            "tile.copy [@b] -> @c {superstep = 1 : i64}",
+            "since it follows a compute set",
+        ),
+        ("%c = tile.read @a {superstep = 1 : i64} : i1", "cannot be part of a superstep"),
+    ],
+)
+def test_a_schedule_that_cannot_happen_at_once_is_refused(body: str, message: str):
+    made = context()
+    variables = "\n".join(
+        f"tile.variable @{name} : tensor<4xf32> layout <[4 by 2] (d0) of [4]> "
+        for name in ("a", "b", "c")
+    )
+    module = parse_module(f"{variables}\nfunc.func @main() {{ {body} func.return }}", made)
+    with pytest.raises(InputError, match=message):
+        GroupSupersteps().apply(made, module)
