@@ -1,16 +1,18 @@
 """Running a pipeline of xDSL passes under instruments, and reading a pipeline from text."""
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias
 
 from .errors import InputError
+from .pass_options import dashed, leaves, option_types, suits, type_words
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
+
+PassEntry: TypeAlias = str | type[ModulePass]
+"""A pass in a registry: its class, or "module:Class", imported when it is asked for."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,24 @@ class Step:
 
     def __str__(self) -> str:
         return f"pass '{self.current.name}' ({self.index + 1} of {len(self.pipeline)})"
+
+
+class InPass(str):
+    """The note on an error that was raised in a pass. step: where."""
+
+    step: Step
+
+    def __new__(cls, step: Step) -> "InPass":
+        """The note as text."""
+        note = super().__new__(cls, f"in {step}")
+        note.step = step
+        return note
+
+
+def failed_step(error: BaseException) -> Step | None:
+    """The step that an error was raised in; None if no pass was running."""
+    notes = getattr(error, "__notes__", ())
+    return next((note.step for note in notes if isinstance(note, InPass)), None)
 
 
 class Instrument:
@@ -72,7 +92,7 @@ class PassManager:
             for instrument in reversed(self.instruments):
                 instrument.after(step, module)
         except Exception as error:
-            error.add_note(f"in {step}")
+            error.add_note(InPass(step))
             for instrument in reversed(self.instruments):
                 instrument.failed(step, module, error)
             raise
@@ -87,27 +107,33 @@ def pipeline_spec(passes: Sequence[ModulePass]) -> str:
     return ",".join(str(each.spec()) for each in passes)
 
 
-def parse_pipeline(spec: str, registry: Mapping[str, str]) -> tuple[ModulePass, ...]:
+def parse_pipeline(spec: str, registry: Mapping[str, PassEntry]) -> tuple[ModulePass, ...]:
     """The passes of a text such as 'split-reductions,merge-copies{limit=4}'.
 
-    registry: pass name -> "module:Class"; only the classes that are named get imported.
+    registry: passes by name; only the classes that are named get imported.
     Raises InputError for bad syntax, an unknown pass (with the nearest names) and bad options.
     """
+    return tuple(_instance(each, registry) for each in parse_specs(spec))
+
+
+def parse_specs(spec: str) -> tuple[ArgSpec, ...]:
+    """The names and options of a pipeline's passes, not looked up. Raises InputError."""
     pointed = _POINTLESS.sub(lambda match: match[1] or f"{match[2]}.", spec.strip())
     try:
-        specs = tuple(parse_arg_specs(pointed))
+        return tuple(parse_arg_specs(pointed))
     except ArgSpecParseError as error:
         message = str(error).split(":\n", 1)[-1].rstrip()
         raise InputError(f"pipeline '{spec}': {message}") from None
-    return tuple(_instance(each, registry) for each in specs)
 
 
-def load_pass(name: str, registry: Mapping[str, str]) -> type[ModulePass]:
+def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
     """The class of a pass. Raises InputError if no pass is called so."""
-    target = registry.get(name)
-    if target is None:
+    entry = registry.get(name)
+    if entry is None:
         raise InputError(f"no pass '{name}'{_nearest(name, registry)}")
-    module, _, attribute = target.partition(":")
+    if isinstance(entry, type):
+        return entry
+    module, _, attribute = entry.partition(":")
     return getattr(import_module(module), attribute)
 
 
@@ -118,14 +144,9 @@ def _nearest(name: str, names: Mapping[str, object]) -> str:
     return f"; there are: {', '.join(sorted(names))}" if names else "; there are none"
 
 
-def _instance(spec: ArgSpec, registry: Mapping[str, str]) -> ModulePass:
+def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
     cls = load_pass(spec.name, registry)
-    types: dict[str, Any] = get_type_hints(cls)
-    options = {
-        each.name: types[each.name]
-        for each in dataclasses.fields(cls)
-        if each.init and each.name != "name"
-    }
+    options = option_types(cls)
     values = {key.replace("-", "_"): value for key, value in spec.parameters.items()}
     for option in values:
         if option not in options:
@@ -134,6 +155,18 @@ def _instance(spec: ArgSpec, registry: Mapping[str, str]) -> ModulePass:
         option: tuple(map(_as_float, value)) if _wants_float(options[option]) else value
         for option, value in values.items()
     }
+    for option, value in numbers.items():
+        if not suits(value, options[option]):
+            given = ",".join(map(str, values[option])) or "nothing"
+            raise InputError(
+                f"pass '{spec.name}': option '{dashed(option)}': {given}; "
+                f"need {type_words(options[option])}"
+            )
+    for option in cls.required_fields() - set(numbers) - {"name"}:
+        raise InputError(
+            f"pass '{spec.name}': no option '{dashed(option)}' given; "
+            f"need {type_words(options[option])}"
+        )
     try:
         return cls.from_spec(ArgSpec(spec.name, numbers))
     except ValueError as error:
@@ -142,14 +175,8 @@ def _instance(spec: ArgSpec, registry: Mapping[str, str]) -> ModulePass:
 
 def _wants_float(hint: Any) -> bool:
     """Whether an option takes fractions and neither text nor integers."""
-    leaves = _leaves(hint)
-    return float in leaves and not leaves & {str, int}
-
-
-def _leaves(hint: Any) -> set[Any]:
-    if get_origin(hint) in (Union, UnionType, tuple):
-        return {leaf for each in get_args(hint) for leaf in _leaves(each)}
-    return {hint}
+    kinds = leaves(hint)
+    return float in kinds and not kinds & {str, int}
 
 
 def _as_float(value: str | int | bool | float) -> str | int | bool | float:

@@ -1,6 +1,11 @@
-"""Every pass by name, and the way down as tuples of names."""
+"""Every pass by name, the way down as tuples of names, and the shorthand for its stretches."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.errors import InputError
+from ..ir.pass_manager import parse_specs
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
@@ -11,6 +16,7 @@ PASSES: dict[str, str] = {
     "convert-partition-to-tile": "abele.passes.convert_partition_to_tile:ConvertPartitionToTile",
     "schedule-supersteps": "abele.passes.schedule_supersteps:ScheduleSupersteps",
     "allocate": "abele.passes.allocate:Allocate",
+    "group-supersteps": "abele.passes.group_supersteps:GroupSupersteps",
     "convert-tile-to-exchange": "abele.passes.convert_tile_to_exchange:ConvertTileToExchange",
 }
 """Where each pass is found; loaded when it is asked for."""
@@ -22,9 +28,30 @@ DOWN: dict[str, tuple[str, ...]] = {
     "nn": ("decompose", "fold-constants", "eliminate-dead"),
     "partition": ("plan-splits{target=TARGET}", "convert-nn-to-partition"),
     "tile": ("convert-partition-to-tile",),
-    "exchange": ("schedule-supersteps", "allocate", "convert-tile-to-exchange"),
+    "exchange": (
+        "schedule-supersteps",
+        "allocate",
+        "group-supersteps",
+        "convert-tile-to-exchange",
+    ),
 }
 """The passes that end at each level, from the level above."""
+
+LEADS_TO: dict[str, str] = {
+    name: level for level, names in DOWN.items() for name in names if name.endswith(f"-to-{level}")
+}
+"""The passes that leave a module on another level than they found it on, with that level."""
+
+STAGE: dict[str, str] = {
+    name.partition("{")[0]: level for level, names in DOWN.items() for name in names
+}
+"""The level at whose stretch of the way down each pass stands."""
+
+
+def way(start: str, end: str = LEVELS[-1]) -> tuple[str, ...]:
+    """The levels whose passes lead from one level to another; from nn, nn's own too."""
+    first, last = LEVELS.index(start), LEVELS.index(end)
+    return LEVELS[first if start == "nn" else first + 1 : last + 1]
 
 
 def pipeline(start: str, end: str, target: str) -> str:
@@ -36,9 +63,52 @@ def pipeline(start: str, end: str, target: str) -> str:
     for level in (start, end):
         if level not in LEVELS:
             raise ValueError(f"level {level!r}; need one of {', '.join(LEVELS)}")
-    first, last = LEVELS.index(start), LEVELS.index(end)
-    if first > last:
+    if LEVELS.index(start) > LEVELS.index(end):
         raise ValueError(f"from {start} to {end}: the way leads down only")
-    levels = LEVELS[first if start == "nn" else first + 1 : last + 1]
-    names = [name for level in levels for name in DOWN[level]]
-    return ",".join(names).replace("TARGET", f'"{target}"')
+    return expand(",".join(way(start, end)), target)
+
+
+def expand(spec: str, target: str) -> str:
+    """A pipeline with each level's name replaced by the passes that end at that level.
+
+    target: a spelling of a target, for the passes that want one.
+    Raises InputError for bad syntax, and for a level with options.
+
+        nn,mine,partition  ->  decompose,...,mine,plan-splits{target="mk2"},convert-nn-to-partition
+    """
+    names: list[str] = []
+    for each in parse_specs(spec):
+        if each.name not in DOWN:
+            names.append(str(each))
+            continue
+        if each.parameters:
+            raise InputError(
+                f"pipeline '{spec}': {each.name} stands for {', '.join(DOWN[each.name])}, and "
+                "takes no options; name those passes instead"
+            )
+        names += [name.replace("TARGET", f'"{target}"') for name in DOWN[each.name]]
+    return ",".join(names)
+
+
+def level_after(names: Sequence[str], start: str | None) -> str | None:
+    """The level that passes leave a module on; None if that is not known.
+
+    start: its level before, or None. A pass that is not abele's own may lead anywhere.
+    """
+    level = start
+    for name in names:
+        level = LEADS_TO.get(name, level if name in PASSES else None)
+    return level
+
+
+def stages(names: Sequence[str]) -> tuple[str, ...]:
+    """The stage of each pass of a pipeline: another pass belongs to the next one's of the way down.
+
+    After the last of those, it belongs to that one's.
+    """
+    stage = next((STAGE[name] for name in reversed(names) if name in STAGE), LEVELS[0])
+    found: list[str] = []
+    for name in reversed(names):
+        stage = STAGE.get(name, stage)
+        found.append(stage)
+    return tuple(reversed(found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import prod
@@ -26,18 +26,18 @@ from ..ir.instruments.dump_ir import DumpIR, check_dump_folder
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
 from ..ir.instruments.verify_each import VerifyEach
-from ..ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
+from ..ir.pass_manager import Instrument, PassManager, Step, parse_pipeline, parse_specs
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.whole_file import check_folder
-from ..passes.pipelines import DOWN, LEVELS, PASSES, pipeline
-from .executable import MACHINE, Executable, Stages, load_executable
-from .program import Model, Program, new_context, read_program, target_of
+from ..passes.pipelines import LEADS_TO, LEVELS, PASSES, expand, level_after, way
+from ..passes.pipelines import stages as stages_of
+from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
+from .extensions import Extensions, load_extensions
+from .program import Model, Program, level_of, read_program, target_of
 
 Watcher = Callable[[str], None]
 """Told what is going on, in a few words."""
-
-PROGRAM_FILE = ".abele"
 
 PLANNED_ELEMENTS = 1 << 20
 """Tensors up to this size are planned even if they cannot fit."""
@@ -53,8 +53,10 @@ def compile_model(
     target: str | Target | None = None,
     *,
     dims: Mapping[str, int] | None = None,
+    passes: str = "",
+    load: Sequence[str | os.PathLike[str]] | Extensions = (),
     dump_ir: str | os.PathLike[str] | None = None,
-    reproducers: str | os.PathLike[str] | None = None,
+    reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
     watch: Watcher | None = None,
 ) -> Executable:
@@ -62,41 +64,68 @@ def compile_model(
 
     model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
     or an onnx.ModelProto. target: as resolve_target takes it; the model's own, else mk2, if none
-    is given. dims: sizes of symbolic dimensions. dump_ir: a folder for the program after each
-    pass. reproducers: a folder for what is needed to see a pass fail again; dump_ir's, if that is
-    given. Raises InputError, and DoesNotFit for a program too large for the target.
+    is given. dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level,
+    in which a level's name stands for the passes that end there; the whole way if "". load: files
+    of extensions, as load_extensions takes them. dump_ir: a folder for the program after each
+    pass. reproducers: a folder for what is needed to see a pass fail again, or what finds one for
+    the name of the pass; dump_ir's, if that is given.
+    Raises InputError, and DoesNotFit for a program too large for the target.
     """
     tell: Watcher = watch or _silent
+    extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
-        if dims:
-            raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
-        if dump_ir is not None:
-            raise InputError(
-                f"{model}: compiled already, so no pass is left to dump; need its model"
-            )
+        _refuse_for_program(model, dims, passes, dump_ir)
         tell("read")
-        return load_executable(os.fspath(model), target)
-    context = new_context()
+        return load_executable(os.fspath(model), target, extensions.context)
+    context = extensions.context()
     folder = None if dump_ir is None else Path(dump_ir)
-    failures = folder if reproducers is None else Path(reproducers)
+    failures = folder if folder is not None or reproducers is None else _folder(reproducers)
     if folder is not None:
         check_dump_folder(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
-    if failures is not None:
+    if isinstance(failures, Path):
         check_folder(failures)
     with _without_garbage_collection():
         tell("read")
         start = perf_counter()
         program = read_program(model, context, dict(dims or {}))
         machine = target_of(program.module, target, program.path)
+        pipeline = checked_pipeline(passes, program.level, machine.spelling(), extensions)
         refuse_tensors_larger_than(program.module, machine)
         stages = Stages({"read": perf_counter() - start})
-        modules = _lower(program, context, machine, stages, folder, failures, verify_each, tell)
+        instruments: list[Instrument] = [_Tell(tell)]
+        verifying = verifiers(program.level) if verify_each else ()
+        if failures is not None:
+            instruments.append(
+                Reproducer(failures, extensions.arguments, checks=verifiers(program.level))
+            )
+        if folder is not None:
+            instruments.append(DumpIR(folder))
+        modules = _lower(program, context, pipeline, (*instruments, *verifying), stages)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)
     # Addresses that the compiler gave fit; those in somebody's text may not.
     if program.level == MACHINE:
         exe.check_memory()
     return exe
+
+
+def _refuse_for_program(
+    model: str | os.PathLike[str],
+    dims: Mapping[str, int] | None,
+    passes: str,
+    dump_ir: str | os.PathLike[str] | None,
+) -> None:
+    """Raise InputError for what makes no sense with a program that was compiled."""
+    if dims:
+        raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
+    if passes:
+        raise InputError(f"{model}: compiled already, so no pass is left to run; need its model")
+    if dump_ir is not None:
+        raise InputError(f"{model}: compiled already, so no pass is left to dump; need its model")
+
+
+def _folder(given: str | os.PathLike[str] | Callable[[str], Path]) -> Path | Callable[[str], Path]:
+    return given if callable(given) else Path(given)
 
 
 def _given(module: ModuleOp) -> ModuleOp:
@@ -127,58 +156,60 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
                 )
 
 
+def checked_pipeline(
+    spec: str, level: str, target: str, extensions: Extensions
+) -> tuple[ModulePass, ...]:
+    """The passes of a pipeline, in shorthand or not, from a level to the last one.
+
+    spec: the whole way if "". Raises InputError for a bad pipeline, and for one that does not lead
+    there as far as is known: a user's pass may lead anywhere.
+    """
+    for each in parse_specs(spec):
+        if each.name in LEVELS and each.name not in way(level):
+            raise InputError(
+                f"pipeline '{spec}': the program is at {level} already; leave out {each.name}"
+            )
+    passes = parse_pipeline(expand(spec or ",".join(way(level)), target), extensions.passes)
+    _check_end(f"pipeline '{spec}'", level_after([each.name for each in passes], level))
+    return passes
+
+
+def _check_end(what: str, level: str | None) -> None:
+    """Raise InputError if a pipeline is known to end above the last level."""
+    if level is not None and level != MACHINE:
+        missing = ",".join(LEVELS[LEVELS.index(level) + 1 :])
+        raise InputError(f"{what} ends at {level}; the machine runs {MACHINE}: add {missing}")
+
+
 def _lower(
     program: Program,
     context: AbeleContext,
-    target: Target,
+    passes: tuple[ModulePass, ...],
+    instruments: Sequence[Instrument],
     stages: Stages,
-    dump: Path | None,
-    failures: Path | None,
-    verify_each: bool,
-    tell: Watcher,
 ) -> dict[str, ModuleOp]:
-    spec = pipeline(program.level, LEVELS[-1], target.spelling())
     timing, keep = Timing(), _KeepLevels(program.level)
-    instruments: list[Instrument] = [_Tell(tell)]
-    if failures is not None:
-        instruments.append(Reproducer(failures))
-    if dump is not None:
-        instruments.append(DumpIR(dump))
-    if verify_each:
-        instruments += [VerifyEach(legal_after), VerifySymbols()]
-    PassManager(parse_pipeline(spec, PASSES) if spec else (), (*instruments, keep, timing)).run(
-        context, program.module
-    )
-    for each in timing.passes:
-        stages.add(LEVEL_OF_PASS[each.name], each.seconds)
-        stages.passes[each.name] = each.seconds
-    return keep.modules | {LEVELS[-1]: program.module}
+    PassManager(passes, (*instruments, keep, timing)).run(context, program.module)
+    names = [each.name for each in passes]
+    if level_after(names, program.level) is None:
+        _check_end(f"{program.path}: the pipeline", level_of(program.module))
+    for each, stage in zip(timing.passes, stages_of(names), strict=True):
+        stages.add(stage, each.seconds)
+        stages.passes[each.name] = stages.passes.get(each.name, 0.0) + each.seconds
+    return keep.modules | {MACHINE: program.module}
 
 
-LEVEL_OF_PASS = {name.partition("{")[0]: level for level, names in DOWN.items() for name in names}
-"""The level at the end of whose stage a pass stands."""
+def verifiers(level: str | None) -> tuple[Instrument, ...]:
+    """What verifies a module after each pass. level: it begins at; None if that is not known."""
 
+    def legal_after(step: Step) -> Collection[str] | None:
+        names = [each.name for each in step.pipeline[: step.index + 1]]
+        found = level_after(names, level)
+        if found == LEVELS[0] and step.current.name == "decompose":
+            return legal_ops("nn-core")
+        return None if found is None else legal_ops(found)
 
-def _levels_after() -> dict[str, str]:
-    """The level that each pass of the way down leaves its module on."""
-    levels: dict[str, str] = {}
-    current = LEVELS[0]
-    for name in LEVEL_OF_PASS:
-        for level in LEVELS:
-            if name == f"convert-{current}-to-{level}":
-                current = level
-                break
-        levels[name] = current
-    return levels
-
-
-LEVEL_AFTER = _levels_after()
-
-
-def legal_after(each: ModulePass) -> Collection[str] | None:
-    """What may be in a module after a pass of the way down; anything after any other pass."""
-    level = LEVEL_AFTER.get(each.name)
-    return None if level is None else legal_ops(level)
+    return VerifyEach(legal_after), VerifySymbols()
 
 
 class _KeepLevels(Instrument):
@@ -191,16 +222,23 @@ class _KeepLevels(Instrument):
     def __init__(self, first: str) -> None:
         self.modules: dict[str, ModuleOp] = {}
         self._level = first
+        self._before: ModuleOp | None = None
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Clone before the first pass, and before each that leads to another level."""
+        """Clone before the first pass, and before each that may lead to another level."""
         if step.index == 0:
             self.modules[self._level] = module.clone()
-        after = LEVEL_AFTER.get(step.current.name, self._level)
-        if after != self._level:
-            if self._level != LEVELS[0]:
-                self.modules[self._level] = module.clone()
-            self._level = after
+        leads = step.current.name in LEADS_TO or step.current.name not in PASSES
+        self._before = module.clone() if leads and self._level != LEVELS[0] else None
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Keep the clone if the pass has led to another level."""
+        name = step.current.name
+        known = LEADS_TO.get(name, self._level if name in PASSES else None)
+        level = known or level_of(module)
+        if level != self._level and self._before is not None:
+            self.modules[self._level] = self._before
+        self._level, self._before = level, None
 
 
 class VerifySymbols(Instrument):

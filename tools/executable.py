@@ -18,11 +18,14 @@ from ..backends.memory import MemoryReport, memory_report
 from ..backends.price import price, totals
 from ..backends.reference import run_reference
 from ..backends.target import Target
+from ..ir.context import AbeleContext
 from ..ir.errors import InputError
 from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS
 from .arrays import Array, Tensor, checked
 from .program import Signature, check_target, new_context, signature, verified_level
+
+PROGRAM_FILE = ".abele"
 
 MACHINE = LEVELS[-1]
 """The level that the machine runs."""
@@ -195,23 +198,30 @@ class Executable:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def load_executable(path: str, target: str | Target | None = None) -> Executable:
+def load_executable(
+    path: str,
+    target: str | Target | None = None,
+    context: Callable[[], AbeleContext] = new_context,
+) -> Executable:
     """The program of an .abele file; its modules are parsed when they are asked for.
 
-    target: must equal the program's own, if it is given. Raises InputError.
+    target: must equal the program's own, if it is given. context: makes one that knows the
+    program's dialects. Raises InputError.
     """
     start = perf_counter()
     program = program_file.load(path)
     check_target(program.target, target, path)
-    loaders = {level: partial(_parsed, program, level) for level in program.texts}
+    loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
     exe = Executable(program.target, loaders, path)
     exe.check_memory()
     exe.stages.add("read", perf_counter() - start)
     return exe
 
 
-def _parsed(program: program_file.Program, level: str) -> ModuleOp:
-    module = program.module_at(level, new_context())
+def _parsed(
+    program: program_file.Program, level: str, context: Callable[[], AbeleContext]
+) -> ModuleOp:
+    module = program.module_at(level, context())
     found = verified_level(module, f"{program.path}:{level}.mlir")
     if found != level:
         raise InputError(f"{program.path}: {level}.mlir is of level {found}")

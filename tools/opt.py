@@ -3,115 +3,121 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
 
-from ..dialects.levels import legal_ops
+from ..backends.target import resolve_target
 from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
 from ..ir.instruments.dump_ir import DumpIR, check_dump_folder
-from ..ir.instruments.reproducer import Reproducer
+from ..ir.instruments.print_ir import Chosen, PrintIR, Style, into_stream, into_tree
+from ..ir.instruments.reproducer import HEADING, Reproducer
+from ..ir.instruments.statistics import Statistics
 from ..ir.instruments.timing import Timing
-from ..ir.instruments.verify_each import VerifyEach
-from ..ir.pass_manager import (
-    Instrument,
-    PassManager,
-    Step,
-    load_pass,
-    parse_pipeline,
-)
-from ..ir.text import BLOBS, blobs_of, parse_module, print_module
+from ..ir.pass_manager import Instrument, PassManager, parse_pipeline
+from ..ir.text import BLOBS, blobs_of, parse_module
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.verify import verify
 from ..ir.whole_file import check_folder, whole_file
-from ..passes.pipelines import PASSES
-from .compile import LEVEL_AFTER, PROGRAM_FILE, VerifySymbols
-from .program import new_context
+from ..passes.pipelines import expand
+from .compile import verifiers
+from .diagnostics import Expectations
+from .executable import PROGRAM_FILE
+from .extensions import Extensions
+from .program import DEFAULT_TARGET
 
 SPLIT = "// -----"
 STANDARD_INPUT = "-"
-
-BEFORE, AFTER, AFTER_CHANGE = "before", "after", "after change"
 
 
 @dataclass(frozen=True)
 class Options:
     """What to do besides running the passes.
 
-    show: which of BEFORE, AFTER and AFTER_CHANGE to print to standard error. dump: a folder for
-    the module after each pass. reproducers: a folder for what a failing pass was given.
+    target: for the shorthand of a pipeline. expected: hold errors to the comments that expect
+    them. printed: what to print around passes, to standard error or, with tree, into that folder.
+    dump: a folder for the module after each pass. reproducers: a folder for what a failing pass
+    was given, or what finds one.
     """
 
+    target: str = DEFAULT_TARGET
     split: bool = False
     verify_each: bool = True
+    expected: bool = False
     timing: bool = False
+    statistics: bool = False
     allow_unregistered: bool = False
-    show: Collection[str] = ()
+    printed: Chosen = field(default_factory=Chosen)
+    style: Style = field(default_factory=Style)
+    tree: Path | None = None
     dump: Path | None = None
-    reproducers: Path | None = None
+    reproducers: Path | Callable[[str], Path] | None = None
 
 
 @dataclass(frozen=True)
 class Optimised:
-    """A module that the passes have left. timing: a table, or ''."""
+    """A part of the input: the module that the passes have left, or the problem that stopped them.
 
-    module: ModuleOp
-    timing: str = ""
+    module: None if an error that was expected, or one that was not, has stopped it. figures: tables
+    of times and statistics. problems: how its errors differ from those that were expected.
+    """
+
+    module: ModuleOp | None
+    figures: str = ""
+    problems: tuple[str, ...] = ()
 
 
-def optimise(path: str, spec: str, options: Options) -> list[Optimised]:
+def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> list[Optimised]:
     """Run passes on the module, or the split parts, of a file; "-" is standard input.
 
-    spec: a pipeline; builtin.module(...) around it is taken off. Raises InputError for bad text, a
-    module that does not verify and a bad pipeline; VerifyException for what a pass has broken.
+    spec: a pipeline, a level's name standing for its passes; builtin.module(...) around it is taken
+    off. Raises InputError for bad text, a module that does not verify and a bad pipeline;
+    VerifyException for what a pass has broken.
     """
-    passes = parse_pipeline(_inner(spec), PASSES) if spec.strip() else ()
+    target = resolve_target(options.target).spelling()
+    passes = parse_pipeline(expand(_inner(spec), target), extensions.passes)
     if options.dump is not None:
         check_dump_folder(options.dump, path)
-    if options.reproducers is not None:
-        check_folder(options.reproducers)
+    for folder in (options.reproducers, options.tree):
+        if isinstance(folder, Path):
+            check_folder(folder)
     text = _read(path)
     name = "<stdin>" if path == STANDARD_INPUT else path
-    folder = Path(path).parent / BLOBS if path != STANDARD_INPUT else Path(BLOBS)
-    context = new_context()
+    blobs = Path(path).parent / BLOBS if path != STANDARD_INPUT else Path(BLOBS)
+    context = extensions.context()
     context.allow_unregistered = options.allow_unregistered
-    if folder.is_dir():
+    if blobs.is_dir():
         try:
-            context.blobs.load(folder)
+            context.blobs.load(blobs)
         except ValueError as error:
             raise InputError(str(error)) from error
-    parts = _parts(text) if options.split else [text]
-    return [_optimise(part, name, passes, context, options) for part in parts]
+    parts = list(_parts(text)) if options.split else [text]
+    runs = [
+        _Run(part, name, passes, context, options, extensions, f"part-{number}" * options.split)
+        for number, part in enumerate(parts, start=1)
+    ]
+    return [run.expecting() if options.expected else run.optimised() for run in runs]
 
 
-def text_of(results: Sequence[Optimised], locations: bool) -> str:
+def text_of(results: Sequence[Optimised], style: Style) -> str:
     """The modules as text, split parts as they came."""
-    texts = [print_module(each.module, locations) for each in results]
+    texts = [style.text(each.module) for each in results if each.module is not None]
     return f"\n{SPLIT}\n\n".join(texts)
 
 
-def write_optimised(results: Sequence[Optimised], path: Path) -> None:
+def write_optimised(results: Sequence[Optimised], path: Path, style: Style) -> None:
     """Write the modules with locations, and their blobs beside the file. Raises InputError."""
     try:
         for each in results:
-            blobs = blobs_of(each.module)
+            blobs = blobs_of(each.module or ModuleOp([]))
             if len(blobs):
                 blobs.save(path.parent / BLOBS)
         with whole_file(path) as stream:
-            stream.write(text_of(results, locations=True).encode())
+            stream.write(text_of(results, Style(style.generic, locations=True)).encode())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def listing() -> list[tuple[str, str]]:
-    """Every pass, with the first line of what it says of itself."""
-    return [
-        (name, (load_pass(name, PASSES).__doc__ or "").strip().partition("\n")[0])
-        for name in PASSES
-    ]
 
 
 def _read(path: str) -> bytes:
@@ -147,65 +153,63 @@ def _parts(text: bytes) -> Iterator[bytes]:
     yield b"\n".join(part)
 
 
-def _optimise(
-    text: bytes,
-    name: str,
-    passes: tuple[ModulePass, ...],
-    context: AbeleContext,
-    options: Options,
-) -> Optimised:
-    module = parse_module(text, context, name)
-    try:
-        verify(module)
-        verify_symbols(module)
-    except VerifyException as error:
-        message = str(error)
-        raise InputError(message if name in message else f"{name}: {message}") from None
-    timing = Timing()
-    instruments: list[Instrument] = []
-    if options.reproducers is not None:
-        instruments.append(Reproducer(options.reproducers))
-    if options.show:
-        instruments.append(_Show(options.show, sys.stderr))
-    if options.dump is not None:
-        instruments.append(DumpIR(options.dump))
-    if options.verify_each:
-        instruments += [VerifyEach(_legal_after), VerifySymbols()]
-    PassManager(passes, (*instruments, timing)).run(context, module)
-    return Optimised(module, timing.table() if options.timing else "")
+@dataclass(frozen=True)
+class _Run:
+    """The passes on one part of the input. folder: its own below each folder that is written."""
 
+    text: bytes
+    name: str
+    passes: tuple[ModulePass, ...]
+    context: AbeleContext
+    options: Options
+    extensions: Extensions
+    folder: str
 
-def _legal_after(each: ModulePass) -> Collection[str] | None:
-    """What a conversion may leave; a pass that stays on its level may be run on any."""
-    level = LEVEL_AFTER.get(each.name)
-    return legal_ops(level) if level and each.name.endswith(f"-to-{level}") else None
+    def optimised(self) -> Optimised:
+        """Run them; any error is raised."""
+        module = parse_module(self.text, self.context, self.name)
+        try:
+            verify(module)
+            verify_symbols(module)
+        except VerifyException as error:
+            message = str(error)
+            raise InputError(
+                message if self.name in message else f"{self.name}: {message}"
+            ) from None
+        timing, statistics = Timing(), Statistics()
+        asked = [timing] * self.options.timing + [statistics] * self.options.statistics
+        instruments = [*self._outer(), *reversed(asked)]
+        PassManager(self.passes, tuple(instruments)).run(self.context, module)
+        return Optimised(module, "\n".join(each.table() for each in asked))
 
+    def expecting(self) -> Optimised:
+        """Run them; an error is held to the comments that expect some."""
+        expectations = Expectations(self.text.decode(errors="replace"), self.name)
+        module, problem = None, ""
+        try:
+            module = self.optimised().module
+        except Exception as error:  # of any pass: the text says which are right
+            problem = expectations.meet(error)
+        return Optimised(module, problems=tuple(filter(None, [problem, *expectations.unmet()])))
 
-class _Show(Instrument):
-    """Print the module around passes, under mlir-opt's headings."""
+    def _outer(self) -> list[Instrument]:
+        options, instruments = self.options, list[Instrument]()
+        # A reproducer that fails again is its own reproducer.
+        again = self.text.startswith(HEADING.encode()) and not isinstance(options.reproducers, Path)
+        if options.reproducers is not None and not options.expected and not again:
+            flags = {
+                "--allow-unregistered-dialect": options.allow_unregistered,
+                "--no-verify-each": not options.verify_each,
+            }
+            arguments = [*self.extensions.arguments, *(flag for flag, on in flags.items() if on)]
+            instruments.append(Reproducer(options.reproducers, arguments, checks=self._verifiers()))
+        if options.printed != Chosen():
+            sink = into_tree(options.tree / self.folder) if options.tree else None
+            sink = sink or into_stream(sys.stderr)
+            instruments.append(PrintIR(options.printed, sink, options.style))
+        if options.dump is not None:
+            instruments.append(DumpIR(options.dump / self.folder))
+        return [*instruments, *self._verifiers()]
 
-    def __init__(self, when: Collection[str], stream: TextIO) -> None:
-        self._when = when
-        self._stream = stream
-        self._previous = ""
-
-    def before(self, step: Step, module: ModuleOp) -> None:
-        """Remember the text, to see what changes."""
-        self._previous = print_module(module, locations=False)
-        if BEFORE in self._when:
-            self._print("Before", step, self._previous)
-
-    def after(self, step: Step, module: ModuleOp) -> None:
-        """Print it if it is wanted."""
-        text = print_module(module, locations=False)
-        changed = AFTER_CHANGE in self._when and text != self._previous
-        if AFTER in self._when or changed:
-            self._print("After", step, text)
-
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
-        """Print what a failing pass has left, as far as it can be printed."""
-        self._print("After failed", step, print_module(module, locations=False))
-
-    def _print(self, when: str, step: Step, text: str) -> None:
-        heading = f"// {SPLIT.removeprefix('// ')}// IR Dump {when} {step.current.name} //----- //"
-        self._stream.write(f"{heading}\n{text}\n")
+    def _verifiers(self) -> tuple[Instrument, ...]:
+        return verifiers(None) if self.options.verify_each else ()

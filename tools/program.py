@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects.builtin import Builtin, StringAttr
 from xdsl.dialects.func import Func, FuncOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Dialect
 
 from ..backends.reference import tensor_kind
 from ..backends.target import Target, resolve_target
-from ..dialects.abele import Abele
-from ..dialects.control import Control
-from ..dialects.exchange import Exchange
 from ..dialects.host import host_names
-from ..dialects.levels import legal_ops
-from ..dialects.nn import NN
-from ..dialects.partition import Partition, PartitionTensor
+from ..dialects.levels import DIALECTS, legal_ops, load_dialect
+from ..dialects.partition import PartitionTensor
 from ..dialects.program import HostInput, HostOutput, verify_symbols
-from ..dialects.tile import Tile
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
 from ..ir.provenance import place
@@ -42,10 +37,10 @@ Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 """What can be compiled: the path of an .onnx or .mlir file, or a model in memory."""
 
 
-def new_context() -> AbeleContext:
-    """A context that knows the dialects of every level."""
+def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
+    """A context that knows the dialects of every level, and more."""
     context = AbeleContext()
-    for dialect in (Builtin, Func, Abele, Control, NN, Partition, Tile, Exchange):
+    for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
     return context
 

@@ -3,22 +3,22 @@
 from collections.abc import Callable, Collection
 
 from ..pass_manager import Instrument, Step
-from ..upstream import ModuleOp, ModulePass, VerifyException
+from ..upstream import ModuleOp, VerifyException
 from ..verify import verify
 
 
-def anything_legal(_: ModulePass) -> None:
+def anything_legal(_: Step) -> None:
     """Every operation is legal after every pass."""
 
 
 class VerifyEach(Instrument):
     """Raise VerifyException that blames the pass after which the module is not well formed.
 
-    legal_after: what a pass may leave, as in verify; None allows all.
+    legal_after: what a step may leave, as in verify; None allows all.
     """
 
     def __init__(
-        self, legal_after: Callable[[ModulePass], Collection[str] | None] = anything_legal
+        self, legal_after: Callable[[Step], Collection[str] | None] = anything_legal
     ) -> None:
         self.legal_after = legal_after
 
@@ -33,6 +33,6 @@ class VerifyEach(Instrument):
     def after(self, step: Step, module: ModuleOp) -> None:
         """Verify what the pass has left."""
         try:
-            verify(module, self.legal_after(step.current))
+            verify(module, self.legal_after(step))
         except VerifyException as error:
             raise VerifyException(f"after {step}: {error}") from None

@@ -44,6 +44,14 @@ def opt(*arguments: str | Path, text: str | None = None) -> Result:
     return result
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, where commands leave reproducers: not that of the checkout."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(folder)
+    return folder
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.onnx"
@@ -194,7 +202,7 @@ def test_a_program_that_makes_the_machine_stumble_is_refused(
     def stumble(*_: object, **__: object) -> None:
         raise ValueError("cannot reshape")
 
-    monkeypatch.setattr("abele.tools.cli.compile_model", stumble)
+    monkeypatch.setattr("abele.tools.commands.run.compile_model", stumble)
     assert "cannot reshape" in refused(negate.parent, "run", negate)
     monkeypatch.setenv("ABELE_TRACEBACK", "1")
     with pytest.raises(ValueError, match="cannot reshape"):
@@ -567,7 +575,7 @@ def test_opt_reads_standard_input():
 def test_opt_goes_all_the_way_and_abele_runs_it(negate: Path, tmp_path: Path):
     down = (
         "plan-splits{target=tiny},convert-nn-to-partition,convert-partition-to-tile,"
-        "schedule-supersteps,allocate,convert-tile-to-exchange"
+        "schedule-supersteps,allocate,group-supersteps,convert-tile-to-exchange"
     )
     out = tmp_path / "out.mlir"
     assert opt(negate, "-p", f"builtin.module({down})", "-o", out).exit_code == 0
@@ -683,7 +691,7 @@ def test_the_command_in_a_process(small: Path, tmp_path: Path):
 
 
 def test_a_pipe_that_closes_early_is_no_error(small: Path):
-    script = "from abele.tools.opt import listing; from abele.tools.cli import main; main()"
+    script = "from abele.tools.cli import main; main()"
     done = subprocess.run(
         f"{sys.executable} -c '{script}' opt --list-passes | head -n 1",
         shell=True,

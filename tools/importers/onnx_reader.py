@@ -18,6 +18,7 @@ from ...ir.context import AbeleContext
 from ...ir.errors import InputError
 from ...ir.provenance import named
 from ...ir.upstream import ModuleOp, VerifyException
+from ...ir.user_entries import add_entry
 from .errors import UnsupportedError
 from .onnx_node import Graph, Importer, Known, Node
 from .onnx_node import known as known_array
@@ -36,6 +37,21 @@ OPERATORS: dict[str, Importer] = {
     **MOVEMENTS,
 }
 """What imports each operator of the domain ai.onnx."""
+
+USERS_OPERATORS: dict[str, Importer] = {}
+"""What imports operators that extensions have brought: by domain and name, "com.example.Gelu"."""
+
+
+def register_operator(domain: str, name: str, importer: Importer, owner: str) -> None:
+    """Let a user's function import an operator. Raises InputError if it is imported already."""
+    reserved = [f"ai.onnx.{each}" for each in OPERATORS]
+    add_entry(USERS_OPERATORS, "ONNX operator", f"{domain}.{name}", importer, owner, reserved)
+
+
+def _importer(node: Node) -> Importer | None:
+    own = OPERATORS.get(node.operator) if node.domain == "ai.onnx" else None
+    return own or USERS_OPERATORS.get(f"{node.domain}.{node.operator}")
+
 
 OPSETS = range(6, 29)
 """Versions of the domain ai.onnx whose operators are known."""
@@ -248,19 +264,21 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
 
 def _check_operator(node: Node) -> None:
     """Raise UnsupportedError before anything is built, if an operator is not known."""
-    if node.domain != "ai.onnx":
+    if node.domain != "ai.onnx" and _importer(node) is None:
         raise node.unsupported("the domain", "operators of domain ai.onnx are")
     if node.domain not in node.graph.opsets:
-        raise node.bad("the model imports no opset of domain ai.onnx")
-    if node.operator not in OPERATORS:
+        raise node.bad(f"the model imports no opset of domain {node.domain}")
+    if _importer(node) is None:
         near = get_close_matches(node.operator, OPERATORS)
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
         raise node.unsupported("the operator", f"{len(OPERATORS)} others are{guess}")
 
 
 def _import_node(node: Node) -> None:
+    importer = _importer(node)
+    assert importer is not None
     try:
-        results = OPERATORS[node.operator](node)
+        results = importer(node)
     except InputError:
         raise
     except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:

@@ -44,9 +44,9 @@ def test_the_reproducer_reproduces(tmp_path: Path):
 
 def test_the_file_tells_the_command_and_the_error(tmp_path: Path):
     with pytest.raises(RuntimeError) as caught:
-        PassManager((Crash(),), (Reproducer(tmp_path, "abele opt"),)).run(context(), ModuleOp([]))
+        PassManager((Crash(),), (Reproducer(tmp_path),)).run(context(), ModuleOp([]))
     first, second, *_ = (tmp_path / "reproducer-01-crash.mlir").read_text().splitlines()
-    assert first.startswith("// abele opt ")
+    assert first.startswith("// abele-opt ")
     assert first.removeprefix("// ") in caught.value.__notes__[-1]
     assert second == "// RuntimeError: half way"
 

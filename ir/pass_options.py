@@ -1,0 +1,122 @@
+"""The options of passes: their types, and what people are told of them."""
+
+import dataclasses
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+from xdsl.utils.hints import isa
+
+from .upstream import ModulePass
+
+
+@dataclass(frozen=True)
+class PassOption:
+    """An option of a pass, for people. default: as a pipeline spells it; None if one must be given.
+
+    meaning: what the pass says of it, or "".
+    """
+
+    name: str
+    type: str
+    default: str | None
+    meaning: str
+
+    def __str__(self) -> str:
+        needed = "needed" if self.default is None else f"default {self.default}"
+        return f"{self.name}: {self.type}, {needed}" + (f"; {self.meaning}" * bool(self.meaning))
+
+
+def pass_options(cls: type[ModulePass]) -> tuple[PassOption, ...]:
+    """The options of a pass.
+
+    A meaning is the field's metadata "doc", or what the class's docstring says after "name: ".
+    """
+    types = option_types(cls)
+    fields = [each for each in dataclasses.fields(cls) if each.name in types]
+    meanings = _described(cls.__doc__ or "", types)
+    return tuple(
+        PassOption(
+            dashed(each.name),
+            type_words(types[each.name]),
+            _default_text(each),
+            str(each.metadata.get("doc") or meanings.get(each.name, "")),
+        )
+        for each in fields
+    )
+
+
+def dashed(option: str) -> str:
+    """An option as pipelines spell it."""
+    return option.replace("_", "-")
+
+
+def _default_text(option: dataclasses.Field[Any]) -> str | None:
+    value = cast(object, option.default)
+    if option.default_factory is not dataclasses.MISSING:
+        value = cast(object, option.default_factory())
+    if value is dataclasses.MISSING:
+        return None
+    if isinstance(value, str):
+        return f'"{value}"'
+    items = cast(tuple[object, ...], value) if isinstance(value, tuple) else (value,)
+    texts = [str(item).lower() for item in items if item is not None]
+    return ",".join(texts) or "none"
+
+
+def _described(text: str, names: Collection[str]) -> dict[str, str]:
+    """What a docstring says of some names: from "name: " to the next name, or a blank line."""
+    if not names:
+        return {}
+    found: dict[str, str] = {}
+    starts = re.compile(rf"(?:^|(?<=\s))({'|'.join(map(re.escape, names))}): ")
+    for paragraph in re.split(r"\n\s*\n", text):
+        matches = list(starts.finditer(paragraph))
+        for match, end in zip(matches, [*(m.start() for m in matches[1:]), len(paragraph)]):
+            found.setdefault(match[1], " ".join(paragraph[match.end() : end].split()).rstrip(".;"))
+    return found
+
+
+def option_types(cls: type[ModulePass]) -> dict[str, Any]:
+    """The type of each option, by the name of its field."""
+    types: dict[str, Any] = get_type_hints(cls)
+    return {
+        each.name: types[each.name]
+        for each in dataclasses.fields(cls)
+        if each.init and each.name != "name"
+    }
+
+
+def suits(value: tuple[object, ...], hint: Any) -> bool:
+    """Whether the values of an option, as the pipeline gives them, are of its type."""
+    if not value:
+        return NoneType in leaves(hint)
+    return (len(value) == 1 and isa(value[0], hint)) or isa(value, hint)
+
+
+_WORDS: dict[Any, tuple[str, str]] = {
+    int: ("an integer", "integers"),
+    float: ("a number", "numbers"),
+    str: ("text", "texts"),
+    bool: ("true or false", "true or false"),
+    NoneType: ("nothing", "nothing"),
+}
+
+
+def type_words(hint: Any) -> str:
+    """A type for people: "an integer", "an integer or nothing", "integers a,b,..."."""
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(map(type_words, get_args(hint)))
+    if get_origin(hint) is tuple:
+        kinds = sorted(_WORDS.get(leaf, (str(leaf),) * 2)[1] for leaf in leaves(hint) - {...})
+        return f"{' or '.join(kinds)} a,b,..."
+    return _WORDS.get(hint, (str(hint),))[0]
+
+
+def leaves(hint: Any) -> set[Any]:
+    """The plain types that a union or a tuple type is made of."""
+    if get_origin(hint) in (Union, UnionType, tuple):
+        return {leaf for each in get_args(hint) for leaf in leaves(each)}
+    return {hint}

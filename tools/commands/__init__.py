@@ -1,0 +1,1 @@
+"""The commands of abele, a file each; tools/cli.py lists them."""

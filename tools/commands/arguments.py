@@ -1,0 +1,63 @@
+"""The arguments and options that several commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...ir.errors import InputError
+
+ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
+TargetName = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="A preset (tiny, mk1, mk2, bow, c600), NAME:TILES, a TOML file or a target of an "
+        "extension; if none is given, the model's own, else mk2.",
+    ),
+]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="NAME=SIZE", help="The size of a symbolic dimension."),
+]
+Pipeline = Annotated[
+    str,
+    typer.Option(
+        "-p",
+        "--pass-pipeline",
+        metavar="SPEC",
+        help="Passes: 'a,b{option=1}', in order; nn, partition, tile and exchange stand for the "
+        "default passes that end there. If none are given, the whole way.",
+    ),
+]
+Load = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--load",
+        metavar="FILE",
+        help="An extension: passes, dialects and functions in a .py, rules in a .rw, a target in "
+        "a .toml. May be repeated.",
+    ),
+]
+ProfileFile = Annotated[
+    Path | None,
+    typer.Option("--profile", metavar="P.json", help="Write counts, cycles and seconds here."),
+]
+DumpFolder = Annotated[
+    Path | None,
+    typer.Option("--dump-ir", metavar="DIR", help="Write the program after each pass here."),
+]
+
+
+def sizes(given: list[str] | None) -> dict[str, int]:
+    """The sizes of dimensions, each NAME=SIZE. Raises InputError."""
+    found: dict[str, int] = {}
+    for each in given or ():
+        name, _, size = each.rpartition("=")
+        if not (name and size.isascii() and size.isdigit() and len(size) < 10):
+            raise InputError(f"--dim {each}: need NAME=SIZE, such as batch=1")
+        if found.setdefault(name, int(size)) != int(size):
+            raise InputError(f"--dim {each}: {name} is {found[name]} already; need one size")
+    return found

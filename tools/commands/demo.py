@@ -1,0 +1,47 @@
+"""abele demo."""
+
+from __future__ import annotations
+
+from ...ir.instruments.reproducer import fresh_folder
+from ..check import check_run
+from ..compile import compile_model
+from ..executable import MACHINE
+from .answers import answers
+from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName
+from .files import check_files, write_profile
+from .showing import progress, show
+
+
+def demo(
+    target: TargetName = None,
+    passes: Pipeline = "",
+    load: Load = None,
+    profile: ProfileFile = None,
+    dump_ir: DumpFolder = None,
+) -> None:
+    """Compile AlexNet with seeded weights, run it on Mk2, check it, and show what it cost."""
+    with answers() as about:
+        extensions = about.load(load)
+        check_files({}, {"--profile": profile})
+        with progress() as tell:
+            # Only here is onnx needed for what is no .onnx file.
+            from ..demo import demo_model  # noqa: PLC0415
+
+            tell("seed AlexNet's weights")
+            model, values = demo_model()
+            exe = compile_model(
+                model,
+                target,
+                passes=passes,
+                load=extensions,
+                dump_ir=dump_ir,
+                reproducers=fresh_folder,
+                watch=tell,
+            )
+            tell("run")
+            results = exe.run(values)
+            tell("check against the reference")
+            verdict = check_run(exe, values, results, MACHINE)
+            if profile is not None:
+                write_profile(profile, exe)
+        show(exe, "AlexNet, seeded weights, one image", verdict)

@@ -1,0 +1,40 @@
+"""The files that a command reads and writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...ir.errors import InputError
+from ...ir.whole_file import check_file, whole_file
+from ..executable import Executable
+
+
+def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | None]) -> None:
+    """Raise InputError unless every file can be written, and no two paths lead to the same one.
+
+    A device may be named twice: nothing in it is lost.
+    """
+    names: dict[str | tuple[int, int], str] = {}
+    for name, path in [*read.items(), *written.items()]:
+        if path is None:
+            continue
+        if name in written:
+            check_file(path)
+        if path.exists() and not path.is_file():
+            continue
+        key = (path.stat().st_dev, path.stat().st_ino) if path.exists() else os.path.realpath(path)
+        if key in names:
+            raise InputError(f"{path}: both {names[key]} and {name}; need a file for each")
+        names[key] = name
+
+
+def write_profile(path: Path, exe: Executable) -> None:
+    """Write what a program is and costs. Raises InputError."""
+    try:
+        with whole_file(path) as stream:
+            stream.write(json.dumps(exe.profile, indent=2).encode() + b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

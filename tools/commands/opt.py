@@ -1,0 +1,163 @@
+"""abele opt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...ir.instruments.print_ir import EVERY, Chosen, Style
+from ...ir.instruments.reproducer import fresh_folder
+from ...ir.pass_manager import PassEntry, load_pass
+from ..opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
+from ..pass_listing import description, listing
+from ..program import DEFAULT_TARGET
+from .answers import CHECK_FAILED, answers, say
+from .arguments import DumpFolder, Load
+from .files import check_files
+
+
+def _names(name: str) -> tuple[str, str]:
+    """An option's name, and mlir-opt's."""
+    return f"--{name}", f"--mlir-{name}"
+
+
+def opt(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE.mlir", help="- is standard input.")
+    ] = STANDARD_INPUT,
+    passes: Annotated[
+        str,
+        typer.Option(
+            "-p",
+            "--pass-pipeline",
+            metavar="SPEC",
+            help="Passes: 'a,b{option=1}', in order; nn, partition, tile and exchange stand for "
+            "the default passes that end there.",
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="OUT.mlir", help="Write here, blobs beside it in blobs/."),
+    ] = None,
+    target: Annotated[
+        str, typer.Option("--target", help="What partition in SPEC plans for.")
+    ] = DEFAULT_TARGET,
+    load: Load = None,
+    verify_each: Annotated[bool, typer.Option(help="Verify after each pass.")] = True,
+    split_input_file: Annotated[
+        bool, typer.Option(*_names("split-input-file"), help="Treat parts between // ----- apart.")
+    ] = False,
+    verify_diagnostics: Annotated[
+        bool,
+        typer.Option(
+            *_names("verify-diagnostics"),
+            help="Hold errors to the comments // expected-error@+1 {{text}}.",
+        ),
+    ] = False,
+    timing: Annotated[
+        bool, typer.Option(*_names("timing"), help="Print what each pass took.")
+    ] = False,
+    statistics: Annotated[
+        bool,
+        typer.Option(
+            "--statistics",
+            *_names("pass-statistics"),
+            help="Print operations, rewrites by rule and counts of each pass.",
+        ),
+    ] = False,
+    before: Annotated[
+        list[str] | None, typer.Option(*_names("print-ir-before"), metavar="PASS,...")
+    ] = None,
+    after: Annotated[
+        list[str] | None, typer.Option(*_names("print-ir-after"), metavar="PASS,...")
+    ] = None,
+    before_all: Annotated[bool, typer.Option(*_names("print-ir-before-all"))] = False,
+    after_all: Annotated[bool, typer.Option(*_names("print-ir-after-all"))] = False,
+    after_change: Annotated[bool, typer.Option(*_names("print-ir-after-change"))] = False,
+    after_failure: Annotated[bool, typer.Option(*_names("print-ir-after-failure"))] = False,
+    tree: Annotated[
+        Path | None,
+        typer.Option(
+            *_names("print-ir-tree-dir"),
+            metavar="DIR",
+            help="Write here what is printed around passes, a file each; if nothing is chosen, "
+            "after all of them.",
+        ),
+    ] = None,
+    generic: Annotated[
+        bool, typer.Option(*_names("print-op-generic"), help="Print the generic form.")
+    ] = False,
+    debuginfo: Annotated[
+        bool, typer.Option(*_names("print-debuginfo"), help="Print locations.")
+    ] = False,
+    allow_unregistered_dialect: Annotated[
+        bool, typer.Option(*_names("allow-unregistered-dialect"))
+    ] = False,
+    dump_ir: DumpFolder = None,
+    reproducer: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="If a pass fails, write what it was given here, not in a fresh folder.",
+        ),
+    ] = None,
+    list_passes: Annotated[
+        bool, typer.Option("--list-passes", help="Say what passes there are, and stop.")
+    ] = False,
+    help_pass: Annotated[
+        str, typer.Option("--help-pass", metavar="PASS", help="Say what a pass does, and stop.")
+    ] = "",
+) -> None:
+    """Run passes on a module of any level, and print it."""
+    with answers("<stdin>" if file == STANDARD_INPUT else file) as about:
+        extensions = about.load(load)
+        if list_passes or help_pass:
+            registry = extensions.passes
+            sys.stdout.write(description(help_pass, registry) if help_pass else listing(registry))
+            return
+        check_files({"the input": None if file == STANDARD_INPUT else Path(file)}, {"-o": output})
+        chosen = Chosen(
+            EVERY if before_all else _chosen(before, extensions.passes),
+            EVERY if after_all else _chosen(after, extensions.passes),
+            after_change,
+            after_failure,
+        )
+        options = Options(
+            target=target,
+            split=split_input_file,
+            verify_each=verify_each,
+            expected=verify_diagnostics,
+            timing=timing,
+            statistics=statistics,
+            allow_unregistered=allow_unregistered_dialect,
+            printed=Chosen(after=EVERY) if tree is not None and chosen == Chosen() else chosen,
+            style=Style(generic, debuginfo),
+            tree=tree,
+            dump=dump_ir,
+            reproducers=reproducer or dump_ir or fresh_folder,
+        )
+        results = optimise(file, passes, options, extensions)
+        for each in results:
+            if each.figures:
+                sys.stderr.write(f"{each.figures}\n")
+        if output is None:
+            sys.stdout.write(text_of(results, options.style))
+        else:
+            write_optimised(results, output, options.style)
+        problems = [problem for each in results for problem in each.problems]
+        for problem in problems:
+            say(problem)
+        if problems:
+            raise typer.Exit(CHECK_FAILED)
+
+
+def _chosen(names: list[str] | None, passes: Mapping[str, PassEntry]) -> Container[str]:
+    """Passes given by name, some with commas between. Raises InputError for one there is not."""
+    found = tuple(name.strip() for each in names or () for name in each.split(","))
+    for name in found:
+        load_pass(name, passes)
+    return found

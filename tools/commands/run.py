@@ -1,0 +1,80 @@
+"""abele run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...ir.instruments.reproducer import fresh_folder
+from ...passes.pipelines import LEVELS
+from ..arrays import checked, listed, read_npz, seeded, write_npz
+from ..check import check_run
+from ..compile import compile_model
+from ..executable import MACHINE
+from .answers import answers, say, text_in
+from .arguments import Dims, DumpFolder, Load, ModelFile, Pipeline, ProfileFile, TargetName, sizes
+from .files import check_files, write_profile
+from .showing import progress, show
+
+
+def run(
+    model: ModelFile,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(metavar="X.npz", help="Inputs by name; those missing get seeded values."),
+    ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option(metavar="Y.npz", help="Write the outputs here.")
+    ] = None,
+    target: TargetName = None,
+    dim: Dims = None,
+    passes: Pipeline = "",
+    load: Load = None,
+    at: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="The level to run.")] = MACHINE,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Poison memory, and check every access.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Hold result and operations to the reference.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the values of missing inputs.")] = 0,
+    profile: ProfileFile = None,
+    dump_ir: DumpFolder = None,
+) -> None:
+    """Compile a model, or load a program, and run it once."""
+    with answers(text_in(model)) as about:
+        extensions = about.load(load)
+        check_files(
+            {"the model": Path(model), "--inputs": inputs},
+            {"--outputs": outputs, "--profile": profile},
+        )
+        with progress() as tell:
+            exe = compile_model(
+                model,
+                target,
+                dims=sizes(dim),
+                passes=passes,
+                load=extensions,
+                dump_ir=dump_ir,
+                reproducers=fresh_folder,
+                watch=tell,
+            )
+            exe.module_at(at)
+            given = {} if inputs is None else read_npz(inputs, exe.inputs)
+            values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
+            missing = [each for each in exe.inputs if each.name not in given]
+            if inputs is not None and missing:
+                say(f"{inputs}: not there, so seeded: {listed(missing)}")
+            tell(f"run at {at}")
+            results = exe.run(values, at=at, strict=strict)
+            verdict = None
+            if check:
+                tell("check against the reference")
+                verdict = check_run(exe, values, results, at)
+            if outputs is not None:
+                write_npz(outputs, results)
+            if profile is not None:
+                write_profile(profile, exe)
+        show(exe, f"{model} at {at}", verdict)

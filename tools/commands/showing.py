@@ -1,0 +1,34 @@
+"""What a command shows while it works, and when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+from ..check import Verdict
+from ..compile import Watcher
+from ..executable import Executable
+from ..table import console, summary
+from .answers import CHECK_FAILED, say
+
+
+@contextmanager
+def progress() -> Generator[Watcher]:
+    """Something to tell what is going on; shown on a terminal only."""
+    terminal = Console(stderr=True)
+    if terminal.is_terminal:
+        with terminal.status("") as status:
+            yield status.update
+    else:
+        yield lambda _: None
+
+
+def show(exe: Executable, title: str, verdict: Verdict | None) -> None:
+    """Print the table; exit when the check has failed."""
+    console().print(summary(exe, title, verdict.text if verdict else ""))
+    if verdict is not None and not verdict.passed:
+        say(f"check failed: {verdict.problem}")
+        raise typer.Exit(CHECK_FAILED)
