@@ -39,7 +39,7 @@ Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
     """A context that knows the dialects of every level, and more."""
-    context = AbeleContext()
+    context = AbeleContext(levels={level: legal_ops(level) for level in LEVELS})
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
     return context
