@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Dialect
-from xdsl.irdl import irdl_op_definition, lazy_traits_def, prop_def, traits_def
-from xdsl.irdl.operations import OpTraits
+from xdsl.irdl import OpTraits, irdl_op_definition, lazy_traits_def, prop_def, traits_def
+
 from xdsl.traits import HasParent, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
