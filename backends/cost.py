@@ -401,17 +401,48 @@ def elementwise_cycles(
     """
     vector = target.vector
     kind = _kind(dtype_name)
-    column = ("float32", "float16", "int").index(kind)
-    loop = LOOPS.get(function, (None, None, None))[column] or ASSUMED_LOOP
-    width = loop.elements or _vector_elements(dtype_name, target)
+    loop, width = _loop(function, dtype_name, target)
     cycles = loop.cycles + max(operands - 2, 0)
     if not loop.counted:
-        cycles += vector.unary_loop_cycles if operands < 2 else vector.binary_loop_cycles
+        cycles += _loop_overhead(operands, target)
     start = vector.float16_worker_cycles if kind == "float16" else vector.float32_worker_cycles
     count = _array(elements)
     loops = _ceil(_ceil(count, target.workers), width)
     total = vector.supervisor_cycles + target.workers * (start + loops * cycles)
     return np.where(count > 0, total, 0)
+
+
+def following_cycles(
+    elements: ArrayLike, operands: int, function: str, dtype_name: str, target: Target
+) -> Cycles:
+    """Cycles that one more function adds to the loop of another codelet, for every element.
+
+    operands: as for elementwise_cycles, the value that the loop has already among them.
+    Assumed, from the loops of elementwise_cycles: the value is in a register, so that its load,
+    its store and the loop itself are not paid again, nor the start of workers; each further
+    operand is one more load a loop. Loops published with loads and stores are charged without
+    what other loops pay for those, but 1 cycle at least.
+    """
+    loop, width = _loop(function, dtype_name, target)
+    cycles = loop.cycles
+    if loop.counted:
+        cycles = max(cycles - _loop_overhead(operands, target), 1)
+    cycles += operands - 1
+    loops = _ceil(_ceil(_array(elements), target.workers), width)
+    return target.workers * loops * cycles
+
+
+def _loop(function: str, dtype_name: str, target: Target) -> tuple[Loop, int]:
+    """The inner loop of a function, and the elements that it passes at once."""
+    column = ("float32", "float16", "int").index(_kind(dtype_name))
+    loop = LOOPS.get(function, (None, None, None))[column] or ASSUMED_LOOP
+    return loop, loop.elements or _vector_elements(dtype_name, target)
+
+
+def _loop_overhead(operands: int, target: Target) -> int:
+    """Cycles of a loop for its loads and its store, where the function's do not count them."""
+    vector = target.vector
+    return vector.unary_loop_cycles if operands < 2 else vector.binary_loop_cycles
 
 
 def reduce_cycles(outputs: ArrayLike, depth: ArrayLike, dtype_name: str, target: Target) -> Cycles:

@@ -14,9 +14,9 @@ from .calls import Array
 class Cells:
     """All cells of one shape class, through views with an axis a cut and an axis a dimension.
 
-    body: what happens at each point. operands, result: (parts of the class..., dimensions...), of
-    one shape; an array has stride 0 along dimensions that it does not depend on.
-    merged: axes of the reduction dimensions.
+    body: what happens at each point. operands, those of the chain last, and result: (parts of the
+    class..., dimensions...), of one shape; an array has stride 0 along dimensions that it does not
+    depend on. merged: axes of the reduction dimensions.
     """
 
     body: Body
@@ -27,5 +27,9 @@ class Cells:
     @property
     def result_once(self) -> Array:
         """The result with one element along the reduction dimensions."""
-        shape = [1 if d in self.merged else n for d, n in enumerate(self.result.shape)]
-        return as_strided(self.result, shape, self.result.strides)
+        return self.once(self.result)
+
+    def once(self, array: Array) -> Array:
+        """One element along the reduction dimensions of an array that does not depend on them."""
+        shape = [1 if d in self.merged else n for d, n in enumerate(array.shape)]
+        return as_strided(array, shape, array.strides)

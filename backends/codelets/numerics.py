@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,13 +15,12 @@ from ...ir.geometry.grid import shape_classes
 from ...ir.geometry.layout import placement_order, raw_layout
 from .calls import Call, Scratch, run_calls
 from .cells import Cells
+from .chain import Codelet, chained
 from .contraction import contraction
 from .elementwise import elementwise
 from .reduction import reduction
 
 Kind = Literal["elementwise", "contraction", "reduction"]
-Codelet = Callable[[Cells, Scratch], list[Call]]
-"""The calls that compute the cells of one shape class."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,12 @@ def kind_of(body: Body) -> Kind:
     if body.combiner is None:
         return "elementwise"
     return "contraction" if (body.function, body.combiner) == ("mul", "sum") else "reduction"
+
+
+def _merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The calls of a body with a combiner that has no points to merge."""
+    result = cells.result_once
+    return [(np.copyto, (result, fill_of(cells.body.identity, result.dtype)))]
 
 
 def bind_vertices(
@@ -89,9 +94,9 @@ def bind_vertices(
         if cells.result_once.size == 0:
             continue
         if views[-1].size == 0:
-            calls.append((np.copyto, (cells.result_once, fill_of(body.identity, result.dtype))))
+            calls += chained(_merge_nothing, cells, scratch)
             continue
-        calls += codelet(cells, scratch)
+        calls += chained(codelet, cells, scratch)
     return calls
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
-from ...dialects.structured import Structure
+from ...dialects.structured import Body, Structure
 from ...ir.errors import InputError
 from ...ir.geometry.grid import Cut
 from ...ir.user_entries import add_entry
@@ -77,9 +77,9 @@ class Roles:
 def roles(structure: Structure) -> Roles | None:
     """The roles of the dimensions where the operator is a sum of products of two tensors."""
     space, body = structure.space, structure.body
-    if body.function != "mul" or body.combiner != "sum" or len(space.operands) != 2:
+    if body.function != "mul" or body.combiner != "sum":
         return None
-    first, second = (access.dims() for access in space.operands)
+    first, second = (access.dims() for access in space.operands[: body.own_arity])
     merged = space.of_kind("reduction", "whole")
     kept = space.of_kind("parallel")
     if not any(d in first and d in second for d in merged):
@@ -106,6 +106,23 @@ def partials_dtype(result: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result
 
 
+def chain_cycles(
+    body: Body, outputs: Integers, result: np.dtype[Any], target: Target
+) -> FloatCycles:
+    """Cycles that a body's chain adds for so many result elements of a tile: (candidates,).
+
+    The chain is part of the codelet whose values it follows: no vertex more is started, and the
+    value is neither stored nor loaded in between (see cost.following_cycles). It works in the
+    dtype of partial sums, 32 bits for narrower floats.
+    """
+    cycles = np.zeros(len(outputs))
+    name = partials_dtype(result).name
+    for stage in body.then:
+        function = PRICED_AS.get(stage.function, stage.function)
+        cycles += cost.following_cycles(outputs, 1 + stage.extras, function, name, target)
+    return cycles
+
+
 def compute_cycles(
     structure: Structure,
     cells: Integers,
@@ -121,9 +138,15 @@ def compute_cycles(
     first operand that is a number and of the result. method: of a contraction, one of
     cost.METHODS; the cheapest if "". workers: parts of a cell's dimensions over the
     workers, so that the busiest one decides; () shares the work evenly.
-    A method the machine lacks costs infinitely much; the methods returned are "" where there is
-    but one. Raises ValueError for a method that no contraction has.
+    The chain is paid for. A method the machine lacks costs infinitely much; the methods returned
+    are "" where there is but one. Raises ValueError for a method that no contraction has.
     """
+    if structure.body.then:
+        types = operand, result, target
+        core, methods = compute_cycles(structure.unchained, cells, *types, method, workers)
+        shares, threads = _shares(cells, workers, target)
+        outputs = _elements(shares, structure.space.of_kind("parallel")) * threads
+        return core + chain_cycles(structure.body, outputs, result, target), methods
     space, body = structure.space, structure.body
     shares, threads = _shares(cells, workers, target)
     parts = roles(structure)

@@ -214,6 +214,9 @@ def _is_in_place(op: Operation, operand: int, variables: Mapping[str, VariableOp
     """True if every point reads of an operand just the bytes that the point itself writes."""
     if not isinstance(op, Vertices) or op.body.data.combiner is not None:
         return False
+    if operand >= op.body.data.own_arity:
+        # A chain reads its operands after the value so far has been written.
+        return False
     space = op.space.data
     source, target = variables[op.sources[operand]], variables[op.destination]
     return (

@@ -8,22 +8,27 @@ for such operands), of the accumulator, or of the result.
 - a sum of k: ((1+u)^k - 1) times the sum of absolute values: for products about (k+1) u |A||B|;
 - a product of k: the same, of the absolute product;
 - a maximum or minimum: the largest error of what is compared;
-- rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds.
+- rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds;
+- a stage of a chain: what it makes of both ends of the interval v - e .. v + e that the value is in
+  (see `CHAINABLE`), and u times its condition there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects.structured import Structure
+from ...dialects.structured import Stage, Structure, extras_of
 from ...ir.geometry.space import AccessMap, Space
+from ..codelets.chain import chaining_dtype
 from ..codelets.scalar import (
+    FLOAT32,
     Doubles,
     ScalarFunction,
     compute_dtype,
@@ -32,7 +37,7 @@ from ..codelets.scalar import (
     is_floating,
     scalar_function,
 )
-from .gather import Array, Box, boxes, gathered
+from .gather import Array, Box, boxes, gathered, whole_box
 
 BOX_ELEMENTS = 1 << 22
 """Elements of an array that evaluation makes at once: 32 MiB of float64."""
@@ -62,6 +67,7 @@ def evaluate_structure(
     with np.errstate(all="ignore"):
         parts = task.evaluate(bounded=True)
         value, bound = _finished(task, parts, accumulator)
+        value, bound = _chained(task, value, bound)
     return value.reshape(result_shape), bound.reshape(result_shape)
 
 
@@ -74,8 +80,11 @@ def structure_value(
     """The result of evaluate_structure without its bound, in half the time."""
     task = _task(structure, operands, np.dtype(result_dtype))
     with np.errstate(all="ignore"):
-        value = task.evaluate(bounded=False).value
-        return _typed(value, task.result_dtype).reshape(result_shape)
+        value = _typed(task.evaluate(bounded=False).value, task.result_dtype)
+        for stage, arrays in task.stages():
+            arrays.insert(stage.at, value)
+            value = scalar_function(stage.function).apply(stage.parameters, *arrays)
+    return value.reshape(result_shape)
 
 
 @dataclass
@@ -92,7 +101,11 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Task:
-    """One evaluation: the operands in their viewed shapes, and the part each dimension plays."""
+    """One evaluation: the operands in their viewed shapes, and the part each dimension plays.
+
+    operands: of the function; extras: of the chain, in the order of the space's last operands.
+    result_dtype: that of the value before the chain, which its end is rounded to final_dtype from.
+    """
 
     space: Space
     function: ScalarFunction
@@ -102,6 +115,9 @@ class _Task:
     result_dtype: np.dtype[Any]
     kept: tuple[int, ...]
     reduced: tuple[int, ...]
+    chain: tuple[Stage, ...] = ()
+    extras: tuple[Array, ...] = ()
+    final_dtype: np.dtype[Any] = FLOAT32
 
     @property
     def exact(self) -> bool:
@@ -133,6 +149,19 @@ class _Task:
     def terms(self) -> int:
         """How many values are merged into one."""
         return prod(self.space.dims[d].size for d in self.reduced)
+
+    def stages(self) -> Iterator[tuple[Stage, list[Array]]]:
+        """Each stage of the chain with its extras, which broadcast over the kept dimensions."""
+        whole = whole_box(self.space.sizes)
+        maps = self.space.operands[len(self.operands) :]
+        arrays = iter(zip(self.extras, maps, strict=True))
+        for stage in self.chain:
+            taken: list[Array] = []
+            for array, access in islice(arrays, stage.extras):
+                points = gathered(array, access, whole).astype(np.float64)
+                flat = points.reshape(_without(points.shape, self.reduced))
+                taken.append(self._in_result_order(flat, sorted(self.kept)))
+            yield stage, taken
 
     def evaluate(self, bounded: bool) -> _Parts:
         parts = self._empty(bounded and not self.exact)
@@ -291,10 +320,11 @@ def _matmul(a: Array, b: Array) -> Array:
 def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any]) -> _Task:
     space, body = structure.space, structure.body
     function = scalar_function(body.function)
-    if len(operands) != len(space.operands) or len(operands) != function.arity:
+    arity = function.arity + extras_of(body.then)
+    if len(operands) != len(space.operands) or len(operands) != arity:
         raise ValueError(
             f"{body.function}: {len(operands)} operands; the space has {len(space.operands)}, "
-            f"the function takes {function.arity}"
+            f"the function and its chain take {arity}"
         )
     views: list[Array] = []
     for i, (array, access) in enumerate(zip(operands, space.operands, strict=True)):
@@ -308,9 +338,14 @@ def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any])
     if body.combiner is None and any(space.dims[d].size != 1 for d in reduced):
         names = ", ".join(space.dims[d].name for d in reduced)
         raise ValueError(f"{body.function}: nothing merges dimensions {names}")
-    return _Task(
-        space, function, body.parameters, body.combiner, tuple(views), dtype, kept, reduced
-    )
+    own, extras = tuple(views[: function.arity]), tuple(views[function.arity :])
+    task = _Task(space, function, body.parameters, body.combiner, own, dtype, kept, reduced)
+    if not body.then:
+        return task
+    if not is_floating(dtype):
+        raise ValueError(f"{body.function}: a chain on elements of {dtype}; need floats")
+    before = chaining_dtype(*(a.dtype for a in views), dtype)
+    return replace(task, result_dtype=before, chain=body.then, extras=extras, final_dtype=dtype)
 
 
 def _result_dims(space: Space, result: AccessMap) -> tuple[int, ...]:
@@ -381,6 +416,49 @@ def _finished(
         # An error before the truncation moves the result by at most one more.
         return value, np.where(exact, 0.0, np.ceil(error))
     return value, _rounding(value, error, task, exact)
+
+
+def _chained(task: _Task, value: Array, error: Doubles) -> tuple[Array, Doubles]:
+    """A value within an error, and its error, once the task's chain is applied and rounded."""
+    if not task.chain:
+        return value, error
+    dtype = task.result_dtype
+    limits = float_limits(dtype)
+    # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
+    own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
+    for stage, extras in task.stages():
+        function = scalar_function(stage.function)
+        # What overflowed on the way may have become a NaN, whatever follows.
+        reach = np.abs(value) + error
+        lost = np.isinf(error) | (np.isfinite(value) & (reach >= limits.largest))
+        rough = error > 0
+        ends = (
+            np.where(rough, np.nextafter(value - error, -np.inf), value),
+            np.where(rough, np.nextafter(value + error, np.inf), value),
+        )
+        results: list[Doubles] = []
+        condition = np.zeros(value.shape)
+        for point in (value, *ends):
+            arrays = [*extras]
+            arrays.insert(stage.at, point)
+            results.append(function.apply(stage.parameters, *arrays))
+            np.maximum(
+                condition,
+                function.condition(stage.parameters, *arrays, result=results[-1]),
+                out=condition,
+            )
+        value = results[0]
+        deviation = np.maximum(*(np.where(rough, np.abs(r - value), 0.0) for r in results[1:]))
+        rounding = limits.roundoff * condition + np.where(condition > 0, limits.smallest_normal, 0)
+        error = (deviation + own * rounding) * slack
+        error = np.where(lost | np.isnan(error), np.inf, error)
+    if task.final_dtype == dtype:
+        return value, error
+    held = converted(converted(value, task.final_dtype), np.dtype(np.float64)) == value
+    final = float_limits(task.final_dtype)
+    step = final.roundoff * (np.abs(value) + error) + final.smallest_subnormal
+    step = np.where((error == 0) & held, 0.0, step)
+    return value, (error + step) * (1 + 2.0**-20)
 
 
 def _rounding(value: Array, error: Doubles, task: _Task, exact: NDArray[np.bool_]) -> Doubles:
