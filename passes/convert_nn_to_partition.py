@@ -24,7 +24,9 @@ from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout, linear_layout
 from ..ir.provenance import at, locate, place
 from .planner.derive import (
-    combine_structure,
+    combining,
+    compute_layouts,
+    leaves_partials,
     movement_result_layout,
     operand_layouts,
     refined,
@@ -237,42 +239,44 @@ class _Conversion:
         )
 
     def _structured(self, op: Operation, structure: Structure) -> None:
+        values = [(f"in{i}", self.values[v]) for i, v in enumerate(op.operands)]
         try:
-            operands = [
-                self._in_layout(self.values[v], layout, f"in{i}")
-                for i, (v, layout) in enumerate(
-                    zip(op.operands, operand_layouts(structure, plan_of(op)), strict=True)
-                )
-            ]
-            result = self._compute(operands, structure, plan_of(op), tensor_of(op.results[0]))
+            result = self._compute(values, structure, plan_of(op), tensor_of(op.results[0]))
         except ValueError as error:
             raise InputError(f"{op.name} at {place(op)}: {error}") from None
         self._bind(op, [result])
 
     def _compute(
-        self, operands: Sequence[SSAValue], structure: Structure, plan: Plan, tensor: TensorType
+        self,
+        values: Sequence[tuple[str, SSAValue]],
+        structure: Structure,
+        plan: Plan,
+        tensor: TensorType,
     ) -> SSAValue:
-        """One compute, or partials and the computes that combine them."""
-        combine = combine_structure(structure, plan)
+        """One compute, or partials and the computes that combine them.
+
+        values: the operands of the structure, each with the role that a relayout of it plays.
+        """
+        layouts = compute_layouts(structure, plan)
+        operands = [
+            self._in_layout(value, layout, role)
+            for (role, value), layout in zip(values, layouts, strict=False)
+        ]
         cut, split, order = refined(structure, plan)
         workers = plan.workers + (1,) * (len(split) - len(plan.workers)) if plan.workers else ()
         own = Plan(split, order, plan.first_tile, plan.method, workers)
-        if combine is None:
+        if not leaves_partials(structure, plan):
             op = partition.ComputeOp(operands, cut, own, tensor)
             self._add(op)
             return op.result
-        if plan.combine is None:
-            raise ValueError(
-                f"split {list(plan.split)} leaves partials; need a plan to combine them"
-            )
+        combine, further = combining(structure, plan)
         dtype = partials_dtype(numpy_dtype(tensor.element_type))
         partials = partition.ComputeOp(
             operands, cut, own, TensorType(element_type(dtype), cut.space.results[0].shape)
         )
         self._add(partials, "partials")
-        (layout,) = operand_layouts(combine, plan.combine)
-        moved = self._in_layout(partials.result, layout, "gather")
-        return self._compute([moved], combine, plan.combine, tensor)
+        rest = values[len(operands) :]
+        return self._compute([("gather", partials.result), *rest], combine, further, tensor)
 
     def _movement(self, op: Operation, movement: Movement) -> None:
         tensor = tensor_of(op.results[0])

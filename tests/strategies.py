@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from abele.dialects import abele, control, exchange, nn, partition, tile
 from abele.dialects.abele import Plan, PlanAttr
-from abele.dialects.structured import Movement, Structure, Structured
+from abele.dialects.structured import Movement, Stage, Structure, Structured, extras_of
 from abele.ir.context import AbeleContext
 from abele.ir.geometry.space import Dim
 from abele.ir.provenance import named
@@ -203,6 +203,47 @@ def _image(b: _Builder, x: SSAValue) -> SSAValue:
     return b.add(nn.ReshapeOp(x, [1, rows, n // rows]))
 
 
+STAGES = (
+    Stage("add"),
+    Stage("sub"),
+    Stage("sub", at=1),
+    Stage("mul"),
+    Stage("max"),
+    Stage("min", at=1),
+    Stage("relu"),
+    Stage("neg"),
+    Stage("abs"),
+    Stage("clip", (-5.0, 40.0)),
+    Stage("shift", (2.0,)),
+    Stage("leaky_relu", (-2.0,)),
+)
+"""Stages that make whole numbers of whole numbers."""
+
+
+def _with_chain(b: _Builder, made: SSAValue, values: Sequence[SSAValue]) -> SSAValue:
+    """The operation that was made last, with a chain of a few stages, if it may have one.
+
+    Extras are weights of any shape that broadcasts, or values of the result's type.
+    """
+    op = b.ops[-1]
+    if made.owner is not op or not nn.can_chain(op):
+        return made
+    shape = _shape(made)
+    stages = b.draw(st.lists(st.sampled_from(STAGES), min_size=1, max_size=3))
+    b.ops.pop()
+    extras: list[SSAValue] = []
+    for _ in range(extras_of(stages)):
+        like = [v for v in values if v.type == made.type]
+        if like and b.draw(st.booleans()):
+            extras.append(b.draw(st.sampled_from(like)))
+            continue
+        wide = [n if b.draw(st.booleans()) else 1 for n in shape]
+        extras.append(b.weight(*wide[b.draw(st.integers(0, len(wide))) :]))
+    chained = nn.chained(op, stages, extras)
+    op.erase()
+    return b.add(chained)
+
+
 STEPS = (
     _conv,
     _pool,
@@ -231,9 +272,10 @@ def nn_programs(draw: st.DrawFn, max_ops: int = 4) -> Program:
         source = values[-1] if draw(st.booleans()) else draw(st.sampled_from(values))
         made = step(b, source)
         if made is not None and prod(_shape(made)) <= 4000:
-            values.append(made)
+            chain = draw(st.booleans())
+            values.append(_with_chain(b, made, values) if chain else made)
         elif made is not None:
-            b.ops.pop()
+            b.ops.pop().erase()
     block.add_ops(b.ops)
     results = values[1:] or values
     block.add_op(func.ReturnOp(*results))

@@ -81,20 +81,30 @@ def can_pad(structure: Structure, dim: int) -> bool:
     )
 
 
+def leaves_partials(structure: Structure, plan: Plan) -> bool:
+    """Whether a plan splits a reduction, so that another compute has to combine what it leaves."""
+    dims = structure.space.dims
+    return any(k > 1 and d.kind != "parallel" for k, d in zip(plan.split, dims, strict=False))
+
+
 def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
     """The structure whose parallel dimensions alone are cut, its split and its order.
 
     Each split reduction dimension k leaves a block of itself and a new parallel dimension kp,
     appended in order of k; the result gets a leading axis kp for each. In the order, kp
-    stands where k stood.
+    stands where k stood. Partials have no chain: it follows what combines them.
 
         [y, k], split [8, 4]   ->   [y, k/4, kp = 4], split [8, 1, 4]
 
     Raises ValueError where the plan is not one of this structure.
     """
+    if len(plan.split) != len(structure.space.dims):
+        raise ValueError(
+            f"a split of {len(plan.split)} parts; the space has {len(structure.space.dims)}"
+        )
+    if leaves_partials(structure, plan):
+        structure = structure.unchained
     space, body = structure.space, structure.body
-    if len(plan.split) != len(space.dims):
-        raise ValueError(f"a split of {len(plan.split)} parts; the space has {len(space.dims)}")
     if len(set(plan.order)) != len(plan.order) or not set(plan.order) <= set(
         range(len(space.dims))
     ):
@@ -123,13 +133,25 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
     return Structure(space, body), tuple(split), order
 
 
-def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
-    """The layout that a plan wants each operand in."""
+def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
+    """The layouts that the compute itself reads: without a chain's, where it leaves partials."""
     cut, split, order = refined(structure, plan)
     return tuple(
         canonical(raw_layout(cut.space.dims, access, split, order, plan.first_tile))
         for access in cut.space.operands
     )
+
+
+def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
+    """The layout that a plan wants each operand in, a chain's in what combines the partials.
+
+    Raises ValueError if that is not known: the plan has no combine.
+    """
+    own = compute_layouts(structure, plan)
+    if len(own) == len(structure.space.operands):
+        return own
+    combine, further = combining(structure, plan)
+    return own + operand_layouts(combine, further)[1:]
 
 
 def result_layout(structure: Structure, plan: Plan) -> Layout:
@@ -144,7 +166,7 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     """What merges the partials; None where no reduction is split.
 
     Its dimensions are the result's axes, then one reduction for each split dimension, in order
-    of that dimension.
+    of that dimension. Its operands are the partials and those of the chain, which follows it.
     """
     cut = refined(structure, plan)[0].space
     old = structure.space
@@ -161,8 +183,22 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     result = identity_map(tuple(range(rank)), shape)
     leading = tuple(AxisMap(dims[d].size, ((d, 1),)) for d in reversed(range(rank, rank + count)))
     operand = AccessMap((*leading, *result.axes))
-    body = Body("identity", structure.body.combiner)
-    return Structure(Space(dims, (operand,), (result,)), body)
+    axis_of = {axis.terms[0][0]: i for i, axis in enumerate(axes) if axis.terms}
+    extras = (a.renamed(axis_of) for a in old.operands[structure.body.own_arity :])
+    body = Body("identity", structure.body.combiner, (), structure.body.then)
+    return Structure(Space(dims, (operand, *extras), (result,)), body)
+
+
+def combining(structure: Structure, plan: Plan) -> tuple[Structure, Plan]:
+    """What merges the partials that a plan leaves, and its plan.
+
+    Raises ValueError if the plan has none.
+    """
+    combine = combine_structure(structure, plan)
+    assert combine is not None
+    if plan.combine is None:
+        raise ValueError(f"split {list(plan.split)} leaves partials; need a plan to combine them")
+    return combine, plan.combine
 
 
 def final_layout(structure: Structure, plan: Plan) -> Layout:
@@ -170,12 +206,9 @@ def final_layout(structure: Structure, plan: Plan) -> Layout:
 
     Raises ValueError if reductions are split and the plan has no combine.
     """
-    combine = combine_structure(structure, plan)
-    if combine is None:
+    if not leaves_partials(structure, plan):
         return result_layout(structure, plan)
-    if plan.combine is None:
-        raise ValueError(f"split {list(plan.split)} leaves partials; need a plan to combine them")
-    return final_layout(combine, plan.combine)
+    return final_layout(*combining(structure, plan))
 
 
 def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import number_dtype, partials_dtype
+from ...backends.codelets.prices import chain_cycles, number_dtype, partials_dtype
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
@@ -49,30 +49,36 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
 
     quick: without the start-up costs of codelets.
     """
-    space = problem.structure.space
+    space, body = problem.structure.space, problem.structure.body
     cells = -(-np.array(space.sizes, np.int64) // parts)
     cycles = np.full(len(parts), float(cost.sync_cycles(target)))
     if not problem.moves:
         types = number_dtype(problem.operand_dtypes), problem.result_dtype
         price = least_compute_cycles if quick else cell_cycles
-        cycles += price(problem.structure, cells, *types, target)
+        cycles += price(problem.structure.unchained, cells, *types, target)
+    depth = _depth(problem, parts)
+    merged = depth > 1
+    points = elements(cells, result_dims(space))
+    share = -(-points // depth)
+    if body.then:
+        follows = chain_cycles(body, points, problem.result_dtype, target)
+        cycles += np.where(merged, 0, follows)
     resident = np.zeros(len(parts), np.int64)
     moved = np.zeros(len(parts), np.int64)
-    for access, dtype, stays in zip(
-        space.operands, problem.operand_dtypes, problem.resident, strict=False
+    for i, (access, dtype, stays) in enumerate(
+        zip(space.operands, problem.operand_dtypes, problem.resident, strict=False)
     ):
         block = block_elements(access, cells) * dtype.itemsize
+        if i >= body.own_arity and not problem.moves:
+            # A chain's operands go where partials are combined, every tile to its share.
+            block = -(-block // depth)
         if stays:
             resident += block
         else:
             moved += block
     cycles += cost.exchange_cycles(moved, 0, target)
     copies = np.zeros_like(moved) if problem.moves else moved
-    depth = _depth(problem, parts)
-    merged = depth > 1
     between = partials_dtype(problem.result_dtype).itemsize
-    points = elements(cells, result_dims(space))
-    share = -(-points // depth)
     left = points * np.where(merged, between, problem.result_dtype.itemsize)
     merging = share * (depth * between + problem.result_dtype.itemsize)
     temporary = left + np.maximum(copies, np.where(merged, merging, 0))
@@ -85,7 +91,8 @@ def _depth(problem: Problem, parts: Integers) -> Integers:
 
 
 def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArray[np.float64]:
-    """Cycles to merge partials where every tile merges its share, for every candidate."""
+    """Cycles to merge partials where every tile merges its share, and the chain follows, for every
+    candidate."""
     space = problem.structure.space
     cells = -(-np.array(space.sizes, np.int64) // parts)
     depth = _depth(problem, parts)
@@ -95,6 +102,7 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
         cost.sync_cycles(target)
         + cost.exchange_cycles((depth - 1) * share * between.itemsize, 0, target)
         + cost.reduce_cycles(share, depth, between.name, target)
+        + chain_cycles(problem.structure.body, share, problem.result_dtype, target)
     )
     return np.where(depth > 1, cycles, 0).astype(np.float64)
 

@@ -23,8 +23,9 @@ from ...ir.geometry.layout import Layout
 from .candidates import inherited
 from .derive import (
     combine_structure,
+    compute_layouts,
+    leaves_partials,
     movement_result_layout,
-    operand_layouts,
     result_layout,
 )
 from .estimate import combining_cycles, result_dims, shortlist
@@ -52,7 +53,7 @@ def exact(
     saying how they combine, the best way to combine them.
     """
     (first,) = _first_supersteps(problem, (plan,), have, target)
-    return _combined(problem, first, target, bound)
+    return _combined(problem, first, have, target, bound)
 
 
 def _first_supersteps(
@@ -64,8 +65,9 @@ def _first_supersteps(
         cycles = 0.0
         if not problem.moves:
             sizes = zip(problem.structure.space.sizes, plan.split, strict=True)
+            partial = leaves_partials(problem.structure, plan)
             cycles, method, workers = codelet(
-                problem.structure,
+                problem.structure.unchained if partial else problem.structure,
                 tuple(-(-n // p) for n, p in sizes),
                 number_dtype(problem.operand_dtypes),
                 problem.result_dtype,
@@ -95,8 +97,7 @@ def _first_supersteps(
 
 def _left_dtype(problem: Problem, plan: Plan) -> np.dtype[Any]:
     """The type of what the first superstep leaves: partials or the result."""
-    space = problem.structure.space
-    merged = any(plan.split[d] > 1 for d in space.of_kind("reduction"))
+    merged = leaves_partials(problem.structure, plan)
     return partials_dtype(problem.result_dtype) if merged else problem.result_dtype
 
 
@@ -128,7 +129,7 @@ def _arrival(
     copying = np.zeros(target.tiles, np.int64)
     resident = copied = 0
     for i, (layout, dtype) in enumerate(
-        zip(_wanted(problem, plan), problem.operand_dtypes, strict=True)
+        zip(_wanted(problem, plan), problem.operand_dtypes, strict=False)
     ):
         source = have[i]
         move = problem.moves[i] if problem.moves else None
@@ -161,20 +162,29 @@ def _combine_problem(problem: Problem, plan: Plan) -> Problem | None:
     combine = combine_structure(problem.structure, plan)
     if combine is None:
         return None
-    between = partials_dtype(problem.result_dtype)
-    return Problem(combine, (between,), problem.result_dtype, (False,), merges=False)
+    own = problem.structure.body.own_arity
+    return Problem(
+        combine,
+        (partials_dtype(problem.result_dtype), *problem.operand_dtypes[own:]),
+        problem.result_dtype,
+        (False, *problem.resident[own:]),
+        merges=False,
+    )
 
 
-def _combined(problem: Problem, first: Choice, target: Target, bound: int) -> Choice:
+def _combined(
+    problem: Problem, first: Choice, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> Choice:
     """A choice with its combining chosen, unless its plan says how, and paid for."""
     rest = _combine_problem(problem, first.plan)
     if rest is None:
         return first
-    partials = (result_layout(problem.structure, first.plan),)
+    partials = result_layout(problem.structure, first.plan)
+    further = (partials, *have[problem.structure.body.own_arity :])
     if first.plan.combine is None:
-        merge = fastest(rest, partials, target, bound)
+        merge = fastest(rest, further, target, bound)
     else:
-        merge = exact(rest, first.plan.combine, partials, target, bound)
+        merge = exact(rest, first.plan.combine, further, target, bound)
     copies = first.temporary_bytes - first.result_bytes
     return replace(
         first,
@@ -183,15 +193,16 @@ def _combined(problem: Problem, first: Choice, target: Target, bound: int) -> Ch
         compute_cycles=first.compute_cycles + merge.compute_cycles,
         exchange_cycles=first.exchange_cycles + merge.exchange_cycles,
         sync_cycles=first.sync_cycles + merge.sync_cycles,
+        resident_bytes=first.resident_bytes + merge.resident_bytes,
         temporary_bytes=first.result_bytes + max(copies, merge.temporary_bytes),
         result_bytes=merge.result_bytes,
     )
 
 
 def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
-    """The layout that every operand is read in; of a movement, the one that all arrive in."""
+    """The layouts that the first superstep reads; of a movement, the one that all arrive in."""
     if not problem.moves:
-        return operand_layouts(problem.structure, plan)
+        return compute_layouts(problem.structure, plan)
     shape = problem.structure.space.results[0].shape
     return (movement_result_layout(shape, plan),) * len(problem.moves)
 
@@ -209,7 +220,7 @@ def fastest(
         splits = splits[:COMBINE_FINALISTS]
     first = _tried(problem, splits, have, target)
     hopeful = _hopeful(problem, first, target, bound)[:COMBINED]
-    return pareto([_combined(problem, choice, target, bound) for choice in hopeful], bound)[0]
+    return pareto([_combined(problem, choice, have, target, bound) for choice in hopeful], bound)[0]
 
 
 @lru_cache(maxsize=4096)
@@ -224,7 +235,7 @@ def search(
     """
     lean = shortlist(problem, target, bound).lean
     first = _tried(problem, lean, have, target) if lean else []
-    found = [_combined(problem, choice, target, bound) for choice in first]
+    found = [_combined(problem, choice, have, target, bound) for choice in first]
     return pareto([fastest(problem, have, target, bound), *found], bound)
 
 
