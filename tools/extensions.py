@@ -33,6 +33,7 @@ from ..dialects.structured import register_function
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
 from ..ir.pass_manager import PassEntry
+from ..ir.rules import Vocabulary, library, read_rule_set, rules_pass
 from ..ir.upstream import ModuleOp, ModulePass
 from ..ir.user_entries import remove_entries
 from ..passes.pipelines import LEVELS, PASSES
@@ -46,7 +47,7 @@ PASS_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 SOUGHT = (
     "subclasses of ModulePass with a name, values of Dialect, ScalarFunction, Target and "
-    "Extension, and functions with @onnx_operator"
+    "Extension, and functions with @onnx_operator, @guard, @function and @op_class"
 )
 """What a module may define for abele."""
 
@@ -354,7 +355,8 @@ def _run(path: Path, text: bytes) -> ModuleType:
     except (Exception, SystemExit) as error:
         lines = [n for f, n in walk_tb(error.__traceback__) if f.f_code.co_filename == str(place)]
         line = f":{lines[-1]}" if lines else ""
-        raise InputError(f"{path}{line}: {type(error).__name__}: {error}") from error
+        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        raise InputError(f"{path}{line}: {kind}{error}") from error
     return module
 
 
@@ -370,9 +372,19 @@ def _load_target(path: Path, _: Extensions) -> _Part:
     return _install(key, _Part(str(path), path.resolve().parent, found, digest))
 
 
+def _load_rules(path: Path, so_far: Extensions) -> _Part:
+    rules = read_rule_set(path, Vocabulary(so_far.context()))
+    if not rules.laws:
+        raise InputError(f"{path}: nothing to add to abele; looked for rules")
+    made = rules_pass(path.stem.replace("_", "-"), rules)
+    _check_pass(made, str(path))
+    return _Part(str(path), path.resolve().parent, Extension(passes=(made,)))
+
+
 LOADERS: dict[str, Callable[[Path, Extensions], _Part]] = {
     ".py": _load_python,
     ".toml": _load_target,
+    ".rw": _load_rules,
 }
 """By suffix, what loads a file, given all that was loaded before it."""
 
@@ -397,7 +409,7 @@ def _defined(module: ModuleType, text: bytes, owner: str) -> Extension:
         [value for value in here if isinstance(value, OnnxOperator)],
     )
     found = sum((value for value in here if isinstance(value, Extension)), found)
-    if found == Extension():
+    if found == Extension() and not _has_rule_functions(module):
         raise InputError(f"{owner}: nothing to add to abele; looked for {SOUGHT}")
     known = {op for dialect in found.dialects for op in dialect.operations}
     for op in classes:
@@ -407,6 +419,12 @@ def _defined(module: ModuleType, text: bytes, owner: str) -> Extension:
                 f"Dialect({op.name.partition('.')[0]!r}, [{op.__name__}, ...], [])"
             )
     return found
+
+
+def _has_rule_functions(module: ModuleType) -> bool:
+    """Whether a module has given rules something to call; its decorators have registered it."""
+    calls = [*(each.call for each in library.FUNCTIONS.values()), *library.CLASSES.values()]
+    return any(call.__module__ == module.__name__ for call in calls)
 
 
 def _assigned(text: bytes) -> frozenset[str]:
