@@ -17,6 +17,7 @@ from ..dialects.partition import Partition
 from ..dialects.tile import Tile
 from ..ir.context import AbeleContext
 from ..ir.rules import RuleSet, Vocabulary, parse_rule_set
+from . import rule_library as rule_library
 from .pipelines import LEVELS
 
 FOLDER = "rules"

@@ -1,0 +1,131 @@
+"""What abele's own rules ask of nn's operations: classes, guards and functions."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import Pure
+
+from ..dialects import nn
+from ..dialects.abele import ChainAttr
+from ..dialects.blob_attr import BlobAttr
+from ..dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
+from ..ir.rules import function, guard, op_class
+
+# Chains of functions
+
+
+@op_class
+def structured(cls: type[Operation]) -> bool:
+    """Operations that functions may follow."""
+    return issubclass(cls, nn.ChainableOp)
+
+
+@op_class
+def contraction(cls: type[Operation]) -> bool:
+    """Sums of products."""
+    return cls in nn.CONTRACTIONS
+
+
+@op_class
+def unary(cls: type[Operation]) -> bool:
+    """Functions of one tensor's elements."""
+    return issubclass(cls, UnaryOp | ParametrisedOp)
+
+
+@op_class
+def binary(cls: type[Operation]) -> bool:
+    """Functions of two tensors' elements."""
+    return issubclass(cls, BinaryOp)
+
+
+@guard
+def can_follow(op: Operation, function: Operation, at: int) -> bool:
+    """Whether a function may be computed in the operation that makes its operand number at."""
+    return nn.can_chain(op) and nn.stage_of(function, at) is not None
+
+
+@function
+def followed(chain: Attribute | None, function: Operation, at: int) -> Attribute:
+    """A chain, or none, with a function at its end whose operand number at is the value so far.
+
+    Raises ValueError if the function cannot follow.
+    """
+    stage = nn.stage_of(function, at)
+    if stage is None:
+        raise ValueError(f"{function.name} cannot follow by its operand {at}; ask can_follow")
+    return ChainAttr((*(chain.data if isinstance(chain, ChainAttr) else ()), stage))
+
+
+# Constants
+
+
+@guard
+def fixed(value: SSAValue) -> bool:
+    """Whether a value is the same in every run, so that it can be computed before the first."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        op = each.owner
+        if isinstance(op, Block):
+            return False
+        if isinstance(op, nn.LoadOp):
+            if _is_stored(op):
+                return False
+        elif not op.has_trait(Pure) or op.regions:
+            return False
+        pending += op.operands
+    return True
+
+
+def _is_stored(load: nn.LoadOp) -> bool:
+    module = load.get_toplevel_object()
+    assert isinstance(module, ModuleOp)
+    return any(isinstance(op, nn.StoreOp) and op.state == load.state for op in module.walk())
+
+
+@guard
+def uniform(blob: Attribute) -> bool:
+    """Whether all elements of a constant are one finite number."""
+    if not isinstance(blob, BlobAttr) or not blob.array.size:
+        return False
+    values = blob.array.ravel()
+    return bool(np.all(values == values[0]) and np.isfinite(values[0].astype(np.float64)))
+
+
+@function
+def only_element(blob: Attribute) -> float:
+    """The number that all elements of a uniform constant are."""
+    assert isinstance(blob, BlobAttr)
+    return float(blob.array.ravel()[0])
+
+
+@guard
+def is_float(value: SSAValue) -> bool:
+    """Whether a tensor's elements are floating-point numbers."""
+    return isinstance(nn.element_of(value), AnyFloat)
+
+
+# Shapes
+
+
+@function
+def permuted(values: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    """The numbers of a list in another order: the first is number order[0]."""
+    return tuple(values[i] for i in order)
+
+
+@function
+def larger(a: float, b: float) -> float:
+    """The larger of two numbers."""
+    return max(a, b)
+
+
+@function
+def smaller(a: float, b: float) -> float:
+    """The smaller of two numbers."""
+    return min(a, b)

@@ -1,0 +1,261 @@
+"""Every rule of abele's own: what it makes of a program, and that the program computes the same."""
+
+import re
+
+import numpy as np
+import pytest
+from some_tensors import context, module_of, small_integers
+
+from abele.backends.reference import run_reference
+from abele.dialects.nn.base import shape_of
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.rewriting import Source, Watcher, watched
+from abele.ir.text import print_module
+from abele.ir.verify import verify
+from abele.passes.own_rules import own_rules
+from abele.passes.pipelines import PASSES
+
+HALVES = np.full((4, 6), 0.5, np.float32)
+W = small_integers(1, (8, 4, 3, 3))
+S = small_integers(2, (8, 1, 1))
+
+MATRIX = "tensor<4x6xf32>"
+ONE = f"({MATRIX}) -> {MATRIX}"
+TWO = f"({MATRIX}, {MATRIX}) -> {MATRIX}"
+IMAGE, RESULT = "tensor<1x4x6x6xf32>", "tensor<1x8x4x4xf32>"
+WINDOW = "stride [1, 1] dilation [1, 1] pad [0, 0] to [0, 0]"
+CONV = f"({IMAGE}, tensor<8x4x3x3xf32>) -> {RESULT}"
+
+# Pass, rule, types of %x and %y, the value that is returned with its type, before, after.
+CASES = [
+    (
+        "canonicalize reshape_of_reshape", [MATRIX], "%1 : tensor<2x12xf32>",
+        f"""%0 = nn.reshape %x to [24] : ({MATRIX}) -> tensor<24xf32>
+            %1 = nn.reshape %0 to [2, 12] : (tensor<24xf32>) -> tensor<2x12xf32>""",
+        f"%1 = nn.reshape %x to [2, 12] : ({MATRIX}) -> tensor<2x12xf32>",
+    ),
+    (
+        "canonicalize reshape_to_itself", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.reshape %x to [4, 6] : {ONE}", "",
+    ),
+    (
+        "canonicalize transpose_of_transpose", ["tensor<2x3x4xf32>"], "%1 : tensor<3x4x2xf32>",
+        """%0 = nn.transpose %x [2, 1, 0] : (tensor<2x3x4xf32>) -> tensor<4x3x2xf32>
+           %1 = nn.transpose %0 [1, 0, 2] : (tensor<4x3x2xf32>) -> tensor<3x4x2xf32>""",
+        "%1 = nn.transpose %x [1, 2, 0] : (tensor<2x3x4xf32>) -> tensor<3x4x2xf32>",
+    ),
+    (
+        "canonicalize transpose_in_place", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.transpose %x [0, 1] : {ONE}", "",
+    ),
+    (
+        "canonicalize expand_to_itself", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.expand %x to [4, 6] : {ONE}", "",
+    ),
+    (
+        "canonicalize slice_of_all", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.slice %x from [0, 0] step [1, 1] size [4, 6] : {ONE}", "",
+    ),
+    (
+        "canonicalize pad_with_nothing", [MATRIX], f"%0 : {MATRIX}",
+        f'%0 = nn.pad "constant" %x low [0, 0] high [0, 0] value 0.0 : {ONE}', "",
+    ),
+    (
+        "canonicalize concat_of_one", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.concat %x axis 0 : {ONE}", "",
+    ),
+    (
+        "canonicalize cast_to_itself", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.cast %x : {ONE}", "",
+    ),
+    *(
+        (
+            f"canonicalize {outer}_of_{inner}", [MATRIX], f"%1 : {MATRIX}",
+            f"%0 = nn.{inner} %x : {ONE}\n%1 = nn.{outer} %0 : {ONE}",
+            f"%1 = nn.{left} %x : {ONE}" if left else "",
+        )
+        for outer, inner, left in [
+            ("neg", "neg", ""),
+            ("abs", "abs", "abs"),
+            ("abs", "neg", "abs"),
+            ("square", "neg", "square"),
+            ("square", "abs", "square"),
+            ("relu", "relu", "relu"),
+        ]
+    ),
+    (
+        "canonicalize not_of_not", [MATRIX, MATRIX], "%2 : tensor<4x6xi1>",
+        f"""%0 = nn.less %x, %y : ({MATRIX}, {MATRIX}) -> tensor<4x6xi1>
+            %1 = nn.logical_not %0 : (tensor<4x6xi1>) -> tensor<4x6xi1>
+            %2 = nn.logical_not %1 : (tensor<4x6xi1>) -> tensor<4x6xi1>""",
+        f"%2 = nn.less %x, %y : ({MATRIX}, {MATRIX}) -> tensor<4x6xi1>",
+    ),
+    (
+        "canonicalize scale_by_one", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.scale %x by 1.0 : {ONE}", "",
+    ),
+    (
+        "canonicalize power_of_one", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.power %x to 1.0 : {ONE}", "",
+    ),
+    (
+        "canonicalize clip_of_clip", [MATRIX], f"%1 : {MATRIX}",
+        f"%0 = nn.clip %x to -2.0, 3.0 : {ONE}\n%1 = nn.clip %0 to -1.0, 6.0 : {ONE}",
+        f"%1 = nn.clip %x to -1.0, 3.0 : {ONE}",
+    ),
+    (
+        "canonicalize square", [MATRIX], f"%0 : {MATRIX}",
+        f"%0 = nn.mul %x, %x : {TWO}", f"%0 = nn.square %x : {ONE}",
+    ),
+    (
+        "canonicalize scale", [MATRIX], f"%1 : {MATRIX}",
+        f"%0 = nn.constant {{halves}} : {MATRIX}\n%1 = nn.mul %0, %x : {TWO}",
+        f"%1 = nn.scale %x by 0.5 : {ONE}",
+    ),
+    (
+        "canonicalize shift", [MATRIX], f"%1 : {MATRIX}",
+        f"%0 = nn.constant {{halves}} : {MATRIX}\n%1 = nn.add %x, %0 : {TWO}",
+        f"%1 = nn.shift %x by 0.5 : {ONE}",
+    ),
+    *(
+        (
+            f"fold-scales {rule}", [IMAGE], f"%3 : {RESULT}",
+            f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
+                %1 = nn.constant {{{blob}}} : {scale}
+                %2 = nn.conv %x, %0 {WINDOW} : {CONV}
+                %3 = nn.mul %2, %1 : ({RESULT}, {scale}) -> {RESULT}""",
+            f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
+                %1 = nn.constant {{{blob}}} : {scale}
+                %2 = nn.reshape %1 to [8, 1, 1, 1] : ({scale}) -> tensor<8x1x1x1xf32>
+                %4 = nn.mul %0, %2 : (tensor<8x4x3x3xf32>, tensor<8x1x1x1xf32>)
+                  -> tensor<8x4x3x3xf32>
+                %3 = nn.conv %x, %4 {WINDOW} : {CONV}""",
+        )
+        for rule, blob, scale in [
+            ("scale_of_conv", "s", "tensor<8x1x1xf32>"),
+            ("scale_of_conv_in_a_batch", "t", "tensor<1x8x1x1xf32>"),
+        ]
+    ),
+    (
+        "fuse-chains a_contraction_followed", [IMAGE, "tensor<8x1x1xf32>"], f"%2 : {RESULT}",
+        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
+            %1 = nn.conv %x, %0 {WINDOW} : {CONV}
+            %2 = nn.add %1, %y : ({RESULT}, tensor<8x1x1xf32>) -> {RESULT}""",
+        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
+            %2 = nn.conv %x, %0 {WINDOW} then [add] (%y)
+              : ({IMAGE}, tensor<8x4x3x3xf32>, tensor<8x1x1xf32>) -> {RESULT}""",
+    ),
+    (
+        "fuse-chains follow_a_contraction", [IMAGE, RESULT], f"%3 : {RESULT}",
+        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
+            %1 = nn.relu %y : ({RESULT}) -> {RESULT}
+            %2 = nn.conv %x, %0 {WINDOW} : {CONV}
+            %3 = nn.sub %1, %2 : ({RESULT}, {RESULT}) -> {RESULT}""",
+        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
+            %1 = nn.relu %y : ({RESULT}) -> {RESULT}
+            %3 = nn.conv %x, %0 {WINDOW} then [sub at 1] (%1)
+              : ({IMAGE}, tensor<8x4x3x3xf32>, {RESULT}) -> {RESULT}""",
+    ),
+    (
+        "fuse-chains follow", [MATRIX], f"%1 : {MATRIX}",
+        f"%0 = nn.square %x : {ONE}\n%1 = nn.clip %0 to 1.0, 6.0 : {ONE}",
+        f"%1 = nn.square %x then [clip [1.0, 6.0]] : {ONE}",
+    ),
+    (
+        "fuse-chains followed_by_two", [MATRIX, MATRIX], f"%1 : {MATRIX}",
+        f"%0 = nn.abs %x : {ONE}\n%1 = nn.max %0, %y : {TWO}",
+        f"%1 = nn.abs %x then [max] (%y) : {TWO}",
+    ),
+    (
+        "fuse-chains follow_as_second", [MATRIX, MATRIX], f"%1 : {MATRIX}",
+        f"%0 = nn.abs %x : {ONE}\n%1 = nn.sub %y, %0 : {TWO}",
+        f"%1 = nn.abs %x then [sub at 1] (%y) : {TWO}",
+    ),
+]  # fmt: skip
+
+
+class Fired(Watcher):
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def begin(self, source: Source, root: object) -> None:
+        self.names.append(source.name)
+
+
+def program(types: list[str], returned: str, body: str) -> str:
+    arguments = ", ".join(f"%{n}: {t}" for n, t in zip("xy", types, strict=False))
+    type_ = returned.partition(" : ")[2]
+    return f"func.func @main({arguments}) -> {type_} {{\n{body}\nfunc.return {returned}\n}}"
+
+
+@pytest.mark.parametrize(
+    ("law", "types", "returned", "before", "after"), CASES, ids=[c[0] for c in CASES]
+)
+def test_a_rule_makes_what_it_says_and_the_program_computes_the_same(
+    law: str, types: list[str], returned: str, before: str, after: str
+):
+    ctx, blobs = context(), {"halves": HALVES, "w": W, "s": S, "t": S.reshape(1, 8, 1, 1)}
+    name, rule = law.split()
+    module = module_of(program(types, returned, before), ctx, **blobs)
+    arguments = module.body.block.first_op.body.block.args
+    inputs = {
+        f"arg{i}": small_integers(i, tuple(shape_of(each))) for i, each in enumerate(arguments)
+    }
+    expected = run_reference(module, inputs).outputs
+
+    fired = Fired()
+    with watched(fired):
+        for each in parse_pipeline(f"{name},eliminate-dead", PASSES):
+            each.apply(ctx, module)
+    verify(module)
+
+    # Where the last operation went, its operand is returned.
+    last = returned if after else re.sub(r"^%\d+", "%x", returned)
+    need = module_of(program(types, last, after), ctx, **blobs)
+    assert fired.names[0] == rule
+    assert print_module(module, locations=False) == print_module(need, locations=False)
+    for key, value in run_reference(module, inputs).outputs.items():
+        assert np.array_equal(value, expected[key])
+
+
+@pytest.mark.parametrize("name", ["canonicalize", "fold_scales", "fuse_chains"])
+def test_every_rule_has_a_case(name: str):
+    proven = {case[0].split()[1] for case in CASES if case[0].startswith(name.replace("_", "-"))}
+    assert {law.name for law in own_rules(name).laws} == proven
+
+
+KEPT = [
+    ("canonicalize", "a clip whose limits lie beyond the other's", [MATRIX], f"%1 : {MATRIX}",
+     f"%0 = nn.clip %x to 0.0, 1.0 : {ONE}\n%1 = nn.clip %0 to 2.0, 3.0 : {ONE}"),
+    ("fuse-chains", "an operation that two read", [MATRIX], "%2 : tensor<8x6xf32>",
+     f"""%0 = nn.abs %x : {ONE}
+         %1 = nn.relu %0 : {ONE}
+         %2 = nn.concat %1, %0 axis 0 : ({MATRIX}, {MATRIX}) -> tensor<8x6xf32>"""),
+    ("fuse-chains", "a value that its reader enlarges", ["tensor<6xf32>", MATRIX],
+     f"%1 : {MATRIX}",
+     f"""%0 = nn.abs %x : (tensor<6xf32>) -> tensor<6xf32>
+         %1 = nn.add %0, %y : (tensor<6xf32>, {MATRIX}) -> {MATRIX}"""),
+    ("fuse-chains", "a divisor, which has a pole", [MATRIX, MATRIX], f"%1 : {MATRIX}",
+     f"%0 = nn.exp %x : {ONE}\n%1 = nn.div %y, %0 : {TWO}"),
+    ("fuse-chains", "truth values", [MATRIX, MATRIX], "%1 : tensor<4x6xi1>",
+     f"%0 = nn.abs %x : {ONE}\n%1 = nn.less %0, %y : ({MATRIX}, {MATRIX}) -> tensor<4x6xi1>"),
+    ("fold-scales", "weights that are no constant", [IMAGE, "tensor<8x4x3x3xf32>"],
+     f"%2 : {RESULT}",
+     f"""%0 = nn.constant {{s}} : tensor<8x1x1xf32>
+         %1 = nn.conv %x, %y {WINDOW} : {CONV}
+         %2 = nn.mul %1, %0 : ({RESULT}, tensor<8x1x1xf32>) -> {RESULT}"""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "types", "returned", "body"), KEPT, ids=[f"{k[0]}: {k[1]}" for k in KEPT]
+)
+def test_what_no_rule_may_touch_stays(
+    name: str, why: str, types: list[str], returned: str, body: str
+):
+    ctx = context()
+    module = module_of(program(types, returned, body), ctx, s=S)
+    text = print_module(module)
+    for each in parse_pipeline(name, PASSES):
+        each.apply(ctx, module)
+    assert print_module(module) == text
