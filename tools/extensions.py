@@ -29,7 +29,8 @@ from ..backends.codelets.prices import register_price
 from ..backends.codelets.scalar import ScalarFunction, register_scalar_function
 from ..backends.target import Target, register_target, resolve_target
 from ..dialects.levels import register_dialect
-from ..dialects.structured import register_function
+from ..dialects.nn import ElementwiseOp
+from ..dialects.structured import FUNCTIONS, register_function
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
 from ..ir.pass_manager import PassEntry
@@ -251,6 +252,7 @@ def _register(extension: Extension, owner: str) -> None:
         register_identity(function.name, function.carries_identity_of, owner)
     for dialect in extension.dialects:
         register_dialect(dialect, owner)
+        _check_operations(dialect, owner)
     for target in extension.targets:
         register_target(target, owner)
     for each in extension.passes:
@@ -261,6 +263,22 @@ def _register(extension: Extension, owner: str) -> None:
 
         for operator in extension.operators:
             register_operator(operator.domain, operator.name, operator.importer, owner)
+
+
+def _check_operations(dialect: Dialect, owner: str) -> None:
+    """Raise InputError for an operation that lacks a method, or its scalar function."""
+    for op in dialect.operations:
+        if isabstract(op):
+            missing = ", ".join(sorted(op.__abstractmethods__))
+            raise InputError(f"{owner}: operation {op.name} of class {op.__name__}: need {missing}")
+        # A class that says itself which function it applies is asked when it is an operation.
+        named_after = issubclass(op, ElementwiseOp) and op.function is ElementwiseOp.function
+        name = op.name.partition(".")[2]
+        if named_after and name not in FUNCTIONS:
+            raise InputError(
+                f"{owner}: operation {op.name} of class {op.__name__} applies the scalar function "
+                f"{name!r}, which there is not; need ScalarFunction({name!r}, ...)"
+            )
 
 
 def _check_pass(each: type[ModulePass], owner: str) -> None:
@@ -408,7 +426,7 @@ def _defined(module: ModuleType, text: bytes, owner: str) -> Extension:
         [value for value in here if isinstance(value, Target)],
         [value for value in here if isinstance(value, OnnxOperator)],
     )
-    found = sum((value for value in here if isinstance(value, Extension)), found)
+    found += sum((value for value in here if isinstance(value, Extension)), Extension())
     if found == Extension() and not _has_rule_functions(module):
         raise InputError(f"{owner}: nothing to add to abele; looked for {SOUGHT}")
     known = {op for dialect in found.dialects for op in dialect.operations}
