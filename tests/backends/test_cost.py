@@ -138,3 +138,14 @@ def test_moving_bytes():
     assert cost.fill_cycles(4800, MK2) == 12 + 6 * (26 + 100)
     prices = cost.rearrange_cycles(1000, [2, 4, 8, 64], MK2)
     assert prices[0] > prices[1] > prices[2] == prices[3]
+
+
+@pytest.mark.parametrize("function", ["add", "max", "relu", "exp", "unheard_of"])
+def test_a_function_that_follows_starts_nothing_and_stores_nothing(function):
+    for elements in (0, 6, 6000):
+        follows = cost.following_cycles(elements, 1, function, "float32", MK2)
+        alone = cost.elementwise_cycles(elements, 1, function, "float32", MK2)
+        assert follows < alone or elements == 0
+    # Without the load and store of its loop, a vector of two at a time on each of six workers.
+    assert cost.following_cycles(6000, 1, "relu", "float32", MK2) == 6000 // 2
+    assert cost.following_cycles(6000, 2, "add", "float32", MK2) == 6000

@@ -15,6 +15,7 @@ DIAGONAL = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i + j) of [9]>"
 TWICE = "<[i = 4] (i, i) of [4, 6] -> (i, i) of [4, 4]>"
 HALF = "#abele.space<[i = 2, j = 6] (i, j) of [4, 6] -> (i, j) of [4, 6]>"
 SUMS = "<[i = 4, j = 6 reduction] (i, j) of [4, 6] -> (i) of [4]>"
+CHAINED = SUMS.replace(" ->", ", (i, j) of [4, 6] ->")
 
 
 def module(body: str) -> str:
@@ -79,6 +80,15 @@ def compute(
             compute(SPACE, "split [2, 1]").replace("identity sum", "add"),
             "add of 1 operands and 0 parameters; need 2 and 0",
         ),
+        (
+            compute(SPACE, "split [2, 1]").replace("identity sum", "relu then sub at 1, exp"),
+            "relu then sub at 1, exp of 1 operands and 0 parameters; need 2 and 0",
+        ),
+        (
+            f"%0 = partition.compute(%x, %x) space {CHAINED} body <identity sum then add> "
+            f"plan <split [2, 1]> : ({A}, {A}) -> {A}",
+            "operand 1, of the chain, depends on j; need parallel dimensions",
+        ),
         (f"%0 = partition.relayout(%h) : ({HALO}) -> {A}", "blocks overlap"),
         (f"%0 = partition.reshape %x : {A} -> {B}", "a reshape keeps the layout"),
         (
@@ -100,4 +110,11 @@ def compute(
 def test_what_does_not_fit_together_is_named(body: str, message: str):
     broken = parse_module(module(body), context())
     with pytest.raises(VerifyException, match=message):
+        verify(broken)
+
+
+def test_a_chain_needs_floats():
+    text = module(compute(SPACE, "split [2, 1]", body="identity then relu"))
+    broken = parse_module(text.replace("f32", "i32"), context())
+    with pytest.raises(VerifyException, match="chain relu on elements i32; need floats"):
         verify(broken)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,14 @@ from abele.backends.codelets.prices import (
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
-from abele.dialects.structured import Body, Structure
+from abele.dialects.structured import (
+    CHAINABLE,
+    FUNCTIONS,
+    Body,
+    Stage,
+    Structure,
+    extras_of,
+)
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 MK2 = resolve_target("mk2")
@@ -146,3 +155,59 @@ def test_nothing_to_do_costs_nothing():
 def test_a_select_is_priced_by_what_it_selects():
     assert number_dtype([np.dtype(np.bool_), F16, F16]) == F16
     assert number_dtype([np.dtype(np.bool_)]) == np.bool_
+
+
+def chained(structure: Structure, *stages: Stage) -> Structure:
+    """The structure with stages whose operands are as its result."""
+    space, extras = structure.space, extras_of(stages)
+    return Structure(
+        replace(space, operands=(*space.operands, *space.results * extras)),
+        replace(structure.body, then=stages),
+    )
+
+
+@pytest.mark.parametrize("method", ["", "amp", "mac", "vmac"])
+def test_a_chain_adds_its_functions_to_any_method(method: str):
+    alone, structure = conv(), chained(conv(), Stage("add"), Stage("relu"))
+    cells = np.array([[1, 16, 4, 28, 32, 3, 3], [1, 8, 2, 28, 32, 3, 3]], np.int64)
+    before, best = compute_cycles(alone, cells, F32, F32, MK2, method)
+    after, methods = compute_cycles(structure, cells, F32, F32, MK2, method)
+    outputs = cells[:, :4].prod(axis=1)
+    chain = cost.following_cycles(outputs, 2, "add", "float32", MK2)
+    chain = chain + cost.following_cycles(outputs, 1, "relu", "float32", MK2)
+    np.testing.assert_array_equal(after, before + chain)
+    np.testing.assert_array_equal(methods, best)
+    assert roles(structure) == roles(alone)
+
+
+def test_the_busiest_worker_does_its_part_of_the_chain():
+    structure = chained(elementwise("add", 5, 12), Stage("relu"))
+    dtypes = [F32] * 3
+    alone = vertices_cycles(structure.unchained, Plan((1, 1), workers=(1, 1)), dtypes, MK2)
+    relu = cost.following_cycles(6 * 60, 1, "relu", "float32", MK2)
+    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 1)), dtypes, MK2) == alone + relu
+
+
+def test_a_chain_of_halves_is_priced_in_the_dtype_it_works_in():
+    alone = elementwise("add", 600)
+    cycles = [
+        vertices_cycles(s, Plan((1,)), [F16] * 3, MK2)
+        for s in (alone, chained(alone, Stage("exp")))
+    ]
+    assert cycles[1] - cycles[0] == cost.following_cycles(600, 1, "exp", "float32", MK2)
+
+
+@pytest.mark.parametrize("function", CHAINABLE)
+def test_to_follow_is_cheaper_than_a_vertex_set_of_its_own(function: str):
+    stage = Stage(function, (1.0,) * FUNCTIONS[function][1])
+    for dtype in (F32, F16):
+        for n in (6, 600, 6000):
+            alone = elementwise("mul", n)
+            own = elementwise(function, n)
+            own = Structure(own.space, Body(function, None, stage.parameters))
+            apart = vertices_cycles(alone, Plan((1,)), [dtype] * 3, MK2)
+            apart += vertices_cycles(own, Plan((1,)), [F32] * (2 + stage.extras), MK2)
+            together = vertices_cycles(
+                chained(alone, stage), Plan((1,)), [dtype] * (3 + stage.extras), MK2
+            )
+            assert together < apart

@@ -1,3 +1,7 @@
+from dataclasses import replace
+from itertools import islice
+
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +20,7 @@ from abele.backends.evaluate.tile import run_tile
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
-from abele.dialects.structured import Body, Structure
+from abele.dialects.structured import Body, Stage, Structure, extras_of
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 
@@ -41,6 +45,71 @@ def test_every_level_computes_what_brute_force_does(level: str, case: Case):
     actual = run(module, {f"x{i}": x for i, x in enumerate(operands)})["y"]
     expected = dense(case.structure, operands, case.dtypes[-1])
     np.testing.assert_array_equal(actual, expected, strict=True)
+
+
+STAGES = {
+    Stage("add"): np.add,
+    Stage("sub", at=1): lambda value, extra: extra - value,
+    Stage("mul"): np.multiply,
+    Stage("max"): np.maximum,
+    Stage("relu"): lambda value: np.maximum(value, 0),
+    Stage("abs"): np.abs,
+    Stage("clip", (-4.0, 30.0)): lambda value: np.clip(value, -4, 30),
+}
+
+
+@st.composite
+def chained_cases(draw: st.DrawFn) -> Case:
+    """Operators with chains whose operands broadcast into the result in every way."""
+    case = draw(cases(dtypes=("float32", "float32", "float16", "float64")))
+    space, body = case.structure.space, case.structure.body
+    stages = tuple(draw(st.lists(st.sampled_from(list(STAGES)), min_size=1, max_size=4)))
+    extras = []
+    for _ in range(extras_of(stages)):
+        axes = space.results[0].axes
+        axes = axes[draw(st.integers(0, len(axes))) :]
+        extras.append(AccessMap(tuple(a if draw(st.booleans()) else AxisMap(1) for a in axes)))
+    chained = Structure(
+        replace(space, operands=(*space.operands, *extras)), replace(body, then=stages)
+    )
+    return replace(case, structure=chained, dtypes=case.dtypes[:1] * len(extras) + case.dtypes)
+
+
+def apart(case: Case, operands: list[np.ndarray]) -> np.ndarray:
+    """The operator without its chain, then the stages one by one, rounded at the end."""
+    structure = case.structure
+    own = structure.body.own_arity
+    value = dense(structure.unchained, operands[:own], np.dtype(np.float64))
+    extras = iter(operands[own:])
+    for stage in structure.body.then:
+        taken = [extra.astype(np.float64) for extra in islice(extras, stage.extras)]
+        with np.errstate(all="ignore"):
+            value = np.asarray(STAGES[stage](value, *taken))
+    return value.astype(case.dtypes[-1])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@settings(max_examples=100)
+@given(case=chained_cases())
+def test_every_level_computes_what_follows_a_value(level: str, case: Case):
+    build, run = LEVELS[level]
+    operands = case.operands()
+    module = parse(str(build(case)))
+    actual = run(module, {f"x{i}": x for i, x in enumerate(operands)})["y"]
+    np.testing.assert_array_equal(actual, apart(case, operands), strict=True)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_chain_follows_even_where_nothing_is_merged(level: str):
+    dims = (Dim("y", 3), Dim("k", 0, "reduction"))
+    image, bias = identity_map((0, 1), (3, 0)), identity_map((0,), (3,))
+    body = Body("identity", "sum", (), (Stage("add"), Stage("relu")))
+    structure = Structure(Space(dims, (image, bias), (identity_map((0,), (3,)),)), body)
+    build, run = LEVELS[level]
+    for dtype in (np.dtype(np.float32), np.dtype(np.float16)):
+        module = parse(str(build(Case(structure, Plan((3, 1)), (dtype,) * 3, 3, 0))))
+        inputs = {"x0": np.zeros((3, 0), dtype), "x1": np.array([-1, 0, 2], dtype)}
+        np.testing.assert_array_equal(run(module, inputs)["y"], np.array([0, 0, 2], dtype))
 
 
 @pytest.mark.parametrize("level", LEVELS)

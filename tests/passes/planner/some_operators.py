@@ -1,9 +1,11 @@
 """Operators as mathematics, small and large, for the planner's tests."""
 
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import numpy as np
 
-from abele.dialects.structured import Body, Structure
+from abele.dialects.structured import Body, Stage, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from abele.passes.planner.problem import Problem
 
@@ -76,8 +78,31 @@ def problem(
     return Problem(structure, (dtype,) * count, dtype, resident or (False,) * count)
 
 
+def chained(structure: Structure, *extras: bool) -> Structure:
+    """The operator, an addition for each extra, and a relu; an extra is as the result, or one
+    element for each index of its first axis."""
+    space = structure.space
+    (result,) = space.results
+    narrow = AccessMap((result.axes[0], *(AxisMap(1) for _ in result.axes[1:])))
+    maps = tuple(result if whole else narrow for whole in extras)
+    then = (*(Stage("add") for _ in extras), Stage("relu"))
+    return Structure(
+        replace(space, operands=space.operands + maps), replace(structure.body, then=then)
+    )
+
+
 @st.composite
 def structures(draw: st.DrawFn) -> Structure:
+    """A small operator of any kind, perhaps with a chain."""
+    structure = draw(plain_structures())
+    return structure if draw(st.booleans()) else chained(structure, *draw(EXTRAS))
+
+
+EXTRAS = st.lists(st.booleans(), max_size=2)
+
+
+@st.composite
+def plain_structures(draw: st.DrawFn) -> Structure:
     """A small operator of any kind."""
 
     def size(most: int) -> int:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from abele.passes.planner.candidates import splits
 from abele.passes.planner.derive import (
     can_pad,
     combine_structure,
+    compute_layouts,
     final_layout,
     movement_result_layout,
     operand_layouts,
@@ -18,7 +21,7 @@ from abele.passes.planner.derive import (
     result_layout,
 )
 
-from .some_operators import conv, matmul, problem, structures
+from .some_operators import chained, conv, matmul, problem, structures
 
 
 def test_a_split_reduction_becomes_a_parallel_dimension_of_blocks():
@@ -50,6 +53,41 @@ def test_partials_get_leading_axes_and_combining_takes_them_away():
     ]
     assert combine.space.operands[0].shape == (3, 2, 4, 8, 8)
     assert final_layout(structure, plan).parts == (4, 2, 1)
+
+
+def test_the_last_combine_carries_the_chain_and_its_operands():
+    structure = chained(conv(6, 8, 4, 3, pad=1), True, False)
+    nested = Plan((4, 2, 1, 1, 3), combine=Plan((2, 2, 1, 1)))
+    plan = Plan((2, 1, 1, 2, 3, 1), combine=nested)
+    partials, _, _ = refined(structure, plan)
+    assert (len(partials.space.operands), partials.body) == (2, Body("mul", "sum"))
+    combine = combine_structure(structure, plan)
+    assert combine is not None
+    assert combine.body == Body("identity", "sum", (), structure.body.then)
+    bias, narrow = combine.space.operands[1:]
+    assert bias == combine.space.results[0]
+    assert (narrow.shape, narrow.dims()) == ((4, 1, 1), {0})
+    again, _, _ = refined(combine, nested)
+    assert (len(again.space.operands), again.body.then) == (1, ())
+    last = combine_structure(combine, nested)
+    assert last is not None
+    assert last.body == combine.body
+    assert combine_structure(last, Plan((2, 2, 1, 1))) is None
+
+
+def test_the_operands_of_a_chain_are_wanted_where_partials_are_combined():
+    structure = chained(conv(6, 8, 4, 3, pad=1), True, False)
+    whole = Plan((2, 4, 1, 1, 1, 1))
+    assert len(compute_layouts(structure, whole)) == 4
+    assert operand_layouts(structure, whole) == compute_layouts(structure, whole)
+    plan = Plan((2, 1, 1, 2, 3, 1), combine=Plan((4, 2, 1, 1, 1), first_tile=3))
+    *own, bias, narrow = operand_layouts(structure, plan)
+    assert tuple(own) == compute_layouts(structure, plan)
+    assert (bias.parts, bias.first_tile) == ((4, 2, 1), 3)
+    assert (narrow.cells, narrow.block_elements) == (8, 1)
+    assert final_layout(structure, plan) == bias
+    with pytest.raises(ValueError, match="leaves partials; need a plan to combine them"):
+        operand_layouts(structure, replace(plan, combine=None))
 
 
 def test_no_split_reduction_leaves_nothing_to_combine():
@@ -114,7 +152,7 @@ def test_padding_must_not_reach_elements_that_exist():
 def test_every_split_worth_trying_has_layouts(structure: Structure, data: st.DataObject):
     parts = splits(problem(structure), 24)
     plan = Plan(tuple(data.draw(st.sampled_from(parts.tolist()))))
-    for layout in (*operand_layouts(structure, plan), result_layout(structure, plan)):
+    for layout in (*compute_layouts(structure, plan), result_layout(structure, plan)):
         assert 1 <= layout.cells <= 24
     assert result_layout(structure, plan).is_partition
 

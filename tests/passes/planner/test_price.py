@@ -9,7 +9,7 @@ from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.passes.planner.candidates import splits
-from abele.passes.planner.derive import operand_layouts, refined
+from abele.passes.planner.derive import compute_layouts, refined
 from abele.passes.planner.price import block_elements, codelet, worker_parts
 
 from .some_operators import F16, F32, add, conv, matmul, problem, structures
@@ -22,8 +22,9 @@ def test_blocks_have_the_elements_of_their_layouts(structure: Structure, data: s
     plan = Plan(tuple(chosen.tolist()))
     refined(structure, plan)
     cells = -(-np.array([structure.space.sizes]) // chosen)
+    # Those of a chain may be read elsewhere, where partials are combined.
     for access, layout in zip(
-        structure.space.operands, operand_layouts(structure, plan), strict=True
+        structure.space.operands, compute_layouts(structure, plan), strict=False
     ):
         assert block_elements(access, cells)[0] == layout.block_elements
 

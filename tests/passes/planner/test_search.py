@@ -11,11 +11,17 @@ from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.ir.geometry.layout import Layout, linear_layout
 from abele.ir.geometry.space import Dim, Space, identity_map
-from abele.passes.planner.derive import can_pad, final_layout, operand_layouts, result_layout
+from abele.passes.planner.derive import (
+    can_pad,
+    final_layout,
+    movement_result_layout,
+    operand_layouts,
+    result_layout,
+)
 from abele.passes.planner.problem import Problem, final_layout_of, movement_problem
 from abele.passes.planner.search import best, exact, fastest, pareto, search
 
-from .some_operators import F16, F32, add, conv, matmul, pool, problem, structures
+from .some_operators import F16, F32, add, chained, conv, matmul, pool, problem, structures
 
 TINY = resolve_target("tiny:8")
 MK2 = resolve_target("mk2")
@@ -173,3 +179,28 @@ def test_a_slower_exchange_costs_more():
         fastest(asked, linear(asked, slow), slow, bound).cycles
         > fastest(asked, linear(asked, MK2), MK2, bound).cycles
     )
+
+
+def test_a_chains_operands_are_moved_to_where_they_are_read():
+    structure = chained(conv(8, 8, 8, 3), True)
+    asked = problem(structure)
+    one_tile = movement_result_layout((8, 6, 6), Plan((1, 1, 1)))
+    have = (*linear(asked, TINY)[:2], one_tile)
+    bound = TINY.usable_bytes_per_tile
+    for plan in (Plan((1, 6, 1, 1, 1, 1)), Plan((2, 1, 1, 4, 1, 1))):
+        far = exact(asked, plan, have, TINY, bound)
+        near = exact(asked, far.plan, (*have[:2], final_layout(structure, far.plan)), TINY, bound)
+        alone = exact(problem(structure.unchained), far.plan, have[:2], TINY, bound)
+        assert far.exchange_cycles > near.exchange_cycles == alone.exchange_cycles
+        assert near.compute_cycles > alone.compute_cycles
+        assert near.sync_cycles == alone.sync_cycles
+
+
+def test_resident_operands_of_a_chain_are_counted_once():
+    structure = chained(conv(8, 8, 8, 3), False)
+    asked = problem(structure, resident=(False, True, True))
+    have = linear(asked, TINY)
+    plan = Plan((2, 1, 1, 4, 1, 1), combine=Plan((8, 1, 1, 1)))
+    choice = exact(asked, plan, have, TINY, TINY.usable_bytes_per_tile)
+    weights, bias = operand_layouts(structure, plan)[1:]
+    assert choice.resident_bytes == 4 * (weights.block_elements + bias.block_elements)
