@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ..ir.errors import InputError
 
 _EXPECTED = re.compile(
-    r"//.*?\bexpected-(?P<kind>[a-z-]+)\s*(?:@(?P<where>[-+]\d+|\w+))?\s*(?P<times>\d+)?\s*"
+    r"\bexpected-(?P<kind>[a-z-]+)\s*(?:@(?P<where>[-+]\d+|\w+))?\s*(?P<times>\d+)?\s*"
     r"(?P<braces>\{\{(?P<text>.*?)\}\})?"
 )
 
@@ -45,7 +45,7 @@ class Expectations:
         self._expected = [
             self._read(match, number, lines)
             for number, line in enumerate(lines, start=1)
-            for match in _EXPECTED.finditer(line)
+            for match in _EXPECTED.finditer(_comment(line))
         ]
 
     def _read(self, match: re.Match[str], number: int, lines: Sequence[str]) -> _Expectation:
@@ -84,6 +84,11 @@ class Expectations:
         ]
 
 
+def _comment(line: str) -> str:
+    """The comment at the end of a line, or ""."""
+    return line.partition("//")[2]
+
+
 def _line(where: str, number: int, lines: Sequence[str]) -> int | None:
     """The line, from 1, that a comment on a line means; None for no line, 0 if there is none."""
     if where == "unknown":
@@ -91,7 +96,7 @@ def _line(where: str, number: int, lines: Sequence[str]) -> int | None:
     if where in ("above", "below"):
         step = -1 if where == "above" else 1
         line = number + step
-        while 1 <= line <= len(lines) and _EXPECTED.search(lines[line - 1]):
+        while 1 <= line <= len(lines) and _EXPECTED.search(_comment(lines[line - 1])):
             line += step
     else:
         line = number + int(where) if re.fullmatch(r"[-+]\d+", where) else 0

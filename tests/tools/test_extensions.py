@@ -463,16 +463,17 @@ def broken(tmp_path: Path) -> Path:
 
 
 def test_a_failing_pass_shows_its_own_lines_only(broken: Path, relu: Path):
-    down = ("-p", "nn,oops,partition,tile,exchange")
+    down = ("-p", "oops,nn,partition,tile,exchange")
     result = abele("run", "relu.mlir", "--load", "broken.py", *down)
     assert result.exit_code == 2
     first, *rest = result.stderr.splitlines()
     problem = "AttributeError: 'ReluOp' object has no attribute 'no_such'"
-    assert first == f"error: pass 'oops' (4 of 11) failed at nn.relu, relu.mlir:4:5: {problem}"
+    assert first.startswith("error: pass 'oops' (1 of ")
+    assert first.endswith(f") failed at nn.relu, relu.mlir:4:5: {problem}")
     assert f'  File "{broken}", line 8, in helper' in rest
     assert f'  File "{broken}", line 16, in apply' in rest
     assert "pass_manager.py" not in result.stderr
-    assert rest[-1].startswith("reproduce with: abele-opt abele-reproducer-oops/reproducer-04-oops")
+    assert rest[-1].startswith("reproduce with: abele-opt abele-reproducer-oops/reproducer-01-oops")
     assert rest[-1].endswith("--load broken.py")
 
 
@@ -493,9 +494,9 @@ def test_a_fresh_folder_is_taken_for_each_failure(broken: Path, relu: Path):
 
 
 def test_a_dump_holds_the_reproducer_too(broken: Path, relu: Path):
-    down = ("-p", "nn,oops,partition,tile,exchange", "--dump-ir", "dump")
+    down = ("-p", "oops,nn,partition,tile,exchange", "--dump-ir", "dump")
     abele("run", "relu.mlir", "--load", "broken.py", *down)
-    assert (Path("dump") / "reproducer-04-oops.mlir").exists()
+    assert (Path("dump") / "reproducer-01-oops.mlir").exists()
     assert not list(Path().glob("abele-reproducer-*"))
 
 

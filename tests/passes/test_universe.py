@@ -1,0 +1,47 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RELU = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = nn.softmax %x axis 0 : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+"""
+
+
+def xdsl_opt(*arguments: str | Path) -> str:
+    command = Path(sys.executable).with_name("xdsl-opt")
+    done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_xdsl_opt_runs_abeles_passes_on_its_dialects(tmp_path: Path):
+    path = tmp_path / "softmax.mlir"
+    path.write_text(RELU)
+    assert "nn.exp" in xdsl_opt("-p", "decompose", path)
+    down = "decompose,plan-splits{target=tiny},convert-nn-to-partition"
+    assert "partition.compute" in xdsl_opt("-p", down, path)
+
+
+def test_a_name_that_xdsl_has_gets_a_prefix():
+    from abele.passes.pipelines import PASSES
+    from abele.passes.universe import TAKEN, UNIVERSE
+
+    for name in set(PASSES) & TAKEN:
+        assert UNIVERSE.all_passes[f"abele-{name}"]().name == f"abele-{name}"
+    assert not set(UNIVERSE.all_passes) & TAKEN
+
+
+def test_dialects_and_passes_are_loaded_when_they_are_asked_for():
+    script = (
+        "import sys; from abele.passes.universe import UNIVERSE as u; "
+        "before = 'abele.passes.decompose' in sys.modules; "
+        "print(before, u.all_passes['decompose']().name, u.all_dialects['tile']().name)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "decompose", "tile"], done.stderr
