@@ -1,0 +1,140 @@
+"""A convolution with its bias, activation and residual: one operation or four, the same bits."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
+from xdsl.ir import Block, Operation, Region
+
+from abele.backends.check import OpCheck
+from abele.backends.evaluate.partition import run_partition
+from abele.backends.evaluate.tile import run_tile
+from abele.backends.machine import Machine
+from abele.backends.reference import run_reference
+from abele.backends.target import resolve_target
+from abele.dialects import nn
+from abele.dialects.abele import Plan, PlanAttr
+from abele.dialects.dtypes import element_type
+from abele.dialects.structured import Stage
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.text import parse_module, print_module
+from abele.ir.verify import verify
+from abele.passes.pipelines import PASSES, pipeline
+
+from .strategies import context
+
+TARGET = "tiny:12"
+SHAPES = {"x": (2, 6, 7, 7), "w": (4, 3, 3, 3), "b": (4, 1, 1), "r": (2, 4, 4, 4)}
+STAGES = (Stage("add"), Stage("relu"), Stage("add"))
+LEVELS = ("nn", "partition", "tile", "exchange")
+
+PLANS = {
+    "whole": Plan((2, 2, 1, 2, 1, 1, 1, 1), first_tile=1),
+    "partials": Plan((1, 1, 1, 1, 1, 3, 3, 1), combine=Plan((2, 1, 2, 2, 1, 1, 1))),
+    "partials of partials": Plan(
+        (1, 1, 1, 2, 1, 3, 1, 1),
+        combine=Plan((1, 2, 1, 1, 1, 3), combine=Plan((1, 2, 1, 2, 1, 1))),
+    ),
+}
+
+
+def arrays(dtype: str, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.normal(size=shape).astype(dtype) for name, shape in SHAPES.items()}
+
+
+def program(dtype: str, plan: Plan | None, together: bool) -> tuple[ModuleOp, object]:
+    """relu(conv(x, w) + b) + r, the convolution with a plan."""
+    element = element_type(np.dtype(dtype))
+    block = Block(arg_types=[TensorType(element, shape) for shape in SHAPES.values()])
+    x, w, b, r = block.args
+    conv = nn.ConvOp(x, w, stride=[2, 2], pad_low=[1, 1], pad_high=[1, 1], groups=2)
+    ops: list[Operation] = [conv]
+    if together:
+        ops = [nn.chained(conv, STAGES, [b, r])]
+        conv.erase()
+    else:
+        ops.append(nn.AddOp(conv.result, b))
+        ops.append(nn.ReluOp(ops[-1].results[0]))
+        ops.append(nn.AddOp(ops[-1].results[0], r))
+    module = ModuleOp([])
+    if plan is not None:
+        small = PlanAttr(Plan((2, 2, 1, 2)))
+        for op in ops:
+            op.attributes["plan"] = PlanAttr(plan) if op is ops[0] else small
+        module.attributes["abele.target"] = StringAttr(TARGET)
+    block.add_ops([*ops, func.ReturnOp(ops[-1].results[0])])
+    types = ([a.type for a in block.args], [ops[-1].results[0].type])
+    main = func.FuncOp("main", types, Region(block))
+    main.attributes["arg_names"] = ArrayAttr(map(StringAttr, SHAPES))
+    main.attributes["result_names"] = ArrayAttr([StringAttr("y")])
+    module.body.block.add_op(main)
+    return module, context()
+
+
+def results(module: ModuleOp, ctx, inputs: dict[str, np.ndarray], passes: str = "") -> dict:
+    """The result of a program at every level, and what the check of the machine found."""
+    check = OpCheck()
+    found = {"nn": run_reference(module, inputs).outputs["y"]}
+
+    def apply(names: str) -> None:
+        for each in parse_pipeline(names, PASSES):
+            each.apply(ctx, module)
+            verify(module)
+            text = print_module(module)
+            assert print_module(parse_module(text, ctx)) == text
+
+    apply(passes + "convert-nn-to-partition")
+    found["partition"] = run_partition(module, inputs).outputs["y"]
+    apply(pipeline("partition", "tile", TARGET))
+    found["tile"] = run_tile(module, inputs).outputs["y"]
+    apply(pipeline("tile", "exchange", TARGET))
+    machine = Machine(module, resolve_target(TARGET), strict=True, observers=[check])
+    machine.load()
+    found["exchange"] = machine.run(inputs)["y"]
+    found["check"] = check
+    return found
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_together_and_apart_are_the_same_bits_in_float32(plan: str):
+    inputs = arrays("float32")
+    apart = results(*program("float32", PLANS[plan], together=False), inputs)
+    together = results(*program("float32", PLANS[plan], together=True), inputs)
+    for level in LEVELS[1:]:
+        np.testing.assert_array_equal(together[level], apart["exchange"], strict=True)
+    np.testing.assert_allclose(together["nn"], apart["nn"], rtol=1e-6, atol=1e-6)
+    assert together["check"].first is None
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_whole_numbers_are_right_at_every_level(plan: str):
+    inputs = {name: np.rint(a).astype(np.float32) for name, a in arrays("float32").items()}
+    together = results(*program("float32", PLANS[plan], together=True), inputs)
+    for level in LEVELS:
+        np.testing.assert_array_equal(together[level], together["nn"], strict=True)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16, "float64"])
+def test_every_dtype_stays_within_its_bound(plan: str, dtype: str):
+    for seed in range(3):
+        inputs = arrays(dtype, seed)
+        found = results(*program(dtype, PLANS[plan], together=True), inputs)
+        assert found["check"].checked > 0
+        assert found["check"].first is None, str(found["check"].first)
+        np.testing.assert_array_equal(found["partition"], found["exchange"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_the_planner_takes_a_chain_all_the_way(dtype: str):
+    inputs = arrays(dtype)
+    plan = f'plan-splits{{target="{TARGET}"}},'
+    together = results(*program(dtype, None, together=True), inputs, plan)
+    assert together["check"].first is None
+    np.testing.assert_allclose(
+        together["exchange"].astype(np.float64), together["nn"], rtol=2e-3, atol=2e-3
+    )
