@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast, runtime_checkable
+from functools import cache
+from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.irdl import InferenceContext, IRDLOperation
+from xdsl.irdl import InferenceContext, IRDLOperation, VarResultDef
 
 from ..errors import InputError
 from ..provenance import fused, place
 from ..upstream import UNKNOWN_LOC, NoneAttr, VerifyException
-from .evaluate import evaluate
+from .evaluate import NoValue, evaluate, plainly
 from .law import Env, Made, Match
-from .syntax import Build, NewShaped, NewType, Place, Reference, Rest, Rule, Setting, TypeOf
+from .syntax import (
+    Build,
+    Expression,
+    NewShaped,
+    NewType,
+    Place,
+    Reference,
+    Rest,
+    Rule,
+    Setting,
+    TypeOf,
+)
 from .values import attribute_of, element_type
 from .vocabulary import Vocabulary
 
@@ -31,13 +43,17 @@ class Infers(Protocol):
 
 @dataclass
 class Builder:
-    """Builds the right side of one rule for one match. what: the rule, for messages."""
+    """Builds the right side of one rule for one match.
+
+    Raises InputError, which names the rule and what it was applied to, for an operation that is not
+    well formed.
+    """
 
     rule: Rule
     vocabulary: Vocabulary
     match: Match
     ops: list[Operation] = field(default_factory=list[Operation])
-    moved: list[Region] = field(default_factory=list[Region])
+    _moved: list[Region] | None = None
 
     @property
     def env(self) -> Env:
@@ -75,7 +91,10 @@ class Builder:
             if isinstance(each, Rest):
                 operands += cast("tuple[SSAValue, ...]", self.env[each.name])
             elif isinstance(each, Build):
-                operands.append(self._op(each, None).results[0])
+                op = self._op(each, None)
+                if len(op.results) != 1:
+                    self._refuse(each.place, f"{op.name} has {len(op.results)} results, not one")
+                operands.append(op.results[0])
             else:
                 operands.append(self._value(each))
         return operands
@@ -97,24 +116,40 @@ class Builder:
         try:
             op = create(cls, operands, properties, attributes, regions, types, default)
             op.verify(verify_nested_ops=False)
-        except (VerifyException, ValueError) as error:
+        except (VerifyException, ValueError, LookupError, ArithmeticError) as error:
             self._refuse(build.place, f"{cls.name} cannot be built so: {error}")
         self.ops.append(op)
         return op
 
-    def _refuse(self, where: Place, problem: str) -> None:
+    def _evaluate(self, expression: Expression) -> Any:
+        try:
+            return evaluate(expression, self.env, self.vocabulary)
+        except NoValue as error:
+            self._refuse(expression.place, str(error))
+
+    def _refuse(self, where: Place, problem: str) -> NoReturn:
         root = self.match.matched[0]
         raise InputError(
             f"{where}: rule {self.rule.name}: {problem}; it was applied to {root.name} at "
             f"{place(root)}"
-        )
+        ) from None
 
     def _regions(self, cls: type[Operation], model: Operation | None) -> list[Region]:
-        """The model's regions, if there are as many as the new operation has: moved, not copied."""
+        """The model's regions, if there are as many as the new operation has.
+
+        The root goes: its regions move. Another operation may stay, and keeps its own.
+        """
         count = self.vocabulary.info(cls).regions
-        if not count or model is None or len(model.regions) != count:
+        if not count or model is None:
             return []
-        return [model.detach_region(0) for _ in range(count)]
+        root = self.match.matched[0]
+        if model is root and self._moved is None:
+            if len(model.regions) != count:
+                return []
+            self._moved = [model.detach_region(0) for _ in range(count)]
+            return self._moved
+        regions = model.regions if model is not root or self._moved is None else self._moved
+        return [region.clone() for region in regions] if len(regions) == count else []
 
     def _attributes(
         self, cls: type[Operation], model: Operation | None, settings: Sequence[Setting]
@@ -125,23 +160,22 @@ class Builder:
         for name, known in info.attributes.items():
             found: Attribute | None = None
             if model is not None:
-                found = model.properties.get(name) or model.attributes.get(name)
+                found = model.properties.get(name, model.attributes.get(name))
             if found is None:
                 found = known.default
             if found is not None:
                 (properties if known.is_property else attributes)[name] = found
         for each in settings:
             known = info.attributes[each.name]
-            value = evaluate(each.value, self.env, self.vocabulary)
+            value = self._evaluate(each.value)
             into = properties if known.is_property else attributes
             into.pop(each.name, None)
             if value is None or (value is False and known.kind == "bool"):
                 continue
             attribute = attribute_of(value, known.definition.constr)
             if attribute is None:
-                self._refuse(each.place, f"{each.name} of {cls.name} cannot be {value}")
-            else:
-                into[each.name] = attribute
+                self._refuse(each.place, f"{each.name} of {cls.name} cannot be {plainly(value)}")
+            into[each.name] = attribute
         return properties, attributes
 
     def _type(self, new: NewType) -> Attribute:
@@ -155,10 +189,16 @@ class Builder:
                 if isinstance(each, Rest):
                     sizes += self.env[each.name]
                 else:
-                    sizes.append(evaluate(each, self.env, self.vocabulary))
+                    sizes.append(self._size(each))
             element = element_type(new.element) or self.env[new.element]
             return TensorType(cast(Attribute, element), sizes)
         return cast(Attribute, self.env[new.name])
+
+    def _size(self, expression: Expression) -> int:
+        size = self._evaluate(expression)
+        if not isinstance(size, int) or size < 0:
+            self._refuse(expression.place, f"a size of {plainly(size)}; need a whole number")
+        return size
 
 
 def create(
@@ -186,19 +226,32 @@ def create(
         regions=regions,
         location=UNKNOWN_LOC,
     )
-    if types is None and isinstance(op, Infers):
+    if types is None and _infers(cls) and isinstance(op, Infers):
         op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
     elif start is None:
         raise ValueError("the type of its result follows from nothing; write it behind a colon")
     return op
 
 
+@cache
+def _infers(cls: type[Operation]) -> bool:
+    """Whether an operation infers its one result."""
+    return (
+        issubclass(cls, IRDLOperation)
+        and issubclass(cls, Infers)
+        and len(cls.get_irdl_definition().results) == 1
+    )
+
+
+@cache
 def _constrained(cls: type[Operation]) -> Sequence[Attribute] | None:
     """The types of results that the definition leaves no choice of."""
     if not issubclass(cls, IRDLOperation):
         return None
     results = cls.get_irdl_definition().results
     names: set[str] = set()
+    if any(isinstance(each, VarResultDef) for _, each in results):
+        return None
     if not all(each.constr.can_infer(names, length_known=True) for _, each in results):
         return None
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -16,12 +16,14 @@ from .values import Plain, plain
 from .vocabulary import Vocabulary
 
 
-class Inexact(Exception):
-    """A division that leaves a rest, where whole numbers are meant."""
+class NoValue(Exception):
+    """An expression is worth nothing here: a division leaves a rest, an absent number is added, a
+    function does not take what it is given. The message says why.
+    """
 
 
 class CallFailed(Exception):
-    """A guard or function has raised. place: of the call; error: what it raised."""
+    """A guard or function written in Python has a bug. place: of the call; error: its error."""
 
     def __init__(self, name: str, place: Place, error: Exception) -> None:
         super().__init__(f"{name} raised {type(error).__name__}: {error}")
@@ -43,7 +45,7 @@ def attribute_value(op: Operation, name: str, vocabulary: Vocabulary) -> Plain:
 
 
 def evaluate(expression: Expression, env: Env, vocabulary: Vocabulary) -> Any:
-    """The value of an expression. Raises Inexact, and CallFailed."""
+    """The value of an expression. Raises NoValue, and CallFailed."""
     match expression:
         case Constant():
             return expression.value
@@ -55,12 +57,17 @@ def evaluate(expression: Expression, env: Env, vocabulary: Vocabulary) -> Any:
             return tuple(evaluate(each, env, vocabulary) for each in expression.items)
         case Call():
             return _call(expression, env, vocabulary)
-        case Operator("and", operands):
+        case Operator(symbol="and", operands=operands):
             return all(evaluate(each, env, vocabulary) for each in operands)
-        case Operator("or", operands):
+        case Operator(symbol="or", operands=operands):
             return any(evaluate(each, env, vocabulary) for each in operands)
         case Operator(symbol=symbol, operands=operands):
-            return OPERATORS[symbol](*(evaluate(each, env, vocabulary) for each in operands))
+            values = [evaluate(each, env, vocabulary) for each in operands]
+            try:
+                return OPERATORS[symbol](*values)
+            except TypeError:
+                given = " and ".join(map(plainly, values))
+                raise NoValue(f"{shown(expression)}: {symbol} of {given}") from None
 
 
 def _call(call: Call, env: Env, vocabulary: Vocabulary) -> Any:
@@ -71,8 +78,8 @@ def _call(call: Call, env: Env, vocabulary: Vocabulary) -> Any:
     ]
     try:
         return result(function, function.call(*arguments))
-    except InputError:
-        raise
+    except InputError as error:
+        raise NoValue(str(error)) from None
     except Exception as error:
         raise CallFailed(call.name, call.place, error) from error
 
@@ -96,17 +103,17 @@ def result(function: Function, value: Any) -> Any:
 def _divide(a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int):
         if b == 0 or a % b:
-            raise Inexact(f"{a} / {b} is no whole number")
+            raise NoValue(f"{a} / {b} is no whole number")
         return a // b
     if b == 0:
-        raise Inexact(f"{a} / 0 is no number")
+        raise NoValue(f"{a} / 0 is no number")
     return a / b
 
 
 def _whole(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
         if b == 0:
-            raise Inexact(f"{a} {symbol} 0 is no number")
+            raise NoValue(f"{a} {symbol} 0 is no number")
         return function(a, b)
 
     return divide
@@ -122,8 +129,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": _divide,
-    "//": _whole(operator.floordiv, "//"),
-    "%": _whole(operator.mod, "%"),
+    "//": _whole(lambda a, b: a // b, "//"),
+    "%": _whole(lambda a, b: a % b, "%"),
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -134,6 +141,20 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "neg": operator.neg,
 }
 """What each symbol computes; and, or are read from the left as far as needed."""
+
+
+def plainly(value: object) -> str:
+    """A value as a rule would write it; an operation by its name, a value by its type."""
+    match value:
+        case Operation():
+            return value.name
+        case SSAValue():
+            return f"{value.type}"
+        case tuple():
+            items = cast("tuple[object, ...]", value)
+            return f"[{', '.join(map(plainly, items))}]"
+        case _:
+            return _literal(value)
 
 
 def shown(expression: Expression) -> str:
@@ -149,19 +170,40 @@ def shown(expression: Expression) -> str:
             return f"[{', '.join(map(shown, expression.items))}]"
         case Call():
             return f"{expression.name}({', '.join(map(shown, expression.arguments))})"
-        case Operator("not", (inner,)):
-            return f"not {shown(inner)}"
-        case Operator("neg", (inner,)):
-            return f"-{shown(inner)}"
-        case Operator(symbol=symbol, operands=operands):
-            return f" {symbol} ".join(
-                f"({shown(each)})" if isinstance(each, Operator) else shown(each)
-                for each in operands
-            )
+        case Operator(symbol=symbol, operands=(inner,)):
+            return f"{'-' if symbol == 'neg' else 'not '}{_nested(inner, _STRENGTH[symbol])}"
+        case Operator(symbol=symbol, operands=(left, *others)):
+            strength = _STRENGTH[symbol]
+            # What is read from the left needs no parentheses there.
+            first = _nested(left, strength + (strength == _STRENGTH["=="]))
+            return f" {symbol} ".join([first, *(_nested(each, strength + 1) for each in others)])
+        case Operator():
+            return expression.symbol
+
+
+_LEVELS = (
+    ("or",),
+    ("and",),
+    ("not",),
+    ("==", "!=", "<", "<=", ">", ">="),
+    ("+", "-"),
+    ("*", "/", "//", "%"),
+    ("neg",),
+)
+_STRENGTH = {symbol: strength for strength, level in enumerate(_LEVELS) for symbol in level}
+"""How tightly each symbol binds, as the grammar has it."""
+
+
+def _nested(expression: Expression, needed: int) -> str:
+    """An operand, in parentheses if it binds less tightly than needed."""
+    text = shown(expression)
+    loose = isinstance(expression, Operator) and _STRENGTH[expression.symbol] < needed
+    return f"({text})" if loose else text
 
 
 def _literal(value: object) -> str:
-    words = {True: "true", False: "false", None: "none"}
-    if isinstance(value, bool) or value is None:
-        return words[value]
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -32,7 +33,7 @@ class BoundPattern:
     """A pattern whose operations are known.
 
     absent: optional attributes that the pattern does not mention, which an operation must lack.
-    defaults: of the attributes that have one, by class. heads: as written, for messages.
+    heads: as written, for messages.
     """
 
     place: Place
@@ -44,10 +45,15 @@ class BoundPattern:
     types: tuple[TypePattern, ...]
     absent: tuple[str, ...]
 
-    @property
-    def rest(self) -> int | None:
-        """The index of the operand that stands for any number; None without one."""
-        return next((i for i, each in enumerate(self.operands) if isinstance(each, Rest)), None)
+    @cached_property
+    def fixed(self) -> int:
+        """How many operands stand for one each."""
+        return sum(not isinstance(each, Rest) for each in self.operands)
+
+    @cached_property
+    def takes_more(self) -> bool:
+        """Whether an operand stands for any number of them."""
+        return self.fixed < len(self.operands)
 
 
 @dataclass(frozen=True)

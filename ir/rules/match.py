@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, cast
 
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from .evaluate import CallFailed, Inexact, attribute_value, evaluate, shown
+from ..provenance import place
+from .evaluate import NoValue, attribute_value, evaluate, plainly, shown
 from .law import BoundNested, BoundPattern, Env, Law, Match
 from .syntax import (
+    Call,
+    Constant,
     Expression,
     Field,
+    Listed,
     Name,
     Operator,
     Place,
+    Property,
     Rest,
     Shaped,
     Size,
@@ -23,7 +30,7 @@ from .syntax import (
     TypePattern,
     Variable,
 )
-from .values import element_type, tensor_parts
+from .values import element_type, plain, tensor_parts
 from .vocabulary import Vocabulary
 
 ANY = "_"
@@ -51,8 +58,10 @@ class Matcher:
     def obstacle(self) -> Obstacle:
         """What was in the way."""
         assert self._why is not None
-        place, text, parts = self._why
-        return Obstacle(place, text.format(*parts), self.steps)
+        where, text, parts = self._why
+        # A part that takes effort to say is a call, made only now.
+        said = [str(part() if callable(part) else part) for part in parts]
+        return Obstacle(where, text.format(*said), self.steps)
 
     def _no(self, place: Place, text: str, *parts: object) -> bool:
         """Remember why, as cheaply as may be: most attempts fail and nobody asks."""
@@ -62,7 +71,13 @@ class Matcher:
     def op(self, pattern: BoundPattern, op: Operation) -> bool:
         """Whether the pattern fits an operation; env and matched say how."""
         if type(op) not in pattern.classes:
-            return self._no(pattern.place, "{0} is no {1}", op.name, pattern.heads)
+            return self._no(
+                pattern.place,
+                "{0} at {1} is no {2}",
+                op.name,
+                partial(place, op),
+                pattern.heads,
+            )
         self.steps += 1
         self.matched.append(op)
         for name in pattern.absent:
@@ -85,16 +100,15 @@ class Matcher:
 
     def _operands(self, pattern: BoundPattern, op: Operation) -> bool:
         wanted, given = pattern.operands, tuple(op.operands)
-        rest = pattern.rest
-        fixed = len(wanted) - (rest is not None)
-        if len(given) < fixed or (rest is None and len(given) > fixed):
+        fixed = pattern.fixed
+        if len(given) < fixed or (len(given) > fixed and not pattern.takes_more):
             return self._no(
                 pattern.place,
                 "{0} has {1} operands; the rule wants {2}{3}",
                 op.name,
                 len(given),
                 fixed,
-                "" if rest is None else " or more",
+                " or more" if pattern.takes_more else "",
             )
         spare = len(given) - fixed
         position = 0
@@ -137,26 +151,31 @@ class Matcher:
         if known is _NOTHING:
             self.env[name] = value
             return True
-        same = known is value if isinstance(value, SSAValue | Operation) else known == value
-        # The one result of an operation that is named elsewhere is the same value.
-        if isinstance(known, Operation) and isinstance(value, SSAValue):
-            same = known.results[0] is value
-        if isinstance(value, tuple) and isinstance(known, tuple):
-            same = len(value) == len(known) and all(
-                a is b if isinstance(a, SSAValue) else a == b
-                for a, b in zip(known, value, strict=True)
-            )
-        return same or self._no(place, "{0} stands for two different things", name)
+        # Values and operations are compared by identity, numbers and types by what they are.
+        return known == value or self._no(
+            place,
+            "{0} is {1} already, and {2} here",
+            name,
+            partial(_described, known),
+            partial(_described, value),
+        )
 
     def _field(self, pattern: Field, op: Operation) -> bool:
-        value = attribute_value(op, pattern.name, self.vocabulary)
+        if pattern.is_note:
+            value = plain(op.attributes.get(pattern.name))
+        else:
+            value = attribute_value(op, pattern.name, self.vocabulary)
         if isinstance(pattern.value, Name):
             name = pattern.value.name
             return name == ANY or self._bind(pattern.place, name, value)
         if value == pattern.value and isinstance(value, bool) == isinstance(pattern.value, bool):
             return True
         return self._no(
-            pattern.place, "{0} is {1}; the rule wants {2}", pattern.name, value, pattern.value
+            pattern.place,
+            "{0} is {1}; the rule wants {2}",
+            pattern.name,
+            partial(plainly, value),
+            partial(plainly, pattern.value),
         )
 
     def _type(self, pattern: TypePattern, type_: Attribute) -> bool:
@@ -185,7 +204,11 @@ class Matcher:
         spare = len(sizes) - fixed
         if spare < 0 or (spare and fixed == len(pattern.sizes)):
             return self._no(
-                pattern.place, "the shape is {0}; the rule wants {1} axes", list(sizes), fixed
+                pattern.place,
+                "the shape is {0}; the rule wants {1}{2} axes",
+                list(sizes),
+                fixed,
+                " or more" if fixed < len(pattern.sizes) else "",
             )
         position = 0
         for each in pattern.sizes:
@@ -208,55 +231,71 @@ class Matcher:
         return True
 
     def holds(self, guards: Sequence[Expression]) -> bool:
-        """Whether all guards hold for what is bound."""
-        for each in guards:
-            try:
-                found = evaluate(each, self.env, self.vocabulary)
-            except (Inexact, CallFailed) as error:
-                if isinstance(error, CallFailed):
-                    raise
-                return self._no(each.place, "{0}", error)
-            if not found:
-                return self._no(
-                    each.place, "{0} does not hold{1}", _Shown(each), _Numbers(each, self)
-                )
+        """Whether all guards hold for what is bound. Raises CallFailed for one that has a bug."""
+        return all(map(self._holds, guards))
+
+    def _holds(self, guard: Expression) -> bool:
+        if isinstance(guard, Operator) and guard.symbol == "and":
+            return all(map(self._holds, guard.operands))
+        try:
+            found = evaluate(guard, self.env, self.vocabulary)
+        except NoValue as error:
+            return self._no(guard.place, "{0} does not hold: {1}", partial(shown, guard), error)
+        if found:
             self.steps += 1
-        return True
+            return True
+        return self._no(
+            guard.place,
+            "{0} does not hold{1}",
+            partial(shown, guard),
+            partial(_found, guard, self.env, self.vocabulary),
+        )
 
 
 _NOTHING = object()
 
 
-@dataclass(frozen=True)
-class _Shown:
-    expression: Expression
-
-    def __format__(self, spec: str) -> str:
-        return shown(self.expression)
-
-
-@dataclass(frozen=True)
-class _Numbers:
-    """What the two sides of a comparison are, if that is what failed."""
-
-    expression: Expression
-    matcher: Matcher
-
-    def __format__(self, spec: str) -> str:
-        each = self.expression
-        if not isinstance(each, Operator) or each.symbol not in _COMPARISONS:
-            return ""
-        left, right = (
-            evaluate(o, self.matcher.env, self.matcher.vocabulary) for o in each.operands
-        )
-        return f": {_plainly(left)} {each.symbol} {_plainly(right)}"
+def _found(guard: Expression, env: Env, vocabulary: Vocabulary) -> str:
+    """What a guard was about: the two sides of a comparison, else the names in it."""
+    if isinstance(guard, Operator) and guard.symbol in _COMPARISONS:
+        left, right = (plainly(evaluate(each, env, vocabulary)) for each in guard.operands)
+        return f": {left} {guard.symbol} {right}"
+    found = {
+        shown(each): _described(evaluate(each, env, vocabulary))
+        for each in leaves(guard)
+        if not isinstance(each, Constant)
+    }
+    return "".join(f"; {name} is {value}" for name, value in found.items())
 
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
-def _plainly(value: object) -> str:
-    return str(list(value)) if isinstance(value, tuple) else str(value)
+def leaves(expression: Expression) -> Iterator[Name | Property | Constant]:
+    """The names, attributes and constants of an expression, from left to right."""
+    match expression:
+        case Name() | Property() | Constant():
+            yield expression
+        case Call():
+            yield from chain.from_iterable(map(leaves, expression.arguments))
+        case Listed():
+            yield from chain.from_iterable(map(leaves, expression.items))
+        case Operator():
+            yield from chain.from_iterable(map(leaves, expression.operands))
+
+
+def _described(value: object) -> str:
+    """A value for somebody who wonders about a guard: how often it is used often is the answer."""
+    if isinstance(value, Operation):
+        return f"{value.name} at {place(value)}{_uses(*value.results)}"
+    if isinstance(value, SSAValue):
+        return f"{value.type}{_uses(cast(SSAValue, value))}"
+    return plainly(value)
+
+
+def _uses(*values: SSAValue) -> str:
+    count = sum(1 for value in values for _ in value.uses)
+    return f" with {count} use{'s' * (count != 1)}"
 
 
 def match_law(law: Law, op: Operation, vocabulary: Vocabulary) -> Match | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NoReturn
 
-from xdsl.ir import Operation, OpResult
+from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
 from ..errors import InputError
@@ -16,7 +18,7 @@ from .bind import bind_rules
 from .evaluate import CallFailed
 from .law import Law, Made, Match, ordered
 from .match import match_law, obstacles
-from .parse import TEXT, parse_rules
+from .parse import TEXT, nearest, parse_rules
 from .vocabulary import Vocabulary
 
 
@@ -34,6 +36,15 @@ class RuleSet:
     def lowered(self) -> frozenset[type[Operation]]:
         """The operations that lower rules replace: none may be left."""
         return frozenset(cls for law in self.laws if law.kind == "lower" for cls in law.roots)
+
+    def chosen(self, only: Collection[str] = (), skip: Collection[str] = ()) -> RuleSet:
+        """The rules of some names, or all but some. Raises InputError for an unknown name."""
+        names = [law.name for law in self.laws]
+        for name in (*only, *skip):
+            if name not in names:
+                raise InputError(f"no rule {name}{nearest(name, names)}")
+        kept = [law for law in self.laws if (not only or law.name in only) and law.name not in skip]
+        return replace(self, laws=tuple(kept))
 
     def pattern(self) -> RulePattern:
         """The rules as one pattern of xDSL's."""
@@ -88,35 +99,42 @@ class RulePattern(RewritePattern):
                 raise failure.error from None
             if match is None or made is None:
                 continue
-            self.source = law.source
             _check(law, op, made)
+            # Who watches asks for it with the first change.
+            self.source = law.source
             _replace(op, match, made, rewriter)
             return
 
 
 def _check(law: Law, root: Operation, made: Made) -> None:
     """Refuse results that cannot take the place of the root's."""
-    if len(made.values) != len(root.results):
-        raise InputError(
-            f"{law.place}: rule {law.name} makes {len(made.values)} values for the "
-            f"{len(root.results)} results of {root.name} at {place(root)}"
-        )
+    old_values = root.results
+    if len(made.values) != len(old_values):
+        _refuse(law, root, f"makes {len(made.values)} values for {len(old_values)} results")
+    used = (*made.values, *(operand for op in made.ops for operand in op.operands))
+    if any(value.owner is root for value in used):
+        _refuse(law, root, "uses a result of the operation that goes")
     if law.kind == "lower":
         return
-    for i, (new, old) in enumerate(zip(made.values, root.results, strict=True)):
+    for i, (new, old) in enumerate(zip(made.values, old_values, strict=True)):
         if new.type != old.type:
-            which = f"result {i}" if len(root.results) > 1 else "the result"
-            raise InputError(
-                f"{law.place}: rule {law.name} makes {new.type} for {which} of {root.name} at "
-                f"{place(root)}, which is {old.type}; a guard such as same_type must keep it off"
+            which = f"result {i}" if len(old_values) > 1 else "the result"
+            _refuse(
+                law,
+                root,
+                f"makes {new.type} for {which}, which is {old.type}; a guard such as same_type "
+                "must keep it off",
             )
+
+
+def _refuse(law: Law, root: Operation, problem: str) -> NoReturn:
+    raise InputError(
+        f"{law.place}: rule {law.name} {problem}; it was applied to {root.name} at {place(root)}"
+    )
 
 
 def _replace(op: Operation, match: Match, made: Made, rewriter: PatternRewriter) -> None:
     rewriter.insert(made.ops)
-    for old, new in zip(op.results, made.values, strict=True):
-        if isinstance(new, OpResult) and new.op in made.ops and new.name_hint is None:
-            new.name_hint = old.name_hint
     rewriter.replace(op, [], made.values)
     # What the root alone has used goes with it; the others' users still need it.
     for inner in match.matched[1:]:
@@ -146,19 +164,29 @@ def read_rule_set(path: Path, vocabulary: Vocabulary) -> RuleSet:
 
 
 def rules_pass(name: str, rules: RuleSet) -> type[ModulePass]:
-    """A pass that applies rules until nothing fits any more."""
+    """A pass that applies rules until nothing fits any more.
+
+    Its options: only, the names of the rules to apply; skip, names of rules to leave out.
+    """
     chosen = name
-    laws = ", ".join(law.name for law in rules.laws)
 
     @dataclass(frozen=True)
     class ApplyRules(ModulePass):
         name = chosen
 
+        only: tuple[str, ...] = field(
+            default=(), metadata={"doc": "rules to apply; all, where none is named"}
+        )
+        skip: tuple[str, ...] = field(default=(), metadata={"doc": "rules to leave out"})
+
+        def __post_init__(self) -> None:
+            rules.chosen(self.only, self.skip)
+
         def apply(self, ctx: Context, op: ModuleOp) -> None:
             """Run on a module."""
-            rules.apply(op)
+            rules.chosen(self.only, self.skip).apply(op)
 
-    ApplyRules.__doc__ = f"Apply the rules {laws}."
+    ApplyRules.__doc__ = f"Apply the rules {', '.join(law.name for law in rules.laws)}."
     ApplyRules.__name__ = ApplyRules.__qualname__ = "".join(
         part.capitalize() for part in name.split("-")
     )
