@@ -1,16 +1,22 @@
 """The rule language: laws of rewriting, checked before they run."""
 
 from .library import function, guard, op_class
+from .load import load_rules
+from .python_rule import PythonRule, bind_python_rules, rewrite
 from .rule_set import RuleSet, parse_rule_set, read_rule_set, rules_pass
 from .vocabulary import Vocabulary
 
 __all__ = [
+    "PythonRule",
     "RuleSet",
     "Vocabulary",
+    "bind_python_rules",
     "function",
     "guard",
+    "load_rules",
     "op_class",
     "parse_rule_set",
     "read_rule_set",
+    "rewrite",
     "rules_pass",
 ]

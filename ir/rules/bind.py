@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from xdsl.ir import Operation
 from xdsl.traits import Commutative
@@ -71,16 +71,26 @@ def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[Law, ...]:
 
 
 def bind_pattern(
-    pattern: Pattern, guards: Sequence[Expression], text: str, line: int, vocabulary: Vocabulary
+    pattern: Pattern,
+    guards: Sequence[Expression],
+    text: str,
+    line: int,
+    vocabulary: Vocabulary,
+    *,
+    commutative: bool = False,
+    kind: Literal["rule", "lower"] = "rule",
 ) -> tuple[tuple[BoundPattern, ...], dict[str, str]]:
-    """The variants of a pattern of Python code, and the kinds of the names that it binds."""
+    """The variants of a pattern of Python code, and the kinds of the names that it binds.
+
+    line: the number of the text's first line in its file. Raises InputError.
+    """
     file = RuleFile(pattern.place.file, text, (), (), ())
     rule = Rule(
         pattern.place,
-        "rule",
+        kind,
         "",
         0,
-        commutative=False,
+        commutative=commutative,
         pattern=pattern,
         lets=(),
         results=(),
@@ -90,6 +100,7 @@ def bind_pattern(
     variants = binder.variants()
     for each in guards:
         binder.truth(each)
+    binder.level(variants[0])
     return variants, {name: bound.kind for name, bound in binder.names.items()}
 
 
@@ -185,7 +196,7 @@ class _Binder:
             self.truth(each)
         self._right()
         self._unused()
-        self._level(variants[0])
+        self.level(variants[0])
         source = Source(rule.name, self.file.path, rule.place.line)
         vocabulary = self.scope.vocabulary
 
@@ -671,8 +682,8 @@ class _Binder:
                     ),
                 )
 
-    def _level(self, pattern: BoundPattern) -> None:
-        """A lower ends in operations of the next level."""
+    def level(self, pattern: BoundPattern) -> None:
+        """Check that a lower ends in operations of the next level."""
         if self.rule.kind != "lower":
             return
         vocabulary = self.scope.vocabulary
