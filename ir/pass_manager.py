@@ -1,7 +1,7 @@
 """Running a pipeline of xDSL passes under instruments, and reading a pipeline from text."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -130,14 +130,15 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
     """The class of a pass. Raises InputError if no pass is called so."""
     entry = registry.get(name)
     if entry is None:
-        raise InputError(f"no pass '{name}'{_nearest(name, registry)}")
+        raise InputError(f"no pass '{name}'{nearest(name, registry)}")
     if isinstance(entry, type):
         return entry
     module, _, attribute = entry.partition(":")
     return getattr(import_module(module), attribute)
 
 
-def _nearest(name: str, names: Mapping[str, object]) -> str:
+def nearest(name: str, names: Collection[str]) -> str:
+    """What to say after a name that there is not: the nearest ones, or all."""
     near = get_close_matches(name, names, n=3)
     if near:
         return f"; did you mean {' or '.join(repr(each) for each in near)}?"
@@ -150,7 +151,7 @@ def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
     values = {key.replace("-", "_"): value for key, value in spec.parameters.items()}
     for option in values:
         if option not in options:
-            raise InputError(f"pass '{spec.name}': no option '{option}'{_nearest(option, options)}")
+            raise InputError(f"pass '{spec.name}': no option '{option}'{nearest(option, options)}")
     numbers = {
         option: tuple(map(_as_float, value)) if _wants_float(options[option]) else value
         for option, value in values.items()

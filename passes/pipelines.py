@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..ir.errors import InputError
-from ..ir.pass_manager import parse_specs
+from ..ir.pass_manager import nearest, parse_specs
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
@@ -45,6 +45,11 @@ LEADS_TO: dict[str, str] = {
 }
 """The passes that leave a module on another level than they found it on, with that level."""
 
+LEADS_FROM: dict[str, str] = {
+    name: LEVELS[LEVELS.index(level) - 1] for name, level in LEADS_TO.items()
+}
+"""The level that each of those takes a module on."""
+
 STAGE: dict[str, str] = {
     name.partition("{")[0]: level for level, names in DOWN.items() for name in names
 }
@@ -71,17 +76,19 @@ def pipeline(start: str, end: str, target: str) -> str:
     return expand(",".join(way(start, end)), target)
 
 
-def expand(spec: str, target: str) -> str:
+def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> str:
     """A pipeline with each level's name replaced by the passes that end at that level.
 
-    target: a spelling of a target, for the passes that want one.
-    Raises InputError for bad syntax, and for a level with options.
+    target: a spelling of a target, for the passes that want one. known: names of passes.
+    Raises InputError for bad syntax, a name that is neither, and a level with options.
 
         nn,mine,partition  ->  decompose,...,mine,plan-splits{target="mk2"},convert-nn-to-partition
     """
     names: list[str] = []
     for each in parse_specs(spec):
         if each.name not in DOWN:
+            if each.name not in known:
+                raise InputError(f"no pass '{each.name}'{nearest(each.name, [*known, *DOWN])}")
             names.append(str(each))
             continue
         if each.parameters:

@@ -30,7 +30,7 @@ from ..ir.pass_manager import Instrument, PassManager, Step, parse_pipeline, par
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.whole_file import check_folder
-from ..passes.pipelines import LEADS_TO, LEVELS, PASSES, expand, level_after, way
+from ..passes.pipelines import LEADS_FROM, LEADS_TO, LEVELS, PASSES, expand, level_after, way
 from ..passes.pipelines import stages as stages_of
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
 from .extensions import Extensions, load_extensions
@@ -169,7 +169,9 @@ def checked_pipeline(
             raise InputError(
                 f"pipeline '{spec}': the program is at {level} already; leave out {each.name}"
             )
-    passes = parse_pipeline(expand(spec or ",".join(way(level)), target), extensions.passes)
+    passes = parse_pipeline(
+        expand(spec or ",".join(way(level)), target, extensions.passes), extensions.passes
+    )
     _check_end(f"pipeline '{spec}'", level_after([each.name for each in passes], level))
     return passes
 
@@ -209,7 +211,7 @@ def verifiers(level: str | None) -> tuple[Instrument, ...]:
             return legal_ops("nn-core")
         return None if found is None else legal_ops(found)
 
-    return VerifyEach(legal_after), VerifySymbols()
+    return CheckLevel(), VerifyEach(legal_after), VerifySymbols()
 
 
 class _KeepLevels(Instrument):
@@ -239,6 +241,21 @@ class _KeepLevels(Instrument):
         if level != self._level and self._before is not None:
             self.modules[self._level] = self._before
         self._level, self._before = level, None
+
+
+class CheckLevel(Instrument):
+    """Raise InputError for a conversion of a module that is not on the level it leads from."""
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Look for an operation of another level."""
+        name = step.current.name
+        level = LEADS_FROM.get(name)
+        if level is None:
+            return
+        for op in module.walk():
+            found = op.name.partition(".")[0]
+            if found in LEVELS and found != level:
+                raise InputError(f"{op.name} at {place(op)}: {name} takes modules of {level}")
 
 
 class VerifySymbols(Instrument):

@@ -77,7 +77,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     VerifyException for what a pass has broken.
     """
     target = resolve_target(options.target).spelling()
-    passes = parse_pipeline(expand(_inner(spec), target), extensions.passes)
+    passes = parse_pipeline(expand(_inner(spec), target, extensions.passes), extensions.passes)
     if options.dump is not None:
         check_dump_folder(options.dump, path)
     for folder in (options.reproducers, options.tree):

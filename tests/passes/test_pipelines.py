@@ -7,7 +7,7 @@ from abele.passes.pipelines import DOWN, LEVELS, expand, level_after, pipeline, 
 def test_a_level_stands_for_the_passes_that_end_there():
     planned = 'plan-splits{target="tiny:5"},convert-nn-to-partition'
     nn = ",".join(DOWN["nn"])
-    assert expand("nn,mine{a=1},partition", "tiny:5") == f"{nn},mine{{a=1}},{planned}"
+    assert expand("nn,mine{a=1},partition", "tiny:5", ["mine"]) == f"{nn},mine{{a=1}},{planned}"
     assert expand("", "tiny") == ""
     assert expand("decompose", "tiny") == "decompose"
 
@@ -26,6 +26,7 @@ def test_the_whole_way_is_every_level():
             "nn{x=1}",
             "nn stands for decompose, .*, and takes no options",
         ),
+        ("partitoin", "no pass 'partitoin'; did you mean 'partition'"),
         ("nn,,tile", "pipeline 'nn,,tile'"),
         ("nn;tile", "pipeline 'nn;tile'"),
     ],

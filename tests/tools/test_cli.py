@@ -605,6 +605,179 @@ def test_opt_prints_around_passes(negate: Path):
     assert "plan-splits" in opt(negate, *passes, "--timing").stderr
 
 
+MLIR_FLAGS = ("--mlir-timing", "--mlir-pass-statistics", "--mlir-print-ir-after-all")
+
+
+def test_opt_takes_the_names_of_mlir_opt(negate: Path):
+    result = opt(negate, "-p", "decompose", *MLIR_FLAGS, "--mlir-print-op-generic")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith('"builtin.module"() ({')
+    assert "decompose: 4 -> 4 operations" in result.stderr
+    assert "IR Dump After decompose" in result.stderr
+    assert "loc(" in opt(negate, "--mlir-print-debuginfo").stdout
+    unknown = opt("--mlir-allow-unregistered-dialect", text='"a.b"() : () -> ()')
+    assert unknown.stdout == 'builtin.module {\n  "a.b"() : () -> ()\n}\n'
+
+
+def test_opt_prints_around_chosen_passes(negate: Path):
+    passes = ("-p", "decompose,eliminate-dead,decompose")
+    result = opt(negate, *passes, "--print-ir-before", "decompose", "--print-ir-after", "decompose")
+    assert result.stderr.count("IR Dump Before decompose") == 2
+    assert result.stderr.count("IR Dump After decompose") == 2
+    assert "eliminate-dead" not in result.stderr
+    bad = opt(negate, "--print-ir-after", "decompos")
+    assert bad.exit_code == 2
+    assert "did you mean 'decompose'" in bad.stderr
+
+
+def test_opt_prints_a_tree(negate: Path, tmp_path: Path):
+    tree = tmp_path / "tree"
+    result = opt(negate, "-p", "decompose,eliminate-dead", "--print-ir-tree-dir", tree)
+    assert result.exit_code == 0, result.stderr
+    names = [each.name for each in sorted(tree.rglob("*.mlir"))]
+    assert names == ["0_decompose.mlir", "1_eliminate-dead.mlir"]
+    refused(tmp_path, "opt", negate, "--print-ir-tree-dir", negate, says="cannot be written")
+
+
+def test_opt_dumps_each_part_into_a_folder_of_its_own(tmp_path: Path):
+    text = f"{NEGATE}\n// -----\n{NEGATE}"
+    dump = tmp_path / "dump"
+    opt("--split-input-file", "-p", "decompose", "--dump-ir", dump, text=text)
+    assert sorted(each.name for each in dump.iterdir()) == ["part-1", "part-2"]
+    assert (dump / "part-2" / "00-input.mlir").exists()
+
+
+def test_opt_plans_the_shorthand_for_its_target(negate: Path):
+    result = opt(negate, "-p", "nn,partition", "--target", "tiny:3")
+    assert result.exit_code == 0, result.stderr
+    assert 'abele.target = "tiny:3"' in result.stdout
+    assert opt(negate, "-p", "partition", "--target", "mk9").exit_code == 2
+
+
+DIAGNOSED = """
+builtin.module {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{need tensor<4xf32>}}
+    %0 = nn.neg %x : (tensor<4xf32>) -> tensor<5xf32>
+    func.return %x : tensor<4xf32>
+  }
+}
+// -----
+%0 = "nn.nonsense"() : () -> i32 // expected-error {{nn.nonsense}}
+// -----
+builtin.module attributes {abele.target = "tiny"} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@below {{no plan; run plan-splits}}
+    %0 = nn.neg %x : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %0 : tensor<4xf32>
+  }
+}
+"""
+
+
+def test_opt_holds_errors_of_parser_verifier_and_passes_to_what_is_expected(tmp_path: Path):
+    path = tmp_path / "diagnosed.mlir"
+    path.write_text(DIAGNOSED)
+    options = ("--split-input-file", "--verify-diagnostics", "-p", "convert-nn-to-partition")
+    result = opt(path, *options)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == result.stderr == ""
+    path.write_text(DIAGNOSED.replace("@below", "@above").replace("nn.nonsense}", "sense, none}"))
+    result = opt(path, *options)
+    assert result.exit_code == 1
+    assert f"{path}:10: unexpected error: {path}:10:" in result.stderr
+    assert f"{path}:10: expected error 'sense, none' did not come" in result.stderr
+    assert f"{path}:15: unexpected error: nn.neg at {path}:15:5: " in result.stderr
+    assert f"{path}:14: expected error 'no plan; run plan-splits' did not come" in result.stderr
+
+
+def test_opt_prints_what_passes_leave_where_no_error_comes():
+    result = opt("--verify-diagnostics", text=NEGATE)
+    assert result.exit_code == 0, result.stderr
+    assert "nn.neg" in result.stdout
+
+
+def test_opt_helps_with_a_pass():
+    result = opt("--help-pass", "plan-splits")
+    assert result.exit_code == 0
+    assert 'target: text, default "mk2"' in result.stdout
+    assert opt("--help-pass", "plan-split").exit_code == 2
+
+
+def test_a_crash_leaves_what_reproduces_it(
+    small: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stumble(*_: object) -> None:
+        raise OverflowError("too large to convert")
+
+    monkeypatch.setattr("abele.passes.decompose.Decompose.apply", stumble)
+    with pytest.raises(OverflowError) as caught:
+        abele("run", small, "--target", "tiny")
+    path = elsewhere / "abele-reproducer-decompose" / "reproducer-01-decompose.mlir"
+    assert path.exists()
+    note = caught.value.__notes__[-1]
+    assert note.startswith(
+        f"reproduce with: abele-opt {path.relative_to(elsewhere)} -p 'decompose,"
+    )
+
+
+def test_a_pipe_that_crashes_leaves_what_reproduces_it(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stumble(*_: object) -> None:
+        raise OverflowError("too large to convert")
+
+    monkeypatch.setattr("abele.passes.decompose.Decompose.apply", stumble)
+    result = opt("-p", "decompose", text=NEGATE)
+    assert result.exit_code == 2
+    problem, command = result.stderr.splitlines()
+    assert problem.startswith("error: <stdin>: cannot be compiled or run: OverflowError: too large")
+    path = "abele-reproducer-decompose/reproducer-01-decompose.mlir"
+    assert command == f"reproduce with: abele-opt {path} -p decompose"
+    assert (elsewhere / path).exists()
+
+
+# A pipeline of one's own
+
+
+def test_a_pipeline_in_shorthand_goes_all_the_way(small: Path):
+    result = abele(
+        "run", small, "--target", "tiny", "-p", "nn,eliminate-dead,partition,tile,exchange"
+    )
+    assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("nn", "pipeline 'nn' ends at nn; the machine runs exchange: add partition,tile,exchange"),
+        ("nn,partition,tile", "ends at tile; the machine runs exchange: add exchange"),
+        ("nn,partitoin", "no pass 'partitoin'; did you mean 'partition'?"),
+        ("partition{x=1},tile,exchange", "partition stands for plan-splits"),
+    ],
+)
+def test_pipelines_that_lead_nowhere(small: Path, tmp_path: Path, spec: str, says: str):
+    refused(tmp_path, "run", small, "--target", "tiny", "-p", spec, says=says)
+    program = tmp_path / "p.abele"
+    refused(tmp_path, "compile", small, "-o", program, "--target", "tiny", "-p", spec, says=says)
+
+
+def test_a_level_that_a_program_is_past(negate: Path, tmp_path: Path):
+    out = tmp_path / "out.mlir"
+    assert opt(negate, "-p", "nn,partition", "--target", "tiny", "-o", out).exit_code == 0
+    says = "the program is at partition already; leave out nn"
+    refused(tmp_path, "run", out, "-p", "nn,partition,tile,exchange", says=says)
+    assert abele("run", out, "-p", "tile,exchange").exit_code == 0
+
+
+def test_a_program_has_no_passes_to_run(small: Path, tmp_path: Path):
+    program = tmp_path / "p.abele"
+    assert abele("compile", small, "-o", program, "--target", "tiny").exit_code == 0
+    refused(
+        tmp_path, "run", program, "-p", "nn", says="compiled already, so no pass is left to run"
+    )
+
+
 def test_opt_lists_its_passes():
     result = opt("--list-passes")
     assert result.exit_code == 0
@@ -619,7 +792,7 @@ def test_opt_lists_its_passes():
         ("plan-splits{tiles=3}", "no option 'tiles'"),
         ("plan-splits{target=mk9}", "mk9"),
         ("convert-nn-to-partition", "run plan-splits"),
-        ("convert-tile-to-exchange", "run schedule-supersteps"),
+        ("convert-tile-to-exchange", "convert-tile-to-exchange takes modules of tile"),
     ],
 )
 def test_opt_refuses_bad_pipelines(negate: Path, spec: str, says: str):
