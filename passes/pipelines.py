@@ -28,7 +28,14 @@ LEVELS = ("nn", "partition", "tile", "exchange")
 """The levels, from what to when and where."""
 
 DOWN: dict[str, tuple[str, ...]] = {
-    "nn": ("decompose", "fold-constants", "eliminate-dead"),
+    "nn": (
+        "decompose",
+        "fold-scales",
+        "fold-constants",
+        "canonicalize",
+        "eliminate-dead",
+        "fuse-chains",
+    ),
     "partition": ("plan-splits{target=TARGET}", "convert-nn-to-partition"),
     "tile": ("convert-partition-to-tile",),
     "exchange": (

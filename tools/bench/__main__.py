@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -18,20 +15,11 @@ from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_file import whole_file
 from ...passes.pipelines import LEVELS
 from ..table import console
+from .apart import apart
 from .light import light_names
 from .measure import GROWTH_NETWORK, GROWTH_TILES, growth, host, measure, scaling, write_network
 
-T = TypeVar("T")
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-def apart(function: Callable[..., T], *arguments: object) -> T:
-    """A function's result, computed in a fresh process with one thread a library."""
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 @app.command()

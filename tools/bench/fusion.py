@@ -1,0 +1,70 @@
+"""What the passes that are rules earn: the light networks without them, and with one after another.
+
+python -m abele.tools.bench.fusion [--networks resnet50,...] [--target mk2]
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ...passes.pipelines import DOWN, LEVELS
+from ..compile import compile_model
+from ..table import console
+from .apart import apart
+from .light import light_names
+from .measure import write_network
+
+EARNING = ("canonicalize", "fold-scales", "fuse-chains")
+"""The passes whose worth is measured, in the order in which they are added."""
+
+FIGURES = ("supersteps", "cycles", "compute_cycles", "exchange_bytes", "max_tile_bytes", "vertices")
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def without(passes: Sequence[str]) -> str:
+    """The default pipeline without some passes."""
+    first, *rest = LEVELS
+    return ",".join([*(name for name in DOWN[first] if name not in passes), *rest])
+
+
+def figures(path: Path, target: str, passes: str) -> dict[str, Any]:
+    """What a network costs under a pipeline."""
+    profile = compile_model(path, target, passes=passes).profile
+    return {name: profile[name] for name in FIGURES}
+
+
+@app.command()
+def fusion(
+    networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
+        light_names()
+    ),
+    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+) -> None:
+    """Print what each network costs without the passes, and with one after another."""
+    table = Table(title=f"what rules earn, {target}, batch 1", title_justify="left")
+    table.add_column("network", no_wrap=True)
+    table.add_column("passes", no_wrap=True)
+    for name in FIGURES:
+        table.add_column(name.replace("_", " "), justify="right")
+    with tempfile.TemporaryDirectory() as folder:
+        for network in networks.split(","):
+            path = Path(folder, f"{network}.onnx")
+            apart(write_network, network, path)
+            for count in range(len(EARNING) + 1):
+                found = apart(figures, path, target, without(EARNING[count:]))
+                label = f"+ {EARNING[count - 1]}" if count else "none"
+                table.add_row(
+                    "" if count else network, label, *(f"{found[name]:,}" for name in FIGURES)
+                )
+    console().print(table)
+
+
+if __name__ == "__main__":
+    app()
