@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.text import write_module
+from abele.ir.upstream import VerifyException
 from abele.tools import compile_model
 from abele.tools.arrays import seeded
 
@@ -219,3 +220,57 @@ def test_compiling_leaves_garbage_collection_as_it_was():
     assert gc.isenabled()
     compile_model(relu(), "tiny")
     assert gc.isenabled()
+
+
+# Passes of one's own
+
+
+LOWER = """
+from dataclasses import dataclass
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.passes import ModulePass
+from abele.passes.convert_nn_to_partition import ConvertNnToPartition
+
+@dataclass(frozen=True)
+class Lower(ModulePass):
+    name = "lower-my-way"
+    def apply(self, ctx, op):
+        ConvertNnToPartition().apply(ctx, op)
+
+@dataclass(frozen=True)
+class Mark(ModulePass):
+    name = "mark"
+    def apply(self, ctx, op):
+        for each in op.walk():
+            each.attributes["marked"] = UnitAttr()
+"""
+
+
+def test_levels_are_kept_whatever_stands_between_the_conversions(tmp_path: Path):
+    path = tmp_path / "lower.py"
+    path.write_text(LOWER)
+    plan = "plan-splits{target=tiny}"
+    spec = f"nn,{plan},lower-my-way,mark,tile,exchange"
+    exe = compile_model(relu(), "tiny", passes=spec, load=[path])
+    plain = compile_model(relu(), "tiny")
+    assert exe.levels == LEVELS
+    marked = {op.name for op in exe.module_at("partition").walk() if "marked" in op.attributes}
+    assert any(name.startswith("partition.") for name in marked)
+    assert exe.profile["cycles"] == plain.profile["cycles"]
+    assert exe.stages.passes["mark"] > 0
+    assert set(exe.stages.seconds) == set(plain.stages.seconds)
+
+
+def test_a_pipeline_of_ones_own_must_reach_the_machine(tmp_path: Path):
+    path = tmp_path / "lower.py"
+    path.write_text(LOWER)
+    with pytest.raises(InputError, match="ends at partition; the machine runs exchange: add tile"):
+        spec = "nn,plan-splits{target=tiny},lower-my-way"
+        compile_model(relu(), "tiny", passes=spec, load=[path])
+
+
+def test_composites_that_are_left_are_blamed_on_decompose(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("abele.passes.decompose.Decompose.apply", lambda *_: None)
+    proto = model([node("Softmax", "x", "y")], {"x": [2, 3]}, ["y"])
+    with pytest.raises(VerifyException, match=r"after pass 'decompose' .*nn.softmax is not legal"):
+        compile_model(proto, "tiny")
