@@ -99,15 +99,15 @@ class RulePattern(RewritePattern):
                 raise failure.error from None
             if match is None or made is None:
                 continue
-            _check(law, op, made)
+            check_made(law, op, made)
             # Who watches asks for it with the first change.
             self.source = law.source
             _replace(op, match, made, rewriter)
             return
 
 
-def _check(law: Law, root: Operation, made: Made) -> None:
-    """Refuse results that cannot take the place of the root's."""
+def check_made(law: Law, root: Operation, made: Made) -> None:
+    """Raise InputError if what a rule made cannot take the place of the root's results."""
     old_values = root.results
     if len(made.values) != len(old_values):
         _refuse(law, root, f"makes {len(made.values)} values for {len(old_values)} results")

@@ -1,0 +1,276 @@
+"""Why a rule does not fire: for every operation it might replace, the first thing in the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from ..errors import InputError
+from ..provenance import place
+from ..upstream import ModuleOp, Printer
+from .evaluate import CallFailed
+from .law import Law, Match, ordered
+from .match import Obstacle, match_law, obstacles
+from .parse import nearest
+from .rule_set import RuleSet, check_made
+from .syntax import Place
+
+SHOWN = 10
+"""As many attempts are told in full; the others are counted."""
+
+LONGEST = 160
+"""Letters of an operation's line that are shown."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A rule tried at one operation.
+
+    place: of the operation. line: its text. fits: whether the rule fits and would be applied.
+    depth: how much of the pattern and the guards has held. reason: in one line. details: the lines
+    below it.
+    """
+
+    place: str
+    line: str
+    fits: bool
+    depth: int
+    reason: str
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join((f"{self.place}: {self.reason}", f"    {self.line}", *self.details))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a rule finds in a module. attempts: one for each operation of its root's class, the
+    closest first. text: all of it for people.
+    """
+
+    rule: Law
+    attempts: tuple[Attempt, ...]
+    text: str
+
+    @property
+    def fits(self) -> int:
+        """At how many operations the rule would be applied."""
+        return sum(each.fits for each in self.attempts)
+
+
+def explain(rule: str, rules: Sequence[RuleSet], module: ModuleOp) -> Explanation:
+    """Why a rule fires, or does not, at each operation of a module, which stays as it is.
+
+    rule: a name, or file:name where several files have it. rules: sets that are applied apart;
+    those of one set compete.
+    Raises InputError if there is no such rule, or more than one.
+    """
+    law, own = _find(rule, rules)
+    program = module.clone()
+    lines = _lines(program, law.roots)
+    trials = [_Trial(law, own, op, lines) for op in lines.ops]
+    # All are tried before any is made: what is made uses values, and guards count uses.
+    tried = [(trial, trial.tried()) for trial in trials]
+    attempts = [trial.made(found) if isinstance(found, Match) else found for trial, found in tried]
+    attempts.sort(key=lambda each: (not each.fits, -each.depth))
+    return Explanation(law, tuple(attempts), _told(law, attempts, program))
+
+
+def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[Law, RuleSet]:
+    file, _, name = rule.rpartition(":")
+    found = [
+        (law, own)
+        for own in rules
+        for law in own.laws
+        if law.name == name and law.source.file.endswith(file)
+    ]
+    if not found:
+        names = [law.name for own in rules for law in own.laws]
+        where = f" in {file}" if file else ""
+        raise InputError(f"no rule {name}{where}{nearest(name, names)}")
+    if len(found) > 1:
+        files = " and ".join(dict.fromkeys(law.source.file for law, _ in found))
+        raise InputError(
+            f"rule {name} is in {files}; write which, as in {found[0][0].source.file}:{name}"
+        )
+    return found[0]
+
+
+@dataclass
+class _Trial:
+    """A rule at an operation. own: the set it belongs to."""
+
+    law: Law
+    own: RuleSet
+    op: Operation
+    lines: _Lines
+
+    def tried(self) -> Match | Attempt:
+        """How the rule fits, or why it is not applied."""
+        vocabulary = self.own.vocabulary
+        try:
+            match = match_law(self.law, self.op, vocabulary)
+        except CallFailed as failure:
+            return self._hindered(Obstacle(failure.place, str(failure), 0))
+        if match is None:
+            found = obstacles(self.law, self.op, vocabulary)
+            return self._hindered(max(found, key=lambda each: each.depth))
+        winner = self._before()
+        if winner is None:
+            return match
+        return self._attempt(
+            fits=False,
+            depth=_WHOLE,
+            reason=f"it fits, but {winner.source} is tried first, and fits too",
+        )
+
+    def _before(self) -> Law | None:
+        """The rule that is tried before this one and fits."""
+        for other in ordered(self.own.laws):
+            if other is self.law:
+                return None
+            try:
+                if type(self.op) in other.roots and match_law(other, self.op, self.own.vocabulary):
+                    return other
+            except CallFailed:
+                continue
+        return None
+
+    def made(self, match: Match) -> Attempt:
+        """What the rule would make."""
+        try:
+            made = self.law.make(match)
+            if made is not None:
+                check_made(self.law, self.op, made)
+        except (InputError, CallFailed) as error:
+            return self._attempt(fits=False, depth=_WHOLE, reason=f"it fits, but: {error}")
+        # A rule's function may fail in any way; that is what is to be told.
+        except Exception as error:
+            reason = f"it fits, but {self.law.name} raised {type(error).__name__}: {error}"
+            return self._attempt(fits=False, depth=_WHOLE, reason=reason)
+        if made is None:
+            reason = f"the pattern fits, and {self.law.name} returned None"
+            return self._attempt(fits=False, depth=_WHOLE, reason=reason)
+        texts = [self.lines.text_of(op) for op in made.ops]
+        taken = [self.lines.name_of(v) for v in made.values if not _is_new(v, made.ops)]
+        for op in reversed(made.ops):
+            op.drop_all_references()
+        details = [f"    {text}" for text in texts]
+        if taken:
+            details.append(f"    {', '.join(taken)} in its place")
+        if not details:
+            return self._attempt(fits=True, depth=_WHOLE, reason="it fits, and erases it")
+        return self._attempt(
+            fits=True, depth=_WHOLE, reason="it fits", details=("  and makes", *details)
+        )
+
+    def _hindered(self, obstacle: Obstacle) -> Attempt:
+        return self._attempt(
+            fits=False,
+            depth=obstacle.depth,
+            reason=obstacle.reason,
+            details=tuple(_marked(self.law, obstacle.place)),
+        )
+
+    def _attempt(
+        self, fits: bool, depth: int, reason: str, details: tuple[str, ...] = ()
+    ) -> Attempt:
+        return Attempt(place(self.op), self.lines.line_of(self.op), fits, depth, reason, details)
+
+
+_WHOLE = 1_000_000
+"""Deeper than any part of a rule."""
+
+
+def _is_new(value: SSAValue, ops: Collection[Operation]) -> bool:
+    return isinstance(value, OpResult) and value.op in ops
+
+
+def _marked(law: Law, at: Place) -> Iterator[str]:
+    """The line of a rule with a caret below the part at a place."""
+    yield f"  {at}"
+    lines = law.text.split("\n")
+    row = at.line - law.place.line
+    if 0 <= row < len(lines):
+        yield f"    {lines[row].replace(chr(9), ' ')}"
+        yield f"    {' ' * (at.column - 1)}^{'~' * (at.end - at.column - 1)}"
+
+
+class _Lines(Printer):
+    """The lines of some operations, as the whole module prints them, and the names in them."""
+
+    def __init__(self, wanted: Collection[type[Operation]]) -> None:
+        self.whole = StringIO()
+        super().__init__(self.whole)
+        self.ops: dict[Operation, int] = {}
+        self._wanted = wanted
+
+    def print_op(self, op: Operation) -> None:
+        if type(op) in self._wanted:
+            self.ops[op] = self.whole.tell()
+        super().print_op(op)
+
+    def line_of(self, op: Operation) -> str:
+        """The first line of an operation."""
+        return self._line(self.ops[op])
+
+    def text_of(self, op: Operation) -> str:
+        """The first line of an operation that is not in the module."""
+        for result in op.results:
+            result.name_hint = "new"
+        return self._after(lambda: super(_Lines, self).print_op(op))
+
+    def name_of(self, value: SSAValue) -> str:
+        """The name of a value."""
+        return self._after(lambda: self.print_ssa_value(value))
+
+    def _after(self, say: Callable[[], object]) -> str:
+        self.whole.write("\n")
+        start = self.whole.tell()
+        say()
+        return self._line(start)
+
+    def _line(self, start: int) -> str:
+        self.whole.seek(start)
+        line = self.whole.readline().rstrip("\n")
+        self.whole.seek(0, 2)
+        return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+
+
+def _lines(module: ModuleOp, wanted: Collection[type[Operation]]) -> _Lines:
+    lines = _Lines(wanted)
+    lines.print_op(module)
+    return lines
+
+
+def _told(law: Law, attempts: Sequence[Attempt], module: ModuleOp) -> str:
+    heads = law.variants[0].heads
+    if not attempts:
+        return f"{law.source}: no {heads} here{_others(heads, module)}"
+    fits = sum(each.fits for each in attempts)
+    title = f"{law.source}: fits {fits} of {len(attempts)} {heads}"
+    told = [title, *map(str, attempts[:SHOWN])]
+    if len(attempts) > SHOWN:
+        told.append("\n".join(_counted(attempts[SHOWN:])))
+    return "\n\n".join(told)
+
+
+def _others(heads: str, module: ModuleOp) -> str:
+    """What there is instead of a rule's root: of its dialect, or whatever there is."""
+    counts = Counter(op.name for op in module.walk() if op is not module)
+    dialect = heads.partition(".")[0]
+    same = [f"{n} {name}" for name, n in counts.most_common() if name.partition(".")[0] == dialect]
+    some = same or [f"{n} {name}" for name, n in counts.most_common()]
+    return f"; there are {', '.join(some[:12])}" if some else ""
+
+
+def _counted(attempts: Iterable[Attempt]) -> Iterator[str]:
+    """The attempts that are not told in full: how many for each reason."""
+    reasons = Counter(each.reason.partition(":")[0].partition(" at ")[0] for each in attempts)
+    yield f"and {reasons.total()} more:"
+    for reason, count in reasons.most_common():
+        yield f"{count:>6}  {reason}"
