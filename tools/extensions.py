@@ -34,7 +34,15 @@ from ..dialects.structured import FUNCTIONS, register_function
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
 from ..ir.pass_manager import PassEntry
-from ..ir.rules import Vocabulary, library, read_rule_set, rules_pass
+from ..ir.rules import (
+    PythonRule,
+    RuleSet,
+    Vocabulary,
+    bind_python_rules,
+    library,
+    load_rules,
+    rules_pass,
+)
 from ..ir.upstream import ModuleOp, ModulePass
 from ..ir.user_entries import remove_entries
 from ..passes.pipelines import LEVELS, PASSES
@@ -48,7 +56,7 @@ PASS_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 SOUGHT = (
     "subclasses of ModulePass with a name, values of Dialect, ScalarFunction, Target and "
-    "Extension, and functions with @onnx_operator, @guard, @function and @op_class"
+    "Extension, and functions with @rewrite, @onnx_operator, @guard, @function and @op_class"
 )
 """What a module may define for abele."""
 
@@ -84,7 +92,8 @@ class Extension:
     """What a module of a user's adds to abele.
 
     A module that defines all of it itself needs none: its definitions are found. One that gathers
-    them from elsewhere, as a package does, says so in a value of this type.
+    them from elsewhere, as a package does, says so in a value of this type. rules: become one pass,
+    named after the file or the entry point.
     """
 
     passes: Sequence[type[ModulePass]] = ()
@@ -92,6 +101,7 @@ class Extension:
     functions: Sequence[ScalarFunction] = ()
     targets: Sequence[Target] = ()
     operators: Sequence[OnnxOperator] = ()
+    rules: Sequence[PythonRule] = ()
 
     def __add__(self, other: Extension) -> Extension:
         """Both, each definition once."""
@@ -101,6 +111,7 @@ class Extension:
             _once(*self.functions, *other.functions),
             _once(*self.targets, *other.targets),
             _once(*self.operators, *other.operators),
+            _once(*self.rules, *other.rules),
         )
 
 
@@ -187,9 +198,13 @@ def load_extensions(paths: Sequence[str | os.PathLike[str]] = ()) -> Extensions:
             raise InputError(f"{path}: what kind of extension is it? need {', '.join(LOADERS)}")
     # Rules may speak of dialects that other files bring.
     files.sort(key=lambda path: list(LOADERS).index(path.suffix))
-    parts = [_installed_package(each) for each in _entry_points()]
-    for path in dict.fromkeys(files):
-        parts.append(LOADERS[path.suffix](path, _together(parts, ())))
+    parts: list[_Part] = []
+    for point in _entry_points():
+        found = _installed_package(point)
+        parts.append(_with_rules(found, point.name, _together(parts, ())))
+    for path in {path.resolve(): path for path in files}.values():
+        found = LOADERS[path.suffix](path, _together(parts, ()))
+        parts.append(_with_rules(found, path.stem, _together(parts, ())))
     return _together(parts, [os.fspath(path) for path in paths])
 
 
@@ -391,12 +406,27 @@ def _load_target(path: Path, _: Extensions) -> _Part:
 
 
 def _load_rules(path: Path, so_far: Extensions) -> _Part:
-    rules = read_rule_set(path, Vocabulary(so_far.context()))
+    rules = load_rules(path, so_far.context())
     if not rules.laws:
         raise InputError(f"{path}: nothing to add to abele; looked for rules")
-    made = rules_pass(path.stem.replace("_", "-"), rules)
-    _check_pass(made, str(path))
+    made = _pass_of_rules(path.stem, rules, str(path))
     return _Part(str(path), path.resolve().parent, Extension(passes=(made,)))
+
+
+def _with_rules(part: _Part, name: str, so_far: Extensions) -> _Part:
+    """A part whose rules are bound to the operations known by now, and a pass."""
+    if not part.extension.rules:
+        return part
+    context = new_context((*so_far.dialects, *part.extension.dialects))
+    rules = bind_python_rules(part.extension.rules, Vocabulary(context))
+    made = _pass_of_rules(name, rules, part.owner)
+    return replace(part, extension=part.extension + Extension(passes=(made,)))
+
+
+def _pass_of_rules(name: str, rules: RuleSet, owner: str) -> type[ModulePass]:
+    made = rules_pass(name.replace("_", "-"), rules)
+    _check_pass(made, owner)
+    return made
 
 
 LOADERS: dict[str, Callable[[Path, Extensions], _Part]] = {
@@ -425,6 +455,7 @@ def _defined(module: ModuleType, text: bytes, owner: str) -> Extension:
         [value for value in here if isinstance(value, ScalarFunction)],
         [value for value in here if isinstance(value, Target)],
         [value for value in here if isinstance(value, OnnxOperator)],
+        [value for value in here if isinstance(value, PythonRule)],
     )
     found += sum((value for value in here if isinstance(value, Extension)), Extension())
     if found == Extension() and not _has_rule_functions(module):
