@@ -35,7 +35,12 @@ def exchange(body: str) -> str:
 
 VERTICES = f"space {SPACE} body <relu> plan <split [2] workers [6]> reads [@a] writes @b"
 
+CHAIN = VERTICES.replace("<relu>", "<relu then add, tanh>").replace("[@a]", "[@a, @b]")
+CHAIN = CHAIN.replace(" ->", ", (i) of [8] ->")
+
 VALID = [
+    tile(f"tile.compute_set @s {{ tile.vertices {CHAIN} }}"),
+    exchange(f'exchange.sync "internal" exchange.compute {CHAIN}'),
     tile(f"tile.compute_set @s {{ tile.vertices {VERTICES} }}"),
     tile("tile.copy [@a] -> @h"),
     tile('tile.input "x" -> @a : tensor<2x4xf32> tile.output @a -> "y" : tensor<8xf32>'),
@@ -67,6 +72,10 @@ def test_programs_print_parse_and_verify(text: str):
                 "split [2]", "split [4]"
             ),
             "@a has layout .* the split needs",
+        ),
+        (
+            tile(f"tile.compute_set @s {{ tile.vertices {CHAIN.replace('@b', '@i')} }}"),
+            "chain add, tanh on elements i32; need floats",
         ),
         (tile('tile.input "x" -> @a : tensor<9xf32>'), "the host's tensor is tensor<9xf32>"),
         (tile("%c = tile.read @a : i1"), "need a single i1"),

@@ -494,6 +494,19 @@ def test_the_error_of_a_value_shrinks_and_grows_with_what_follows():
     assert (bounds["tanh"] <= base + 1e-6).all()
 
 
+@pytest.mark.parametrize("stages", [(Stage("relu"),), (Stage("neg"), Stage("relu"))])
+def test_either_end_of_an_interval_may_be_the_one_that_counts(stages):
+    access = identity_map((0, 1), (1, 3))
+    dims, result = (Dim("x", 1), Dim("k", 3, "reduction")), identity_map((0,), (1,))
+    structure = Structure(Space(dims, (access,), (result,)), Body("identity", "sum", (), stages))
+    # The sum may be a little above or below zero, in whichever order it is made.
+    near_zero = 1e-5 if stages[0].function == "neg" else -1e-5
+    operands = [np.array([[1e4, -1e4, near_zero]], np.float32)]
+    value, bound = evaluate_structure(structure, operands, np.dtype(np.float32), (1,))
+    assert value.tolist() == [0]
+    assert 1e-5 < bound[0] < 0.1
+
+
 def test_what_overflows_on_the_way_may_be_anything_after():
     stages = (Stage("exp"), Stage("clip", (0.0, 5.0)))
     operands = [np.array([100, 1, 88.7, -3], np.float32)]
