@@ -91,7 +91,12 @@ class ConditionOp(IRDLOperation):
 class RepeatOp(IRDLOperation):
     """Run the body count times; its arguments are what the turn before yielded.
 
-    Example: %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) { ^bb0(%x: ...): ... }
+    Example:
+        %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) {
+        ^bb0(%x: tensor<4xf32>):
+          %2 = nn.tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+          control.yield %2 : tensor<4xf32>
+        }
     """
 
     name = "control.repeat"
@@ -131,7 +136,13 @@ class RepeatOp(IRDLOperation):
 class IfOp(IRDLOperation):
     """Run one of two regions.
 
-    Example: %1 = control.if %c : tensor<i1> -> (tensor<4xf32>) { ... } else { ... }
+    Example:
+        %1 = control.if %c : tensor<i1> -> (tensor<4xf32>) {
+          %2 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+          control.yield %2 : tensor<4xf32>
+        } else {
+          control.yield %0 : tensor<4xf32>
+        }
     """
 
     name = "control.if"
@@ -163,8 +174,16 @@ class IfOp(IRDLOperation):
 class WhileOp(IRDLOperation):
     """While the first region's condition holds, run the second; both take the carried values.
 
-    Example: %1 = control.while (%0) : (tensor<4xf32>) -> (tensor<4xf32>) { ... control.condition %c
-    : tensor<i1> } do { ... control.yield %x : tensor<4xf32> }
+    Example:
+        %1 = control.while (%0) : (tensor<1xf32>) -> (tensor<1xf32>) {
+        ^bb0(%x: tensor<1xf32>):
+          %c = nn.less %x, %limit : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xi1>
+          control.condition %c : tensor<1xi1>
+        } do {
+        ^bb0(%x: tensor<1xf32>):
+          %2 = nn.scale %x by 2.0 : (tensor<1xf32>) -> tensor<1xf32>
+          control.yield %2 : tensor<1xf32>
+        }
     """
 
     name = "control.while"

@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Dialect
 from xdsl.irdl import OpTraits, irdl_op_definition, lazy_traits_def, prop_def, traits_def
-
 from xdsl.traits import HasParent, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
@@ -40,7 +39,7 @@ def _in_a_superstep() -> OpTraits:
 class VariableOp(Variable):
     """Bytes at one address on every tile of a layout.
 
-    Example: exchange.variable @conv1 at 4096 : tensor<1x96xf32> layout<...>
+    Example: exchange.variable @conv1 at 4096 : tensor<1x96xf32> layout <[96 by 6] (d0) of [96]>
     """
 
     name = "exchange.variable"
@@ -107,8 +106,8 @@ class MoveOp(Copy):
 class ComputeOp(Vertices):
     """One codelet on every cell, on the bytes of its own tile.
 
-    Example: exchange.compute space<...> body<relu> plan<...> reads [@x]
-    writes @y
+    Example: exchange.compute space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
+    plan <split [6]> reads [@x] writes @y
     """
 
     name = "exchange.compute"
@@ -142,7 +141,14 @@ class SuperstepOp(Superstep):
 
     Its moves happen at once and read nothing they write; its vertices may read what was
     delivered.
-    Example: exchange.superstep @conv1 { exchange.sync "internal" ... }
+
+    Example:
+        exchange.superstep @relu1 {
+          exchange.sync "internal"
+          exchange.move [@image] -> @x
+          exchange.compute space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
+            plan <split [6]> reads [@x] writes @y
+        }
     """
 
     name = "exchange.superstep"

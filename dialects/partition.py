@@ -187,7 +187,7 @@ def _verify_result(structure: Structure, result: AccessMap) -> None:
 class StateOp(IRDLOperation):
     """A tensor that outlives a run, and its first value.
 
-    Example: partition.state @w : tensor<...> = blob<"39296d74">
+    Example: partition.state @w : tensor <24xf32, [24 by 4] (d0) of [24]> = blob <"39296d74...">
     """
 
     name = "partition.state"
@@ -205,7 +205,10 @@ class StateOp(IRDLOperation):
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """The value of a state. Example: %0 = partition.load @w : !partition.tensor<...>"""
+    """The value of a state.
+
+    Example: %0 = partition.load @w : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
+    """
 
     name = "partition.load"
     state = prop_def(SymbolRefAttr)
@@ -220,7 +223,7 @@ class LoadOp(IRDLOperation):
 class StoreOp(IRDLOperation):
     """Give a state a new value, in the state's layout.
 
-    Example: partition.store %0 -> @w : !partition.tensor<...>
+    Example: partition.store %0 -> @w : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
     """
 
     name = "partition.store"
@@ -234,7 +237,11 @@ class StoreOp(IRDLOperation):
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
-    """A tensor known at compile time. Example: %0 = partition.constant blob<"..."> : !..."""
+    """A tensor known at compile time.
+
+    Example: %0 = partition.constant blob <"8f14e45f...">
+    : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
+    """
 
     name = "partition.constant"
     value = prop_def(BlobAttr)
@@ -251,8 +258,12 @@ class ComputeOp(IRDLOperation):
     """A structured operator, cut: every cell of the split works on its own blocks.
 
     The operands' and the result's layouts follow from the space and the plan.
-    Example: %1 = partition.compute(%x, %w) space<...> body<mul sum>
-    plan<split [1, 6, 55] method amp> : (!..., !...) -> !...
+    Example: %1 = partition.compute(%w, %x)
+    space <[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
+    body <mul sum> plan <split [2, 1] method mac>
+    : (!partition.tensor<8x4xf32, [8 by 2, 4] (d0, d1) of [8, 4]>,
+    !partition.tensor<4xf32, [8 by 2, 4] (d1) of [4]>)
+    -> !partition.tensor<8xf32, [8 by 2] (d0) of [8]>
     """
 
     name = "partition.compute"
@@ -319,7 +330,9 @@ class RelayoutOp(IRDLOperation):
 
     moves: one space an operand, from that operand's tensor to the result's (transpose, concat,
     slice, pad, ...); without it the one operand is taken as it is, row-major.
-    Example: %1 = partition.relayout(%0) : (!partition.tensor<...>) -> !partition.tensor<...>
+    Example: %1 = partition.relayout(%0)
+    : (!partition.tensor<24xf32, [24 by 4] (d0) of [24]>)
+    -> !partition.tensor<24xf32, [24 by 6] (d0) of [24]>
     """
 
     name = "partition.relayout"
@@ -422,7 +435,8 @@ def _verify_apart(moves: Sequence[Space]) -> None:
 class ReshapeOp(IRDLOperation):
     """The same elements under another shape; nothing moves.
 
-    Example: %1 = partition.reshape %0 : !partition.tensor<...> -> !partition.tensor<...>
+    Example: %1 = partition.reshape %0 : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
+    -> !partition.tensor<4x6xf32, [24 by 4] (d0) of [24]>
     """
 
     name = "partition.reshape"

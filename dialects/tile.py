@@ -32,7 +32,7 @@ from .superstep import Superstep, Sync
 class VariableOp(Variable):
     """A tensor resident on tiles.
 
-    Example: tile.variable @conv1 : tensor<1x96xf32> layout<...>
+    Example: tile.variable @conv1 : tensor<1x96xf32> layout <[96 by 6] (d0) of [96]>
     """
 
     name = "tile.variable"
@@ -73,7 +73,8 @@ class CopyOp(Copy):
 class VerticesOp(Vertices):
     """One codelet on every cell.
 
-    Example: tile.vertices space<...> body<relu> plan<...> reads [@x] writes @y
+    Example: tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
+    plan <split [6]> reads [@x] writes @y
     """
 
     name = "tile.vertices"
@@ -86,7 +87,11 @@ class VerticesOp(Vertices):
 class ComputeSetOp(IRDLOperation):
     """Vertices that run in one compute phase.
 
-    Example: tile.compute_set @conv1 { tile.vertices ... }
+    Example:
+        tile.compute_set @relu1 {
+          tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
+            plan <split [6]> reads [@x] writes @y
+        }
     """
 
     name = "tile.compute_set"
@@ -129,7 +134,13 @@ class SyncOp(Sync):
 class SuperstepOp(Superstep):
     """Copies and vertices that have been grouped by their numbers.
 
-    Example: tile.superstep @conv1 { tile.sync "internal" tile.copy ... tile.vertices ... }
+    Example:
+        tile.superstep @relu1 {
+          tile.sync "internal"
+          tile.copy [@image] -> @x
+          tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
+            plan <split [6]> reads [@x] writes @y
+        }
     """
 
     name = "tile.superstep"

@@ -109,7 +109,8 @@ class BatchNormOp(CompositeOp):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, for each channel of [N, C, ...].
 
     Example: %1 = nn.batch_norm %0, %scale, %bias, %mean, %variance epsilon 1.0e-05
-    : (tensor<1x8x7x7xf32>, tensor<8xf32>, ...) -> tensor<1x8x7x7xf32>
+    : (tensor<1x8x7x7xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+    -> tensor<1x8x7x7xf32>
     """
 
     name = "nn.batch_norm"
