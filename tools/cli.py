@@ -23,8 +23,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Tables cut long names off, such as --mlir-print-ir-after-change.
+    rich_markup_mode=None,
 )
-opt_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+opt_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)

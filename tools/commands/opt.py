@@ -70,15 +70,33 @@ def opt(
         ),
     ] = False,
     before: Annotated[
-        list[str] | None, typer.Option(*_names("print-ir-before"), metavar="PASS,...")
+        list[str] | None,
+        typer.Option(
+            *_names("print-ir-before"), metavar="PASS,...", help="Print before these passes."
+        ),
     ] = None,
     after: Annotated[
-        list[str] | None, typer.Option(*_names("print-ir-after"), metavar="PASS,...")
+        list[str] | None,
+        typer.Option(
+            *_names("print-ir-after"), metavar="PASS,...", help="Print after these passes."
+        ),
     ] = None,
-    before_all: Annotated[bool, typer.Option(*_names("print-ir-before-all"))] = False,
-    after_all: Annotated[bool, typer.Option(*_names("print-ir-after-all"))] = False,
-    after_change: Annotated[bool, typer.Option(*_names("print-ir-after-change"))] = False,
-    after_failure: Annotated[bool, typer.Option(*_names("print-ir-after-failure"))] = False,
+    before_all: Annotated[
+        bool, typer.Option(*_names("print-ir-before-all"), help="Print before each pass.")
+    ] = False,
+    after_all: Annotated[
+        bool, typer.Option(*_names("print-ir-after-all"), help="Print after each pass.")
+    ] = False,
+    after_change: Annotated[
+        bool,
+        typer.Option(
+            *_names("print-ir-after-change"), help="Print after each pass that changed something."
+        ),
+    ] = False,
+    after_failure: Annotated[
+        bool,
+        typer.Option(*_names("print-ir-after-failure"), help="Print what a failing pass has left."),
+    ] = False,
     tree: Annotated[
         Path | None,
         typer.Option(
@@ -95,7 +113,10 @@ def opt(
         bool, typer.Option(*_names("print-debuginfo"), help="Print locations.")
     ] = False,
     allow_unregistered_dialect: Annotated[
-        bool, typer.Option(*_names("allow-unregistered-dialect"))
+        bool,
+        typer.Option(
+            *_names("allow-unregistered-dialect"), help="Take operations of unknown dialects."
+        ),
     ] = False,
     dump_ir: DumpFolder = None,
     reproducer: Annotated[
