@@ -3,15 +3,22 @@
 import re
 from pathlib import Path
 
+from ..blob import BlobStore
 from ..errors import InputError
 from ..pass_manager import Instrument, Step
-from ..text import print_module, write_module
+from ..text import BLOBS, blobs_of, print_module
 from ..upstream import ModuleOp
-from ..whole_file import check_folder
+from ..whole_file import check_folder, whole_file
+from .record_ir import RecordIR
 
 INPUT = "00-input.mlir"
 
 _NAME = re.compile(r"[0-9]{2}-[a-z0-9-]+\.mlir")
+
+
+def file_name(number: int, name: str) -> str:
+    """What the dump after a pass is called. number: from 1."""
+    return f"{number:02d}-{name}.mlir"
 
 
 def check_dump_folder(folder: Path, source: str) -> None:
@@ -38,11 +45,15 @@ class DumpIR(Instrument):
     What an earlier dump has left in the folder goes when the first pass begins, blobs excepted:
     others may name them. Files have locations, blobs lie beside them in blobs/, and each can be
     read and continued from.
+
+    recorded: has printed the program already; put it after this one among the instruments.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, recorded: RecordIR | None = None) -> None:
         self.directory = directory
+        self._recorded = recorded
         self._previous = ""
+        self._saved: set[str] = set()
 
     def before(self, step: Step, module: ModuleOp) -> None:
         """Remove the dump before, and write the input, once."""
@@ -50,14 +61,25 @@ class DumpIR(Instrument):
             self._previous = ""
             for each in _dumped(self.directory):
                 each.unlink()
-            self._write(INPUT, module)
+            # What is recorded is not printed yet: it comes after this one.
+            self._write(INPUT, print_module(module), module)
 
     def after(self, step: Step, module: ModuleOp) -> None:
         """Write what the pass has made of it."""
-        self._write(f"{step.index + 1:02d}-{step.current.name}.mlir", module)
+        recorded = self._recorded
+        text = print_module(module) if recorded is None else recorded.listing.text
+        self._write(file_name(step.index + 1, step.current.name), text, module)
 
-    def _write(self, name: str, module: ModuleOp) -> None:
-        text = print_module(module)
-        if text != self._previous:
-            write_module(module, self.directory / name)
-            self._previous = text
+    def _write(self, name: str, text: str, module: ModuleOp) -> None:
+        if text == self._previous:
+            return
+        self._previous = text
+        blobs = BlobStore()
+        for blob in blobs_of(module):
+            if blob.digest not in self._saved:
+                blobs.add(blob)
+        if len(blobs):
+            blobs.save(self.directory / BLOBS)
+            self._saved.update(blob.digest for blob in blobs)
+        with whole_file(self.directory / name) as stream:
+            stream.write(text.encode())
