@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -12,6 +13,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 
 from ..dialects import control, nn
+from ..ir.rewriting import Rewrite, Source, may_rewrite
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class EliminateDead(ModulePass):
         # Backwards, users go before what they use.
         for each in reversed(tuple(op.walk())):
             if all(result.first_use is None for result in each.results) and _is_removable(each):
-                Rewriter.erase_op(each)
+                _erase(each, UNREAD)
         used = {
             each.state.string_value()
             for each in op.walk()
@@ -37,7 +39,7 @@ class EliminateDead(ModulePass):
         }
         for each in tuple(op.walk()):
             if isinstance(each, nn.StateOp) and each.sym_name.data not in used:
-                Rewriter.erase_op(each)
+                _erase(each, UNUSED)
 
 
 def _is_removable(op: Operation) -> bool:
@@ -46,3 +48,16 @@ def _is_removable(op: Operation) -> bool:
         inner = (each for region in op.regions for each in region.walk())
         return all(isinstance(each, control.YieldOp) or _is_removable(each) for each in inner)
     return isinstance(op, nn.LoadOp) or op.has_trait(Pure)
+
+
+def _erase(op: Operation, source: Source) -> None:
+    if may_rewrite():
+        rewrite = Rewrite(source, op)
+        rewrite.removed(op)
+        Rewriter.erase_op(op)
+        rewrite.done()
+
+
+_LINE = EliminateDead.apply.__code__.co_firstlineno
+UNREAD = Source("remove what nobody reads", Path(__file__).name, _LINE)
+UNUSED = Source("remove a state without use", Path(__file__).name, _LINE)

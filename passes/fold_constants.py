@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
+from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -18,6 +20,7 @@ from ..dialects import nn
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.provenance import locate
+from ..ir.rewriting import Rewrite, Source, may_rewrite
 
 MAX_GROWTH = 4
 MAX_FREE_BYTES = 1 << 16
@@ -48,7 +51,8 @@ class FoldConstants(ModulePass):
                 known.update(zip(each.results, evaluate_pure(each, operands), strict=True))
                 folded.append(each)
         for each in reversed(folded):
-            _replace(each, known, ctx)
+            if may_rewrite():
+                _replace(each, known, ctx)
 
 
 def _loads(module: ModuleOp) -> dict[SSAValue, Array]:
@@ -80,6 +84,7 @@ def _replace(op: Operation, known: dict[SSAValue, Array], ctx: Context) -> None:
     """Erase a folded operation; users come first, so what is still used is used unfolded."""
     block = op.parent
     assert block is not None
+    rewrite = Rewrite(_source(op.name), op)
     for result in op.results:
         if result.first_use is not None:
             array = known[result]
@@ -87,5 +92,14 @@ def _replace(op: Operation, known: dict[SSAValue, Array], ctx: Context) -> None:
             constant = nn.ConstantOp(blob)
             block.insert_op_before(constant, op)
             locate(constant, op)
+            rewrite.inserted(constant)
+            rewrite.replaced(op, [constant.result if r is result else None for r in op.results])
             result.replace_all_uses_with(constant.result)
+    rewrite.removed(op)
     Rewriter.erase_op(op)
+    rewrite.done()
+
+
+@cache
+def _source(name: str) -> Source:
+    return Source(f"fold {name}", Path(__file__).name, _replace.__code__.co_firstlineno)
