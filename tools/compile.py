@@ -22,7 +22,6 @@ from ..dialects.levels import legal_ops
 from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import DoesNotFit, InputError
-from ..ir.instruments.dump_ir import DumpIR, check_dump_folder
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
 from ..ir.instruments.verify_each import VerifyEach
@@ -35,6 +34,7 @@ from ..passes.pipelines import stages as stages_of
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
 from .extensions import Extensions, load_extensions
 from .program import Model, Program, level_of, read_program, target_of
+from .report.dump import NO_DUMP, check_dump, dump_instruments
 
 Watcher = Callable[[str], None]
 """Told what is going on, in a few words."""
@@ -67,8 +67,8 @@ def compile_model(
     is given. dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level,
     in which a level's name stands for the passes that end there; the whole way if "". load: files
     of extensions, as load_extensions takes them. dump_ir: a folder for the program after each
-    pass. reproducers: a folder for what is needed to see a pass fail again, or what finds one for
-    the name of the pass; dump_ir's, if that is given.
+    pass, and a page that shows what each did. reproducers: a folder for what is needed to see a
+    pass fail again, or what finds one for the name of the pass; dump_ir's, if that is given.
     Raises InputError, and DoesNotFit for a program too large for the target.
     """
     tell: Watcher = watch or _silent
@@ -81,7 +81,7 @@ def compile_model(
     folder = None if dump_ir is None else Path(dump_ir)
     failures = folder if folder is not None or reproducers is None else _folder(reproducers)
     if folder is not None:
-        check_dump_folder(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
+        check_dump(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
     if isinstance(failures, Path):
         check_folder(failures)
     with _without_garbage_collection():
@@ -98,9 +98,9 @@ def compile_model(
             instruments.append(
                 Reproducer(failures, extensions.arguments, checks=verifiers(program.level))
             )
-        if folder is not None:
-            instruments.append(DumpIR(folder))
-        modules = _lower(program, context, pipeline, (*instruments, *verifying), stages)
+        dump = dump_instruments(folder, machine, program.path) if folder is not None else NO_DUMP
+        watching = (*instruments, *dump.around, *verifying, *dump.within)
+        modules = _lower(program, context, pipeline, watching, stages)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)
     # Addresses that the compiler gave fit; those in somebody's text may not.
@@ -191,7 +191,7 @@ def _lower(
     stages: Stages,
 ) -> dict[str, ModuleOp]:
     timing, keep = Timing(), _KeepLevels(program.level)
-    PassManager(passes, (*instruments, keep, timing)).run(context, program.module)
+    PassManager(passes, (keep, *instruments, timing)).run(context, program.module)
     names = [each.name for each in passes]
     if level_after(names, program.level) is None:
         _check_end(f"{program.path}: the pipeline", level_of(program.module))

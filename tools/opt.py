@@ -11,7 +11,6 @@ from ..backends.target import resolve_target
 from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
-from ..ir.instruments.dump_ir import DumpIR, check_dump_folder
 from ..ir.instruments.print_ir import Chosen, PrintIR, Style, into_stream, into_tree
 from ..ir.instruments.reproducer import HEADING, Reproducer
 from ..ir.instruments.statistics import Statistics
@@ -27,6 +26,7 @@ from .diagnostics import Expectations
 from .executable import PROGRAM_FILE
 from .extensions import Extensions
 from .program import DEFAULT_TARGET
+from .report.dump import NO_DUMP, check_dump, dump_instruments
 
 SPLIT = "// -----"
 STANDARD_INPUT = "-"
@@ -79,7 +79,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     target = resolve_target(options.target).spelling()
     passes = parse_pipeline(expand(_inner(spec), target, extensions.passes), extensions.passes)
     if options.dump is not None:
-        check_dump_folder(options.dump, path)
+        check_dump(options.dump, path)
     for folder in (options.reproducers, options.tree):
         if isinstance(folder, Path):
             check_folder(folder)
@@ -207,9 +207,11 @@ class _Run:
             sink = into_tree(options.tree / self.folder) if options.tree else None
             sink = sink or into_stream(sys.stderr)
             instruments.append(PrintIR(options.printed, sink, options.style))
+        dump = NO_DUMP
         if options.dump is not None:
-            instruments.append(DumpIR(options.dump / self.folder))
-        return [*instruments, *self._verifiers()]
+            target = resolve_target(options.target)
+            dump = dump_instruments(options.dump / self.folder, target, self.name)
+        return [*instruments, *dump.around, *self._verifiers(), *dump.within]
 
     def _verifiers(self) -> tuple[Instrument, ...]:
         return verifiers(None) if self.options.verify_each else ()

@@ -1,0 +1,1 @@
+"""Pages about programs, each one file that needs no network."""
