@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from .errors import InputError
 
-FEWEST_REWRITES = 10_000
+FEWEST_REWRITES = 2_000
 REWRITES_AN_OPERATION = 64
 """Patterns that terminate stay far below this many rewrites for each operation they began with."""
 
