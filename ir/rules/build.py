@@ -226,8 +226,9 @@ def create(
         regions=regions,
         location=UNKNOWN_LOC,
     )
-    if types is None and _infers(cls) and isinstance(op, Infers):
-        op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
+    if types is None and _infers(cls):
+        type_ = cast(Infers, op).infer()
+        op.results[0]._type = type_  # pyright: ignore[reportPrivateUsage]
     elif start is None:
         raise ValueError("the type of its result follows from nothing; write it behind a colon")
     return op
