@@ -40,6 +40,10 @@ class Stacked:
         return tensor_of(read_blocks(self.blocks), self.tensor.get_shape())
 
 
+Observer = Callable[[Operation, Sequence[Stacked], Sequence[Stacked]], None]
+"""Called after an operation of the level with its operands and results."""
+
+
 def stacked(type: PartitionTensor) -> Stacked:
     """Room for a value of a type."""
     layout = type.layout.data
@@ -58,16 +62,21 @@ def run_partition(
     module: ModuleOp,
     inputs: Mapping[str, Array],
     state: Mapping[str, Array] | None = None,
+    observe: Observer | None = None,
 ) -> Run:
     """Run @main on inputs by name, from the given state or the module's.
 
+    observe: is called after each operation of the level.
     Raises InputError for a missing or ill-typed input or state.
     """
-    return _Evaluator(module, state or {}).run(inputs)
+    return _Evaluator(module, state or {}, observe).run(inputs)
 
 
 class _Evaluator:
-    def __init__(self, module: ModuleOp, given: Mapping[str, Array]) -> None:
+    def __init__(
+        self, module: ModuleOp, given: Mapping[str, Array], observe: Observer | None
+    ) -> None:
+        self.observe = observe
         self.states: dict[str, Stacked] = {}
         for op in module.ops:
             if isinstance(op, partition.StateOp):
@@ -103,7 +112,10 @@ class _Evaluator:
         what = _EXECUTE.get(type(op))
         if what is None:
             raise InputError(f"{op.name} at {place(op)}: not an operation of the partition level")
-        return what(self, op, operands)
+        results = what(self, op, operands)
+        if self.observe is not None:
+            self.observe(op, operands, results)
+        return results
 
     def load(self, op: partition.LoadOp, operands: list[Stacked]) -> Sequence[Stacked]:
         return [self.before[op.state.string_value()]]

@@ -20,24 +20,37 @@ from .control import Walker
 from .host import Array, Run, host_tensor
 from .partition import stacked_blocks
 
+Read = Callable[[str], Array]
+"""The tensor that a variable holds now."""
+
+Observer = Callable[[Operation, Read], None]
+"""Called after an operation of the level that moves, computes or talks to the host."""
+
 
 def run_tile(
     module: ModuleOp,
     inputs: Mapping[str, Array],
     state: Mapping[str, Array] | None = None,
+    observe: Observer | None = None,
 ) -> Run:
     """Run @main on inputs by name, from the given state or the variables' initial values.
 
+    observe: is called after each operation, with what reads variables.
     Raises InputError for a missing or ill-typed input or state, VerifyException for an operation
     that does not suit its variables.
     """
-    return _Evaluator(module, inputs, state or {}).run()
+    return _Evaluator(module, inputs, state or {}, observe).run()
 
 
 class _Evaluator:
     def __init__(
-        self, module: ModuleOp, inputs: Mapping[str, Array], state: Mapping[str, Array]
+        self,
+        module: ModuleOp,
+        inputs: Mapping[str, Array],
+        state: Mapping[str, Array],
+        observe: Observer | None,
     ) -> None:
+        self.observe = observe
         self.inputs = inputs
         self.outputs: dict[str, Array] = {}
         self.scratch = Scratch()
@@ -67,7 +80,10 @@ class _Evaluator:
         what = _EXECUTE.get(type(op))
         if what is None:
             raise InputError(f"{op.name} at {place(op)}: not an operation of the tile level")
-        return what(self, op)
+        results = what(self, op)
+        if self.observe is not None:
+            self.observe(op, self.read)
+        return results
 
     def in_order(self, op: tile.ComputeSetOp | tile.SuperstepOp) -> Sequence[bool]:
         for each in op.body.block.ops:
