@@ -289,7 +289,7 @@ def _described(value: object) -> str:
         return f"({', '.join(map(_described, _items(cast(object, value))))})"
     if isinstance(value, Operation):
         return value.name
-    return "a value" if isinstance(value, SSAValue) else f"a {type(value).__name__}"
+    return "a value" if isinstance(value, SSAValue) else type(value).__name__
 
 
 # Where it is written
