@@ -10,8 +10,16 @@ from .provenance import place
 from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
 
 
+class IllFormed(VerifyException):
+    """An operation that is not well formed. op: which."""
+
+    def __init__(self, message: str, op: Operation) -> None:
+        super().__init__(message)
+        self.op = op
+
+
 def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
-    """Raise VerifyException for the first operation that is not well formed.
+    """Raise IllFormed, a VerifyException, for the first operation that is not well formed.
 
     legal: names of dialects ("nn") and operations ("func.func") allowed; None allows all. The
     message is short: the operation, where it came from, and what is wrong; never the module.
@@ -33,7 +41,7 @@ def verify_dominance(module: ModuleOp) -> None:
 
 
 def _fail(op: Operation, problem: object) -> NoReturn:
-    raise VerifyException(f"{op.name} at {place(op)}: {problem}")
+    raise IllFormed(f"{op.name} at {place(op)}: {problem}", op)
 
 
 def _verify_operations(module: ModuleOp) -> None:
