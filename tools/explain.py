@@ -58,6 +58,7 @@ def _module(model: Model, context: AbeleContext) -> ModuleOp:
         try:
             verify(module)
         except VerifyException as error:
-            raise InputError(f"{os.fspath(model)}: {error}") from None
+            path, message = os.fspath(model), str(error)
+            raise InputError(message if path in message else f"{path}: {message}") from None
         return module
     return read_program(model, context).module
