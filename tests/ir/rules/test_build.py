@@ -1,0 +1,82 @@
+import pytest
+from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i64
+
+from abele.dialects import nn
+from abele.ir.errors import InputError
+from abele.ir.rules.build import builds, create
+from abele.ir.rules.parse import parse_rules
+
+from .some_rules import LoopOp, OtherOp, SplitOp, module_of, rewritten, rules_of
+
+T = TensorType(f32, [4, 8])
+BODY = '%0 = nn.neg %a : T1 loc("neg1")  "try.keep"(%0) : (T) -> ()'
+
+
+def values():
+    (main,) = module_of("").body.block.ops
+    return main.body.block.args
+
+
+def test_a_type_that_follows_is_inferred_whatever_the_default():
+    a, _, c = values()
+    op = create(nn.MatMulOp, [a, c], {}, {}, [], None, [T])
+    assert op.results[0].type == TensorType(f32, [4, 6])
+    assert create(nn.NegOp, [a], {}, {}, [], None, None).results[0].type == T
+
+
+def test_a_type_that_follows_from_nothing_is_the_default():
+    a, *_ = values()
+    assert create(OtherOp, [a], {}, {}, [], None, [T]).results[0].type == T
+    with pytest.raises(ValueError, match="follows from nothing; write it behind a colon"):
+        create(OtherOp, [a], {}, {}, [], None, None)
+
+
+def test_the_types_that_a_rule_gives_go_before_all():
+    a, *_ = values()
+    other = TensorType(f32, [1])
+    assert create(SplitOp, [a], {}, {}, [], [other, T], [T, T]).result_types == (other, T)
+
+
+def test_properties_and_attributes_are_as_given():
+    a, *_ = values()
+    count = IntegerAttr(3, i64)
+    op = create(OtherOp, [a], {"count": count}, {"note": count}, [], [T], None)
+    assert (op.properties, op.attributes) == ({"count": count}, {"note": count})
+
+
+def test_operations_of_a_right_side_are_found_outermost_first():
+    (rule,) = parse_rules("rule r: nn.neg(x) => let a = nn.abs(nn.relu(x)); nn.add(a, x)").rules
+    assert [each.head for each in builds(rule)] == ["nn.abs", "nn.relu", "nn.add"]
+
+
+def test_regions_move_once_and_are_copied_after():
+    module = module_of(
+        '%0 = "try.loop"(%a) ({ "try.keep"(%b) : (T) -> () }) : T1  "try.keep"(%0) : (T) -> ()'
+    )
+    inner = next(op for op in module.walk() if op.name == "try.keep")
+    rules_of(
+        "rule r: try.loop(x) as l => let b = try.block(x) like l : type(x); "
+        "try.block(b) like l : type(x)"
+    ).apply(module)
+    blocks = [op for op in module.walk() if op.name == "try.block"]
+    assert len(blocks) == 2
+    assert inner.parent_op() is blocks[0]
+    assert [op.name for op in blocks[1].regions[0].block.ops] == ["try.keep"]
+    assert not any(isinstance(op, LoopOp) for op in module.walk())
+
+
+def test_the_default_of_an_attribute_is_written():
+    assert "rate = 5.000000e-01" in rewritten("rule r: nn.neg(x) => try.tuned(x)", BODY)
+
+
+def test_an_operand_needs_one_result():
+    with pytest.raises(InputError, match="try.split has 2 results, not one"):
+        rewritten("rule r: nn.neg(x) => nn.abs(try.split(x) : (type(x), type(x)))", BODY)
+
+
+def test_a_value_that_its_attribute_cannot_hold_is_refused():
+    with pytest.raises(InputError, match=r"my.rw:1:\d+: rule r: count of try.other cannot be 0.5"):
+        rewritten(
+            'rule r: nn.neg(x) {"hint" = h} => try.other(x) {count = h}',
+            BODY.replace(": T1", "{hint = 0.5 : f64} : T1"),
+        )
