@@ -68,19 +68,25 @@ class _WritePage(Instrument):
     title: str
     target: Target
 
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Forget the run before."""
+        if step.index == 0:
+            self.timing.passes.clear()
+
     def after(self, step: Step, module: ModuleOp) -> None:
         """Write the page after the last pass."""
         if step.index + 1 == len(step.pipeline):
-            self._write(step, priced=True)
+            self._write(priced=True)
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
         """Write what there is to see: the pass that failed, and those before it."""
-        self._write(step, priced=False)
+        self._write(priced=False)
 
-    def _write(self, step: Step, *, priced: bool) -> None:
-        seconds = [each.seconds for each in self.timing.passes][-step.index - 1 :]
+    def _write(self, *, priced: bool) -> None:
+        seconds = [each.seconds for each in self.timing.passes]
         stages = self.recorded.stages
-        figures = self.priced.figures([s.listing is not None for s in stages]) if priced else []
+        changed = [stage.listing is not None for stage in stages]
+        figures = self.priced.figures(changed, sum(seconds)) if priced else []
         text = page(stages, figures, seconds, self.title, self.target.spelling())
         with whole_file(self.file) as stream:
             stream.write(text.encode())

@@ -29,8 +29,8 @@ NEEDED = (
 )
 """The passes without which there is no program; all others are there to make it better."""
 
-SHARE = 0.5
-"""Of the time that the passes took: when pricing has used so much, it begins nothing more."""
+SHARE, LEAST_SECONDS = 0.5, 1.0
+"""Of the time that the passes took, and at least: who has priced so long begins nothing more."""
 
 TOO_LONG = "not priced: that would take too long beside the compilation"
 
@@ -59,22 +59,19 @@ class PriceEach(Instrument):
     From a place in the pipeline on, only the passes without which there is no program are run, on
     a copy: so a pass that is one of those changes nothing, and any other brings what it brings.
     Copies are priced at the end, the last first, as long as that takes no more than a share of the
-    passes' own time. Put it outside of what else takes time.
+    passes' own time.
 
     target: for programs that name none.
     """
 
     target: Target
-    share: float = SHARE
     _points: list[_Point] = field(default_factory=list[_Point])
-    _start: float = 0.0
     _context: Context | None = None
 
     def before(self, step: Step, module: ModuleOp) -> None:
         """Copy the input, once."""
         if step.index == 0:
             self._points = []
-            self._start = process_time()
             self._context = step.context
             self._copy(step.pipeline, 0, module)
 
@@ -105,12 +102,13 @@ class PriceEach(Instrument):
         (found,) = parse_pipeline(spec.replace("TARGET", f'"{self.target.spelling()}"'), PASSES)
         return found
 
-    def figures(self, changed: Sequence[bool]) -> list[Figures | str]:
+    def figures(self, changed: Sequence[bool], seconds: float) -> list[Figures | str]:
         """Of the input and after each pass: the figures, or why there are none.
 
-        changed: whether each place has another program than the one before.
+        changed: whether each place has another program than the one before. seconds: that the
+        passes took.
         """
-        limit = process_time() + self.share * (process_time() - self._start)
+        limit = process_time() + max(SHARE * seconds, LEAST_SECONDS)
         found: list[Figures | str] = []
         # A pass that changed nothing costs what the one before it does.
         same = [*(not each for each in changed[1:]), False]

@@ -173,7 +173,10 @@ function changedWords(a, b, renamed) {
     else if (x < was.length && (y >= is.length || best[(x + 1) * w + y] >= best[x * w + y + 1])) { if (!isSpace(was[x])) left.add(x); x++; }
     else { if (!isSpace(is[y])) right.add(y); y++; }
   }
-  return shared < Math.max(left.size, right.size) ? null : [left, right];
+  if (shared < Math.max(left.size, right.size)) return null;
+  for (const [words, marks] of [[was, left], [is, right]])
+    words.forEach((word, at) => { if (isSpace(word) && marks.has(at - 1) && marks.has(at + 1)) marks.add(at); });
+  return [left, right];
 }
 
 /* A line as HTML: coloured, and as long as there is room: brackets fold, unchanged ones first */
@@ -205,8 +208,9 @@ function folds(words, room, marked) {
   }
   while (length > room && groups.length) {
     const over = length - room;
-    const plain = groups.filter(group => !group.marked);
-    const from = plain.length ? plain : groups;
+    // What is marked stays in sight; the words between are left out instead.
+    const from = groups.filter(group => !group.marked);
+    if (!from.length) break;
     const enough = from.filter(group => group.inside - 1 >= over);
     const pick = enough.length
       ? enough.reduce((a, b) => (b.inside < a.inside ? b : a))
@@ -220,6 +224,32 @@ function folds(words, room, marked) {
   return folded;
 }
 
+/** Runs of words to leave out so that the marked ones are in sight: first index to the one after. */
+function gaps(words, room, marked, folded) {
+  const out = new Map();
+  if (!marked || !marked.size) return out;
+  const hidden = new Set();
+  for (const group of folded.values()) for (let at = group.first + 1; at < group.last; at++) hidden.add(at);
+  const seen = words.map((_, at) => at).filter(at => !hidden.has(at));
+  let over = seen.reduce((sum, at) => sum + words[at].length, 0) + folded.size - room;
+  const head = 1 + words.findIndex(word => DIALECT.test(word)), runs = [[]];
+  for (const at of seen) {
+    if (marked.has(at)) runs.push([]);
+    else if (at >= head) runs[runs.length - 1].push(at);
+  }
+  // What comes after the last mark is cut off at the border.
+  over -= runs.pop().reduce((sum, at) => sum + words[at].length, 0);
+  for (const run of runs) {
+    let first = run.length, size = 0;
+    while (first > 0 && size < over + 3) size += words[run[--first]].length;
+    if (over <= 0 || size < 8) continue;
+    const end = run[run.length - 1];
+    out.set(run[first], (folded.has(end) ? folded.get(end).last : end) + 1);
+    over -= size - 3;
+  }
+  return out;
+}
+
 const DIALECT = /^[a-z_]\w*\.[\w.]+$/;
 function classOf(word, at, named) {
   if (word[0] === "%") return "v";
@@ -231,9 +261,10 @@ function classOf(word, at, named) {
 }
 
 function lineHtml(text, room, marked) {
-  const words = wordsOf(text), folded = folds(words, room, marked);
+  const words = wordsOf(text), folded = folds(words, room, marked), left = gaps(words, room, marked, folded);
   let out = "", named = false;
   for (let at = 0; at < words.length; at++) {
+    if (left.has(at)) { out += `<span class="e"> … </span>`; at = left.get(at) - 1; continue; }
     const word = words[at], kind = classOf(word, at, named);
     if (kind === "o") named = true;
     const html = kind ? `<span class="${kind}">${escaped(word)}</span>` : escaped(word);
@@ -401,6 +432,7 @@ function passList() {
     const exact = Array.isArray(stage.figures) ? stage.figures : null;
     const before = index && Array.isArray(stages[index - 1].figures) ? stages[index - 1].figures : null;
     const reason = exact ? "" : stage.figures || "";
+    if (reason.startsWith("not priced")) $("absent").hidden = false;
     const figures = [0, 1, 2].map(k => make("span", { className: exact ? "n" : "n none", textContent: exact ? digits(exact[k]) : "–", title: reason }));
     const deltas = [0, 1, 2].map(k => {
       const by = exact && before ? exact[k] - before[k] : 0;
@@ -593,7 +625,8 @@ function search(text) {
     box.append(make("h3", { textContent: `${String(stage.index).padStart(2, "0")} ${stage.name || "input"} ` }, make("span", { textContent: what })));
     const add = (all, from, to) => all.slice(from, to).map(hit => {
       const text = hit.line ? hit.line.text.trim() : `rewrite ${hit.step + 1}: ${hit.rule[0]}  ${hit.rule[1]}:${hit.rule[2]}`;
-      const button = make("button", { innerHTML: highlighted(text) });
+      const path = hit.line ? pathOf(hit.line).join(" + ") : "";
+      const button = make("button", { innerHTML: highlighted(text) + (path ? `<small>${highlighted(path)}</small>` : ""), title: text });
       button.addEventListener("click", () => open(hit));
       hits.push({ ...hit, button });
       return button;
@@ -696,7 +729,7 @@ function listen() {
 (async () => {
   data = await unpack();
   prepare();
-  $("title").textContent = data.title;
+  $("title").textContent = data.title.split("/").pop(); $("title").title = data.title;
   $("target").textContent = data.target ? `for ${data.target}` : "";
   passList();
   listen();
