@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Generic, TypeVar, cast, get_args
 
 from xdsl.dialects.builtin import AnyFloat
@@ -323,6 +324,12 @@ class ChainAttr(_Value[tuple[Stage, ...]]):
     """Functions that follow an operation, in order. Example: #abele.chain<add, relu>"""
 
     name = "abele.chain"
+
+    @classmethod
+    def sample(cls, random: Random, types: Sequence[Attribute]) -> ChainAttr:
+        """A chain of one or two functions, of which one may have an operand of its own."""
+        stages = (Stage("relu"), Stage("add"), Stage("scale", (0.5,)))
+        return cls(tuple(random.sample(stages, random.choice((1, 1, 2)))))
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> tuple[Stage, ...]:

@@ -1,15 +1,25 @@
 """The attribute that names an array by its digest."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from random import Random
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Data
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
+from .dtypes import numpy_dtype
+
+_LARGEST_SAMPLE = 1 << 14
 
 
 @irdl_attr_definition
@@ -25,6 +35,27 @@ class BlobAttr(Data[Blob]):
     def array(self) -> NDArray[Any]:
         """The array itself, read-only."""
         return self.data.array
+
+    @classmethod
+    def sample(cls, random: Random, types: Sequence[TensorType[Attribute]]) -> BlobAttr | None:
+        """An array of one of the types: zeros, ones, one number, or many; None if all are large.
+
+        Programs that rules are checked on are made of such samples.
+        """
+        small = [each for each in types if 0 <= prod(each.get_shape()) <= _LARGEST_SAMPLE]
+        if not small:
+            return None
+        type_ = random.choice(small)
+        try:
+            dtype = numpy_dtype(type_.element_type)
+        except ValueError:
+            return None
+        shape = tuple(type_.get_shape())
+        number = random.choice((0, 1, 2, None))
+        if number is not None:
+            return cls(Blob(np.full(shape, number, dtype)))
+        values = np.random.default_rng(random.randrange(1 << 16)).integers(1, 4, shape)
+        return cls(Blob(values.astype(dtype)))
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Blob:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import final
+from typing import ClassVar, final
 
 from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -78,6 +78,8 @@ class ChainableOp(PureTensorOp, Structured, ABC):
 
     then = opt_prop_def(ChainAttr)
     extras = var_operand_def(TensorType)
+    COMPANIONS: ClassVar[Mapping[str, str]] = {"extras": "then"}
+    """Operands that are there only beside an attribute, as rules of rewriting count them."""
     custom_directives = (Number, Chain)
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    OperandDef,
     OptOperandDef,
     OptPropertyDef,
     OptResultDef,
@@ -50,7 +51,12 @@ class Attributed:
 
 @dataclass(frozen=True)
 class OpInfo:
-    """What a definition says. most: operands at most, None without a bound; results likewise."""
+    """What a definition says. most: operands at most, None without a bound; results likewise.
+
+    companions: operands that only an operation with some attribute has, as a class says with
+    COMPANIONS = {"extras": "then"}: for each such attribute, how many operands there may be without
+    it; None without a bound.
+    """
 
     cls: type[Operation]
     least: int
@@ -60,6 +66,17 @@ class OpInfo:
     attributes: dict[str, Attributed]
     regions: int
     segmented: bool
+    companions: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])
+
+    def takes(self, count: int, or_more: bool, mentioned: Collection[str]) -> bool:
+        """Whether there may be so many operands. mentioned: attributes that may be present."""
+        most = self.most_with(mentioned)
+        return (most is None or count <= most) and (or_more or count >= self.least)
+
+    def most_with(self, mentioned: Collection[str]) -> int | None:
+        """The most operands that an operation with these attributes alone can have."""
+        bounds = [most for name, most in self.companions.items() if name not in mentioned]
+        return min((each for each in (self.most, *bounds) if each is not None), default=None)
 
     @property
     def name(self) -> str:
@@ -76,13 +93,14 @@ def _info(cls: type[Operation]) -> OpInfo:
     if not issubclass(cls, IRDLOperation):
         return OpInfo(cls, 0, None, 0, None, {}, 0, segmented=False)
     definition = cls.get_irdl_definition()
-    operands = [each for _, each in definition.operands]
     results = [each for _, each in definition.results]
-    optional = sum(isinstance(each, OptOperandDef) for each in operands)
-    variadic = any(
-        isinstance(each, VarOperandDef) and not isinstance(each, OptOperandDef) for each in operands
-    )
-    required = sum(not isinstance(each, VarOperandDef) for each in operands)
+    operands = dict(definition.operands)
+    least, most = _operand_counts(operands.values())
+    companions: Mapping[str, str] = getattr(cls, "COMPANIONS", {})
+    without = {
+        attribute: _operand_counts(each for name, each in operands.items() if name != group)[1]
+        for group, attribute in companions.items()
+    }
     fixed = sum(not isinstance(each, VarResultDef) for each in results)
     several = any(
         isinstance(each, VarResultDef) and not isinstance(each, OptResultDef) for each in results
@@ -93,14 +111,25 @@ def _info(cls: type[Operation]) -> OpInfo:
     }
     return OpInfo(
         cls,
-        required,
-        None if variadic else required + optional,
+        least,
+        most,
         fixed,
         None if several else len(results),
         attributes,
         len(definition.regions),
         any(isinstance(each, AttrSizedOperandSegments) for each in definition.options),
+        without,
     )
+
+
+def _operand_counts(definitions: Iterable[OperandDef]) -> tuple[int, int | None]:
+    """The fewest and the most operands; None without a bound."""
+    known = list(definitions)
+    optional = sum(isinstance(each, OptOperandDef) for each in known)
+    required = sum(not isinstance(each, VarOperandDef) for each in known)
+    # Whatever is neither is a list of any length.
+    bounded = required + optional == len(known)
+    return required, required + optional if bounded else None
 
 
 @dataclass

@@ -1,0 +1,193 @@
+"""All that can be said of rules before they ever run, beyond what their own text says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, islice
+
+from xdsl.ir import Operation
+
+from ..errors import InputError
+from ..upstream import PatternRewriter
+from .evaluate import CallFailed
+from .law import Law, Made, Match, ordered
+from .match import match_law
+from .overlap import common_patterns, same_values, shadows
+from .parse import refusal
+from .rule_set import RuleSet
+from .samples import Sample, Sampler
+from .syntax import Place
+from .typed import counterexample
+
+ROUNDS = 24
+"""How often a rule may be applied to its own result before it is taken to be without an end."""
+FEW = 3
+"""How many samples show whether a rule ends, and whether two rules fit one operation."""
+ATTEMPTS = 24
+"""How many programs are made where two rules might fit one operation."""
+TRIES = 150
+"""How many operations are tried for them."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something about rules that may be meant so. text: the message with the line and a caret."""
+
+    place: Place
+    message: str
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def check_rules(rules: RuleSet, seed: int = 0) -> tuple[Remark, ...]:
+    """Check that rules fit some program, keep its types, end, and leave each other room.
+
+    Types and ends are checked on programs made from the rules' own patterns (see samples).
+    Returns what may be meant so. Raises InputError with all that is wrong, one message each.
+    """
+    return _Check(rules, seed).remarks()
+
+
+@dataclass
+class _Check:
+    rules: RuleSet
+    seed: int
+    found: list[Remark] = field(default_factory=list[Remark])
+    wrong: list[Remark] = field(default_factory=list[Remark])
+
+    def remarks(self) -> tuple[Remark, ...]:
+        """All warnings. Raises InputError."""
+        sampler = Sampler(self.rules.vocabulary, self.seed)
+        for law in self.rules.laws:
+            self._alone(law, list(sampler.samples(law, _count(law))))
+        for first, second in _pairs(self.rules.laws):
+            self._together(first, second, sampler)
+        if self.wrong:
+            raise InputError("\n".join(map(str, self.wrong)))
+        return tuple(self.found)
+
+    def _say(self, law: Law, message: str) -> None:
+        self.found.append(_remark(law, f"warning: {message}"))
+
+    def _refuse(self, law: Law, message: str) -> None:
+        self.wrong.append(_remark(law, message))
+
+    # One rule
+
+    def _alone(self, law: Law, samples: Sequence[Sample]) -> None:
+        if not samples:
+            self._say(
+                law,
+                f"rule {law.name}: no program was found that it fits; its types are checked at "
+                "each rewrite",
+            )
+            return
+        wrong = counterexample(law, samples)
+        if wrong is not None:
+            self._refuse(law, f"rule {law.name}: {wrong}")
+            return
+        endless = next((s for s in samples[:FEW] if self._is_endless(law, s)), None)
+        if endless is None:
+            return
+        message = (
+            f"rule {law.name}: its right side contains its own left side: with "
+            f"{endless.described()} it would be applied to its own result for ever"
+        )
+        if law.guards:
+            self._say(law, f"{message}, unless a guard stops it")
+        else:
+            self._refuse(law, f"{message}; need a guard that stops it, or a smaller right side")
+
+    def _is_endless(self, law: Law, sample: Sample) -> bool:
+        """Whether a rule goes on being applied to what it has made."""
+        pattern = RuleSet((law,), self.rules.vocabulary).pattern()
+        block, op = sample.block, sample.root
+        for _ in range(ROUNDS):
+            before = set(block.ops)
+            try:
+                pattern.match_and_rewrite(op, PatternRewriter(op))
+            except InputError:
+                # A counterexample of another kind, which the check of types looks for.
+                return False
+            new = [each for each in block.ops if each not in before]
+            following = next((each for each in new if self._match(law, each)), None)
+            if following is None:
+                return False
+            op = following
+        return True
+
+    # Two rules
+
+    def _together(self, first: Law, second: Law, sampler: Sampler) -> None:
+        """first: the one that is tried first."""
+        if shadows(first, second, self.rules.vocabulary):
+            self._refuse(
+                second,
+                f"rule {second.name} is never reached: rule {first.name} ({first.place}), which is "
+                "tried first, fits wherever it does; give this one a higher @priority, or the "
+                "other one guards",
+            )
+            return
+        if first.priority != second.priority:
+            return
+        for pattern in common_patterns(first, second):
+            guards = (*first.guards, *second.guards)
+            name = f"{first.name} {second.name}"
+            for root in islice(sampler.programs(name, [pattern], guards, TRIES), ATTEMPTS):
+                a, b = self._made(first, root), self._made(second, root)
+                if a is None or b is None or same_values(a.values, b.values):
+                    continue
+                self._say(
+                    second,
+                    f"rules {first.name} ({first.place}) and {second.name} both fit "
+                    f"{_described(root)}, with different results; {first.name} is applied, because "
+                    "it is written first: say so with @priority",
+                )
+                return
+
+    def _match(self, law: Law, op: Operation) -> Match | None:
+        try:
+            return match_law(law, op, self.rules.vocabulary)
+        except CallFailed:
+            return None
+
+    def _made(self, law: Law, root: Operation) -> Made | None:
+        match = self._match(law, root)
+        try:
+            return None if match is None else law.make(match)
+        # What a rule's own Python may raise is looked for where it is alone.
+        except Exception:
+            return None
+
+
+def _count(law: Law) -> int:
+    """How many samples a rule is checked on: some of each class of operations."""
+    return max(24, 2 * max(len(each.classes) for each in law.variants))
+
+
+def _pairs(laws: Sequence[Law]) -> Iterator[tuple[Law, Law]]:
+    """Rules with a class of roots in common, the one that is tried first before the other."""
+    for first, second in combinations(ordered(laws), 2):
+        if first.roots & second.roots:
+            yield first, second
+
+
+def _described(root: Operation) -> str:
+    """An expression of operations: nn.add(nn.neg(x), y)."""
+
+    def shown(op: Operation) -> str:
+        parts = [
+            shown(value.owner) if isinstance(value.owner, Operation) else value.name_hint or "_"
+            for value in op.operands
+        ]
+        return f"{op.name}({', '.join(parts)})"
+
+    return shown(root)
+
+
+def _remark(law: Law, message: str) -> Remark:
+    text = str(refusal(law.place, message, law.text, law.place.line))
+    return Remark(law.place, message, text)
