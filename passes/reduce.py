@@ -1,0 +1,370 @@
+"""The smallest part of a program that still fails, found by leaving things out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.traits import IsTerminator, SymbolOpInterface
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
+
+from ..dialects.host import DEFAULTS, host_names
+from ..dialects.program import verify_symbols
+from ..ir.upstream import ModuleOp, VerifyException
+from ..ir.verify import verify
+
+Predicate = Callable[[ModuleOp], bool]
+"""Whether a module still fails. It may do to the module what it likes."""
+
+SECONDS = 20.0
+
+
+def reduce_module(module: ModuleOp, still_fails: Predicate, seconds: float = SECONDS) -> ModuleOp:
+    """A smaller module that still fails; the given one stays as it is.
+
+    The program is cut before and behind operations: what is read across a cut becomes an argument
+    or a result of the function. Operations make way for one of their operands, or for what is in
+    one of their regions; results of functions, and what nobody uses, go. Many at a time first, then
+    fewer: delta debugging. It knows no operation by name, so that modules of any level are reduced,
+    and the same one in the same way each time. Only modules that verify are asked about.
+
+    seconds: the best found in that time is returned; a question that is asked is waited for.
+    Raises ValueError if the module does not fail, and what still_fails raises.
+    """
+    if not still_fails(module.clone()):
+        raise ValueError("the module does not fail; there is nothing to reduce")
+    search = _Search(module.clone(), still_fails, monotonic() + seconds)
+    search.run()
+    return search.best
+
+
+@dataclass
+class _Search:
+    best: ModuleOp
+    still_fails: Predicate
+    end: float
+    tidies: bool = True
+
+    def run(self) -> None:
+        """Every way of leaving things out, until none helps."""
+        # A failure that needs what nobody uses is found by taking that away last.
+        self.tidies = self._try(_nothing)
+        while any([self._sweep(way) for way in _WAYS]):
+            pass
+
+    def _sweep(self, way: _Way) -> bool:
+        """Leave out runs of places, halved again and again; true if anything went."""
+        size, changed = way.places(self.best), False
+        while size > 0 and monotonic() < self.end:
+            last = way.places(self.best)
+            while last > 0 and monotonic() < self.end:
+                run = range(max(0, last - size), last)
+                changed |= self._try(lambda module, run=run: way.leave_out(module, run))
+                last = min(run.start, way.places(self.best))
+            size //= 2
+        return changed
+
+    def _try(self, change: Callable[[ModuleOp], bool]) -> bool:
+        """Change a clone; it is the best from now on if it verifies and still fails."""
+        candidate = self.best.clone()
+        try:
+            if not change(candidate):
+                return False
+            if self.tidies:
+                _tidy(candidate)
+            verify(candidate)
+            verify_symbols(candidate)
+        except (VerifyException, ValueError):
+            return False
+        if not self.still_fails(candidate.clone()):
+            return False
+        self.best = candidate
+        return True
+
+
+def _nothing(_: ModuleOp) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way of making a module smaller.
+
+    places: where it applies, counted in the order of the program. leave_out: applies it at some of
+    them; false if that is impossible or changes nothing.
+    """
+
+    places: Callable[[ModuleOp], int]
+    leave_out: Callable[[ModuleOp, range], bool]
+
+
+# Results of functions
+
+
+def _entries(module: ModuleOp) -> list[FuncOp]:
+    """The functions that nothing calls, so that they may take and give something else."""
+    called = {op.callee.string_value() for op in module.walk() if isinstance(op, CallOp)}
+    functions = (op for op in module.walk() if isinstance(op, FuncOp) and not op.is_declaration)
+    return [f for f in functions if f.sym_name.data not in called]
+
+
+def _return(function: FuncOp) -> ReturnOp | None:
+    last = function.body.blocks[0].last_op if len(function.body.blocks) == 1 else None
+    return last if isinstance(last, ReturnOp) else None
+
+
+def _results(module: ModuleOp) -> list[tuple[FuncOp, int]]:
+    return [
+        (f, i)
+        for f in _entries(module)
+        if (last := _return(f)) is not None
+        for i in range(len(last.operands))
+    ]
+
+
+def _drop_results(module: ModuleOp, run: range) -> bool:
+    wanted = _results(module)[run.start : run.stop]
+    for function in {f: None for f, _ in wanted}:
+        last = _return(function)
+        assert last is not None
+        gone = {i for f, i in wanted if f is function}
+        kept = [i for i in range(len(last.operands)) if i not in gone]
+        _keep_names(function, "result_names", "res_attrs", kept)
+        last.operands = [last.operands[i] for i in kept]
+        function.update_function_type()
+    return True
+
+
+def _keep_names(function: FuncOp, names: str, attributes: str, kept: Sequence[int]) -> None:
+    """Keep the host's names, and the attributes, of some arguments or results."""
+    for each in (names, attributes):
+        for where in (function.attributes, function.properties):
+            given = where.get(each)
+            if isinstance(given, ArrayAttr):
+                listed = cast("ArrayAttr[Attribute]", given).data
+                where[each] = ArrayAttr(listed[i] for i in kept)
+
+
+# Operations
+
+
+def _operations(module: ModuleOp) -> list[Operation]:
+    return [op for op in module.walk() if op is not module and not op.has_trait(IsTerminator)]
+
+
+def _cut(module: ModuleOp, run: range) -> bool:
+    """Erase operations, and return what only they have read."""
+    ops = _operations(module)[run.start : run.stop]
+    read = {value: None for op in ops for inner in op.walk() for value in inner.operands}
+    if not _erase(module, ops):
+        return False
+    _return_orphans(module, read)
+    return True
+
+
+def _return_orphans(module: ModuleOp, values: Iterable[SSAValue]) -> None:
+    """Let entry functions give those of the values that have no user any more."""
+    for function in _entries(module):
+        last = _return(function)
+        orphans = [
+            value
+            for value in values
+            if last is not None
+            and isinstance(value, OpResult)
+            and value.op.parent is last.parent
+            and value.first_use is None
+        ]
+        if last is not None and orphans:
+            _add_names(function, "result_names", "res_attrs", len(last.operands), len(orphans))
+            last.operands = [*last.operands, *orphans]
+            function.update_function_type()
+
+
+def _drop_operations(module: ModuleOp, run: range) -> bool:
+    return _erase(module, _operations(module)[run.start : run.stop])
+
+
+def _erase(module: ModuleOp, ops: Sequence[Operation]) -> bool:
+    """Erase operations; who uses their results takes new arguments instead.
+
+    False where a function that is called would need them.
+    """
+    entries = set(_entries(module))
+    for op in reversed(ops):
+        used = [result for result in op.results if result.first_use is not None]
+        if used:
+            function = _function_of(op)
+            if function not in entries or function is None:
+                return False
+            for result in used:
+                result.replace_all_uses_with(_new_argument(function, result.type))
+        op.detach()
+        op.erase()
+    return True
+
+
+def _function_of(op: Operation) -> FuncOp | None:
+    outer = op.parent_op()
+    while outer is not None and not isinstance(outer, FuncOp):
+        outer = outer.parent_op()
+    return outer
+
+
+def _new_argument(function: FuncOp, type_: Attribute) -> SSAValue:
+    block = function.body.blocks[0]
+    _add_names(function, "arg_names", "arg_attrs", len(block.args), 1)
+    argument = block.insert_arg(type_, len(block.args))
+    function.update_function_type()
+    return argument
+
+
+def _add_names(function: FuncOp, names: str, attributes: str, count: int, more: int) -> None:
+    """Name more arguments or results for the host, if those that there are have names."""
+    function.properties.pop(attributes, None)
+    taken = host_names(function, names, count)
+    numbered = (f"{DEFAULTS[names]}{number}" for number in itertools.count(count))
+    fresh = itertools.islice((name for name in numbered if name not in taken), more)
+    for where in (function.attributes, function.properties):
+        if names in where:
+            where[names] = ArrayAttr(map(StringAttr, (*taken, *fresh)))
+
+
+def _forward(module: ModuleOp, run: range) -> bool:
+    """Replace operations by operands of the same types."""
+    changed = False
+    for op in reversed(_operations(module)[run.start : run.stop]):
+        values = [next((v for v in op.operands if v.type == r.type), None) for r in op.results]
+        if not values or None in values:
+            continue
+        for result, value in zip(op.results, values, strict=True):
+            result.replace_all_uses_with(cast(SSAValue, value))
+        op.detach()
+        op.erase()
+        changed = True
+    return changed
+
+
+def _unwrap(module: ModuleOp, run: range) -> bool:
+    """Replace operations by what is in the first region that can stand in their place."""
+    changed, given = False, list[SSAValue]()
+    for op in reversed(_operations(module)[run.start : run.stop]):
+        block = next((b for b in _blocks(op) if _fits(b, op)), None)
+        if block is None or op.parent is None:
+            continue
+        last = block.last_op
+        assert last is not None
+        for argument, value in zip(block.args, op.operands, strict=False):
+            argument.replace_all_uses_with(value)
+        values = tuple(last.operands)
+        last.detach()
+        last.erase()
+        for inner in tuple(block.ops):
+            inner.detach()
+            op.parent.insert_op_before(inner, op)
+        for result, value in zip(op.results, values, strict=True):
+            result.replace_all_uses_with(value)
+        op.detach()
+        op.erase()
+        given += values
+        changed = True
+    _return_orphans(module, given)
+    return changed
+
+
+def _blocks(op: Operation) -> Iterator[Block]:
+    for region in op.regions:
+        if len(region.blocks) == 1:
+            yield region.blocks[0]
+
+
+def _fits(block: Block, op: Operation) -> bool:
+    """Whether a block takes what an operation takes, or nothing, and gives what that gives."""
+    last = block.last_op
+    if last is None or not last.has_trait(IsTerminator) or isinstance(op, FuncOp):
+        return False
+    taken = [a.type for a in block.args]
+    return taken in ([], [v.type for v in op.operands]) and [v.type for v in last.operands] == [
+        r.type for r in op.results
+    ]
+
+
+# Arguments
+
+
+def _arguments(module: ModuleOp) -> list[tuple[FuncOp, int]]:
+    return [(f, i) for f in _entries(module) for i in range(len(f.body.blocks[0].args))]
+
+
+def _merge_arguments(module: ModuleOp, run: range) -> bool:
+    """Let the first argument of a type stand for others of that type."""
+    changed = False
+    for function, i in _arguments(module)[run.start : run.stop]:
+        args = function.body.blocks[0].args
+        first = next(a for a in args if a.type == args[i].type)
+        if first is not args[i] and args[i].first_use is not None:
+            args[i].replace_all_uses_with(first)
+            changed = True
+    return changed
+
+
+_WAYS = (
+    _Way(lambda module: len(_results(module)), _drop_results),
+    _Way(lambda module: len(_operations(module)), _cut),
+    _Way(lambda module: len(_results(module)), _drop_results),
+    _Way(lambda module: len(_operations(module)), _drop_operations),
+    _Way(lambda module: len(_operations(module)), _forward),
+    _Way(lambda module: len(_operations(module)), _unwrap),
+    _Way(lambda module: len(_arguments(module)), _merge_arguments),
+)
+
+
+# What nobody uses
+
+
+def _tidy(module: ModuleOp) -> None:
+    """Erase what is without effect and has no user, then symbols and arguments without one."""
+    for op in reversed(tuple(module.walk())):
+        if op is not module and is_trivially_dead(op):
+            op.detach()
+            op.erase()
+    named = {name for op in module.walk() for name in _symbols(op)}
+    for op in tuple(module.body.block.ops):
+        symbol = op.properties.get("sym_name")
+        if (
+            op.has_trait(SymbolOpInterface)
+            and not isinstance(op, FuncOp)
+            and isinstance(symbol, StringAttr)
+            and symbol.data not in named
+        ):
+            op.detach()
+            op.erase()
+    for function in _entries(module):
+        _drop_unused_arguments(function)
+
+
+def _symbols(op: Operation) -> Iterator[str]:
+    for attribute in (*op.properties.values(), *op.attributes.values()):
+        listed = (attribute,)
+        if isinstance(attribute, ArrayAttr):
+            listed = cast("ArrayAttr[Attribute]", attribute).data
+        for each in listed:
+            if isinstance(each, SymbolRefAttr):
+                yield each.string_value()
+
+
+def _drop_unused_arguments(function: FuncOp) -> None:
+    block = function.body.blocks[0]
+    kept = [i for i, a in enumerate(block.args) if a.first_use is not None]
+    if len(kept) == len(block.args):
+        return
+    _keep_names(function, "arg_names", "arg_attrs", kept)
+    for argument in tuple(block.args):
+        if argument.first_use is None:
+            block.erase_arg(argument)
+    function.update_function_type()

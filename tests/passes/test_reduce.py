@@ -1,0 +1,162 @@
+"""Properties of what is left of a program that fails."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from abele.dialects import control, nn, tile
+from abele.dialects.program import verify_symbols
+from abele.ir.text import print_module
+from abele.ir.verify import verify
+from abele.passes.reduce import reduce_module
+
+from ..some_tensors import context, module_of
+from ..strategies import Program, nn_programs
+from .programs import TO_TILE, after
+
+BARE = 4
+"""A module, a function, one operation and a return."""
+
+
+def count(module: ModuleOp) -> int:
+    return sum(1 for _ in module.walk())
+
+
+def has(*kinds: type[Operation]) -> Callable[[ModuleOp], bool]:
+    return lambda module: set(kinds) <= {type(op) for op in module.walk()}
+
+
+def main(body: str, results: str = "tensor<4xf32>", more: str = "") -> ModuleOp:
+    return module_of(
+        f"""{more}
+        func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> ({results})
+            attributes {{arg_names = ["left", "right"]}} {{ {body} }}""",
+        context(),
+        w=np.ones(4, np.float32),
+    )
+
+
+CHAIN = """
+    %w = nn.load @w : tensor<4xf32>
+    %0 = nn.neg %x : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = nn.add %0, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %2 = nn.abs %1 : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = nn.sub %2, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    func.return %3 : tensor<4xf32>"""
+STATE = "nn.state @w : tensor<4xf32> = {w}"
+
+
+@pytest.mark.parametrize("kind", [nn.NegOp, nn.AddOp, nn.AbsOp, nn.SubOp])
+def test_one_operation_is_left_of_a_chain(kind: type[Operation]):
+    reduced = reduce_module(main(CHAIN, more=STATE), has(kind))
+    assert has(kind)(reduced)
+    assert count(reduced) == BARE
+
+
+def test_two_operations_that_fail_together_are_left():
+    reduced = reduce_module(main(CHAIN, more=STATE), has(nn.NegOp, nn.SubOp))
+    assert count(reduced) == BARE + 1
+
+
+def test_operations_between_make_way_for_their_operands():
+    def negated_then_subtracted(module: ModuleOp) -> bool:
+        found: set[Operation] = set()
+        for op in module.walk():
+            owners = {value.owner for value in op.operands}
+            if isinstance(op, nn.NegOp) or owners & found:
+                found.add(op)
+        return any(isinstance(op, nn.SubOp) for op in found)
+
+    reduced = reduce_module(main(CHAIN, more=STATE), negated_then_subtracted)
+    assert count(reduced) == BARE + 1
+
+
+def test_a_loop_makes_way_for_its_body():
+    looped = main("""
+        %0 = control.repeat 3 (%x) : (tensor<4xf32>) -> (tensor<4xf32>) {
+        ^bb0(%a: tensor<4xf32>):
+          %1 = nn.neg %a : (tensor<4xf32>) -> tensor<4xf32>
+          control.yield %1 : tensor<4xf32>
+        }
+        func.return %0 : tensor<4xf32>""")
+    assert count(reduce_module(looped, has(nn.NegOp))) == BARE
+    assert count(reduce_module(looped, has(control.RepeatOp))) == BARE + 1
+
+
+def test_a_function_stands_without_its_caller():
+    called = main(
+        """%0 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+           func.return %0 : tensor<4xf32>""",
+        more="""func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+           %0 = nn.neg %x : (tensor<4xf32>) -> tensor<4xf32>
+           %1 = nn.abs %0 : (tensor<4xf32>) -> tensor<4xf32>
+           func.return %1 : tensor<4xf32> }""",
+    )
+    assert count(reduce_module(called, has(nn.NegOp))) == BARE
+
+
+def test_names_of_the_host_stay_with_their_arguments():
+    reduced = reduce_module(main(CHAIN, more=STATE), has(nn.SubOp))
+    assert '"right"' in print_module(reduced)
+    assert '"left"' not in print_module(reduced)
+
+
+def test_programs_of_tiles_are_reduced():
+    reduced = reduce_module(after(TO_TILE), has(tile.CopyOp))
+    verify_symbols(reduced)
+    kinds = [op.name for op in reduced.walk()]
+    assert kinds.count("tile.copy") == 1
+    assert "tile.vertices" not in kinds
+
+
+@settings(max_examples=15)
+@given(program=nn_programs(max_ops=30))
+def test_any_program_is_reduced_to_the_operation_that_fails(program: Program):
+    *_, last = (op for op in program.module.walk() if op.name.startswith("nn."))
+    reduced = reduce_module(program.module, has(type(last)))
+    verify(reduced)
+    assert count(reduced) <= BARE
+
+
+def test_every_module_that_is_asked_about_verifies_and_may_be_destroyed():
+    asked: list[int] = []
+
+    def fails(module: ModuleOp) -> bool:
+        verify(module)
+        found = has(nn.AbsOp)(module)
+        for op in tuple(module.body.block.ops):
+            op.detach()
+            op.erase()
+        asked.append(count(module))
+        return found
+
+    assert count(reduce_module(main(CHAIN, more=STATE), fails)) == BARE
+    assert set(asked) == {1}
+
+
+def test_the_same_module_is_reduced_in_the_same_way():
+    first, second = (
+        print_module(reduce_module(main(CHAIN, more=STATE), has(nn.AddOp))) for _ in range(2)
+    )
+    assert first == second
+
+
+def test_the_given_module_stays_as_it_is():
+    module = main(CHAIN, more=STATE)
+    before = print_module(module)
+    reduce_module(module, has(nn.AddOp))
+    assert print_module(module) == before
+
+
+def test_without_time_nothing_is_left_out():
+    module = main(CHAIN, more=STATE)
+    assert count(reduce_module(module, has(nn.AddOp), seconds=0)) == count(module)
+
+
+def test_a_module_that_does_not_fail_is_refused():
+    with pytest.raises(ValueError, match="does not fail"):
+        reduce_module(main(CHAIN, more=STATE), lambda _: False)
