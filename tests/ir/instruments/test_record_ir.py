@@ -1,0 +1,206 @@
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from some_passes import Append, Crash, Nothing
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.test import TestOp
+from xdsl.ir import Block, Region
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from abele.ir.context import AbeleContext
+from abele.ir.instruments.record_ir import TOP, UNREPORTED, Change, RecordIR, Stage
+from abele.ir.pass_manager import PassManager
+from abele.ir.provenance import LocatingWalker, named
+from abele.ir.rewriting import Rewrite, Source
+
+
+def op_named(name: str, *operands: TestOp) -> TestOp:
+    op = TestOp(
+        [each.results[0] for each in operands],
+        result_types=[i32],
+        attributes={"name": StringAttr(name)},
+    )
+    op.location = named(name)
+    return op
+
+
+def name_of(op: TestOp) -> str:
+    name = op.attributes["name"]
+    assert isinstance(name, StringAttr)
+    return name.data
+
+
+def program() -> ModuleOp:
+    """A function in which b reads a and c reads b."""
+    a = op_named("a")
+    b = op_named("b", a)
+    c = op_named("c", b)
+    return ModuleOp([FuncOp("f", ((), ()), Region(Block([a, b, c])))])
+
+
+@dataclass(eq=False, repr=False)
+class Expand(RewritePattern):
+    """Replace an operation of a name by a pair, of which the second takes over."""
+
+    name: str
+
+    def match_and_rewrite(self, op: object, rewriter: PatternRewriter, /) -> None:
+        if isinstance(op, TestOp) and op.attributes.get("name") == StringAttr(self.name):
+            first = op_named("first")
+            rewriter.replace(op, [first, op_named("second", first)])
+
+
+@dataclass(frozen=True)
+class ExpandAll(ModulePass):
+    name = "expand-all"
+    names: tuple[str, ...] = ()
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in self.names:
+            LocatingWalker(Expand(each)).rewrite_module(op)
+
+
+@dataclass(frozen=True)
+class Wrap(ModulePass):
+    """Report an operation that holds others, then change what it holds."""
+
+    name = "wrap"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        inner = op_named("inner")
+        outer = TestOp(regions=[Region(Block([inner]))])
+        op.body.block.add_op(outer)
+        rewrite = Rewrite(Source("wrap"), op)
+        rewrite.inserted(outer)
+        rewrite.done()
+        inner.attributes["name"] = StringAttr("changed")
+        rewrite = Rewrite(Source("change"), inner)
+        rewrite.modified(inner)
+        rewrite.done()
+        rewrite = Rewrite(Source("unwrap"), outer)
+        rewrite.removed(outer)
+        outer.detach()
+        outer.erase()
+        rewrite.done()
+
+
+@dataclass(frozen=True)
+class Quiet(ModulePass):
+    """Report one change of two."""
+
+    name = "quiet"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        end = op.body.block.last_op
+        assert end is not None
+        for name in ("reported", "unreported"):
+            new = op_named(name)
+            op.body.block.insert_op_before(new, end)
+            if name == "reported":
+                rewrite = Rewrite(Source("quiet"), op)
+                rewrite.inserted(new)
+                rewrite.done()
+
+
+def recorded(module: ModuleOp, *passes: ModulePass) -> list[Stage]:
+    record = RecordIR()
+    PassManager(passes, (record,)).run(AbeleContext(), module)
+    return record.stages
+
+
+def lines_of(stage: Stage) -> list[str]:
+    assert stage.listing is not None
+    return [line.text for line in stage.listing.lines]
+
+
+def unnumbered(line: str) -> str:
+    return re.sub(r"%\w+", "%", line)
+
+
+def replayed(before: Stage, stage: Stage, changes: Sequence[Change]) -> list[str]:
+    """The lines after some changes, as a page puts them together."""
+    texts = lines_of(before) + [line.text for line in stage.new_lines]
+    numbers = list(range(len(lines_of(before))))
+    for change in changes:
+        for after, run in change.inserted:
+            at = 0 if after == TOP else numbers.index(after) + 1
+            numbers[at:at] = run
+        numbers = [number for number in numbers if number not in change.removed]
+    return [texts[number] for number in numbers]
+
+
+def test_the_input_and_every_pass_is_a_stage():
+    stages = recorded(ModuleOp([]), Nothing(), Append(2))
+    assert [each.name for each in stages] == ["", "nothing", "append"]
+    assert [each.listing is None for each in stages] == [False, True, False]
+    assert stages[2].spec == "append{count=2}"
+
+
+def test_each_rewrite_has_its_rule_and_the_line_that_was_matched():
+    before, stage = recorded(program(), ExpandAll(("b", "c")))
+    assert [each.source.name for each in stage.changes] == ["Expand", "Expand"]
+    assert '"b"' in lines_of(before)[stage.changes[0].root]
+    assert stage.changes[0].source.file == "test_record_ir.py"
+
+
+def test_rewrites_lead_from_the_stage_before_to_the_stage_after():
+    before, stage = recorded(program(), ExpandAll(("a", "b", "c")))
+    assert replayed(before, stage, ()) == lines_of(before)
+    after = replayed(before, stage, stage.changes)
+    assert [unnumbered(line) for line in after] == [unnumbered(line) for line in lines_of(stage)]
+
+
+def test_values_keep_their_names_from_one_rewrite_to_the_next():
+    before, stage = recorded(program(), ExpandAll(("b",)))
+    once = replayed(before, stage, stage.changes)
+    unchanged = [line for line in once if '"a"' in line]
+    assert unchanged == [line for line in lines_of(before) if '"a"' in line]
+    second = next(line.split()[0] for line in once if '"second"' in line)
+    assert any(f"({second})" in line and '"c"' in line for line in once)
+
+
+def test_what_an_operation_holds_comes_changes_and_goes_with_it():
+    before, stage = recorded(ModuleOp([]), Wrap())
+    kinds = [each.source.name for each in stage.changes]
+    assert kinds == ["wrap", "change", "unwrap"]
+    assert any('"inner"' in line for line in replayed(before, stage, stage.changes[:1]))
+    changed = replayed(before, stage, stage.changes[:2])
+    assert any('"changed"' in line for line in changed)
+    assert not any('"inner"' in line for line in changed)
+    assert replayed(before, stage, stage.changes) == lines_of(before)
+
+
+def test_what_a_pass_does_not_report_is_one_last_change():
+    before, stage = recorded(program(), Quiet())
+    assert [each.source for each in stage.changes] == [Source("quiet"), UNREPORTED]
+    assert any("unreported" in line for line in replayed(before, stage, stage.changes))
+    assert len(replayed(before, stage, stage.changes)) == len(lines_of(stage))
+
+
+def test_a_failing_pass_leaves_what_it_had_done():
+    record = RecordIR()
+    with pytest.raises(RuntimeError, match="half way"):
+        PassManager((Nothing(), Crash()), (record,)).run(AbeleContext(), ModuleOp([]))
+    assert [each.name for each in record.stages] == ["", "nothing", "crash"]
+    assert record.stages[-1].error == "RuntimeError: half way\nand more"
+    assert any("node0" not in line and "test.op" in line for line in lines_of(record.stages[-1]))
+
+
+def test_nobody_watches_once_the_pass_is_over():
+    record, module = RecordIR(), program()
+    PassManager((ExpandAll(("b",)),), (record,)).run(AbeleContext(), module)
+    before = len(record.stages[-1].changes)
+    ExpandAll(("c",)).apply(AbeleContext(), module)
+    assert len(record.stages[-1].changes) == before
+
+
+def test_insertions_before_the_first_operation_come_first():
+    module = program()
+    before, stage = recorded(module, ExpandAll(("a",)))
+    lines = replayed(before, stage, stage.changes)
+    assert [i for i, line in enumerate(lines) if '"first"' in line] == [2]
