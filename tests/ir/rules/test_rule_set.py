@@ -192,6 +192,17 @@ def test_the_new_operation_comes_from_all_that_was_matched_and_keeps_the_name():
 LOWERS = """lower neg: nn.neg(x) {"home" = h} => partition.relayout(x) : type(x) where h != none"""
 
 
+def test_a_lower_may_change_the_type_and_regions_are_lowered_too():
+    rule = "lower neg: nn.neg(x) => builtin.unrealized_conversion_cast(x) : f32[32]"
+    before = """%0 = nn.neg %a : T1
+      %2 = "try.loop"(%0) ({ %1 = nn.neg %b : T1  "try.keep"(%1) : (T) -> () }) : T1
+      "try.keep"(%0) : (T) -> ()"""
+    text = rewritten(rule, before)
+    assert "nn.neg" not in text
+    assert text.count("unrealized_conversion_cast") == 2
+    assert '"try.keep"(%0) : (tensor<32xf32>) -> ()' in text
+
+
 def test_what_a_lower_does_not_fit_is_an_error_that_says_why():
     module = module_of('%0 = nn.neg %a : T1 loc("neg1")  "try.keep"(%0) : (T) -> ()')
     with pytest.raises(InputError) as caught:
