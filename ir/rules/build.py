@@ -217,16 +217,17 @@ def create(
     """
     inferred = types if types is not None else _constrained(cls)
     start = inferred if inferred is not None else default
+    infers = types is None and _infers(cls)
     op = cls.create(
         operands=operands,
-        # Where the operation infers its type there is none yet.
-        result_types=start if start is not None else [TensorType(NoneAttr(), [])],
+        # Where the operation infers its type there may be none yet.
+        result_types=[TensorType(NoneAttr(), [])] if infers or start is None else start,
         properties=dict(properties),
         attributes=dict(attributes),
         regions=regions,
         location=UNKNOWN_LOC,
     )
-    if types is None and _infers(cls):
+    if infers:
         type_ = cast(Infers, op).infer()
         op.results[0]._type = type_  # pyright: ignore[reportPrivateUsage]
     elif start is None:

@@ -132,8 +132,8 @@ def _kind(hint: object, what: str) -> tuple[str, bool]:
         inner = [each for each in get_args(hint) if each is not NoneType]
         optional = len(inner) < len(get_args(hint))
         hint = inner[0] if len(inner) == 1 else hint
-    for kind, annotations in KINDS.items():
-        if any(hint == each for each in annotations):
+    for kind, spellings in KINDS.items():
+        if any(hint == each for each in spellings):
             return kind, optional
     origin = get_origin(hint) or hint
     if isinstance(origin, type):
@@ -206,6 +206,8 @@ def total(values: tuple[int, ...]) -> int:
 @function
 def at(values: tuple[int, ...], index: int) -> int:
     """One number of a list; -1 is the last."""
+    if not -len(values) <= index < len(values):
+        raise InputError(f"number {index} of {list(values)}: there are {len(values)}")
     return values[index]
 
 
