@@ -5,10 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..context import AbeleContext
+from .check import check_rules
 from .rule_set import RuleSet, read_rule_set
 from .vocabulary import Vocabulary
 
 
 def load_rules(path: Path, context: AbeleContext) -> RuleSet:
-    """The rules of a .rw file, about the operations that a context knows. Raises InputError."""
-    return read_rule_set(path, Vocabulary(context))
+    """The rules of a .rw file, about the operations that a context knows, tried on small programs.
+
+    Raises InputError for all that is wrong with them; what check_rules only remarks, passes.
+    """
+    rules = read_rule_set(path, Vocabulary(context))
+    check_rules(rules)
+    return rules

@@ -261,8 +261,8 @@ def unbound() -> list[tuple[PythonRule, str]]:
     return [
         (typo, "rule typo: nothing in its pattern is called frist; did you mean first?"),
         (no_op, "no operation nn.rely; did you mean nn.relu"),
-        (no_name, "nothing binds y; there are x"),
-        (joined, "nothing binds y; there are x"),
+        (no_name, "nothing binds y"),
+        (joined, "nothing binds y"),
         (unclosed, "the end is not expected here"),
     ]
 
