@@ -22,10 +22,12 @@ from .schedule_supersteps import SUPERSTEP
 class GroupSupersteps(ModulePass):
     """Put what has one number into one superstep: sync, copies, vertices. tile -> tile.
 
-    tile.copy [@x] -> @in {superstep = 0 : i64}
-    tile.compute_set @y { tile.vertices ... } {superstep = 0 : i64}
+        tile.copy [@x] -> @in {superstep = 0 : i64}
+        tile.compute_set @y { tile.vertices ... } {superstep = 0 : i64}
 
-    tile.superstep @y { tile.sync "internal" tile.copy [@x] -> @in tile.vertices ... }
+    becomes
+
+        tile.superstep @y { tile.sync "internal" tile.copy [@x] -> @in tile.vertices ... }
     """
 
     name = "group-supersteps"

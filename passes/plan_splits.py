@@ -21,7 +21,7 @@ class PlanSplits(ModulePass):
     """Write a plan on every operation that computes or moves, and the target on the module.
     nn -> nn.
 
-    Plans that are there already are kept.
+    Plans that are there already are kept. target: what to plan for, as --target spells it.
 
         nn.relu %0 : tensor<8x64xf32>
         nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
