@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench install
+.PHONY: demo test lint bench reference install
 
 demo: install
 	$(BIN)/abele demo
@@ -21,6 +21,10 @@ lint: install
 
 bench: install
 	$(BIN)/python -m abele.tools.bench
+
+# What the definitions say, as pages of docs/reference; make test finds out when they are stale.
+reference: install
+	$(BIN)/python -m abele.tools.reference docs/reference
 
 install: $(INSTALLED)
 

@@ -1,0 +1,163 @@
+"""A page of what codelets compute, how exactly, and at which price."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from math import prod
+
+import numpy as np
+
+from ...backends import cost
+from ...backends.codelets.prices import PRICED_AS
+from ...backends.codelets.reduction import MERGE
+from ...backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
+from ...backends.target import PRESETS, Target
+from ...dialects.structured import CHAINABLE, COMBINERS
+from .documents import document
+from .markdown import code, link, page, plain, prose, table
+
+DTYPES = ("float32", "float16", "int32")
+
+OPERANDS = ("float32", "float16", "float8_e4m3fn")
+PARTIALS = ("float32", "float16")
+"""The types that contractions are priced for."""
+
+Price = Callable[..., object]
+"""Cycles of a contraction, as cost.amp_cycles."""
+
+ELEMENTS = 1 << 14
+"""So many elements a worker, and twice as many, make the price of one more."""
+
+
+def codelets_page() -> str:
+    """The page."""
+    functions = SCALAR_FUNCTIONS.values()
+    return page(
+        "Codelets",
+        "A codelet runs a *body* on one cell of an operator: a scalar function at every point, a "
+        "combiner that merges the points of reduction dimensions, and a chain of functions that "
+        "follow. Prices are cycles of a tile for one more element, its workers all busy, starts "
+        "not counted: *in italics where a loop is assumed*, because none is published. A price "
+        f"that presets disagree on is listed for each; {link('their facts', 'targets.md')}.",
+        "## Scalar functions",
+        "Errors are in units of roundoff of the type that is computed in, which is 32 bits for "
+        "narrower floats.",
+        table(
+            ("function", "operands", "parameters", "error", *(f"cycles, {d}" for d in DTYPES)),
+            map(_function, functions),
+        ),
+        "## Chains",
+        "The functions that may follow in the same codelet, as in `then [add, relu]`, and what one "
+        "costs there. *at* is the operand that may be the value so far.",
+        table(
+            ("function", "at", *(f"cycles, {d}" for d in DTYPES)),
+            (_following(SCALAR_FUNCTIONS[name], at) for name, at in CHAINABLE.items()),
+        ),
+        "## Combiners",
+        "What merges points, from its identity on; the price is for one more point that is merged.",
+        table(
+            ("combiner", "identity", "computed as", *(f"cycles, {d}" for d in DTYPES)),
+            (_combiner(*item) for item in COMBINERS.items()),
+        ),
+        "## Methods",
+        "How a contraction, a sum of products, is computed; a plan's `method`. Rates are "
+        "multiply-accumulates a cycle of a tile on a very large cell.",
+        *(f"### {name}\n\n{_method(name)}" for name in cost.METHODS),
+    )
+
+
+def _function(each: ScalarFunction) -> tuple[str, ...]:
+    same = PRICED_AS.get(each.name)
+    prices = (_price(each, dtype, _apart) for dtype in DTYPES)
+    name = code(each.name) + (f", priced as {code(same)}" if same else "")
+    return name, str(each.arity), str(each.parameters or ""), _error(each), *prices
+
+
+def _error(each: ScalarFunction) -> str:
+    if each.is_exact:
+        return "exact"
+    ulps = f"{each.ulps:g}" if each.ulps else ""
+    return " and ".join(word for word in (ulps, "its parameters'" * bool(each.sensitivity)) if word)
+
+
+def _following(each: ScalarFunction, at: tuple[int, ...]) -> tuple[str, ...]:
+    prices = (_price(each, dtype, _in_a_chain) for dtype in DTYPES)
+    return code(each.name), " or ".join(map(str, at)), *prices
+
+
+def _combiner(name: str, identity: float) -> tuple[str, ...]:
+    prices = (_rates(lambda target, dtype=dtype: _merging(dtype, target)) for dtype in DTYPES)
+    return code(name), f"{identity:g}", code(MERGE[name].__name__), *prices
+
+
+def _price(
+    each: ScalarFunction, dtype: str, price: Callable[[ScalarFunction, str, Target], float]
+) -> str:
+    loops = cost.LOOPS.get(PRICED_AS.get(each.name, each.name))
+    published = loops is not None and loops[DTYPES.index(dtype)] is not None
+    text = _rates(lambda target: price(each, dtype, target))
+    return text if published else f"*{text}*"
+
+
+def _apart(each: ScalarFunction, dtype: str, target: Target) -> float:
+    name = PRICED_AS.get(each.name, each.name)
+    return _more(lambda n: cost.elementwise_cycles(n, each.arity, name, dtype, target), target)
+
+
+def _in_a_chain(each: ScalarFunction, dtype: str, target: Target) -> float:
+    name = PRICED_AS.get(each.name, each.name)
+    return _more(lambda n: cost.following_cycles(n, each.arity, name, dtype, target), target)
+
+
+def _merging(dtype: str, target: Target) -> float:
+    outputs = target.workers * ELEMENTS
+    once, twice = (int(cost.reduce_cycles(outputs, depth, dtype, target)) for depth in (1024, 2048))
+    return (twice - once) / outputs / 1024
+
+
+def _more(cycles: Callable[[int], object], target: Target) -> float:
+    """What one more element costs."""
+    count = target.workers * ELEMENTS
+    once, twice = (int(np.asarray(cycles(n))) for n in (count, 2 * count))
+    return (twice - once) / count
+
+
+def _rates(rate: Callable[[Target], float]) -> str:
+    """A figure of all presets; where they differ, of each."""
+    found = {name: f"{rate(target):.4g}" for name, target in PRESETS.items()}
+    if len(set(found.values())) == 1:
+        return next(iter(found.values()))
+    return ", ".join(f"{name} {text}" for name, text in found.items())
+
+
+def _method(name: str) -> str:
+    price = getattr(cost, f"{name}_cycles")
+    says = document(price, [*inspect.signature(price).parameters, "Source"])
+    source = f"Source: {plain(says.fields['Source'])}." if "Source" in says.fields else ""
+    rows = [(operand, *rates) for operand in OPERANDS for rates in _throughputs(price, operand)]
+    rates = table(("operands", "partials", *PRESETS), rows)
+    return "\n\n".join(block for block in (prose(says.text), source, rates) if block)
+
+
+def _throughputs(price: Price, operand: str) -> Iterator[tuple[str, ...]]:
+    """Multiply-accumulates a cycle on each preset, for each type of partials; "" where none."""
+    found = {
+        partials: tuple(
+            _throughput(price, operand, partials, target) for target in PRESETS.values()
+        )
+        for partials in PARTIALS
+    }
+    if len(set(found.values())) == 1:
+        found = {"any": found[PARTIALS[0]]}
+    yield from ((partials, *rates) for partials, rates in found.items() if any(rates))
+
+
+def _throughput(price: Price, operand: str, partials: str, target: Target) -> str:
+    """The better of a product with many channels, and of one with many groups of one channel."""
+    best = 0.0
+    for channels, groups in ((4096, 1), (1, 4096)):
+        sizes = target.workers * ELEMENTS, channels, channels, 1, groups
+        cycles = float(np.asarray(price(*sizes, operand, partials, target)))
+        best = max(best, prod(sizes) / cycles)
+    return f"{best:.3g}" if best else ""

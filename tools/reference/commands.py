@@ -1,0 +1,90 @@
+"""A page of the command line: what each command takes, and its exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import typer
+from typer.core import TyperArgument, TyperGroup, TyperOption
+
+from ..cli import app
+from ..commands.answers import BAD_INPUT, CHECK_FAILED, TOO_LARGE, TRACEBACK
+from .markdown import code, page, plain, table
+
+EXIT_CODES: Mapping[int, str] = {
+    0: "done",
+    CHECK_FAILED: "a check failed: `--check`, `--strict`, a verifier, an expected diagnostic",
+    BAD_INPUT: "the input or an option is wrong; the message says what and what to do",
+    TOO_LARGE: "the program does not fit on the target",
+}
+
+
+def commands_page() -> str:
+    """The page."""
+    group = cast(TyperGroup, typer.main.get_command(app))
+    commands = cast("Mapping[str, Any]", group.commands)
+    return page(
+        "Commands",
+        plain(group.help or ""),
+        table(
+            ("command", "meaning"),
+            (
+                (f"[`abele {name}`](#abele-{name})", _summary(each))
+                for name, each in commands.items()
+            ),
+        ),
+        "## Exit codes",
+        table(("code", "meaning"), ((str(n), says) for n, says in EXIT_CODES.items())),
+        f"A message is one line on standard error; {code(f'{TRACEBACK}=1')} in the environment "
+        "asks for a traceback.",
+        *(_command(name, each) for name, each in commands.items()),
+    )
+
+
+def _summary(command: Any) -> str:
+    return plain(" ".join(str(command.help or "").split()))
+
+
+def _command(name: str, command: Any) -> str:
+    parameters = [each for each in command.params if not getattr(each, "hidden", False)]
+    arguments = [each for each in parameters if isinstance(each, TyperArgument)]
+    options = [each for each in parameters if isinstance(each, TyperOption)]
+    rows = [(code(_argument(each)), _default(each), plain(each.help or "")) for each in arguments]
+    rows += [(_spelling(each), _default(each), plain(each.help or "")) for each in options]
+    also = [code(names[0]) for each in options if (names := _names(each)) != tuple(each.opts)]
+    mlir = f"As mlir-opt has them, with `{MLIR}` before the name, too: {', '.join(also)}."
+    every = table(("argument or option", "default", "meaning"), rows)
+    blocks = (f"## abele {name}", _summary(command), every, mlir if also else "")
+    return "\n\n".join(block for block in blocks if block)
+
+
+MLIR = "--mlir-"
+
+
+def _names(option: TyperOption) -> tuple[str, ...]:
+    """The names of an option, without those that are another's with mlir- before it."""
+    return tuple(
+        name
+        for name in option.opts
+        if not (name.startswith(MLIR) and f"--{name.removeprefix(MLIR)}" in option.opts)
+    )
+
+
+def _argument(argument: TyperArgument) -> str:
+    name = argument.metavar or str(argument.name).upper()
+    return name if argument.required else f"[{name}]"
+
+
+def _spelling(option: TyperOption) -> str:
+    """Every name of an option, and what it takes."""
+    takes = "" if option.is_flag else f" {option.metavar or str(option.name).upper()}"
+    return ", ".join(code(f"{name}{takes}") for name in (*_names(option), *option.secondary_opts))
+
+
+def _default(option: TyperArgument | TyperOption) -> str:
+    if option.required:
+        return "needed"
+    if isinstance(option, TyperOption) and option.is_flag:
+        return "on" if option.default else ""
+    return "" if option.default in (None, "") else code(str(option.default))

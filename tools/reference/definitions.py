@@ -1,0 +1,266 @@
+"""What the definition of an operation says, for people: its fields, its syntax, its traits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    ArrayOfConstraint,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import (
+    AnyAttr,
+    BaseAttr,
+    EqAttrConstraint,
+    IRDLOperation,
+    OperandDef,
+    OptAttributeDef,
+    OptOperandDef,
+    OptPropertyDef,
+    OptResultDef,
+    ParamAttrConstraint,
+    RangeOf,
+    ResultDef,
+    VarOperandDef,
+    VarResultDef,
+)
+from xdsl.irdl.constraints import RangeLengthConstraint
+from xdsl.traits import (
+    Commutative,
+    HasParent,
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    NoTerminator,
+    OpTrait,
+    Pure,
+    SymbolOpInterface,
+)
+
+from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
+from .documents import document
+from .markdown import code, link, plain
+
+KINDS: tuple[type, ...] = (Structured, Movement, Reinterpretation, Composite)
+"""What operations may show of themselves; each class says what that is."""
+
+TRAITS: dict[type[OpTrait], str] = {
+    Pure: "pure",
+    Commutative: "commutative",
+    IsTerminator: "terminator",
+    NoTerminator: "no terminator in its region",
+    SymbolOpInterface: "symbol",
+    MemoryReadEffect: "reads state",
+    MemoryWriteEffect: "writes state",
+}
+"""The traits that matter to who writes a pass, in words."""
+
+WORDS: dict[str, str] = {
+    "pure": "It only computes its results: unused, it may go; equal ones may become one.",
+    "commutative": "The order of its two operands does not matter.",
+    "terminator": "It stands at the end of a region, and nowhere else.",
+    "no terminator in its region": "The operations in its region need none at their end.",
+    "symbol": "Others name it, as `@name`.",
+    "reads state": "It must stay after the operations that write the same state.",
+    "writes state": "It stays, though nothing uses a result of it.",
+}
+"""What those words mean."""
+
+NOUNS: Mapping[type[Attribute], tuple[str, str]] = {
+    DenseArrayBase: ("integers", "lists of integers"),
+    FloatAttr: ("a number", "numbers"),
+    IntegerAttr: ("an integer", "integers"),
+    StringAttr: ("text", "texts"),
+    SymbolRefAttr: ("a symbol", "symbols"),
+    TensorType: ("a tensor", "tensors"),
+    UnitAttr: ("a flag", "flags"),
+}
+"""Attributes and types of xDSL, in words: one, and several."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an operation. role: operand, result, property, region. holds: in Markdown."""
+
+    name: str
+    role: str
+    holds: str
+    default: str
+
+
+def fields_of(cls: type[Operation]) -> tuple[Field, ...]:
+    """The fields of an operation in the order in which they are written; then the others."""
+    if not issubclass(cls, IRDLOperation):
+        return ()
+    definition = cls.get_irdl_definition()
+    found = [Field(name, "operand", _values(each), "") for name, each in definition.operands]
+    for name, each in (*definition.properties.items(), *definition.attributes.items()):
+        words = holds(each.constr, False, False)
+        if isinstance(each, OptPropertyDef | OptAttributeDef) and words != FLAG:
+            words += ", or nothing"
+        found.append(Field(name, "property", words, _value(each.default_value)))
+    found += [Field(name, "region", "operations", "") for name, _ in definition.regions]
+    written = re.findall(r"(?<!type\()\$(\w+)", definition.assembly_format or "")
+    order = {name: i for i, name in reversed(list(enumerate(written)))}
+    found.sort(key=lambda each: order.get(each.name, len(order)))
+    found += [Field(name, "result", _values(each), "") for name, each in definition.results]
+    return tuple(found)
+
+
+FLAG = NOUNS[UnitAttr][0]
+
+
+def _values(definition: OperandDef | ResultDef) -> str:
+    """What operands or results are, and how many there may be."""
+    if isinstance(definition, OptOperandDef | OptResultDef):
+        return f"{holds(definition.constr, False, True)}, or nothing"
+    if isinstance(definition, VarOperandDef | VarResultDef):
+        return f"{holds(definition.constr, True, True)}, any number"
+    return holds(definition.constr, False, True)
+
+
+def _value(attribute: Attribute | None) -> str:
+    """A default, as people would write it."""
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return code(str(cast(Any, attribute).value.data))
+    return "" if attribute is None else code(str(attribute))
+
+
+def holds(constraint: object, several: bool, is_value: bool) -> str:
+    """What satisfies a constraint, in words. is_value: it is about the type of a value."""
+    for kind, words in _CONSTRAINTS.items():
+        if isinstance(constraint, kind):
+            return words(constraint, several, is_value)
+    return code(str(constraint))
+
+
+_CONSTRAINTS: dict[type, Callable[[Any, bool, bool], str]] = {
+    AnyAttr: lambda c, several, is_value: (
+        f"{'values' if several else 'a value'} of any type" if is_value else "anything"
+    ),
+    SymbolNameConstraint: lambda c, several, is_value: "the name of a symbol",
+    ArrayOfConstraint: lambda c, several, is_value: (
+        f"a list of {holds(c.elem_range_constraint, True, False)}"
+    ),
+    RangeLengthConstraint: lambda c, several, is_value: holds(c.constraint, several, is_value),
+    RangeOf: lambda c, several, is_value: holds(c.constr, several, is_value),
+    BaseAttr: lambda c, several, is_value: _noun(c.attr, several, is_value),
+    ParamAttrConstraint: lambda c, several, is_value: _noun(c.base_attr, several, is_value),
+    EqAttrConstraint: lambda c, several, is_value: code(str(c.attr)),
+}
+
+
+def _noun(cls: type[Attribute], several: bool, is_value: bool) -> str:
+    """An attribute or type in words; abele's own as a link to where it is described."""
+    words = NOUNS.get(cls)
+    if words is None:
+        name = spelled(cls)
+        dialect = name[1:].partition(".")[0]
+        return link(code(name), f"{dialect}.md", name)
+    if issubclass(cls, TypeAttribute) and not is_value:
+        return f"the type of {words[several]}"
+    return words[several]
+
+
+def spelled(cls: type[Attribute]) -> str:
+    """The name of an attribute or type as the text of a program spells it."""
+    is_type = issubclass(cls, ParametrizedAttribute) and issubclass(cls, TypeAttribute)
+    return f"{'!' if is_type else '#'}{cls.name}"
+
+
+def syntax(cls: type[Operation]) -> str:
+    """How an operation is written; "" where its definition does not say it.
+
+    $name is a field, [...]? may be left out, Name($a, $b) is a directive of that name.
+    """
+    if not issubclass(cls, IRDLOperation):
+        return ""
+    definition = cls.get_irdl_definition()
+    flags = {f"${each.name}" for each in fields_of(cls) if each.holds == FLAG}
+    text = cls.name
+    for match in _TOKEN.finditer(definition.assembly_format or ""):
+        token = _spelled_out(match)
+        # A flag is written by the word beside it.
+        if token not in flags:
+            glued = token in (",", ")", "]?", ">") or text.endswith(("(", "[", "<"))
+            text += token if glued else f" {token}"
+    return text if definition.assembly_format else ""
+
+
+_TOKEN = re.compile(
+    r"""`(?P<literal>[^`]*)`
+    | custom<(?P<directive>\w+)>\((?P<fields>[^)]*)\)
+    | functional-type\((?P<operands>[^,]*),\s*(?P<results>[^)]*)\)
+    | type\((?P<typed>\$\w+)\)\^?
+    | (?P<attributes>attr-dict(-with-keyword)?)
+    | (?P<variable>\$\w+)\^?
+    | (?P<begin>\()
+    | (?P<end>\)\?)
+    """,
+    re.VERBOSE,
+)
+
+
+def _spelled_out(match: re.Match[str]) -> str:
+    """A part of an assembly format, as this page shows it."""
+    part = match.groupdict()
+    if part["directive"]:
+        several = "," in part["fields"]
+        return f"{part['directive']}({part['fields']})" if several else part["fields"]
+    if part["operands"]:
+        return f"(types of {part['operands']}) -> types of {part['results']}"
+    if part["typed"]:
+        return f"type of {part['typed']}"
+    fixed = {"attributes": "{...}", "begin": "[", "end": "]?"}
+    found = next((text for group, text in fixed.items() if part[group]), None)
+    return found or part["variable"] or part["literal"]
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A part of a syntax that stands for several fields. says: what it is."""
+
+    name: str
+    fields: tuple[str, ...]
+    says: str
+
+
+def directives(cls: type[Operation]) -> tuple[Directive, ...]:
+    """The directives of an operation's syntax that take several fields."""
+    if not issubclass(cls, IRDLOperation):
+        return ()
+    definition = cls.get_irdl_definition()
+    found: list[Directive] = []
+    for match in _TOKEN.finditer(definition.assembly_format or ""):
+        name, fields = match["directive"], re.findall(r"\w+", match["fields"] or "")
+        if len(fields) > 1:
+            says = document(definition.custom_directives[name]).summary
+            found.append(Directive(name, tuple(fields), says))
+    return tuple(found)
+
+
+def marks(cls: type[Operation]) -> tuple[str, ...]:
+    """Which kind of operation it is, and the traits that matter, in words."""
+    kinds = [kind.__name__.lower() for kind in KINDS if issubclass(cls, kind)]
+    traits = list(cls.traits.traits) if issubclass(cls, IRDLOperation) else []
+    words = [words for trait, words in TRAITS.items() if any(isinstance(t, trait) for t in traits)]
+    parents = [p.name for t in traits if isinstance(t, HasParent) for p in t.op_types]
+    words += [f"only in {' or '.join(map(code, parents))}"] if parents else []
+    return (*kinds, *words)
+
+
+def vocabulary() -> dict[str, str]:
+    """The words of marks, and what they mean."""
+    kinds = {kind.__name__.lower(): plain(document(kind).text) for kind in KINDS}
+    return kinds | WORDS

@@ -1,0 +1,208 @@
+"""A page for each dialect: its operations, attributes and types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from importlib import import_module
+from itertools import groupby
+from typing import get_args
+
+from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.irdl import IRDLOperation
+
+from ...dialects.levels import DIALECTS, legal_ops, load_dialect
+from ...ir.pass_options import leaves
+from ...ir.rules.law import Law
+from ...passes.pipelines import LEVELS
+from .definitions import directives, fields_of, marks, spelled, syntax
+from .documents import Document, document, without_errors
+from .markdown import code, fence, link, page, plain, prose, table
+
+FAMILY = 2
+"""So many operations of one base class and syntax are described together."""
+
+
+def dialect_pages(rules: Mapping[str, Sequence[Law]]) -> dict[str, str]:
+    """The pages, by path. rules: laws by the file they are in."""
+    by_root: dict[type[Operation], list[tuple[str, str]]] = {}
+    for file, laws in rules.items():
+        for law in laws:
+            for cls in law.roots:
+                by_root.setdefault(cls, []).append((file, law.name))
+    return {f"dialects/{name}.md": _page(name, load_dialect(name), by_root) for name in DIALECTS}
+
+
+Rules = Mapping[type[Operation], Sequence[tuple[str, str]]]
+
+
+def meaning(name: str) -> str:
+    """What the module of a dialect says of it."""
+    module = import_module(DIALECTS[name].partition(":")[0])
+    return document(module).text
+
+
+def _page(name: str, dialect: Dialect, rules: Rules) -> str:
+    operations, attributes = list(dialect.operations), list(dialect.attributes)
+    contents = table(
+        ("operation", "meaning", "kind and traits"),
+        (
+            (link(code(op.name), "", op.name), plain(document(op).summary), ", ".join(marks(op)))
+            for op in operations
+        ),
+    )
+    sections: list[str] = []
+    for family in families(operations):
+        if len(family) < FAMILY:
+            sections += [_operation(op, rules) for op in family]
+        else:
+            sections.append(_family(family, rules))
+    blocks = [prose(meaning(name))]
+    if operations:
+        blocks += [_levels(name), f"## Operations\n\n{contents}", _legend(operations), *sections]
+    if attributes:
+        blocks += ["## Attributes and types", *map(_attribute, attributes)]
+    return page(f"The dialect {name}", *blocks)
+
+
+def _legend(operations: Iterable[type[Operation]]) -> str:
+    """How to read the syntax."""
+    blocks = [
+        "In the syntax, `$name` is a field of the operation, `[...]?` may be left out, and `{...}` "
+        "are attributes beside the fields."
+    ]
+    shown = {directive: each for each in operations for directive in directives(each)}
+    for directive, op in shown.items():
+        written = f"{directive.name}({', '.join(f'${name}' for name in directive.fields)})"
+        rows = [row for row in _rows(op) if row[0] in map(code, directive.fields)]
+        blocks += [f"{code(written)}: {plain(directive.says)}", table(TITLES, rows)]
+    return "\n\n".join(blocks)
+
+
+def _levels(name: str) -> str:
+    """Where the operations may stand."""
+    found = [level for level in LEVELS if name in legal_ops(level)]
+    return f"Legal at {', '.join(map(code, found))}." if found else ""
+
+
+def families(operations: Iterable[type[Operation]]) -> list[list[type[Operation]]]:
+    """Operations of one base class, syntax and fields together, in the order of the first one."""
+
+    def key(op: type[Operation]) -> tuple[object, ...]:
+        return op.__mro__[1], syntax(op).removeprefix(op.name), fields_of(op)
+
+    keys = {op: key(op) for op in operations}
+    order = {each: i for i, each in reversed(list(enumerate(keys.values())))}
+    ordered = sorted(keys, key=lambda op: order[keys[op]])
+    return [list(group) for _, group in groupby(ordered, lambda op: order[keys[op]])]
+
+
+def _operation(op: type[Operation], rules: Rules) -> str:
+    return "\n\n".join(
+        block
+        for block in (
+            f"### {op.name}",
+            prose(_document(op).text),
+            fence(document(op).example, "mlir") if document(op).example else "",
+            _marks(op),
+            _form(op, op.name),
+            _rules(_of(op, rules)),
+        )
+        if block
+    )
+
+
+def _family(family: Sequence[type[Operation]], rules: Rules) -> str:
+    """Operations that differ in their meaning alone."""
+    base = family[0].__mro__[1]
+    shared = [mark for mark in marks(family[0]) if all(mark in marks(op) for op in family)]
+    blocks = [f"### {plain(document(base).summary)}".rstrip("."), f"*{', '.join(shared)}*"]
+    common = [
+        rule for rule in rules.get(family[0], ()) if all(rule in _of(op, rules) for op in family)
+    ]
+    blocks += [_form(family[0], "OPERATION"), _rules(common).replace("at it", "at each of them")]
+    for op in family:
+        own = [mark for mark in marks(op) if mark not in shared]
+        blocks += [
+            f"#### {op.name}",
+            prose(_document(op).text) + (f" *{', '.join(own)}*" if own else ""),
+            fence(document(op).example, "mlir") if document(op).example else "",
+            _rules(rule for rule in _of(op, rules) if rule not in common),
+        ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _document(op: type[Operation]) -> Document:
+    return document(op, [each.name for each in fields_of(op)])
+
+
+def _marks(op: type[Operation]) -> str:
+    return f"*{', '.join(marks(op))}*" if marks(op) else ""
+
+
+def _form(op: type[Operation], name: str) -> str:
+    """The syntax, and the fields but for those that directives describe."""
+    written = syntax(op)
+    text = fence(written.replace(op.name, name, 1)) if written else ""
+    apart = {code(field) for directive in directives(op) for field in directive.fields}
+    fields = table(TITLES, (row for row in _rows(op) if row[0] not in apart))
+    return "\n\n".join(block for block in (text, fields) if block)
+
+
+TITLES = ("field", "is", "holds", "default", "meaning")
+
+
+def _rows(op: type[Operation]) -> list[tuple[str, ...]]:
+    """The fields of an operation, one a row."""
+    meanings = _meanings(op)
+    return [
+        (code(each.name), each.role, each.holds, each.default, plain(meanings.get(each.name, "")))
+        for each in fields_of(op)
+    ]
+
+
+def _meanings(op: type[Operation]) -> dict[str, str]:
+    """What the docstrings of an operation and its bases say of its fields."""
+    names = [each.name for each in fields_of(op)]
+    found: dict[str, str] = {}
+    for cls in reversed(op.__mro__):
+        if issubclass(cls, Operation) and cls not in (Operation, IRDLOperation):
+            found |= document(cls, names).fields
+    return found
+
+
+def _of(op: type[Operation], rules: Rules) -> Sequence[tuple[str, str]]:
+    """The rules that begin at an operation."""
+    return rules.get(op, ())
+
+
+def _rules(rules: Iterable[tuple[str, str]]) -> str:
+    found = [link(name, "../rules.md", f"{file}.{name}") for file, name in rules]
+    return f"Rules that begin at it: {', '.join(found)}." if found else ""
+
+
+def _attribute(cls: type[Attribute]) -> str:
+    says = document(cls)
+    example = fence(says.example, "mlir") if says.example else ""
+    return "\n\n".join(
+        block
+        for block in (f"### {spelled(cls)}", prose(says.text), example, *map(_held, _parts(cls)))
+        if block
+    )
+
+
+def _parts(cls: type[Attribute]) -> Iterator[type]:
+    """The frozen values that an attribute of data holds."""
+    bases: tuple[object, ...] = getattr(cls, "__orig_bases__", ())
+    for held in (each for base in bases for each in get_args(base)):
+        yield from (part for part in leaves(held) if is_dataclass(part) and isinstance(part, type))
+
+
+def _held(cls: type) -> str:
+    """What a value that an attribute holds says of itself and its fields."""
+    names = [each.name for each in dataclass_fields(cls)]
+    says = document(cls, names)
+    meanings = {name: without_errors(text) for name, text in says.fields.items()}
+    rows = ((code(name), plain(meanings[name])) for name in names if name in meanings)
+    return "\n\n".join(b for b in (prose(says.text), table(("field", "meaning"), rows)) if b)

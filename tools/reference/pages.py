@@ -1,0 +1,55 @@
+"""Every page of the reference."""
+
+from __future__ import annotations
+
+from ...dialects.levels import DIALECTS
+from .codelets import codelets_page
+from .commands import commands_page
+from .definitions import vocabulary
+from .dialects import dialect_pages, meaning
+from .markdown import code, link, page, plain, table
+from .passes import passes_page
+from .rules import laws_by_file, rules_page
+from .targets import targets_page
+
+PAGES = {
+    "passes.md": "how one program becomes another, with options and the default pipeline",
+    "rules.md": "the laws that passes apply, what they may call, and their grammar",
+    "codelets.md": "what runs on a tile, how exactly, and at which price",
+    "targets.md": "every fact of every preset, with its source",
+    "commands.md": "the command line",
+}
+"""The pages beside those of dialects, and what is on them."""
+
+
+def pages() -> dict[str, str]:
+    """The text of every page, by its path."""
+    rules = laws_by_file()
+    return {
+        "index.md": _index(),
+        **dialect_pages(rules),
+        "passes.md": passes_page(rules),
+        "rules.md": rules_page(rules),
+        "codelets.md": codelets_page(),
+        "targets.md": targets_page(),
+        "commands.md": commands_page(),
+    }
+
+
+def _index() -> str:
+    dialects = (
+        (link(code(name), f"dialects/{name}.md"), plain(meaning(name).partition("\n\n")[0]))
+        for name in DIALECTS
+    )
+    return page(
+        "Reference",
+        f"What abele's definitions say of themselves. {link('The design', '../design.md')} says "
+        "why, and in which order to read.",
+        table(("dialect", "meaning"), dialects),
+        "\n".join(
+            f"- {link(path.removesuffix('.md'), path)}: {says}" for path, says in PAGES.items()
+        ),
+        "## Words",
+        "What is said of operations:",
+        table(("word", "meaning"), vocabulary().items()),
+    )

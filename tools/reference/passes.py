@@ -1,0 +1,99 @@
+"""A page of all passes: what each does, its options, and where it stands on the way down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ...ir.pass_manager import load_pass
+from ...ir.pass_options import PassOption, pass_options
+from ...ir.rules.law import Law
+from ...ir.upstream import ModulePass
+from ...passes.pipelines import DOWN, LEVELS, PASSES
+from .documents import Document, document
+from .markdown import code, link, page, plain, prose, table
+
+_LEVEL = "|".join(LEVELS)
+_ARROW = re.compile(rf"\s*\b({_LEVEL}) -> ({_LEVEL})\b[^.]*\.")
+_RULES = re.compile(r"\brules/(\w+)\.rw\b")
+_SAID = re.compile(r"\s*Rules: rules/\w+\.rw\.")
+"""What a docstring says of rules, and the page by links."""
+
+
+def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
+    """The page. rules: laws by the file they are in."""
+    ways = "\n".join(
+        f"- {code(level)}: {', '.join(map(_entry, names))}" for level, names in DOWN.items()
+    )
+    return page(
+        "Passes",
+        "A pass takes a valid program and leaves a valid one. `abele opt -p 'a,b{option=1}'` runs "
+        "passes in order; `abele.passes.pipelines` lists them.",
+        "## The way down",
+        "In a pipeline, a level stands for the passes that end there:",
+        ways,
+        "## All passes",
+        table(("pass", "meaning", "from", "to"), map(_row, PASSES)),
+        *(_section(name, rules) for name in PASSES),
+    )
+
+
+def rule_files(name: str) -> tuple[str, ...]:
+    """The files of rules that a pass applies, as its docstring names them, without .rw."""
+    return tuple(dict.fromkeys(_RULES.findall(load_pass(name, PASSES).__doc__ or "")))
+
+
+def levels(cls: type[ModulePass]) -> tuple[str, str]:
+    """From which level a pass leads to which, as its docstring says; empty where it does not."""
+    match = _ARROW.search(document(cls).text)
+    return (match[1], match[2]) if match else ("", "")
+
+
+def _entry(step: str) -> str:
+    """A step of the way down, as a link."""
+    name, brace, options = step.partition("{")
+    return link(code(name), "", name) + (f" with {code(options.rstrip('}'))}" if brace else "")
+
+
+def _row(name: str) -> tuple[str, ...]:
+    cls = load_pass(name, PASSES)
+    return (link(code(name), "", name), plain(_said(cls).summary), *levels(cls))
+
+
+def _said(cls: type[ModulePass]) -> Document:
+    """What a pass says of itself, without its options and levels."""
+    says = document(cls, [option.name.replace("-", "_") for option in pass_options(cls)])
+    text = _SAID.sub("", _ARROW.sub("", says.text, count=1))
+    return Document(text, says.example, says.fields)
+
+
+def _section(name: str, rules: Mapping[str, Sequence[Law]]) -> str:
+    cls = load_pass(name, PASSES)
+    start, end = levels(cls)
+    arrow = f"*{start} → {end}*, " if start else ""
+    path = PASSES[name].partition(":")[0].removeprefix("abele.").replace(".", "/") + ".py"
+    blocks = [
+        f"## {name}",
+        f"{arrow}{_place(name)}; {link(code(path), f'../../{path}')}",
+        prose(_said(cls).text),
+        table(("option", "type", "default", "meaning"), map(_option, pass_options(cls))),
+    ]
+    for file in rule_files(name):
+        names = [link(law.name, "rules.md", f"{file}.{law.name}") for law in rules.get(file, ())]
+        page_ = link(f"{file}.rw", "rules.md", f"{file}.rw")
+        blocks.append(f"Rules of {page_}: {', '.join(names)}." if names else "")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _place(name: str) -> str:
+    """Where a pass stands on the way down."""
+    for level, steps in DOWN.items():
+        names = [step.partition("{")[0] for step in steps]
+        if name in names:
+            return f"pass {names.index(name) + 1} of {len(names)} on the way to {code(level)}"
+    return "on no default way"
+
+
+def _option(option: PassOption) -> tuple[str, ...]:
+    default = "needed" if option.default is None else code(option.default)
+    return code(option.name), option.type, default, plain(option.meaning)

@@ -1,0 +1,109 @@
+"""A page of the laws that passes apply, of what rules may call, and of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+
+from xdsl.ir import Operation
+
+from ...ir.rules.law import Law
+from ...ir.rules.library import CLASSES, FUNCTIONS, Function
+from ...passes.own_rules import FOLDER, own_rules, own_vocabulary
+from ...passes.pipelines import PASSES
+from .documents import document
+from .markdown import code, fence, link, page, plain, table
+from .passes import rule_files
+
+
+def laws_by_file() -> dict[str, tuple[Law, ...]]:
+    """Abele's own laws, by the name of their file without .rw."""
+    folder = files("abele.passes").joinpath(FOLDER)
+    names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".rw"))
+    return {name.removesuffix(".rw"): own_rules(name.removesuffix(".rw")).laws for name in names}
+
+
+def rules_page(rules: Mapping[str, Sequence[Law]]) -> str:
+    """The page."""
+    grammar = files("abele.ir.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
+    guards = [each for each in FUNCTIONS.values() if each.is_guard]
+    functions = [each for each in FUNCTIONS.values() if not each.is_guard]
+    return page(
+        "Rules",
+        "A rule says what is found, what takes its place, and under which guards. abele's own are "
+        "in `passes/rules`, a file a topic; `--load FILE.rw` makes a pass of yours.",
+        "\n".join(f"- {link(code(f'{file}.rw'), '', f'{file}.rw')}" for file in rules)
+        + "\n- [guards](#guards), [functions](#functions) and [classes](#classes) that rules may "
+        "name\n- [the grammar](#grammar)",
+        *(_file(file, laws) for file, laws in rules.items()),
+        "## Guards",
+        "What may stand in a `where`.",
+        table(("guard", "meaning"), map(_function, guards)),
+        "## Functions",
+        "What attributes and sizes may be computed with.",
+        table(("function", "gives", "meaning"), map(_valued, functions)),
+        "## Classes",
+        "What may stand in a pattern where an operation's name does.",
+        table(("class", "meaning", "operations"), (_class(*item) for item in CLASSES.items())),
+        "## Grammar",
+        fence(grammar),
+    )
+
+
+def _file(file: str, laws: Sequence[Law]) -> str:
+    path = f"passes/{FOLDER}/{file}.rw"
+    text = files("abele.passes").joinpath(FOLDER, f"{file}.rw").read_text(encoding="utf-8")
+    users = [name for name in PASSES if file in rule_files(name)]
+    applied = ", ".join(link(code(name), "passes.md", name) for name in users)
+    return "\n\n".join(
+        block
+        for block in (
+            f"## {file}.rw",
+            plain(_heading(text)),
+            f"Applied by {applied}." if applied else "",
+            *(_law(file, path, law) for law in laws),
+        )
+        if block
+    )
+
+
+def _heading(text: str) -> str:
+    """The comment at the top of a file, if it stands alone."""
+    comment, _, rest = text.partition("\n\n")
+    lines = comment.splitlines()
+    alone = rest and all(line.startswith("//") for line in lines)
+    return " ".join(line.removeprefix("//").strip() for line in lines) if alone else ""
+
+
+def _law(file: str, path: str, law: Law) -> str:
+    line = law.place.line
+    where = link(f"line {line}", f"../../{path}#L{line}")
+    says = f"{plain(law.document)} ({where})" if law.document else f"At {where}."
+    return "\n\n".join((f"### {file}.{law.name}", says, fence(law.text)))
+
+
+def _function(each: Function) -> tuple[str, ...]:
+    given = ", ".join(
+        f"{name}: {kind}{' or none' * optional}"
+        for name, kind, optional in zip(_parameters(each.call), each.kinds, each.optional)
+    )
+    return code(f"{each.name}({given})"), plain(document(each.call).summary)
+
+
+def _valued(each: Function) -> tuple[str, ...]:
+    call, meaning = _function(each)
+    return call, each.result, meaning
+
+
+def _parameters(call: Callable[..., object]) -> tuple[str, ...]:
+    names = call.__code__.co_varnames
+    return names[: call.__code__.co_argcount]
+
+
+def _class(name: str, belongs: Callable[[type[Operation]], bool]) -> tuple[str, ...]:
+    members = own_vocabulary().members(belongs)
+    listed = ", ".join(
+        link(code(cls.name), f"dialects/{cls.name.partition('.')[0]}.md", cls.name)
+        for cls in members
+    )
+    return code(name), plain(document(belongs).summary), listed

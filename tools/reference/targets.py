@@ -1,0 +1,111 @@
+"""A page of the machines: every fact of every preset, how far to trust it, and where it is from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, cast
+
+from ...backends import target as definitions
+from ...backends.target import PRESET_SOURCES, PRESETS, Target, resolve_target
+from .documents import document, without_errors
+from .markdown import code, link, page, plain, prose, table
+
+BASE = "mk2"
+"""The preset whose facts are listed; of the others, what differs."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number of a machine. key: dotted, as --target takes it. source: behind its mark."""
+
+    key: str
+    value: str
+    mark: str
+    source: str
+
+
+def targets_page() -> str:
+    """The page."""
+    base = PRESETS[BASE]
+    others = {name: target for name, target in PRESETS.items() if name != BASE}
+    return page(
+        "Targets",
+        f"Defined in {link(code('backends/target.py'), '../../backends/target.py')}.",
+        prose(definitions.__doc__ or ""),
+        f"`--target` takes {_takes()}",
+        table(
+            ("preset", "tiles", "workers a tile", "bytes a tile", "clock, GHz"),
+            (
+                (code(name), *(f"{n:,}" for n in _size(target)), f"{target.clock_hz / 1e9:g}")
+                for name, target in PRESETS.items()
+            ),
+        ),
+        f"## Facts of {BASE}",
+        *(_section(title, kind, facts) for title, kind, facts in _sections(base)),
+        "## What differs in the other presets",
+        table(
+            ("preset", "fact", "value", BASE, "mark", "source"),
+            (row for name, target in others.items() for row in _differences(name, target, base)),
+        ),
+    )
+
+
+def _takes() -> str:
+    says = document(resolve_target, ["text"])
+    return f"{plain(without_errors(says.fields['text']))}."
+
+
+def _size(target: Target) -> tuple[int, int, int]:
+    return target.tiles, target.workers, target.bytes_per_tile
+
+
+def _differences(name: str, target: Target, base: Target) -> Iterator[tuple[str, ...]]:
+    own, others = facts(target, PRESET_SOURCES.get(name, {})), facts(base, {})
+    for key, fact in own.items():
+        if fact.value != others[key].value:
+            was = others[key].value
+            yield code(name), code(key), fact.value, was, fact.mark, plain(fact.source)
+
+
+def facts(target: Target, sources: Mapping[str, str]) -> dict[str, Fact]:
+    """Every fact of a target by its key. sources: "mark: source" where the field's is another."""
+    return {fact.key: fact for fact in _facts(target, "", sources)}
+
+
+def _facts(part: object, prefix: str, sources: Mapping[str, str]) -> Iterator[Fact]:
+    for each in fields(cast(Any, part)):
+        key, value = prefix + each.name, cast(object, getattr(part, each.name))
+        if is_dataclass(value):
+            yield from _facts(value, f"{key}.", sources)
+        elif "source" in each.metadata:
+            mark, source = str(each.metadata["confidence"]), str(each.metadata["source"])
+            if key in sources:
+                mark, _, source = sources[key].partition(": ")
+            yield Fact(key, _number(value), mark, source)
+
+
+def _number(value: object) -> str:
+    """A number for people."""
+    number = cast("int | float", value)
+    return f"{number:,.0f}" if number == int(number) else f"{number:g}"
+
+
+Section = tuple[str, object, dict[str, Fact]]
+
+
+def _sections(target: Target) -> Iterator[Section]:
+    """Each part of a target: its key, itself, and its own facts."""
+    every = facts(target, {})
+    own = {key: fact for key, fact in every.items() if "." not in key}
+    yield "", target, own
+    for each in fields(target):
+        part = cast(object, getattr(target, each.name))
+        if is_dataclass(part):
+            yield each.name, part, {k: f for k, f in every.items() if k.startswith(f"{each.name}.")}
+
+
+def _section(title: str, part: object, found: Mapping[str, Fact]) -> str:
+    heading = f"### {title}\n\n{prose(document(type(part)).text)}\n\n" if title else ""
+    rows = ((code(fact.key), fact.value, fact.mark, plain(fact.source)) for fact in found.values())
+    return heading + table(("fact", "value", "mark", "source"), rows)
