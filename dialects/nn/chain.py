@@ -39,7 +39,7 @@ CHAIN = " custom<Chain>($then, $extras) attr-dict `:` functional-type(operands, 
 
 @irdl_custom_directive
 class Chain(CustomDirective):
-    """Prints a chain and its operands, then [add, relu] (%b); nothing where there is none."""
+    """A chain and its operands, as in then [add, relu] (%b); nothing where there is none."""
 
     then: AttributeVariable
     extras: VariadicOperandVariable

@@ -21,7 +21,7 @@ from abele.tools.cli import app
 from abele.tools.reference.__main__ import main
 from abele.tools.reference.definitions import fields_of, marks, syntax
 from abele.tools.reference.dialects import families
-from abele.tools.reference.documents import document, parsed
+from abele.tools.reference.documents import document, parsed, without_errors
 from abele.tools.reference.examples import flaw, flaw_of
 from abele.tools.reference.markdown import NOTE, plain, prose, slug, table
 from abele.tools.reference.passes import levels, rule_files
@@ -208,6 +208,10 @@ def test_a_docstring_has_a_meaning_fields_and_an_example():
     assert found.text == "Cut it. Then sew.\n\nMore."
     assert found.fields == {"size": "of the cut, in parts", "seam": "how wide"}
     assert found.example == "%0 = a.cut\n    : i1"
+
+
+def test_which_errors_python_raises_is_no_matter_for_a_program():
+    assert without_errors("A. Raises ValueError if b.\n\nC.\n\nRaises OSError.") == "A.\n\nC."
 
 
 def test_an_example_of_several_lines_keeps_them():

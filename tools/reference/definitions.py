@@ -48,6 +48,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
+from ...dialects.levels import DIALECTS
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from .documents import document
 from .markdown import code, link, plain
@@ -167,7 +168,7 @@ def _noun(cls: type[Attribute], several: bool, is_value: bool) -> str:
     if words is None:
         name = spelled(cls)
         dialect = name[1:].partition(".")[0]
-        return link(code(name), f"{dialect}.md", name)
+        return link(code(name), f"{dialect}.md", name) if dialect in DIALECTS else code(name)
     if issubclass(cls, TypeAttribute) and not is_value:
         return f"the type of {words[several]}"
     return words[several]

@@ -203,6 +203,8 @@ def _held(cls: type) -> str:
     """What a value that an attribute holds says of itself and its fields."""
     names = [each.name for each in dataclass_fields(cls)]
     says = document(cls, names)
-    meanings = {name: without_errors(text) for name, text in says.fields.items()}
+    meanings = {name: without_errors(text).rstrip(".") for name, text in says.fields.items()}
     rows = ((code(name), plain(meanings[name])) for name in names if name in meanings)
-    return "\n\n".join(b for b in (prose(says.text), table(("field", "meaning"), rows)) if b)
+    return "\n\n".join(
+        b for b in (prose(without_errors(says.text)), table(("field", "meaning"), rows)) if b
+    )

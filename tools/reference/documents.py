@@ -91,5 +91,6 @@ def _fields(paragraph: str, names: Collection[str]) -> tuple[str, dict[str, str]
 
 
 def without_errors(text: str) -> str:
-    """A text up to where it says which errors are raised: those of Python, not of programs."""
-    return re.split(r"\s*\bRaises [A-Z]", text)[0].rstrip(".")
+    """Paragraphs up to where they say which errors are raised: of Python, not of programs."""
+    cut = (re.split(r"\s*\bRaises [A-Z]", each)[0] for each in text.split("\n\n"))
+    return "\n\n".join(each for each in cut if each)

@@ -53,7 +53,7 @@ def targets_page() -> str:
 
 def _takes() -> str:
     says = document(resolve_target, ["text"])
-    return f"{plain(without_errors(says.fields['text']))}."
+    return f"{plain(without_errors(says.fields['text'])).rstrip('.')}."
 
 
 def _size(target: Target) -> tuple[int, int, int]:
