@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
+from ..ir.rules import RuleSet, RulesPass
 from .own_rules import own_rules
 
 
 @dataclass(frozen=True)
-class Canonicalize(ModulePass):
+class Canonicalize(RulesPass):
     """Replace operations by cheaper ones of the same bits. nn -> nn.
 
     Rules: rules/canonicalize.rw.
@@ -20,6 +17,7 @@ class Canonicalize(ModulePass):
 
     name = "canonicalize"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module."""
-        own_rules("canonicalize").apply(op)
+    @classmethod
+    def rule_set(cls) -> RuleSet:
+        """The laws of canonicalize.rw."""
+        return own_rules("canonicalize")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ..dialects import tile
 from ..ir.errors import InputError
 from ..ir.provenance import place
+from ..ir.rules import RuleSet, RulesPass
 from .allocate import ADDRESS
 from .own_rules import own_rules
 
@@ -19,7 +19,7 @@ GROUPED = (tile.CopyOp, tile.InputOp, tile.OutputOp, tile.VerticesOp)
 
 
 @dataclass(frozen=True)
-class ConvertTileToExchange(ModulePass):
+class ConvertTileToExchange(RulesPass):
     """Apply addresses and groups: each operation becomes its own at exchange. tile -> exchange.
 
     All of it is the rules of rules/tile_to_exchange.rw.
@@ -37,4 +37,9 @@ class ConvertTileToExchange(ModulePass):
                     f"{each.name} at {place(each)}: in no superstep; run schedule-supersteps and "
                     "group-supersteps"
                 )
-        own_rules("tile_to_exchange").apply(op)
+        super().apply(ctx, op)
+
+    @classmethod
+    def rule_set(cls) -> RuleSet:
+        """The laws of tile_to_exchange.rw."""
+        return own_rules("tile_to_exchange")

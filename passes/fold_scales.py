@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
+from ..ir.rules import RuleSet, RulesPass
 from .own_rules import own_rules
 
 
 @dataclass(frozen=True)
-class FoldScales(ModulePass):
+class FoldScales(RulesPass):
     """Multiply weights by the factors behind their convolution. nn -> nn.
 
     The products are operations until fold-constants computes them. Rules: rules/fold_scales.rw.
@@ -20,6 +17,7 @@ class FoldScales(ModulePass):
 
     name = "fold-scales"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module."""
-        own_rules("fold_scales").apply(op)
+    @classmethod
+    def rule_set(cls) -> RuleSet:
+        """The laws of fold_scales.rw."""
+        return own_rules("fold_scales")

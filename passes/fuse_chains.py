@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
+from ..ir.rules import RuleSet, RulesPass
 from .own_rules import own_rules
 
 
 @dataclass(frozen=True)
-class FuseChains(ModulePass):
+class FuseChains(RulesPass):
     """Compute what follows an operation in the operation itself. nn -> nn.
 
         %1 = nn.conv %x, %w stride [1] ...      %1 = nn.conv %x, %w stride [1] ... then [add] (%b)
@@ -23,6 +20,7 @@ class FuseChains(ModulePass):
 
     name = "fuse-chains"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module."""
-        own_rules("fuse_chains").apply(op)
+    @classmethod
+    def rule_set(cls) -> RuleSet:
+        """The laws of fuse_chains.rw."""
+        return own_rules("fuse_chains")

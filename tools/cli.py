@@ -8,6 +8,7 @@ import typer
 
 from .commands.compile import compile_command
 from .commands.demo import demo
+from .commands.explain import explain_command
 from .commands.opt import opt
 from .commands.run import run
 
@@ -15,6 +16,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
     "compile": compile_command,
     "opt": opt,
+    "explain": explain_command,
     "demo": demo,
 }
 

@@ -4,51 +4,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TypeAlias
 
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
-from ..ir.pass_manager import PassManager, parse_pipeline
-from ..ir.rules import RuleSet, load_rules
+from ..ir.pass_manager import PassManager, load_pass, parse_pipeline
+from ..ir.rules import RuleSet, RulesPass
 from ..ir.rules.explain import Explanation, explain
 from ..ir.text import read_module
 from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.verify import verify
 from ..passes.pipelines import expand
-from .extensions import load_extensions
+from .extensions import Extensions, load_extensions
 from .program import DEFAULT_TARGET, Model, read_program
-
-Rules: TypeAlias = "str | os.PathLike[str] | RuleSet"
-"""The path of a .rw file, or rules that are bound already."""
 
 
 def explain_rule(
-    rules: Rules | Sequence[Rules],
     rule: str,
     model: Model,
     *,
-    load: Sequence[str | os.PathLike[str]] = (),
+    load: Sequence[str | os.PathLike[str]] | Extensions = (),
     after: str = "",
     target: str = DEFAULT_TARGET,
 ) -> Explanation:
     """Why a rule fires, or does not, at each operation of a program that its root might be.
 
-    rule: its name, or file:name where several files have it. load: files of the user's that bring
-    dialects, guards and functions. after: a pipeline that the program goes through first, such as
-    "decompose"; a level's name stands for the passes that lead there, for a target.
+    rule: the name of a rule of a loaded file or of abele's own, or file:name where several have it.
+    load: files of extensions, or what was loaded from them. after: a pipeline that the program goes
+    through first, such as "decompose"; a level's name stands for the passes that lead there.
     Raises InputError for what is wrong with any of them.
     """
-    extensions = load_extensions(load)
+    extensions = load if isinstance(load, Extensions) else load_extensions(load)
     context = extensions.context()
-    given = [rules] if isinstance(rules, str | os.PathLike | RuleSet) else rules
-    sets = [
-        each if isinstance(each, RuleSet) else load_rules(Path(each), context) for each in given
-    ]
     module = _module(model, context)
     passes = parse_pipeline(expand(after, target, extensions.passes), extensions.passes)
     PassManager(passes).run(context, module)
-    return explain(rule, sets, module)
+    return explain(rule, rule_sets(extensions), module)
+
+
+def rule_sets(extensions: Extensions) -> list[RuleSet]:
+    """The rules of every pass that is made of rules, users' and abele's own."""
+    classes = [load_pass(name, extensions.passes) for name in extensions.passes]
+    return [each.rule_set() for each in classes if issubclass(each, RulesPass)]
 
 
 def _module(model: Model, context: AbeleContext) -> ModuleOp:

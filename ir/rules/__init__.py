@@ -3,12 +3,13 @@
 from .library import function, guard, op_class
 from .load import load_rules
 from .python_rule import PythonRule, bind_python_rules, rewrite
-from .rule_set import RuleSet, parse_rule_set, read_rule_set, rules_pass
+from .rule_set import RuleSet, RulesPass, parse_rule_set, read_rule_set, rules_pass
 from .vocabulary import Vocabulary
 
 __all__ = [
     "PythonRule",
     "RuleSet",
+    "RulesPass",
     "Vocabulary",
     "bind_python_rules",
     "function",

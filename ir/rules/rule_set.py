@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -163,28 +164,43 @@ def read_rule_set(path: Path, vocabulary: Vocabulary) -> RuleSet:
     return parse_rule_set(text, vocabulary, str(path))
 
 
-def rules_pass(name: str, rules: RuleSet) -> type[ModulePass]:
+@dataclass(frozen=True)
+class RulesPass(ModulePass):
     """A pass that applies rules until nothing fits any more.
 
-    Its options: only, the names of the rules to apply; skip, names of rules to leave out.
+    Raises InputError for an option that names no rule.
     """
+
+    only: tuple[str, ...] = field(
+        default=(), metadata={"doc": "rules to apply; all, where none is named"}
+    )
+    skip: tuple[str, ...] = field(default=(), metadata={"doc": "rules to leave out"})
+
+    @classmethod
+    @abstractmethod
+    def rule_set(cls) -> RuleSet:
+        """The rules of the pass."""
+
+    def __post_init__(self) -> None:
+        if self.only or self.skip:
+            self.rule_set().chosen(self.only, self.skip)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
+        self.rule_set().chosen(self.only, self.skip).apply(op)
+
+
+def rules_pass(name: str, rules: RuleSet) -> type[RulesPass]:
+    """A pass of that name that applies these rules."""
     chosen = name
 
     @dataclass(frozen=True)
-    class ApplyRules(ModulePass):
+    class ApplyRules(RulesPass):
         name = chosen
 
-        only: tuple[str, ...] = field(
-            default=(), metadata={"doc": "rules to apply; all, where none is named"}
-        )
-        skip: tuple[str, ...] = field(default=(), metadata={"doc": "rules to leave out"})
-
-        def __post_init__(self) -> None:
-            rules.chosen(self.only, self.skip)
-
-        def apply(self, ctx: Context, op: ModuleOp) -> None:
-            """Run on a module."""
-            rules.chosen(self.only, self.skip).apply(op)
+        @classmethod
+        def rule_set(cls) -> RuleSet:
+            return rules
 
     ApplyRules.__doc__ = f"Apply the rules {', '.join(law.name for law in rules.laws)}."
     ApplyRules.__name__ = ApplyRules.__qualname__ = "".join(

@@ -5,9 +5,7 @@ import pytest
 from some_models import relu
 
 from abele.ir.errors import InputError
-from abele.ir.rules import Vocabulary, parse_rule_set
 from abele.tools.explain import explain_rule
-from abele.tools.program import new_context
 
 RULES = "rule fuse: nn.relu(nn.add(x, y)) => nn.max(x, y)"
 
@@ -21,7 +19,7 @@ def rules(tmp_path: Path) -> Path:
 
 def test_a_model_is_explained_by_its_nodes(rules: Path, tmp_path: Path):
     onnx.save(relu(), tmp_path / "relu.onnx")
-    found = explain_rule(rules, "fuse", tmp_path / "relu.onnx")
+    found = explain_rule("fuse", tmp_path / "relu.onnx", load=[rules])
     assert found.fits == 0
     assert "fuse (" in found.text
     assert "the operand is an argument, and no nn.add makes it" in found.text
@@ -35,7 +33,7 @@ def test_a_piece_of_text_is_explained_by_its_lines(rules: Path, tmp_path: Path):
         "  func.return %0 : tensor<4xf32>\n"
         "}\n"
     )
-    assert explain_rule(rules, "fuse", path).attempts[0].place == f"{path}:2:3"
+    assert explain_rule("fuse", path, load=[rules]).attempts[0].place == f"{path}:2:3"
 
 
 def test_a_program_may_go_through_passes_first(tmp_path: Path):
@@ -46,17 +44,22 @@ def test_a_program_may_go_through_passes_first(tmp_path: Path):
         "  func.return %0 : tensor<4x4xf32>\n"
         "}\n"
     )
-    given = parse_rule_set(
-        "rule e: nn.exp(nn.neg(x)) => nn.reciprocal(nn.exp(x))", Vocabulary(new_context())
-    )
-    assert not explain_rule(given, "e", path).attempts
-    assert explain_rule([given], "e", path, after="decompose").attempts
+    given = tmp_path / "e.rw"
+    given.write_text("rule e: nn.exp(nn.neg(x)) => nn.reciprocal(nn.exp(x))")
+    assert not explain_rule("e", path, load=[given]).attempts
+    assert explain_rule("e", path, load=[given], after="decompose").attempts
+
+
+def test_abeles_own_rules_are_explained_too(tmp_path: Path):
+    onnx.save(relu(), tmp_path / "relu.onnx")
+    found = explain_rule("fuse_chains.rw:follow", tmp_path / "relu.onnx")
+    assert "is an argument" in found.text
 
 
 def test_bad_text_is_one_error(rules: Path, tmp_path: Path):
     path = tmp_path / "x.mlir"
     path.write_text("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { func.return }\n")
     with pytest.raises(InputError, match=r"^func.return at .*x.mlir:1:55: "):
-        explain_rule(rules, "fuse", path)
+        explain_rule("fuse", path, load=[rules])
     with pytest.raises(InputError, match=r"none.rw: cannot be read"):
-        explain_rule(tmp_path / "none.rw", "fuse", path)
+        explain_rule("fuse", path, load=[tmp_path / "none.rw"])
