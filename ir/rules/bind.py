@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, NoReturn
@@ -14,7 +14,9 @@ from xdsl.traits import Commutative
 from ..errors import InputError
 from ..rewriting import Source
 from .build import Builder, builds
+from .divisible import Divisors
 from .evaluate import shown
+from .kinds import a_kind, fits, kind_of_value
 from .law import BoundNested, BoundOperand, BoundPattern, Law, Made, Match
 from .library import CLASSES, FUNCTIONS, KINDS
 from .parse import nearest, refusal
@@ -53,10 +55,7 @@ def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[Law, ...]:
     laws: list[Law] = []
     problems: list[str] = []
     names: Counter[str] = Counter()
-    try:
-        scope = _Scope.of(file, vocabulary)
-    except InputError as error:
-        raise error from None
+    scope = _Scope.of(file, vocabulary)
     for rule in file.rules:
         try:
             names[rule.name] += 1
@@ -165,14 +164,16 @@ def _check_declaration(each: Declaration, file: RuleFile) -> None:
 
 @dataclass
 class _Bound:
-    """A name of a rule. uses: how often it stands anywhere. infos: of an operation that it names;
-    fixed: whether it may be used as a value.
+    """A name of a rule. uses: how often it stands anywhere. infos: of an operation that it names.
+
+    mentioned: the attributes that its pattern mentions: no other optional one is there.
     """
 
     kind: str
     place: Place
     uses: int = 1
     infos: tuple[OpInfo, ...] = ()
+    mentioned: frozenset[str] = frozenset()
 
     @property
     def is_value(self) -> bool:
@@ -271,6 +272,7 @@ class _Binder:
             self._field(each.place, each.name, each.value, each.is_note, infos, heads)
         if pattern.name and pattern.name != ANY:
             self._name(pattern.place, pattern.name, "op", infos)
+            self.names[pattern.name].mentioned = frozenset(each.name for each in pattern.fields)
         for each in pattern.types:
             self._type(each)
         if pattern.types and any(
@@ -302,13 +304,12 @@ class _Binder:
         if len(rests) > 1:
             self.refuse(rests[1].place, "two of ... among the operands: where does one end?")
         given = len(pattern.operands) - len(rests)
-        fits = [
-            info
-            for info in infos
-            if (info.most is None or given <= info.most) and (rests or given >= info.least)
-        ]
-        if not fits:
-            self.refuse(pattern.place, f"{heads} with {given} operands; it has {_range(infos)}")
+        mentioned = frozenset(each.name for each in pattern.fields)
+        if not any(info.takes(given, bool(rests), mentioned) for info in infos):
+            self.refuse(
+                pattern.place,
+                f"{heads} with {_counted(given)}; it has {_range(infos, mentioned)}",
+            )
 
     def _operand(self, operand: Variable | Rest | Nested) -> BoundOperand:
         if isinstance(operand, Nested):
@@ -371,10 +372,11 @@ class _Binder:
             if value.name != ANY:
                 self._name(value.place, value.name, kind)
             return
-        given = _kind_of_value(value)
-        if value is not None and not _fits(given, kind):
+        given = kind_of_value(value)
+        if value is not None and not fits(given, kind):
             self.refuse(
-                place, f"{name} of {heads} is {_a(kind)}; the rule compares it with {_a(given)}"
+                place,
+                f"{name} of {heads} is {a_kind(kind)}; the rule compares it with {a_kind(given)}",
             )
 
     def _attribute(
@@ -394,7 +396,7 @@ class _Binder:
             self.names[name] = _Bound(kind, place, infos=infos)
             return
         if known.kind != kind:
-            self.refuse(place, f"{name} is {_a(known.kind)} before, and {_a(kind)} here")
+            self.refuse(place, f"{name} is {a_kind(known.kind)} before, and {a_kind(kind)} here")
         known.uses += 1
 
     # Expressions
@@ -404,14 +406,14 @@ class _Binder:
         kind = self.kind(expression)
         if kind not in ("bool", "any"):
             self.refuse(
-                expression.place, f"{shown(expression)} is {_a(kind)}; a guard says yes or no"
+                expression.place, f"{shown(expression)} is {a_kind(kind)}; a guard says yes or no"
             )
 
     def kind(self, expression: Expression) -> str:
         """The kind of an expression, all names in it known."""
         match expression:
             case Constant():
-                return _kind_of_value(expression.value)
+                return kind_of_value(expression.value)
             case Name():
                 return self._use(expression.place, expression.name).kind
             case Property():
@@ -443,7 +445,7 @@ class _Binder:
         if bound.kind != "op":
             self.refuse(
                 expression.place,
-                f"{expression.op} is {_a(bound.kind)} and has no attributes; name an operation "
+                f"{expression.op} is {a_kind(bound.kind)} and has no attributes; name an operation "
                 "with as",
             )
         heads = "|".join(sorted(info.name for info in bound.infos))
@@ -464,8 +466,8 @@ class _Binder:
         if len(call.arguments) != len(found.kinds):
             self.refuse(
                 call.place,
-                f"{call.name} takes {len(found.kinds)} arguments ({', '.join(found.kinds)}); "
-                f"{len(call.arguments)} are given",
+                f"{call.name} takes {_counted(len(found.kinds), 'argument')} "
+                f"({', '.join(found.kinds)}); {len(call.arguments)} given",
             )
         for each, wanted, optional in zip(call.arguments, found.kinds, found.optional, strict=True):
             kind = self.kind(each)
@@ -473,9 +475,10 @@ class _Binder:
                 continue
             if wanted == "value" and kind == "op" and isinstance(each, Name):
                 kind = "value" if self.names[each.name].is_value else kind
-            if not _fits(kind, wanted):
+            if not fits(kind, wanted):
                 self.refuse(
-                    each.place, f"{call.name} takes {_a(wanted)} here; {shown(each)} is {_a(kind)}"
+                    each.place,
+                    f"{call.name} takes {a_kind(wanted)} here; {shown(each)} is {a_kind(kind)}",
                 )
         return found.result
 
@@ -486,91 +489,83 @@ class _Binder:
             for each, kind in zip(operands, kinds, strict=True):
                 if kind not in ("bool", "any"):
                     self.refuse(
-                        each.place, f"{shown(each)} is {_a(kind)}; {symbol} wants yes or no"
+                        each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} wants yes or no"
                     )
             return "bool"
         if symbol in ("==", "!="):
-            if not (_fits(kinds[0], kinds[1]) or _fits(kinds[1], kinds[0]) or "none" in kinds):
+            if not (fits(kinds[0], kinds[1]) or fits(kinds[1], kinds[0]) or "none" in kinds):
                 self.refuse(
                     expression.place,
-                    f"{shown(expression)} compares {_a(kinds[0])} with {_a(kinds[1])}",
+                    f"{shown(expression)} compares {a_kind(kinds[0])} with {a_kind(kinds[1])}",
                 )
             return "bool"
         if symbol == "+" and set(kinds) == {"ints"}:
             return "ints"
         for each, kind in zip(operands, kinds, strict=True):
             if kind not in ("int", "float", "any"):
-                self.refuse(each.place, f"{shown(each)} is {_a(kind)}; {symbol} wants numbers")
+                self.refuse(each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} wants numbers")
         if symbol in ("<", "<=", ">", ">="):
             return "bool"
-        if symbol == "/" and "float" not in kinds:
+        # What may be anything may be no whole number either; only the match knows.
+        if symbol == "/" and set(kinds) == {"int"}:
             self._divisible(expression)
-        return "float" if "float" in kinds else "int"
+        return next((each for each in ("float", "any") if each in kinds), "int")
 
     def _divisible(self, division: Operator) -> None:
         """Refuse a division that no guard says leaves no rest."""
         a, b = division.operands
-        wanted = Operator(
-            division.place,
-            "==",
-            (Operator(division.place, "%", (a, b)), Constant(division.place, 0)),
-        )
-        if isinstance(a, Constant) and isinstance(b, Constant):
-            if isinstance(b.value, int) and b.value and not a.value % b.value:  # type: ignore
-                return
-        if b == Constant(b.place, 1) or wanted in _conditions(self.rule.guards):
-            return
-        if isinstance(a, Operator) and a.symbol == "*" and b in a.operands:
-            return
-        self.refuse(
-            division.place,
-            f"{shown(division)} may leave a rest; add the guard {shown(a)} % {shown(b)} == 0, or "
-            "write // to round down",
-        )
+        if not Divisors.of(self.rule.guards).divides(b, a):
+            self.refuse(
+                division.place,
+                f"{shown(division)} may leave a rest; add the guard {_operand(a)} % {_operand(b)} "
+                "== 0, or write // to round down",
+            )
 
     # The right side
 
     def _right(self) -> None:
         rule = self.rule
         for let in rule.lets:
-            infos = self._build(let.build, root=False)
+            infos = self._build(let.build)
             if let.name in self.names:
                 self.refuse(let.place, f"{let.name} is bound already; need another name")
             self.names[let.name] = _Bound("op", let.place, infos=infos)
         infos = tuple(self.scope.vocabulary.info(c) for c in self._classes(rule.pattern))
-        for each in rule.results:
-            self._made(each, root=True)
-        count = len(rule.results)
-        if (
-            rule.kind == "rule"
-            and count != 1
-            and not any(
-                info.least_results <= count
-                and (info.most_results is None or count <= info.most_results)
-                for info in infos
-            )
+        made = [self._made(each) for each in rule.results]
+        least = sum(few for few, _ in made)
+        most = None if any(many is None for _, many in made) else sum(many or 0 for _, many in made)
+        if not any(
+            (most is None or info.least_results <= most)
+            and (info.most_results is None or least <= info.most_results)
+            for info in infos
         ):
             heads = "|".join(rule.pattern.heads)
+            results = _ranges((info.least_results, info.most_results) for info in infos)
             self.refuse(
                 rule.pattern.place,
-                f"{heads} has {_range(infos, results=True)}, and {count} take their place",
+                f"{heads} has {results} result{'' if results == '1' else 's'}, and "
+                f"{_ranges([(least, most)])} would take their place",
             )
 
-    def _made(self, made: Build | Reference, root: bool) -> None:
+    def _made(self, made: Build | Reference) -> tuple[int, int | None]:
+        """Check a new operation or value; the fewest and the most values that it is."""
         if isinstance(made, Build):
-            self._build(made, root)
-            return
+            infos = self._build(made)
+            several = [info.most_results for info in infos]
+            most = None if None in several else max(each or 0 for each in several)
+            return min(info.least_results for info in infos), most
         bound = self._use(made.place, made.name)
         if made.index is None and not bound.is_value:
             self.refuse(
                 made.place,
-                f"{made.name} is {_a(bound.kind)}; a value is needed"
+                f"{made.name} is {a_kind(bound.kind)}; a value is needed"
                 + (", as in " + made.name + "#0" if bound.kind == "op" else ""),
             )
         if made.index is not None and bound.kind != "op":
-            self.refuse(made.place, f"{made.name} is {_a(bound.kind)}, and has no results")
+            self.refuse(made.place, f"{made.name} is {a_kind(bound.kind)}, and has no results")
+        return 1, 1
 
-    def _build(self, build: Build, root: bool) -> tuple[OpInfo, ...]:
+    def _build(self, build: Build) -> tuple[OpInfo, ...]:
         vocabulary = self.scope.vocabulary
         if "." in build.head:
             if build.head not in vocabulary.ops:
@@ -582,22 +577,24 @@ class _Binder:
             if bound.kind != "op":
                 self.refuse(
                     build.place,
-                    f"{build.head} is {_a(bound.kind)}; only an operation can be made again",
+                    f"{build.head} is {a_kind(bound.kind)}; only an operation can be made again",
                 )
             infos = bound.infos
         if build.like:
             bound = self._use(build.place, build.like)
             if bound.kind != "op":
                 self.refuse(
-                    build.place, f"{build.like} is {_a(bound.kind)}; like wants an operation"
+                    build.place, f"{build.like} is {a_kind(bound.kind)}; like wants an operation"
                 )
         for each in build.operands:
             if isinstance(each, Rest):
                 bound = self._use(each.place, each.name)
                 if bound.kind != "values":
-                    self.refuse(each.place, f"{each.name} is {_a(bound.kind)}; ... wants several")
+                    self.refuse(
+                        each.place, f"{each.name} is {a_kind(bound.kind)}; ... wants several"
+                    )
             else:
-                self._made(each, root=False)
+                self._made(each)
         self._operand_count(build, infos)
         self._settings(build, infos)
         for each in build.types:
@@ -607,11 +604,15 @@ class _Binder:
     def _operand_count(self, build: Build, infos: tuple[OpInfo, ...]) -> None:
         given = sum(not isinstance(each, Rest) for each in build.operands)
         several = given < len(build.operands)
-        if not any(
-            (info.most is None or given <= info.most) and (several or given >= info.least)
-            for info in infos
-        ):
-            self.refuse(build.place, f"{build.head} with {given} operands; it has {_range(infos)}")
+        mentioned = frozenset(each.name for each in build.settings)
+        model = build.like or ("" if "." in build.head else build.head)
+        if model:
+            mentioned |= self.names[model].mentioned
+        if not any(info.takes(given, several, mentioned) for info in infos):
+            self.refuse(
+                build.place,
+                f"{build.head} with {_counted(given)}; it has {_range(infos, mentioned)}",
+            )
         if any(info.segmented for info in infos):
             self.refuse(
                 build.place,
@@ -623,10 +624,11 @@ class _Binder:
         for each in build.settings:
             known = self._attribute(each.place, each.name, infos, heads)
             kind = self.kind(each.value)
-            if not (_fits(kind, known.kind) or (kind == "none" and known.is_optional)):
+            if not (fits(kind, known.kind) or (kind == "none" and known.is_optional)):
                 self.refuse(
                     each.place,
-                    f"{each.name} of {heads} is {_a(known.kind)}; {shown(each.value)} is {_a(kind)}",
+                    f"{each.name} of {heads} is {a_kind(known.kind)}; {shown(each.value)} is "
+                    f"{a_kind(kind)}",
                 )
         if "." in build.head and not build.like:
             given = {each.name for each in build.settings}
@@ -665,7 +667,9 @@ class _Binder:
                 if self._use(each.place, each.name).kind != "ints":
                     self.refuse(each.place, f"{each.name} is no list of sizes")
             elif (kind := self.kind(each)) not in ("int", "any"):
-                self.refuse(each.place, f"{shown(each)} is {_a(kind)}; a size is a whole number")
+                self.refuse(
+                    each.place, f"{shown(each)} is {a_kind(kind)}; a size is a whole number"
+                )
 
     # The rule as a whole
 
@@ -702,13 +706,10 @@ class _Binder:
                 )
 
 
-def _conditions(guards: Iterable[Expression]) -> Iterator[Expression]:
-    """Guards that must all hold, those joined by and apart."""
-    for each in guards:
-        if isinstance(each, Operator) and each.symbol == "and":
-            yield from _conditions(each.operands)
-        else:
-            yield each
+def _operand(expression: Expression) -> str:
+    """An expression as an operand of another one."""
+    text = shown(expression)
+    return f"({text})" if isinstance(expression, Operator) else text
 
 
 def _orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
@@ -727,67 +728,22 @@ def _orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
             yield replace(pattern, operands=(operands[1], operands[0]))
 
 
-def _range(infos: Sequence[OpInfo], results: bool = False) -> str:
-    """How many operands, or results, operations have, in words."""
-    ranges = {(i.least_results, i.most_results) if results else (i.least, i.most) for i in infos}
+def _range(infos: Sequence[OpInfo], mentioned: Collection[str]) -> str:
+    """How many operands operations have, in words."""
+    return _ranges((info.least, info.most_with(mentioned)) for info in infos)
+
+
+def _ranges(ranges: Iterable[tuple[int, int | None]]) -> str:
     texts = sorted(
         f"{least} or more"
         if most is None
         else str(least)
         if least == most
         else f"{least} to {most}"
-        for least, most in ranges
+        for least, most in set(ranges)
     )
     return " or ".join(texts)
 
 
-def _kind_of_value(value: object) -> str:
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "bool"
-        case int():
-            return "int"
-        case float():
-            return "float"
-        case str():
-            return "string"
-        case tuple():
-            whole = all(isinstance(each, int) for each in value)
-            return "ints" if whole else "floats"
-        case _:
-            return "any"
-
-
-_WIDER: dict[str, tuple[str, ...]] = {
-    "int": ("float",),
-    "ints": ("floats",),
-    "op": ("value",),
-}
-"""Kinds that may stand where another is wanted."""
-
-
-def _fits(kind: str, wanted: str) -> bool:
-    """Whether what is of a kind can be used where another is wanted; "any" is left to the run."""
-    return "any" in (kind, wanted) or kind == wanted or wanted in _WIDER.get(kind, ())
-
-
-_WORDS = {
-    "value": "a value",
-    "values": "several values",
-    "op": "an operation",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "yes or no",
-    "string": "a text",
-    "ints": "a list of whole numbers",
-    "floats": "a list of numbers",
-    "attribute": "an attribute",
-    "any": "anything",
-    "none": "none",
-}
-
-
-def _a(kind: str) -> str:
-    return _WORDS[kind]
+def _counted(count: int, what: str = "operand") -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

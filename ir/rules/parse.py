@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -16,8 +16,8 @@ from lark import (
     UnexpectedCharacters,
     UnexpectedInput,
     UnexpectedToken,
-    v_args,
 )
+from lark import v_args as _v_args  # pyright: ignore[reportUnknownVariableType]
 from lark.exceptions import VisitError
 from lark.lexer import PatternStr
 from lark.tree import Meta
@@ -86,10 +86,20 @@ def refusal(place: Place, message: str, text: str, first_line: int = 1) -> Input
 def nearest(name: str, names: Iterable[str]) -> str:
     """What to say after "no such name": the nearest ones, or all if they are few."""
     known = sorted(set(names))
-    near = get_close_matches(name, known, n=3)
+    # Operations of one dialect share its name: that alone makes none of them near.
+    dialect, dot, own = name.rpartition(".")
+    parts = {each.removeprefix(dialect + dot): each for each in known}
+    near = [parts[each] for each in get_close_matches(own, parts, n=3, cutoff=0.65)]
+    near = near or get_close_matches(name, known, n=1, cutoff=0.8)
     if near:
         return f"; did you mean {' or '.join(near)}?"
-    return f"; there are {', '.join(known)}" if 0 < len(known) <= 12 else ""
+    if not 0 < len(known) <= 12:
+        return ""
+    return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
+
+
+_with_meta = cast("Callable[[type[_Builder]], type[_Builder]]", _v_args(meta=True))
+"""Gives the methods of a transformer the place of what they transform."""
 
 
 @cache
@@ -142,7 +152,7 @@ _WORDS = {
 def _unexpected(error: UnexpectedInput, text: str, path: str, line: int) -> InputError:
     wanted: set[str] = set()
     if isinstance(error, UnexpectedToken):
-        wanted = set(cast("set[str]", error.accepts or error.expected))
+        wanted = set(error.accepts or error.expected)
         found = "the end" if error.token.type == "$END" else f"'{error.token}'"
     elif isinstance(error, UnexpectedCharacters):
         wanted = set(cast("set[str]", error.allowed or ()))
@@ -150,12 +160,12 @@ def _unexpected(error: UnexpectedInput, text: str, path: str, line: int) -> Inpu
     else:
         found = "the end"
     row, column = error.line, error.column
-    if row < 1:
+    if found == "the end":
         lines = text.rstrip().split("\n")
         row, column = len(lines), len(lines[-1]) + 1
     names = sorted(_word(each) for each in wanted if each != "$END")
     need = f"; need {' or '.join(names)}" if 0 < len(names) <= 6 else ""
-    length = len(error.token) if isinstance(error, UnexpectedToken) else 1
+    length = len(found) - 2 if found.startswith("'") else 1
     place = Place(path, row + line - 1, column, column + max(length, 1))
     return refusal(place, f"{found} is not expected here{need}", text, line)
 
@@ -168,7 +178,7 @@ def _word(terminal: str) -> str:
     return f"'{pattern.value}'" if isinstance(pattern, PatternStr) else terminal.lower()
 
 
-@v_args(meta=True)
+@_with_meta
 class _Builder(Transformer[Token, object]):
     """From lark's tree to the syntax."""
 

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntAttr,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     SymbolRefAttr,
     TensorType,
@@ -53,9 +54,9 @@ def plain(attribute: Attribute | None) -> Plain:
         case UnitAttr():
             return True
         case DenseArrayBase():
-            return tuple(cast(Iterable[Any], attribute.get_values()))
+            return tuple(cast("DenseArrayBase[IntegerType]", attribute).get_values())
         case ArrayAttr():
-            items = tuple(plain(each) for each in cast("ArrayAttr[Attribute]", attribute).data)
+            items = tuple(plain(each) for each in attribute.data)
             if all(isinstance(each, int | float | str) for each in items):
                 return items
             return attribute

@@ -1,0 +1,306 @@
+"""What every name of a rule means, and which rules make no sense."""
+
+import pytest
+
+from abele.ir.errors import InputError
+
+from .some_rules import rules_of
+
+BAD = [
+    (
+        "rule r: nn.rel(x) => x",
+        "1:9: no operation nn.rel; did you mean nn.relu?",
+        9,
+    ),
+    (
+        "rule r: nn.relu(x, y) => nn.add(x, y)",
+        "1:9: nn.relu with 2 operands; it has 1",
+        13,
+    ),
+    (
+        "rule r: nn.add(x) => x",
+        "1:9: nn.add with 1 operand; it has 2",
+        9,
+    ),
+    (
+        "rule r: nn.frobnicate(x) => x",
+        "1:9: no operation nn.frobnicate",
+        16,
+    ),
+    (
+        "rule r: nn.scale(x) {facter = f} => nn.shift(x) {amount = f}",
+        "1:22: nn.scale has no attribute facter; did you mean factor?",
+        6,
+    ),
+    (
+        'rule r: nn.scale(x) {factor = "a"} => x',
+        "1:22: factor of nn.scale is a number; the rule compares it with a text",
+        6,
+    ),
+    (
+        "rule r: nn.exp(x) => y",
+        "1:22: nothing binds y; there is x",
+        1,
+    ),
+    (
+        "rule r: nn.exp(x) => nn.exp(x, x)",
+        "1:22: nn.exp with 2 operands; it has 1",
+        12,
+    ),
+    (
+        "rule r: nn.add(x, y) => nn.neg(x)",
+        "1:19: y is bound and never used; use it, or write _ for what may be anything",
+        1,
+    ),
+    (
+        "rule r: nn.exp(x) as e => x",
+        "1:9: e is bound and never used; use it, or leave out its as",
+        14,
+    ),
+    (
+        "rule r: nn.exp(x) => x where same_typ(x, x)",
+        "1:30: no guard or function same_typ; did you mean same_type or same_shape?",
+        14,
+    ),
+    (
+        "rule r: nn.exp(x) => x where same_type(x)",
+        "1:30: same_type takes 2 arguments (value, value); 1 given",
+        12,
+    ),
+    (
+        "rule r: nn.exp(x) => x where rank(x)",
+        "1:30: rank(x) is a whole number; a guard says yes or no",
+        7,
+    ),
+    (
+        "rule r: nn.exp(x) => x where one_use(rank(x))",
+        "1:38: one_use takes a value here; rank(x) is a whole number",
+        7,
+    ),
+    (
+        "rule r: nn.exp(x: f32[n]) => nn.reshape(x) {shape = [n / 2]}",
+        "1:54: n / 2 may leave a rest; add the guard n % 2 == 0, or write // to round down",
+        5,
+    ),
+    (
+        "rule r: nn.exp(x: f32[n]) => nn.reshape(x) {shape = [n / 4]} where n % 2 == 0",
+        "1:54: n / 4 may leave a rest; add the guard n % 4 == 0, or write // to round down",
+        5,
+    ),
+    (
+        "rule r: nn.exp(x) => nn.scale(x)",
+        "1:22: nn.scale needs factor; give them in {}, or take them from a matched "
+        "operation with like",
+        11,
+    ),
+    (
+        "rule r: nn.exp(x) => nn.exp(x) like x",
+        "1:22: x is a value; like wants an operation",
+        16,
+    ),
+    (
+        "rule r: nn.exp(x: f32) => x",
+        "1:19: f32 is an element type; a tensor is written f32[n, m]",
+        3,
+    ),
+    (
+        "rule r: nn.concat(...a, ...b) {axis = _} => a",
+        "1:25: two of ... among the operands: where does one end?",
+        4,
+    ),
+    (
+        "rule r: nn.exp(x) => x\nrule r: nn.exp(x) => x",
+        "2:6: there is a rule r already",
+        1,
+    ),
+    (
+        "@speed\nrule r: nn.exp(x) => x",
+        "1:1: @speed: need @commutative or @priority(NUMBER)",
+        6,
+    ),
+    (
+        "@commutative\nrule r: nn.sub(x, y) => nn.sub(x, y)",
+        "2:6: @commutative, but no operation of the pattern takes its two operands in any order",
+        1,
+    ),
+    (
+        "lower r: nn.exp(x) => nn.exp(x)",
+        "1:23: nn.exp is not legal at partition, where a lower of nn.exp ends",
+        9,
+    ),
+    (
+        "rule r: nn.scale(x) {factor = x} => x",
+        "1:18: x is a number before, and a value here",
+        1,
+    ),
+    (
+        "rule r: try.split(x) => x",
+        "1:9: try.split has 2 results, and 1 would take their place",
+        12,
+    ),
+    (
+        "rule r: nn.exp(x) => (x, x)",
+        "1:9: nn.exp has 1 result, and 2 would take their place",
+        9,
+    ),
+    (
+        "rule r: nn.exp(x) => x where x == 2",
+        "1:30: x == 2 compares a value with a whole number",
+        6,
+    ),
+    (
+        "rule r: nn.exp(x) => x where e.f == 2",
+        "1:30: nothing binds e; there is x",
+        3,
+    ),
+    (
+        "rule r: nn.exp(x) as e => x where e.factor == 2",
+        "1:35: nn.exp has no attribute factor; there is then",
+        8,
+    ),
+    (
+        "guard nosuch(x: value)\n",
+        "1:7: no guard nosuch is written in Python; decorate it with @guard and load its "
+        "file first",
+        6,
+    ),
+    (
+        "guard one_use(x: int)\n",
+        "1:7: one_use in Python takes (value) and gives bool",
+        7,
+    ),
+    (
+        "class c = nn.exp | nn.nix\n",
+        "1:20: no operation nn.nix",
+        6,
+    ),
+    (
+        'rule r: nn.exp(x) => nn.scale(x) {factor = "a"}',
+        '1:35: factor of nn.scale is a number; "a" is a text',
+        6,
+    ),
+    (
+        "rule r: nn.exp(x) => try.split(x)",
+        "1:9: nn.exp has 1 result, and 2 would take their place",
+        9,
+    ),
+    (
+        "rule r: nn.exp(x: f32[..., ...]) => x",
+        "1:28: two of ... among the sizes: where does one end?",
+        3,
+    ),
+    (
+        "rule r: nn.relu(x) as r => nn.relu(x, x) like r",
+        "1:28: nn.relu with 2 operands; it has 1",
+        20,
+    ),
+    (
+        "rule r: nn.relu(x) => nn.relu(x) {then = 1}",
+        "1:35: then of nn.relu is an attribute; 1 is a whole number",
+        4,
+    ),
+    (
+        "rule r: nn.neg(x: f32[n, k]) => nn.reshape(x): f32[n / 2, k]",
+        "1:33: nn.reshape needs shape; give them in {}, or take them from a matched "
+        "operation with like",
+        28,
+    ),
+    (
+        "rule r: nn.exp(x) => x where size",
+        "1:30: nothing binds size; a guard or function is called with its arguments in ()",
+        4,
+    ),
+    (
+        "rule r: nn.exp(x) => nn.exp(x) where y == 1",
+        "1:38: nothing binds y; there is x",
+        1,
+    ),
+    (
+        "rule r: nn.exp(x) as e => x where same_type(e, x), e + 1 == 2",
+        "1:52: e is an operation; + wants numbers",
+        1,
+    ),
+    (
+        "rule r: nn.exp(x: f32[n, k]) => x where n == k or n",
+        "1:51: n is a whole number; or wants yes or no",
+        1,
+    ),
+    (
+        "rule r: nn.exp(try.split(x)) => x",
+        "1:16: try.split has not always one result; write which, as in (...)#0",
+        12,
+    ),
+    (
+        "rule r: nn.exp(try.split(x)#2) => x",
+        "1:16: try.split has no result 2",
+        14,
+    ),
+    (
+        "rule r: nn.exp(x) => let y = nn.neg(x); let y = nn.exp(y); y",
+        "1:45: y is bound already; need another name",
+        1,
+    ),
+    (
+        "lower r: nn.exp(x) => nn.neg(x)",
+        "1:23: nn.neg is not legal at partition, where a lower of nn.exp ends",
+        9,
+    ),
+    (
+        "rule r: nn.scale(x) {factor = f} => x(x) where f == 1.0",
+        "1:37: x is a value; only an operation can be made again",
+        4,
+    ),
+]
+"""A rule, what is said of it with line and column, and how long the caret is."""
+
+
+@pytest.mark.parametrize(("text", "message", "length"), BAD, ids=[each[0] for each in BAD])
+def test_a_rule_that_makes_no_sense_is_refused_where_it_is_wrong(text, message, length):
+    with pytest.raises(InputError) as caught:
+        rules_of(text)
+    head, line, caret = str(caught.value).split("\n")
+    assert head == f"my.rw:{message}"
+    row, column, _ = message.split(":", 2)
+    assert line == text.split("\n")[int(row) - 1]
+    assert caret == " " * (int(column) - 1) + "^" + "~" * (length - 1)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "nn.relu(x, b) {then = t} as r => r(x, b) {then = t}",
+        "nn.relu(x, ...more) {then = t} as r => nn.relu(x, ...more) {then = t} like r",
+        "nn.relu(x) => nn.relu(x)",
+        "try.split(x) => try.cut(x): (type(x), type(x))",
+        "try.split(try.split(_) as s#0) => (s#1, s#0)",
+        "nn.exp(try.split(x)#1) => nn.neg(x)",
+        "nn.exp(x: f32[n]) => nn.reshape(x) {shape = [n / 4]} where n % 16 == 0",
+        "nn.exp(x: f32[n, k]) => nn.reshape(x) {shape = [n * k / k]}",
+        "nn.exp(x: f32[n]) => nn.reshape(x) {shape = [n // 3]}",
+        "nn.exp | nn.neg(x) => nn.abs(x)",
+        "nn.exp(x) => try.tuned(x) {count = none, quick = true}: type(x)",
+        'try.tuned(x) {"note" = n} as t => t(x) {count = 1} where n == 2',
+        "nn.scale(x) {factor = 2} => nn.scale(x) {factor = 3}",
+    ],
+)
+def test_a_rule_that_makes_sense_is_a_law(rule):
+    assert rules_of(f"rule r: {rule}").laws[0].name == "r"
+
+
+def test_a_head_without_a_dialect_is_a_class():
+    with pytest.raises(InputError) as caught:
+        rules_of("rule r: relu(x) => x")
+    head = str(caught.value).split("\n")[0]
+    assert head.startswith("my.rw:1:9: no class of operations relu")
+    assert head.endswith("; an operation is written with its dialect, as in nn.relu")
+
+
+def test_every_wrong_rule_of_a_file_is_told():
+    with pytest.raises(InputError) as caught:
+        rules_of("rule a: nn.exp(x) => y\nrule b: nn.neg(x) => x\nrule c: nn.nege(x) => x")
+    assert [each[:8] for each in str(caught.value).split("\n")[::3]] == ["my.rw:1:", "my.rw:3:"]
+
+
+def test_a_commutative_rule_has_a_variant_for_each_order():
+    (law,) = rules_of("@commutative rule r: nn.add(nn.mul(nn.exp(x), y), x) => y").laws
+    assert len(law.variants) == 4

@@ -1,0 +1,116 @@
+"""From text to syntax, with one message for what cannot be read."""
+
+import pytest
+
+from abele.ir.errors import InputError
+from abele.ir.rules.parse import nearest, parse_guards, parse_pattern, parse_rules
+from abele.ir.rules.syntax import Constant, Name, Nested, Operator, Place, Rest, Shaped, Variable
+
+HERE = Place("", 0, 0, 0)
+
+
+def test_a_rule_is_read_with_all_its_parts():
+    (rule,) = parse_rules("""
+// Two scales are one.
+// Their factors are multiplied.
+@commutative @priority(2)
+rule scales: nn.mul(nn.scale(x: f32[n, ...]) {factor = a} as s, ...rest): t
+  => let y = nn.exp(x); nn.scale(y, ...rest) {factor = a * 2} like s : type(x)
+  where n % 2 == 0, one_use(s)
+""").rules
+    assert (rule.name, rule.kind, rule.priority, rule.commutative) == ("scales", "rule", 2, True)
+    assert rule.document == "Two scales are one. Their factors are multiplied."
+    assert str(rule.place) == "<rules>:5:6"
+    inner, rest = rule.pattern.operands
+    assert isinstance(inner, Nested)
+    assert inner.pattern.name == "s"
+    assert isinstance(inner.pattern.operands[0], Variable)
+    assert isinstance(inner.pattern.operands[0].type, Shaped)
+    assert rest == Rest(HERE, "rest")
+    assert [let.name for let in rule.lets] == ["y"]
+    assert len(rule.guards) == 2
+
+
+def test_operators_bind_as_in_python():
+    (found,) = parse_guards("a + b * c == 2 or not d and e")
+    assert isinstance(found, Operator)
+    assert found.symbol == "or"
+    equal, both = found.operands
+    assert isinstance(equal, Operator)
+    assert equal.operands[1] == Constant(HERE, 2)
+    assert isinstance(both, Operator)
+    assert both.symbol == "and"
+
+
+def test_places_are_not_part_of_what_is_equal():
+    assert parse_pattern("nn.exp(x)") == parse_pattern("  nn.exp( x )", "other.rw", 7)
+
+
+def test_two_slashes_divide_behind_an_expression_and_comment_on_a_line_of_their_own():
+    file = parse_rules("""// Halves.
+rule a: nn.exp(x: f32[n]) => nn.reshape(x) // what is left
+  {shape = [n // 2]} where n // 2 == 3
+  // and not
+  , n != 5
+
+// Another.
+rule b: nn.exp(x) => x""")
+    halves, another = file.rules
+    assert len(halves.guards) == 2
+    assert isinstance(halves.guards[0], Operator)
+    assert halves.guards[0].operands[0] == Operator(
+        HERE, "//", (Name(HERE, "n"), Constant(HERE, 2))
+    )
+    assert (halves.document, another.document, another.place.line) == ("Halves.", "Another.", 8)
+
+
+def test_a_pattern_begins_at_the_line_it_is_told():
+    found = parse_pattern("nn.exp(x)", "rules.py", 12)
+    assert str(found.place) == "rules.py:12:1"
+    assert parse_guards("x", "rules.py", 3) == (Name(HERE, "x"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "rule r: nn.exp(x) = x",
+            "my.rw:1:19: '=' is not expected here; need ':' or '=>' or 'as' or '{'\n"
+            "rule r: nn.exp(x) = x\n"
+            "                  ^",
+        ),
+        (
+            "rule r nn.exp(x) => x",
+            "my.rw:1:8: 'nn.exp' is not expected here; need ':'\n"
+            "rule r nn.exp(x) => x\n"
+            "       ^~~~~~",
+        ),
+        (
+            "rule r: nn.exp(x) =>\n",
+            "my.rw:1:21: the end is not expected here",
+        ),
+        (
+            "rule r: nn.exp(x) => x $",
+            "my.rw:1:24: '$' is not expected here\nrule r: nn.exp(x) => x $\n" + " " * 23 + "^",
+        ),
+        (
+            "\n@speed\nrule r: nn.exp(x) => x",
+            "my.rw:2:1: @speed: need @commutative or @priority(NUMBER)\n@speed\n^~~~~~",
+        ),
+        ("rule r: " + "nn.neg(" * 3000 + "x", "my.rw"),
+    ],
+)
+def test_what_cannot_be_read_is_shown_with_a_caret(text, message):
+    with pytest.raises(InputError) as caught:
+        parse_rules(text, "my.rw")
+    assert str(caught.value).startswith(message)
+
+
+def test_only_near_names_are_suggested():
+    ops = [f"nn.{name}" for name in "relu exp pool add pad load scale softmax sub mul div".split()]
+    ops += [f"tile.{name}" for name in "copy read".split()]
+    assert nearest("nn.rel", ops) == "; did you mean nn.relu?"
+    assert nearest("nn.frobnicate", ops) == ""
+    assert nearest("tile.cpy", ops) == "; did you mean tile.copy?"
+    assert nearest("b", ["axis", "size"]) == "; there are axis, size"
+    assert nearest("b", ["axis"]) == "; there is axis"

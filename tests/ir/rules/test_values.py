@@ -1,0 +1,71 @@
+"""Between attributes and what rules compute with."""
+
+import pytest
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    f32,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.irdl import AnyAttr, BaseAttr
+
+from abele.ir.rules.values import attribute_of, element_type, kind_of, plain
+
+ALIKE = [
+    (IntegerAttr(3, i64), 3),
+    (FloatAttr(0.5, f64), 0.5),
+    (StringAttr("a"), "a"),
+    (UnitAttr(), True),
+    (DenseArrayBase.from_list(i64, [1, 2]), (1, 2)),
+]
+
+
+@pytest.mark.parametrize(("attribute", "value"), ALIKE)
+def test_what_rules_compute_with_becomes_the_same_attribute_again(attribute, value):
+    assert plain(attribute) == value
+    assert attribute_of(value, BaseAttr(type(attribute))) == attribute
+
+
+def test_a_truth_value_is_no_number():
+    assert plain(IntegerAttr(1, i1)) is True
+    assert plain(IntegerAttr(1, i64)) == 1
+
+
+def test_a_list_of_anything_else_stays_an_attribute():
+    mixed = ArrayAttr([f32])
+    assert plain(mixed) is mixed
+    assert plain(ArrayAttr([StringAttr("a"), StringAttr("b")])) == ("a", "b")
+
+
+def test_what_a_definition_does_not_allow_has_no_attribute():
+    assert attribute_of("a", BaseAttr(IntegerAttr)) is None
+    assert attribute_of(2, FloatAttr.constr(f64)) == FloatAttr(2.0, f64)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "kind"),
+    [
+        (IntegerAttr.constr(i64), "int"),
+        (FloatAttr.constr(f64), "float"),
+        (BaseAttr(StringAttr), "string"),
+        (BaseAttr(SymbolRefAttr), "string"),
+        (BaseAttr(UnitAttr), "bool"),
+        (DenseArrayBase.constr(i64), "ints"),
+        (AnyAttr(), "attribute"),
+    ],
+)
+def test_a_definition_says_the_kind(constraint, kind):
+    assert kind_of(constraint) == kind
+
+
+def test_a_word_is_an_element_type_or_a_name():
+    assert element_type("f32") == f32
+    assert element_type("element") is None
+    assert element_type("f") is None
