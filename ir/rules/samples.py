@@ -35,6 +35,8 @@ TRIES = 1500
 """How many operations are tried for one rule, at most; each takes some 40 us."""
 TRIES_OF_ONE = 200
 """How many are tried on operands that may not suit, before others are made."""
+ENOUGH = 8
+"""How many samples are enough where half of the tries are gone."""
 EASY = 12
 """After how many failures what has been made before is imitated."""
 RECIPES = 24
@@ -179,7 +181,7 @@ class Sampler:
     _left: int = 0
 
     def samples(self, law: Law, count: int = 24) -> Iterator[Sample]:
-        """Up to count programs that a rule fits, its guards included."""
+        """Up to count programs that a rule fits, its guards included; some, if they are hard."""
         found = 0
         for root in self.programs(law.name, law.variants, law.guards):
             try:
@@ -193,7 +195,8 @@ class Sampler:
                 self._led_here.setdefault(law.name, []).append(self._plan)
                 yield Sample(block, root, match)
                 found += 1
-                if found == count:
+                # Of what is hard to make fewer will do.
+                if found == count or (found >= ENOUGH and self._left < TRIES // 2):
                     return
 
     def programs(

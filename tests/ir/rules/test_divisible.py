@@ -53,6 +53,7 @@ def test_a_division_that_leaves_no_rest(division, guards):
         ("k / 4", "not k % 4 == 0"),
         ("k / n", "n % k == 0"),
         ("(a + b) / b", ""),
+        ("(a + b) / 2", "a % 2 == 0"),
         ("(a * b) / (b * b)", ""),
         ("(k / 4) / 2", "k % 4 == 0"),
     ],

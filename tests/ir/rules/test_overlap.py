@@ -43,6 +43,7 @@ def test_a_more_general_pattern_shadows_a_later_one(general, special):
         ("nn.add(x, x) => nn.exp(x)", "nn.add(_, y) => nn.neg(y)"),
         ("nn.add(x, x) => nn.exp(x)", "nn.add(nn.exp(x), nn.exp(x)) => nn.neg(x)"),
         ("nn.relu(x) => x", "nn.relu(x, ..._) {then = _} => x"),
+        ("nn.relu(x) => x", "nn.relu(x) {then = _} => x"),
         ("nn.neg(x: f32[_, _]) => x", "nn.neg(x: ?[_, _]) => x"),
         ("nn.neg(x: f32[n, n]) => x", "nn.neg(x: f32[_, _]) => x"),
         ("nn.neg(x: f32[_, _]) => x", "nn.neg(x) => x"),
