@@ -10,6 +10,7 @@ from abele.backends.reference import run_reference
 from abele.dialects.nn.base import shape_of
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.rewriting import Source, Watcher, watched
+from abele.ir.rules.check import check_rules
 from abele.ir.text import print_module
 from abele.ir.verify import verify
 from abele.passes.own_rules import own_rules
@@ -222,6 +223,13 @@ def test_a_rule_makes_what_it_says_and_the_program_computes_the_same(
 def test_every_rule_has_a_case(name: str):
     proven = {case[0].split()[1] for case in CASES if case[0].startswith(name.replace("_", "-"))}
     assert {law.name for law in own_rules(name).laws} == proven
+
+
+@pytest.mark.parametrize("name", ["canonicalize", "fold_scales", "fuse_chains"])
+def test_on_programs_made_of_its_own_pattern_every_rule_is_well_typed_and_none_hides_another(
+    name: str,
+):
+    assert check_rules(own_rules(name)) == ()
 
 
 KEPT = [
