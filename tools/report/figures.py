@@ -29,7 +29,7 @@ NEEDED = (
 )
 """The passes without which there is no program; all others are there to make it better."""
 
-SHARE, LEAST_SECONDS = 0.5, 1.0
+SHARE, LEAST_SECONDS = 0.6, 1.0
 """Of the time that the passes took, and at least: who has priced so long begins nothing more."""
 
 TOO_LONG = "not priced: that would take too long beside the compilation"

@@ -1,7 +1,7 @@
 "use strict";
 /* What every pass did: passes on the left; on the right a diff, single rewrites, or the program. */
 
-const ROW = 20, STEP_ROW = 22, CONTEXT = 3, MOST_CELLS = 1.2e7;
+const ROW = 20, STEP_ROW = 22, CONTEXT = 3, SPARE = 25, MOST_CELLS = 1.2e7;
 const $ = id => document.getElementById(id);
 const make = (tag, props = {}, ...inner) => {
   const node = Object.assign(document.createElement(tag), props);
@@ -224,7 +224,8 @@ function folds(words, room, marked) {
   return folded;
 }
 
-/** Runs of words to leave out so that the marked ones are in sight: first index to the one after. */
+/** Runs of words to leave out so that the marked ones are in sight.
+    By the first index: the one after, and how many letters of the first word stay. */
 function gaps(words, room, marked, folded) {
   const out = new Map();
   if (!marked || !marked.size) return out;
@@ -244,7 +245,9 @@ function gaps(words, room, marked, folded) {
     while (first > 0 && size < over + 3) size += words[run[--first]].length;
     if (over <= 0 || size < 8) continue;
     const end = run[run.length - 1];
-    out.set(run[first], (folded.has(end) ? folded.get(end).last : end) + 1);
+    // Of the first word that goes, as much stays as there is room for.
+    const kept = Math.min(size - over - 3, words[run[first]].length - 1);
+    out.set(run[first], [(folded.has(end) ? folded.get(end).last : end) + 1, kept > 4 ? kept : 0]);
     over -= size - 3;
   }
   return out;
@@ -264,7 +267,12 @@ function lineHtml(text, room, marked) {
   const words = wordsOf(text), folded = folds(words, room, marked), left = gaps(words, room, marked, folded);
   let out = "", named = false;
   for (let at = 0; at < words.length; at++) {
-    if (left.has(at)) { out += `<span class="e"> … </span>`; at = left.get(at) - 1; continue; }
+    if (left.has(at)) {
+      const [after, kept] = left.get(at), kind = classOf(words[at], at, named);
+      out += `<span class="${kind}">${escaped(words[at].slice(0, kept))}</span><span class="e">…</span> `;
+      at = after - 1;
+      continue;
+    }
     const word = words[at], kind = classOf(word, at, named);
     if (kind === "o") named = true;
     const html = kind ? `<span class="${kind}">${escaped(word)}</span>` : escaped(word);
@@ -359,6 +367,13 @@ function cell(line, number, kind, marks, chars, sign) {
 }
 
 const SIGNS = { gone: "−", new: "+", same: " ", plain: "" };
+/** A row as HTML, made once for each width. */
+function written(row) {
+  const width = `${room} ${narrow} ${state.view}`;
+  if (row.width !== width) { row.html = rowHtml(row); row.width = width; }
+  return row.html;
+}
+
 function rowHtml(row) {
   if (row.fold) return `<button class="fold">⋯ ${count(row.fold.length, "unchanged line")}</button>`;
   if (row.kind === "plain") return `<div class="row">${cell(row.b, row.j, "", undefined, room)}</div>`;
@@ -375,13 +390,14 @@ function rowHtml(row) {
 
 let shown = [-1, -1];
 function paint(force) {
-  const view = $("view"), first = Math.max(0, Math.floor(view.scrollTop / ROW) - 12);
-  const last = Math.min(items.length, Math.ceil((view.scrollTop + view.clientHeight) / ROW) + 12);
-  if (!force && first === shown[0] && last === shown[1]) return;
+  const view = $("view"), top = Math.floor(view.scrollTop / ROW);
+  const bottom = Math.min(items.length, Math.ceil((view.scrollTop + view.clientHeight) / ROW));
+  if (!force && top >= shown[0] && bottom <= shown[1]) return;
+  const first = Math.max(0, top - SPARE), last = Math.min(items.length, bottom + SPARE);
   shown = [first, last];
   const rows = $("rows");
   rows.style.transform = `translateY(${first * ROW}px)`;
-  rows.innerHTML = items.slice(first, last).map(rowHtml).join("");
+  rows.innerHTML = items.slice(first, last).map(written).join("");
   [...rows.children].forEach((node, at) => { node.item = first + at; });
   markHits();
 }
@@ -675,6 +691,11 @@ function markHits() {
 
 /* Events */
 
+function togglePasses() {
+  document.body.classList.toggle("alone");
+  layout(true);
+}
+
 function listen() {
   const view = $("view");
   view.addEventListener("scroll", () => { if (!pinned) hideCard(); paint(false); });
@@ -704,6 +725,7 @@ function listen() {
     if (!event.target.closest(".search")) $("hits").hidden = true;
   });
   for (const name of ["diff", "steps", "program"]) $("tab-" + name).addEventListener("click", () => go({ view: name }));
+  $("wide").addEventListener("click", togglePasses);
   $("back").addEventListener("click", () => go({ step: state.step - 1 }));
   $("forth").addEventListener("click", () => go({ step: state.step + 1 }));
   $("slider").addEventListener("input", event => go({ step: Number(event.target.value) }));
@@ -719,6 +741,7 @@ function listen() {
     const to = { ArrowLeft: { step: state.step - 1 }, ArrowRight: { step: state.step + 1 } }[event.key];
     if (event.key === "/") { event.preventDefault(); $("query").select(); }
     else if (event.key === "Escape") hideCard();
+    else if (event.key === "p") togglePasses();
     else if (to && state.view === "steps") { event.preventDefault(); go(to); }
     else if (event.key === "[" || event.key === "]") go({ stage: Math.max(0, Math.min(stages.length - 1, state.stage + (event.key === "]" ? 1 : -1))) });
   });

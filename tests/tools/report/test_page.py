@@ -231,3 +231,25 @@ def test_only_the_rows_in_sight_are_in_the_document(browser, page):
     opened(browser, page, f"#pass={len(texts(browser, '#list li')) - 1}&view=program")
     browser.execute_script("items = Array.from({length: 5000}, () => items[0]); paint(true)")
     assert len(texts(browser, ".row")) < 100
+
+
+def test_passes_can_be_hidden_for_longer_lines(browser, page):
+    opened(browser, page)
+    before = browser.execute_script("return room")
+    browser.find_element(By.ID, "wide").click()
+    assert browser.execute_script("return room") > before
+    browser.find_element(By.ID, "wide").click()
+    assert browser.execute_script("return room") == before
+
+
+def test_marked_words_stay_in_sight_where_a_line_is_too_long(browser, page):
+    opened(browser, page)
+    opened(browser, page, f"#pass={number_of(browser, 'allocate')}")
+    script = """
+      return [...document.querySelectorAll(".is")].map(cell => {
+        const word = cell.querySelector("w"), code = cell.querySelector(".code");
+        return word && word.getBoundingClientRect().right <= code.getBoundingClientRect().right;
+      })"""
+    seen = browser.execute_script(script)
+    assert seen
+    assert all(seen)
