@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import typer
 
+from .commands.bisect import bisect_command
 from .commands.compile import compile_command
 from .commands.demo import demo
 from .commands.explain import explain_command
@@ -16,6 +17,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
     "compile": compile_command,
     "opt": opt,
+    "bisect": bisect_command,
     "explain": explain_command,
     "demo": demo,
 }

@@ -31,6 +31,7 @@ from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.whole_file import check_folder
 from ..passes.pipelines import LEADS_FROM, LEADS_TO, LEVELS, PASSES, expand, level_after, way
 from ..passes.pipelines import stages as stages_of
+from ..passes.reduce import reduce_module
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
 from .extensions import Extensions, load_extensions
 from .program import Model, Program, level_of, read_program, target_of
@@ -96,7 +97,12 @@ def compile_model(
         verifying = verifiers(program.level) if verify_each else ()
         if failures is not None:
             instruments.append(
-                Reproducer(failures, extensions.arguments, checks=verifiers(program.level))
+                Reproducer(
+                    failures,
+                    extensions.arguments,
+                    checks=verifiers(program.level),
+                    reduce=reduce_module,
+                )
             )
         dump = dump_instruments(folder, machine, program.path) if folder is not None else NO_DUMP
         watching = (*instruments, *dump.around, *verifying, *dump.within)

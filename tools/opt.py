@@ -21,6 +21,7 @@ from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.verify import verify
 from ..ir.whole_file import check_folder, whole_file
 from ..passes.pipelines import expand
+from ..passes.reduce import reduce_module
 from .compile import verifiers
 from .diagnostics import Expectations
 from .executable import PROGRAM_FILE
@@ -202,7 +203,10 @@ class _Run:
                 "--no-verify-each": not options.verify_each,
             }
             arguments = [*self.extensions.arguments, *(flag for flag, on in flags.items() if on)]
-            instruments.append(Reproducer(options.reproducers, arguments, checks=self._verifiers()))
+            checks = self._verifiers()
+            instruments.append(
+                Reproducer(options.reproducers, arguments, checks=checks, reduce=reduce_module)
+            )
         if options.printed != Chosen():
             sink = into_tree(options.tree / self.folder) if options.tree else None
             sink = sink or into_stream(sys.stderr)
