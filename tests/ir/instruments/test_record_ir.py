@@ -199,6 +199,29 @@ def test_nobody_watches_once_the_pass_is_over():
     assert len(record.stages[-1].changes) == before
 
 
+@dataclass(frozen=True)
+class Prepend(ModulePass):
+    """Report an operation before the first of a function."""
+
+    name = "prepend"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        first = next(each for each in op.walk() if isinstance(each, TestOp))
+        block, new = first.parent, op_named("new")
+        assert block is not None
+        block.insert_op_before(new, first)
+        rewrite = Rewrite(Source("prepend"), first)
+        rewrite.inserted(new)
+        rewrite.done()
+
+
+def test_what_comes_before_the_first_operation_stands_there():
+    before, stage = recorded(program(), Prepend())
+    (change,) = stage.changes
+    lines = replayed(before, stage, [change])
+    assert [unnumbered(line) for line in lines] == [unnumbered(line) for line in lines_of(stage)]
+
+
 def test_insertions_before_the_first_operation_come_first():
     module = program()
     before, stage = recorded(module, ExpandAll(("a",)))

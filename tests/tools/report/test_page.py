@@ -35,10 +35,10 @@ pytestmark = [
 TEXT = """
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes
     {arg_names = ["x"], result_names = ["y"]} {
-  %unread = nn.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("unread")
-  %a = nn.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("clamp"("net.py":12:3))
-  %b = nn.softmax %a axis 1 : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("probabilities")
-  func.return %b : tensor<4x8xf32> loc("main")
+  %0 = nn.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("unread")
+  %1 = nn.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("clamp"("net.py":12:3))
+  %2 = nn.softmax %1 axis 1 : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("probabilities")
+  func.return %2 : tensor<4x8xf32> loc("main")
 } loc("main")
 """
 
