@@ -4,6 +4,8 @@ from some_tensors import context, module_of, small_integers
 
 from abele.backends.reference import run_reference
 from abele.dialects.structured import Composite
+from abele.ir.instruments.record_ir import RecordIR
+from abele.ir.pass_manager import PassManager
 from abele.ir.provenance import origin
 from abele.ir.text import print_module
 from abele.ir.verify import verify
@@ -89,3 +91,11 @@ def test_no_bit_changes(text: str):
     once = print_module(module)
     Decompose().apply(ctx, module)
     assert print_module(module) == once
+
+
+def test_every_rewrite_is_reported():
+    module, record = module_of(SOFTMAX, context()), RecordIR()
+    PassManager((Decompose(),), (record,)).run(context(), module)
+    names = [each.source.name for each in record.stages[-1].changes]
+    assert names == ["decompose nn.softmax"]
+    assert record.stages[-1].changes[0].source.file == "composite.py"

@@ -1,8 +1,11 @@
 from some_tensors import context, counting, module_of
 
+from abele.ir.instruments.record_ir import RecordIR
+from abele.ir.pass_manager import PassManager
+from abele.ir.rewriting import limited
 from abele.ir.text import print_module
 from abele.ir.verify import verify
-from abele.passes.eliminate_dead import EliminateDead
+from abele.passes.eliminate_dead import UNREAD, UNUSED, EliminateDead
 
 W = counting((4,))
 
@@ -81,3 +84,28 @@ def test_a_loop_that_stores_stays_without_what_is_dead_in_it():
         ),
         LOOP.replace("INSIDE", "nn.store %z, @w : tensor<4xf32>"),
     )
+
+
+def test_every_rewrite_is_reported():
+    text = """
+    nn.state @w : tensor<4xf32> = {w}
+    func.func @main(%x: tensor<4xf32>) {
+      %0 = nn.load @w : tensor<4xf32>
+      func.return
+    }"""
+    module, record = module_of(text, context(), w=W), RecordIR()
+    PassManager((EliminateDead(),), (record,)).run(context(), module)
+    assert [each.source for each in record.stages[-1].changes] == [UNREAD, UNUSED]
+
+
+def test_limited_rewrites_leave_the_rest():
+    text = """
+    func.func @main(%x: tensor<4xf32>) {
+      %0 = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.neg %0 : (tensor<4xf32>) -> tensor<4xf32>
+      func.return
+    }"""
+    module = module_of(text, context())
+    with limited(1):
+        EliminateDead().apply(context(), module)
+    assert [op.name for op in module.walk() if op.name.startswith("nn.")] == ["nn.relu"]

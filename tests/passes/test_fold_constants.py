@@ -4,6 +4,8 @@ from some_tensors import context, counting, module_of
 from abele.backends.reference import run_reference
 from abele.dialects import nn
 from abele.ir.context import AbeleContext
+from abele.ir.instruments.record_ir import RecordIR
+from abele.ir.pass_manager import PassManager
 from abele.ir.provenance import origin
 from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
@@ -133,3 +135,10 @@ def test_of_a_batch_normalisation_two_operations_are_left_and_no_bit_changes():
     once = print_module(module)
     FoldConstants().apply(ctx, module)
     assert print_module(module) == once
+
+
+def test_every_rewrite_is_reported():
+    module, record = module_of(CHAIN.replace("STORE", ""), context(), w=W), RecordIR()
+    PassManager((FoldConstants(),), (record,)).run(context(), module)
+    names = [each.source.name for each in record.stages[-1].changes]
+    assert names == ["fold nn.neg", "fold nn.square"]
