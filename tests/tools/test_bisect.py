@@ -16,7 +16,9 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from abele.dialects import exchange, nn, partition, tile
+from abele.dialects.abele import BodyAttr
 from abele.dialects.program import references
+from abele.dialects.structured import Body
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.provenance import LocatingWalker, origin
@@ -359,6 +361,48 @@ def test_a_planted_bug_is_found(name: str, tmp_path: Path):
         rewrite = verdict.rewrite
         assert (rewrite.source.name, rewrite.number) == bug.rewrite
         assert rewrite.searched
+
+
+@pytest.mark.parametrize("wrong", range(1, 8))
+def test_the_one_wrong_rewrite_of_many_is_found(wrong: int, tmp_path: Path):
+    body = "\n".join(f"p{i} = relu(x)\nq{i} = neg(p{i})" for i in range(7))
+    path = tmp_path / "net.mlir"
+    path.write_text(network(body, " ".join(f"q{i}" for i in range(7))))
+
+    class Clip(RewritePattern):
+        @op_type_rewrite_pattern
+        def match_and_rewrite(self, op: nn.ReluOp, rewriter: PatternRewriter, /) -> None:
+            high = 0.1 if origin(op) == f"p{wrong - 1}" else 100.0
+            rewriter.replace(op, nn.ClipOp(op.operand, 0.0, high))
+
+    verdict = bisect(path, TARGET, passes=with_pattern(Clip()))
+    assert verdict.rewrite is not None
+    assert verdict.rewrite.searched
+    assert (verdict.rewrite.number, verdict.rewrite.of) == (wrong, 7)
+    assert verdict.value is not None
+    assert verdict.value.node == f"p{wrong - 1}"
+
+
+def test_what_a_loop_makes_in_each_turn_is_told_from_what_is_wrong(tmp_path: Path):
+    path = tmp_path / "net.mlir"
+    path.write_text(f"""
+        func.func @main(%x: {TENSOR}) -> {TENSOR} {{
+          %0 = control.repeat 3 (%x) : ({TENSOR}) -> ({TENSOR}) {{
+          ^bb0(%a: {TENSOR}):
+            %1 = nn.scale %a by 2.0 : ({TENSOR}) -> {TENSOR} loc("turn")
+            control.yield %1 : {TENSOR}
+          }}
+          %2 = nn.relu %0 : ({TENSOR}) -> {TENSOR} loc("end")
+          func.return %2 : {TENSOR} }}""")
+
+    def negate_instead(module: ModuleOp) -> None:
+        compute = first(module, partition.ComputeOp, "end")
+        compute.properties["body"] = BodyAttr(Body("neg"))
+
+    passes = damaged("convert-nn-to-partition", negate_instead)
+    value = bisect(path, TARGET, passes=passes).value
+    assert value is not None
+    assert value.node == "end"
 
 
 @pytest.mark.parametrize("program", SMALL.values())
