@@ -80,7 +80,10 @@ class _WritePage(Instrument):
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
         """Write what there is to see: the pass that failed, and those before it."""
-        self._write(priced=False)
+        try:
+            self._write(priced=False)
+        except Exception as problem:  # whatever it is, the pass's own error matters more
+            error.add_note(f"{self.file}: not written: {problem}")
 
     def _write(self, *, priced: bool) -> None:
         seconds = [each.seconds for each in self.timing.passes]

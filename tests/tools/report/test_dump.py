@@ -96,6 +96,14 @@ def test_a_failing_pass_leaves_a_page(tmp_path: Path):
     assert MARK in (tmp_path / "index.html").read_text()
 
 
+def test_a_page_that_cannot_be_written_hides_no_error(tmp_path: Path):
+    (tmp_path / "index.html").mkdir()
+    dump = dump_instruments(tmp_path, resolve_target(TARGET), "net")
+    with pytest.raises(ValueError, match="no way") as caught:
+        PassManager((Fail(),), (*dump.around, *dump.within)).run(new_context(), ModuleOp([]))
+    assert any("index.html: not written" in note for note in caught.value.__notes__)
+
+
 @dataclass(eq=False, repr=False)
 class Swap(RewritePattern):
     """Make every second operation another, a different half each time."""
