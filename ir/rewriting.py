@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -52,12 +53,17 @@ def source_of(pattern: object) -> Source:
     """Where a pattern is written: what it says itself, or the lines of its class."""
     if isinstance(pattern, Sourced):
         return pattern.source
-    cls = type(pattern)
-    match = getattr(cls, "match_and_rewrite", None)
-    code = inspect.unwrap(match).__code__ if inspect.isfunction(match) else None
-    if code is None:
+    return _source_of_class(type(pattern))
+
+
+@cache
+def _source_of_class(cls: type) -> Source:
+    # The method may be a wrapper's, whose code stands elsewhere: the class is the user's own.
+    try:
+        file, (_, line) = inspect.getsourcefile(cls), inspect.getsourcelines(cls)
+    except (OSError, TypeError):
         return Source(cls.__name__)
-    return Source(cls.__name__, Path(code.co_filename).name, code.co_firstlineno)
+    return Source(cls.__name__, Path(file or "").name, line)
 
 
 class Watcher:
@@ -85,8 +91,6 @@ class Watcher:
 @dataclass
 class _Fuel:
     left: int
-    last: Source | None = None
-    place: str = ""
 
 
 _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())

@@ -1,8 +1,14 @@
+from pathlib import Path
+
 import pytest
 from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
 from xdsl.dialects.test import TestOp
 from xdsl.ir import Operation
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
 
 from abele.ir.errors import InputError
 from abele.ir.provenance import LocatingWalker, named
@@ -83,10 +89,18 @@ def test_a_watcher_is_told_of_each_change_of_each_rewrite():
     ]
 
 
-def test_a_pattern_is_named_by_its_class_file_and_line():
-    source = source_of(Rename({}))
-    assert (source.name, source.file) == ("Rename", "test_rewriting.py")
-    assert source.line > 0
+class Typed(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TestOp, rewriter: PatternRewriter) -> None:
+        pass
+
+
+@pytest.mark.parametrize("pattern", [Rename({}), Typed()])
+def test_a_pattern_is_named_by_its_class_file_and_line(pattern: RewritePattern):
+    source, name = source_of(pattern), type(pattern).__name__
+    assert (source.name, source.file) == (name, "test_rewriting.py")
+    line = Path(__file__).read_text().split("\n")[source.line - 1]
+    assert line == f"class {name}(RewritePattern):"
 
 
 @pytest.mark.parametrize(("allowed", "expected"), [(0, "ab"), (1, "xb"), (2, "xy"), (9, "xy")])
