@@ -1,0 +1,143 @@
+"""Documents that run as they stand: their blocks are files, commands, Python, and outputs."""
+
+import io
+import re
+import subprocess
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from abele.ir.user_entries import remove_entries
+from abele.tools import extensions
+from abele.tools.cli import app
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml))\n")
+"""The first line of a block that is a file."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a chapter. line: its first, in the chapter."""
+
+    chapter: Path
+    line: int
+    kind: str
+    text: str
+
+
+def blocks_of(chapter: Path) -> Iterator[Block]:
+    text = chapter.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        yield Block(chapter, text.count("\n", 0, found.start()) + 2, found[1], found[2])
+
+
+def is_file(block: Block) -> bool:
+    """Whether a block is a file, named in its first line."""
+    return TITLE.match(block.text) is not None
+
+
+class Reader:
+    """Somebody who types a chapter in: writes its files, runs its Python and its commands."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {"__name__": "tutorial"}
+        self.printed = ""
+
+    def read(self, block: Block) -> None:
+        title = TITLE.match(block.text)
+        if title is not None:
+            Path(title[1]).write_text(block.text)
+        elif block.kind == "python":
+            self._run(block)
+        elif block.kind == "text":
+            compare(block.text, self.printed, "what was printed", f"{block.line}")
+        elif block.kind == "console":
+            self._type(block)
+        else:
+            pytest.fail(f"{block.chapter.name}:{block.line}: a block {block.kind!r} does nothing")
+
+    def _type(self, block: Block) -> None:
+        """Run commands. A block of commands only leaves out all of their output."""
+        commands = tuple(commands_of(block))
+        silent = not any(shown for *_, shown in commands)
+        for line, command, shown in commands:
+            output, status = run(command)
+            if not silent:
+                compare(shown, output, f"$ {command}", f"{line}")
+            elif status:
+                pytest.fail(f"line {line}: $ {command}\n{output}", pytrace=False)
+
+    def _run(self, block: Block) -> None:
+        # Errors show the chapter and its lines.
+        code = compile("\n" * (block.line - 1) + block.text, block.chapter, "exec")
+        with redirect_stdout(io.StringIO()) as stream:
+            exec(code, self.names)
+        self.printed = stream.getvalue()
+
+
+def commands_of(block: Block) -> Iterator[tuple[int, str, str]]:
+    """The commands of a console block, each with its line and what is shown below it."""
+    pieces = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
+    assert not pieces[0], f"{block.chapter.name}:{block.line}: need a line that begins with $"
+    line = block.line
+    for piece in pieces[1:]:
+        command, _, shown = piece.partition("\n")
+        while command.endswith("\\"):
+            more, _, shown = shown.partition("\n")
+            command = command.removesuffix("\\") + more
+        yield line, command, shown
+        line += piece.count("\n")
+
+
+def run(command: str) -> tuple[str, int]:
+    """What a command prints, and its exit status: abele's in this process, others in a shell."""
+    command = command.removeprefix(".venv/bin/")
+    if not command.startswith("abele "):
+        done = subprocess.run(command, shell=True, text=True, capture_output=True, check=True)
+        return done.stdout, done.returncode
+    result = CliRunner().invoke(app, split(command)[1:], prog_name="abele")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output, result.exit_code
+
+
+def compare(shown: str, actual: str, what: str, place: str) -> None:
+    """Hold output to what is shown, in which ... is any text, or any lines where it is a line.
+
+    How wide a table is depends on its times.
+    """
+    lines = (_pattern(line) for line in _evened(shown).splitlines())
+    if not re.fullmatch("".join(lines), _evened(actual)):
+        message = f"line {place}: {what}\n--- shown\n{shown}\n--- actual\n{actual}"
+        pytest.fail(message, pytrace=False)
+
+
+def _pattern(line: str) -> str:
+    if line == "...":
+        return r"(?:.*\n)*?"
+    return re.escape(line).replace(r"\.\.\.", ".*?") + r"\n"
+
+
+def _evened(text: str) -> str:
+    text = re.sub(r"─+", "─", re.sub(r" +", " ", text))
+    return "".join(f"{line.strip()}\n" for line in text.strip().splitlines())
+
+
+@contextmanager
+def reading(folder: Path) -> Generator[Reader]:
+    """A reader in a folder; what a document loads is taken back."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(extensions, "_PARTS", {})
+        try:
+            yield Reader()
+        finally:
+            for part in extensions._PARTS.values():
+                remove_entries(part.owner)
