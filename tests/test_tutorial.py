@@ -8,6 +8,7 @@ from documents import blocks_of, reading
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial"
 CHAPTERS = sorted(TUTORIAL.glob("[0-9]*.md"))
+CONVERSION = TUTORIAL.parents[1] / "passes" / "rules" / "tile_to_exchange.rw"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
@@ -20,3 +21,12 @@ def test_a_chapter_runs_as_it_stands(chapter: Path, tmp_path: Path):
 def test_the_index_names_every_chapter():
     index = (TUTORIAL / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"\]\((\d.*?\.md)\)", index) == [path.name for path in CHAPTERS]
+
+
+def test_the_conversion_that_is_shown_is_abeles_own():
+    (shown, *_) = (each.text for each in blocks_of(CHAPTERS[2]) if "my_conversion" in each.text)
+    assert laws(shown) == laws(CONVERSION.read_text(encoding="utf-8"))
+
+
+def laws(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line and not line.startswith("//")]
