@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...backends.target import PRESETS
 from ...ir.errors import InputError
 
 ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
@@ -14,7 +15,7 @@ TargetName = Annotated[
     str | None,
     typer.Option(
         "--target",
-        help="A preset (tiny, mk1, mk2, bow, c600), NAME:TILES, a TOML file or a target of an "
+        help=f"A preset ({', '.join(PRESETS)}), NAME:TILES, a TOML file or a target of an "
         "extension; if none is given, the model's own, else mk2.",
     ),
 ]
