@@ -55,7 +55,12 @@ def is_predicate(type_: Attribute) -> bool:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """End a region and hand its values on. Example: control.yield %0 : tensor<4xf32>"""
+    """End a region and hand its values on.
+
+    values: what the next turn or the operation's results get, of their types.
+
+    Example: control.yield %0 : tensor<4xf32>
+    """
 
     name = "control.yield"
     values = var_operand_def()
@@ -69,6 +74,8 @@ class YieldOp(IRDLOperation):
 @irdl_op_definition
 class ConditionOp(IRDLOperation):
     """End a while's first region: go on while the predicate is true.
+
+    predicate: a single i1, or a tensor of one.
 
     Example: control.condition %c : tensor<i1>
     """
@@ -90,6 +97,10 @@ class ConditionOp(IRDLOperation):
 @irdl_op_definition
 class RepeatOp(IRDLOperation):
     """Run the body count times; its arguments are what the turn before yielded.
+
+    count: turns, 0 or more. initial: what the first turn takes. body: one turn; it takes and
+    yields values of initial's types. outputs: what the last turn yielded; initial where there was
+    none.
 
     Example:
         %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) {
@@ -136,6 +147,9 @@ class RepeatOp(IRDLOperation):
 class IfOp(IRDLOperation):
     """Run one of two regions.
 
+    predicate: a single i1, or a tensor of one. then: runs if it is true. otherwise: runs if it is
+    false. outputs: what the region that ran yielded.
+
     Example:
         %1 = control.if %c : tensor<i1> -> (tensor<4xf32>) {
           %2 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
@@ -173,6 +187,9 @@ class IfOp(IRDLOperation):
 @irdl_op_definition
 class WhileOp(IRDLOperation):
     """While the first region's condition holds, run the second; both take the carried values.
+
+    initial: the values that the first test takes. test: ends in control.condition. body: one turn;
+    it yields the values that the next test takes. outputs: the values whose test failed.
 
     Example:
         %1 = control.while (%0) : (tensor<1xf32>) -> (tensor<1xf32>) {

@@ -39,6 +39,8 @@ def _in_a_superstep() -> OpTraits:
 class VariableOp(Variable):
     """Bytes at one address on every tile of a layout.
 
+    address: of its block's first byte on each tile, a multiple of 8 from 0.
+
     Example: exchange.variable @conv1 at 4096 : tensor<1x96xf32> layout <[96 by 6] (d0) of [96]>
     """
 
@@ -86,7 +88,7 @@ class VariableOp(Variable):
 
 @irdl_op_definition
 class SyncOp(Sync):
-    """All tiles of the zone wait for each other. Example: exchange.sync "internal"."""
+    """Example: exchange.sync "internal"."""
 
     name = "exchange.sync"
     assembly_format = "$zone attr-dict"

@@ -187,6 +187,9 @@ def _verify_result(structure: Structure, result: AccessMap) -> None:
 class StateOp(IRDLOperation):
     """A tensor that outlives a run, and its first value.
 
+    sym_name: what loads and stores call it. type: its tensor and its layout. initial: what it
+    holds before the first run.
+
     Example: partition.state @w : tensor <24xf32, [24 by 4] (d0) of [24]> = blob <"39296d74...">
     """
 
@@ -207,6 +210,8 @@ class StateOp(IRDLOperation):
 class LoadOp(IRDLOperation):
     """The value of a state.
 
+    state: a partition.state of the result's type.
+
     Example: %0 = partition.load @w : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
     """
 
@@ -223,6 +228,8 @@ class LoadOp(IRDLOperation):
 class StoreOp(IRDLOperation):
     """Give a state a new value, in the state's layout.
 
+    value: what the next run begins with. state: a partition.state of its type.
+
     Example: partition.store %0 -> @w : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
     """
 
@@ -238,6 +245,8 @@ class StoreOp(IRDLOperation):
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
     """A tensor known at compile time.
+
+    value: its elements.
 
     Example: %0 = partition.constant blob <"8f14e45f...">
     : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
@@ -258,6 +267,11 @@ class ComputeOp(IRDLOperation):
     """A structured operator, cut: every cell of the split works on its own blocks.
 
     The operands' and the result's layouts follow from the space and the plan.
+
+    inputs: one an operand of the space. space: where each point reads and writes; it has one
+    result. body: what happens at each point. plan: how the space is cut over tiles, in parallel
+    dimensions only, and over workers; combine is not set.
+
     Example: %1 = partition.compute(%w, %x)
     space <[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
     body <mul sum> plan <split [2, 1] method mac>
@@ -328,8 +342,10 @@ def _verify_layout(role: str, given: PartitionTensor, need: Layout) -> None:
 class RelayoutOp(IRDLOperation):
     """The same elements, or elements moved between tensors, in another layout.
 
-    moves: one space an operand, from that operand's tensor to the result's (transpose, concat,
-    slice, pad, ...); without it the one operand is taken as it is, row-major.
+    inputs: tensors in layouts that give each element one owner. moves: one space an operand, from
+    that operand's tensor to the result's (transpose, concat, slice, pad, ...); without it the one
+    operand is taken as it is, row-major.
+
     Example: %1 = partition.relayout(%0)
     : (!partition.tensor<24xf32, [24 by 4] (d0) of [24]>)
     -> !partition.tensor<24xf32, [24 by 6] (d0) of [24]>
@@ -434,6 +450,8 @@ def _verify_apart(moves: Sequence[Space]) -> None:
 @irdl_op_definition
 class ReshapeOp(IRDLOperation):
     """The same elements under another shape; nothing moves.
+
+    value: of as many elements as the result, in the result's layout.
 
     Example: %1 = partition.reshape %0 : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
     -> !partition.tensor<4x6xf32, [24 by 4] (d0) of [24]>

@@ -42,7 +42,13 @@ ALIGNMENT = 8
 
 
 class Variable(IRDLOperation):
-    """What lies on tiles under one name: a tensor, its layout, perhaps its first value."""
+    """What lies on tiles under one name: a tensor, its layout, perhaps its first value.
+
+    sym_name: what operations call it. tensor: its shape and element type. layout: which block of
+    it lies on which tile; it views the elements row-major, perhaps in another shape. initial: what
+    it holds before the first run. state: it keeps its value from run to run; with initial alone it
+    is a constant.
+    """
 
     sym_name = prop_def(SymbolNameConstraint())
     tensor = prop_def(TensorType)
@@ -98,7 +104,13 @@ class Variable(IRDLOperation):
 
 
 class Vertices(IRDLOperation):
-    """One codelet on every cell of a split: which blocks it reads and writes."""
+    """One codelet on every cell of a split: which blocks it reads and writes.
+
+    space: where each point reads and writes; it has one result. body: what happens at each point.
+    plan: how the space is cut over tiles, in parallel dimensions only, and over workers; combine
+    is not set. reads: one variable an operand of the space, in the layout that the plan needs.
+    writes: the variable of the result, in the layout that the plan needs.
+    """
 
     space = prop_def(SpaceAttr)
     body = prop_def(BodyAttr)
@@ -148,7 +160,12 @@ class Vertices(IRDLOperation):
 
 
 class Copy(IRDLOperation):
-    """Fill a variable with the elements of others, on all tiles at once, padding included."""
+    """Fill a variable with the elements of others, on all tiles at once, padding included.
+
+    reads: variables whose layouts give each element one owner. writes: another variable, of the
+    same element type. moves: one space a variable read, from its tensor to the one written
+    (transpose, concat, slice, pad, ...); without it the one variable is taken as it is, row-major.
+    """
 
     reads = prop_def(ArrayAttr[SymbolRefAttr])
     writes = prop_def(SymbolRefAttr)
@@ -185,7 +202,11 @@ class Copy(IRDLOperation):
 
 
 class HostInput(IRDLOperation):
-    """The host writes a run's input into a variable."""
+    """The host writes a run's input into a variable.
+
+    host_name: what the host calls the input. writes: the variable. tensor: the shape at the host,
+    of as many elements as the variable, and of its element type.
+    """
 
     host_name = prop_def(StringAttr)
     writes = prop_def(SymbolRefAttr)
@@ -202,7 +223,11 @@ class HostInput(IRDLOperation):
 
 
 class HostOutput(IRDLOperation):
-    """The host reads a result of the run from a variable."""
+    """The host reads a result of the run from a variable.
+
+    reads: the variable. host_name: what the host calls the result. tensor: the shape at the host,
+    of as many elements as the variable, and of its element type.
+    """
 
     reads = prop_def(SymbolRefAttr)
     host_name = prop_def(StringAttr)
@@ -219,7 +244,10 @@ class HostOutput(IRDLOperation):
 
 
 class ReadPredicate(IRDLOperation):
-    """The single i1 that a variable holds, for the control program."""
+    """The single i1 that a variable holds, for the control program.
+
+    variable: of one element, an i1.
+    """
 
     variable = prop_def(SymbolRefAttr)
     result = result_def(i1)

@@ -16,7 +16,10 @@ SYNC_ZONES = ("internal", "external")
 
 
 class Sync(IRDLOperation):
-    """All tiles of a zone wait for each other."""
+    """All tiles of a zone wait for each other.
+
+    zone: internal, the tiles alone, or external, the host too.
+    """
 
     zone = prop_def(StringAttr)
 
@@ -40,7 +43,10 @@ PHASES: tuple[tuple[type[Operation], ...], ...] = (
 
 
 class Superstep(IRDLOperation):
-    """Sync, then exchange, then compute."""
+    """Sync, then exchange, then compute.
+
+    sym_name: what reports call it. body: one sync, then copies and host traffic, then vertices.
+    """
 
     sym_name = prop_def(SymbolNameConstraint())
     body = region_def("single_block")

@@ -1,4 +1,8 @@
-"""Which vertex runs on which tile, which copies are needed, and the control program."""
+"""Which vertex runs on which tile, which copies are needed, and the control program.
+
+Two decisions are attributes beside the fields: `superstep`, a number on copies, compute sets and
+host traffic, of which equal ones in a row share a superstep; and `address`, on variables.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +67,7 @@ class VariableOp(Variable):
 
 @irdl_op_definition
 class CopyOp(Copy):
-    """Move elements into another layout. Example: tile.copy [@image] -> @conv1.in"""
+    """Example: tile.copy [@image] -> @conv1.in"""
 
     name = "tile.copy"
     assembly_format = "$reads `->` $writes (`moves` $moves^)? attr-dict"
@@ -71,9 +75,7 @@ class CopyOp(Copy):
 
 @irdl_op_definition
 class VerticesOp(Vertices):
-    """One codelet on every cell.
-
-    Example: tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
+    """Example: tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
     plan <split [6]> reads [@x] writes @y
     """
 
@@ -86,6 +88,8 @@ class VerticesOp(Vertices):
 @irdl_op_definition
 class ComputeSetOp(IRDLOperation):
     """Vertices that run in one compute phase.
+
+    sym_name: what reports call it. body: the vertices.
 
     Example:
         tile.compute_set @relu1 {
@@ -124,7 +128,7 @@ class OutputOp(HostOutput):
 
 @irdl_op_definition
 class SyncOp(Sync):
-    """All tiles of the zone wait for each other. Example: tile.sync "internal"."""
+    """Example: tile.sync "internal"."""
 
     name = "tile.sync"
     assembly_format = "$zone attr-dict"
@@ -132,7 +136,7 @@ class SyncOp(Sync):
 
 @irdl_op_definition
 class SuperstepOp(Superstep):
-    """Copies and vertices that have been grouped by their numbers.
+    """A sync, and the copies and vertices that had one `superstep` number.
 
     Example:
         tile.superstep @relu1 {

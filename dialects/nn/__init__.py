@@ -1,7 +1,8 @@
-"""The nn dialect: what is computed, on whole tensors.
+"""What is computed: operations on whole tensors, before any decision about a machine.
 
 Every operation is one of: structured (an iteration space and a body), a movement, a
-reinterpretation, a composite, or state. Files are by family.
+reinterpretation, a composite, or state. In shapes, N is the batch, C the channels, O the outputs
+of a convolution, and `...` the spatial axes, as many as the operation is given.
 """
 
 from xdsl.ir import Dialect

@@ -39,7 +39,7 @@ CHAIN = " custom<Chain>($then, $extras) attr-dict `:` functional-type(operands, 
 
 @irdl_custom_directive
 class Chain(CustomDirective):
-    """A chain and its operands, as in then [add, relu] (%b); nothing where there is none."""
+    """A chain and its operands, as in `then [add, relu] (%b)`; nothing where there is none."""
 
     then: AttributeVariable
     extras: VariadicOperandVariable
@@ -72,8 +72,9 @@ class Chain(CustomDirective):
 class ChainableOp(PureTensorOp, Structured, ABC):
     """A structured operation that functions may follow.
 
-    then: the functions, in order. extras: their operands beside the value so far, in order, which
-    broadcast into the result.
+    then: the functions, in order; the result's elements must be floats. extras: their operands
+    beside the value so far, in order, of the result's element type, which broadcast into the
+    result.
     """
 
     then = opt_prop_def(ChainAttr)

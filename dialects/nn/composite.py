@@ -17,9 +17,9 @@ from ..dtypes import numpy_dtype
 from ..structured import Composite
 from .base import (
     INTEGER,
-    INTEGERS,
     NUMBER,
     PureTensorOp,
+    Windowed,
     broadcast,
     element_of,
     flags,
@@ -108,6 +108,9 @@ def _need_float(value: SSAValue, what: str) -> None:
 class BatchNormOp(CompositeOp):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, for each channel of [N, C, ...].
 
+    image: x, [N, C, ...] of floats. scale: [C]. bias: [C]. mean: [C]. variance: [C]. epsilon: keeps
+    the root away from 0.
+
     Example: %1 = nn.batch_norm %0, %scale, %bias, %mean, %variance epsilon 1.0e-05
     : (tensor<1x8x7x7xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
     -> tensor<1x8x7x7xf32>
@@ -138,7 +141,7 @@ class BatchNormOp(CompositeOp):
         super().__init__([image, scale, bias, mean, variance], {"epsilon": number(epsilon)})
 
     def infer(self) -> TensorType[Attribute]:
-        """The image's type; the four others have one element a channel."""
+        """The image's type."""
         _need_float(self.image, "batch normalisation")
         image = shape_of(self.image)
         if len(image) < 2:
@@ -180,7 +183,10 @@ class BatchNormOp(CompositeOp):
 
 
 class SoftmaxLikeOp(CompositeOp, ABC):
-    """An operation that normalises along an axis."""
+    """An operation that normalises along an axis.
+
+    operand: of floats. axis: counted from 0.
+    """
 
     operand = operand_def(TensorType)
     axis = prop_def(INTEGER)
@@ -246,6 +252,10 @@ class LogSoftmaxOp(SoftmaxLikeOp):
 class LrnOp(CompositeOp):
     """x / (bias + alpha / size * sum of squares over size neighbouring channels) ** beta.
 
+    image: x, [N, C, ...] of floats. size: channels in the sum, 1 or more: (size - 1) // 2 before
+    its own, size // 2 after it; those that do not exist are 0. alpha: the weight of the sum. beta:
+    the power. bias: what the sum is added to.
+
     Example: %1 = nn.lrn %0 size 5 alpha 0.0001 beta 0.75 bias 1.0 : (tensor<1x96x27x27xf32>)
     -> tensor<1x96x27x27xf32>
     """
@@ -296,6 +306,9 @@ class LrnOp(CompositeOp):
         shape, size = shape_of(self.image), self.size.value.data
         image = made.wide(self.image)
         square = made("square", SquareOp(image))
+        if 0 in shape:
+            # A window fits nowhere on an axis without elements, and nothing is to be computed.
+            return made.narrow(square)
         seen = made("channels", ReshapeOp(square, (shape[0], 1, *shape[1:])))
         rest = [0] * (len(shape) - 2)
         total = made(
@@ -315,15 +328,13 @@ class LrnOp(CompositeOp):
         return made.narrow(made("multiply", MulOp(image, back)))
 
 
-class WindowOp(CompositeOp, ABC):
-    """An operation on what lies under a window moving over the spatial axes of [N, C, ...]."""
+class WindowOp(CompositeOp, Windowed, ABC):
+    """An operation on what lies under a window moving over the spatial axes of [N, C, ...].
+
+    image: [N, C, ...].
+    """
 
     image = operand_def(TensorType)
-    window = prop_def(INTEGERS)
-    stride = prop_def(INTEGERS)
-    dilation = prop_def(INTEGERS)
-    pad_low = prop_def(INTEGERS)
-    pad_high = prop_def(INTEGERS)
 
     def __init__(
         self,
@@ -513,6 +524,10 @@ def pooled_size(size: int, low: int, high: int, reach: int, stride: int, *, ceil
 class GemmOp(CompositeOp):
     """alpha * lhs @ rhs + beta * bias, with either factor transposed first.
 
+    lhs: [rows, terms]. rhs: [terms, columns]. bias: broadcasts to [rows, columns].
+    transpose_lhs: lhs is [terms, rows]. transpose_rhs: rhs is [columns, terms].
+    alpha: the factor of the product. beta: the factor of the bias.
+
     Example: %1 = nn.gemm %0, %w, %b transpose_rhs alpha 1.0 beta 1.0 : (tensor<1x4096xf32>,
     tensor<1000x4096xf32>, tensor<1000xf32>) -> tensor<1x1000xf32>
     """
@@ -553,7 +568,7 @@ class GemmOp(CompositeOp):
         )
 
     def infer(self) -> TensorType[Attribute]:
-        """[rows, columns]; the bias broadcasts to it."""
+        """[rows, columns]."""
         element = same_element(*self.operands)
         lhs, rhs = shape_of(self.lhs), shape_of(self.rhs)
         for side, shape in (("lhs", lhs), ("rhs", rhs)):

@@ -53,7 +53,14 @@ def window_size(size: int, low: int, high: int, window: int, stride: int, dilati
 
 
 class ConvolutionOp(ChainableOp, ABC):
-    """What a convolution and its gradients share: stride, dilation, padding and groups."""
+    """What a convolution and its gradients share: stride, dilation, padding and groups.
+
+    Lists have an entry a spatial axis; a gradient has those of its convolution.
+    stride: image elements from one position of the kernel to the next, 1 or more.
+    dilation: image elements from one element of the kernel to the next, 1 or more.
+    pad_low: zeros before the image; where negative, elements dropped.
+    groups: parts of the channels, and of the outputs as many; each output sees its own part.
+    """
 
     stride = prop_def(INTEGERS)
     dilation = prop_def(INTEGERS)
@@ -92,6 +99,9 @@ def check_groups(channels: int, outputs: int, per_group: int, groups: int) -> No
 @irdl_op_definition
 class ConvOp(ConvolutionOp):
     """Convolve an image [N, C, ...] with weights [O, C / groups, ...], as networks do it.
+
+    image: [N, C, ...]. weight: [O, C / groups, kernel...]; the kernel is not mirrored. pad_high:
+    zeros after the image; where negative, elements dropped.
 
     Example: %1 = nn.conv %image, %weight stride [4, 4] dilation [1, 1] pad [2, 2] to [2, 2]
     : (tensor<1x3x224x224xf32>, tensor<96x3x11x11xf32>) -> tensor<1x96x55x55xf32>
@@ -211,8 +221,10 @@ class ConvOp(ConvolutionOp):
 class ConvInputGradOp(ConvolutionOp):
     """The gradient of a convolution's image, which is also called a transposed convolution.
 
-    gradient: [N, O, ...], as the convolution's result; weight: [O, C / groups, ...]; size: the
-    spatial shape of the image. An image element gathers what it contributed to.
+    An image element gathers what it contributed to.
+
+    gradient: [N, O, ...], as the convolution's result. weight: [O, C / groups, kernel...]. size:
+    the spatial shape of the image.
 
     Example: %1 = nn.conv_input_grad %g, %weight size [4] stride [2] dilation [1] pad [1]
     : (tensor<1x2x2xf32>, tensor<2x3x3xf32>) -> tensor<1x3x4xf32>
@@ -322,7 +334,8 @@ class ConvInputGradOp(ConvolutionOp):
 class ConvWeightGradOp(ConvolutionOp):
     """The gradient of a convolution's weights: [O, C / groups, kernel...].
 
-    image: [N, C, ...]; gradient: [N, O, ...], as the convolution's result.
+    image: [N, C, ...]. gradient: [N, O, ...], as the convolution's result. kernel: the spatial
+    shape of the weights.
 
     Example: %1 = nn.conv_weight_grad %image, %g kernel [3] stride [2] dilation [1] pad [1]
     : (tensor<1x3x4xf32>, tensor<1x2x2xf32>) -> tensor<2x3x3xf32>
@@ -425,6 +438,9 @@ class ConvWeightGradOp(ConvolutionOp):
 @irdl_op_definition
 class MatMulOp(ChainableOp):
     """Matrix product over the last two axes; leading axes are broadcast.
+
+    lhs: [batch..., rows, terms]. rhs: [batch..., terms, columns], of the same element type.
+    transpose_lhs: lhs is [batch..., terms, rows]. transpose_rhs: rhs is [batch..., columns, terms].
 
     Example: %2 = nn.matmul %0, %1 transpose_rhs : (tensor<4x8xf32>, tensor<5x8xf32>)
     -> tensor<4x5xf32>

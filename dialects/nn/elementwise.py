@@ -61,7 +61,7 @@ class ElementwiseOp(ChainableOp, ABC):
         return same_element(*self.core_operands)
 
     def infer(self) -> TensorType[Attribute]:
-        """Broadcast shape, element type of the operands."""
+        """The shape that the operands broadcast to."""
         return tensor(broadcast([shape_of(v) for v in self.core_operands]), self.result_element())
 
     def core_structure(self) -> Structure:
@@ -91,7 +91,10 @@ def stage_of(op: Operation, at: int) -> Stage | None:
 
 
 class UnaryOp(ElementwiseOp, ABC):
-    """A scalar function of one operand."""
+    """A scalar function of one operand.
+
+    operand: a in the formula. result: of the operand's type.
+    """
 
     operand = operand_def(TensorType)
     assembly_format = "$operand" + CHAIN
@@ -101,7 +104,10 @@ class UnaryOp(ElementwiseOp, ABC):
 
 
 class BinaryOp(ElementwiseOp, ABC):
-    """A scalar function of two operands."""
+    """A scalar function of two operands.
+
+    lhs: a in the formula. rhs: b in the formula, of a's element type; they broadcast, as in NumPy.
+    """
 
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
@@ -400,6 +406,8 @@ class LogicalNotOp(UnaryOp):
 class SelectOp(ElementwiseOp):
     """a where the condition holds, b elsewhere.
 
+    condition: of i1; it broadcasts with the others. lhs: a. rhs: b, of a's element type.
+
     Example: %3 = nn.select %c, %0, %1 : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>)
     -> tensor<4xf32>
     """
@@ -423,6 +431,8 @@ class SelectOp(ElementwiseOp):
 class CastOp(PureTensorOp, Structured):
     """The same values as elements of another type.
 
+    operand: of any shape and elements. result: of the operand's shape.
+
     Example: %1 = nn.cast %0 : (tensor<4xf32>) -> tensor<4xf16>
     """
 
@@ -445,7 +455,10 @@ class CastOp(PureTensorOp, Structured):
 
 
 class ParametrisedOp(ElementwiseOp, ABC):
-    """A scalar function of one operand and of constants."""
+    """A scalar function of one operand and of constants.
+
+    operand: a in the formula. result: of the operand's type.
+    """
 
     operand = operand_def(TensorType)
 
@@ -462,6 +475,8 @@ class ParametrisedOp(ElementwiseOp, ABC):
 @irdl_op_definition
 class LeakyReluOp(ParametrisedOp):
     """a where a is positive, alpha * a elsewhere.
+
+    alpha: the slope below 0.
 
     Example: %1 = nn.leaky_relu %0 slope 0.01 : (tensor<4xf32>) -> tensor<4xf32>
     """
@@ -482,6 +497,8 @@ class LeakyReluOp(ParametrisedOp):
 @irdl_op_definition
 class ClipOp(ParametrisedOp):
     """a, but no less than low and no more than high.
+
+    low: the least result; -inf for no bound. high: the largest result; inf for no bound.
 
     Example: %1 = nn.clip %0 to 0.0, 6.0 : (tensor<4xf32>) -> tensor<4xf32>
     """
@@ -504,6 +521,8 @@ class ClipOp(ParametrisedOp):
 class ScaleOp(ParametrisedOp):
     """a times a constant.
 
+    factor: the constant.
+
     Example: %1 = nn.scale %0 by 0.5 : (tensor<4xf32>) -> tensor<4xf32>
     """
 
@@ -524,6 +543,8 @@ class ScaleOp(ParametrisedOp):
 class ShiftOp(ParametrisedOp):
     """a plus a constant.
 
+    amount: the constant.
+
     Example: %1 = nn.shift %0 by 1.0 : (tensor<4xf32>) -> tensor<4xf32>
     """
 
@@ -543,6 +564,8 @@ class ShiftOp(ParametrisedOp):
 @irdl_op_definition
 class PowerOp(ParametrisedOp):
     """a to a constant power.
+
+    exponent: the power.
 
     Example: %1 = nn.power %0 to -0.75 : (tensor<4xf32>) -> tensor<4xf32>
     """

@@ -48,6 +48,8 @@ def _onto(shape: Shape) -> AccessMap:
 class TransposeOp(PureTensorOp, Movement):
     """Reorder axes: axis i of the result is axis permutation[i] of the operand.
 
+    operand: of any shape. permutation: each of its axes once.
+
     Example: %1 = nn.transpose %0 [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
     """
 
@@ -79,6 +81,8 @@ class TransposeOp(PureTensorOp, Movement):
 @irdl_op_definition
 class ConcatOp(PureTensorOp, Movement):
     """Put tensors next to each other along an axis.
+
+    parts: one tensor or more, of equal sizes but for the axis. axis: counted from 0.
 
     Example: %2 = nn.concat %0, %1 axis 1 : (tensor<1x2xf32>, tensor<1x3xf32>) -> tensor<1x5xf32>
     """
@@ -136,6 +140,11 @@ class ConcatOp(PureTensorOp, Movement):
 @irdl_op_definition
 class SliceOp(PureTensorOp, Movement):
     """Every step-th element from a start, on each axis; steps may be negative.
+
+    The three lists have an entry an axis.
+
+    operand: of any shape. starts: the first element, counted from 0. steps: from one element to
+    the next, not 0. sizes: how many elements, 0 or more; all must lie in the operand.
 
     Example: %1 = nn.slice %0 from [0, 7] step [1, -2] size [4, 3] : (tensor<4x8xf32>)
     -> tensor<4x3xf32>
@@ -206,6 +215,11 @@ PAD_MODES: dict[str, Outside] = {
 class PadOp(PureTensorOp, Movement):
     """Add elements at the ends of axes (or drop them, where negative).
 
+    operand: of any shape. mode: what the new elements are: constant; edge, the nearest element;
+    reflect, the elements mirrored at the edge, which is not repeated; wrap, the elements from the
+    other end on. low: how many before the first, an entry an axis. high: how many after the last,
+    an entry an axis. value: what they are in mode constant.
+
     Example: %1 = nn.pad "constant" %0 low [0, 1] high [0, 1] value 0.0 : (tensor<4x8xf32>)
     -> tensor<4x10xf32>
     """
@@ -274,6 +288,8 @@ class PadOp(PureTensorOp, Movement):
 class ExpandOp(PureTensorOp, Movement):
     """Repeat a tensor along axes of size 1, and along new leading axes.
 
+    operand: its sizes, from the last axis on, are those of shape, or 1. shape: of the result.
+
     Example: %1 = nn.expand %0 to [4, 8] : (tensor<8xf32>) -> tensor<4x8xf32>
     """
 
@@ -304,6 +320,8 @@ class ExpandOp(PureTensorOp, Movement):
 @irdl_op_definition
 class ReshapeOp(PureTensorOp, Reinterpretation):
     """The same elements in row-major order, as another shape.
+
+    operand: of any shape. shape: of the result, which has as many elements.
 
     Example: %1 = nn.reshape %0 to [32] : (tensor<4x8xf32>) -> tensor<32xf32>
     """

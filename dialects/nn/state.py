@@ -84,6 +84,9 @@ def _check_state(op: Operation, symbol: SymbolRefAttr, type_: Attribute) -> None
 class StateOp(IRDLOperation):
     """A tensor that outlives a run, weights for example, with its first value.
 
+    sym_name: what loads and stores call it. elements: its shape and element type. value: what it
+    holds before the first run, of that type.
+
     Example: nn.state @conv1.weight : tensor<96x3x11x11xf32> = <"39296d74...">
     """
 
@@ -125,6 +128,8 @@ class _StoresState(SymbolUserOpInterface):
 class LoadOp(IRDLOperation):
     """The value that a state has when the run begins.
 
+    state: an nn.state of the result's type.
+
     Example: %w = nn.load @w : tensor<4xf32>
     """
 
@@ -142,6 +147,8 @@ class LoadOp(IRDLOperation):
 class StoreOp(IRDLOperation):
     """Give a state the value that the next run begins with.
 
+    stored: that value. state: an nn.state of its type.
+
     Example: nn.store %0, @counter : tensor<1xi32>
     """
 
@@ -158,6 +165,8 @@ class StoreOp(IRDLOperation):
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
     """An array that never changes.
+
+    value: the array, of the result's shape and elements.
 
     Example: %0 = nn.constant <"8f14..."> : tensor<4xf32>
     """

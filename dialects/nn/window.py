@@ -13,6 +13,7 @@ from ...ir.upstream import VerifyException
 from ..structured import COMBINERS, Body, Structure
 from .base import (
     INTEGERS,
+    Windowed,
     axis_map,
     element_of,
     flags,
@@ -35,21 +36,20 @@ def _check_combiner(combiner: str) -> None:
 
 
 @irdl_op_definition
-class PoolOp(ChainableOp):
+class PoolOp(ChainableOp, Windowed):
     """Merge the elements under a window that moves over the spatial axes of [N, C, ...].
 
-    Padding is the combiner's identity. Example: %1 = nn.pool "max" %0 window [3, 3] stride [2, 2]
-    dilation [1, 1] pad [0, 0] to [0, 0] : (tensor<1x96x55x55xf32>) -> tensor<1x96x27x27xf32>
+    Padding is the combiner's identity.
+
+    combiner: what merges them: sum, max, min or prod. image: [N, C, ...].
+
+    Example: %1 = nn.pool "max" %0 window [3, 3] stride [2, 2] dilation [1, 1] pad [0, 0] to [0, 0]
+    : (tensor<1x96x55x55xf32>) -> tensor<1x96x27x27xf32>
     """
 
     name = "nn.pool"
     image = operand_def(TensorType)
     combiner = prop_def(StringAttr)
-    window = prop_def(INTEGERS)
-    stride = prop_def(INTEGERS)
-    dilation = prop_def(INTEGERS)
-    pad_low = prop_def(INTEGERS)
-    pad_high = prop_def(INTEGERS)
     assembly_format = (
         "$combiner $image `window` $window `stride` $stride `dilation` $dilation"
         " `pad` $pad_low `to` $pad_high" + CHAIN
@@ -155,6 +155,9 @@ def window_positions(op: PoolOp, sizes: Sequence[int]) -> list[int]:
 @irdl_op_definition
 class ReduceOp(ChainableOp):
     """Merge all elements along some axes.
+
+    combiner: what merges them: sum, max, min or prod. operand: of any shape. axes: counted from 0,
+    increasing. keep_dims: they stay in the result, of size 1.
 
     Example: %1 = nn.reduce "sum" %0 axes [2, 3] keep_dims : (tensor<1x8x7x7xf32>)
     -> tensor<1x8x1x1xf32>

@@ -3,24 +3,30 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import typer
 from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, result_def
 
 from abele.backends.target import PRESET_SOURCES, PRESETS
 from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect
+from abele.dialects.nn.movement import PAD_MODES
+from abele.dialects.program import ALIGNMENT
+from abele.dialects.structured import COMBINERS
+from abele.dialects.superstep import SYNC_ZONES
 from abele.ir.pass_manager import load_pass
 from abele.ir.pass_options import pass_options
 from abele.passes.pipelines import PASSES
 from abele.tools.cli import app
 from abele.tools.reference.__main__ import main
 from abele.tools.reference.definitions import fields_of, marks, syntax
-from abele.tools.reference.dialects import families
+from abele.tools.reference.dialects import families, meanings
 from abele.tools.reference.documents import document, parsed, without_errors
 from abele.tools.reference.examples import flaw, flaw_of
 from abele.tools.reference.markdown import NOTE, plain, prose, slug, table
@@ -89,6 +95,28 @@ def test_every_link_leads_to_a_heading_or_a_file(written: Path):
 def test_every_operation_and_attribute_has_an_example_that_parses(cls: type):
     assert flaw(cls) == ""
     assert document(cls).summary
+
+
+@pytest.mark.parametrize("cls", [each for each in DEFINED if issubclass(each, Operation)])
+def test_every_field_of_an_operation_but_for_results_has_a_meaning(cls: type[Operation]):
+    said = meanings(cls)
+    assert [f.name for f in fields_of(cls) if f.role != "result" and not said.get(f.name)] == []
+
+
+@pytest.mark.parametrize(
+    ("cls", "field", "values"),
+    [
+        (nn.PoolOp, "combiner", COMBINERS),
+        (nn.ReduceOp, "combiner", COMBINERS),
+        (nn.PadOp, "mode", PAD_MODES),
+        (tile.SyncOp, "zone", SYNC_ZONES),
+        (exchange.VariableOp, "address", [str(ALIGNMENT)]),
+    ],
+)
+def test_a_field_of_few_values_has_them_all_in_its_meaning(
+    cls: type[Operation], field: str, values: Iterable[str]
+):
+    assert set(values) <= set(re.findall(r"\w+", meanings(cls)[field]))
 
 
 def test_an_example_that_does_not_parse_is_told_of():
@@ -200,7 +228,7 @@ def test_operations_that_differ_in_meaning_alone_are_a_family():
 
 def test_a_docstring_has_a_meaning_fields_and_an_example():
     found = parsed(
-        "Cut it. Then sew.\n\nsize: of the cut,\nin parts. seam: how wide.\n\n"
+        "Cut it. Then sew.\n\nsize: of the cut,\nin parts. seam:\nhow wide.\n\n"
         "More.\nExample: %0 = a.cut\n  : i1\n",
         ["size", "seam"],
     )

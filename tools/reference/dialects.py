@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation
 
 from ...dialects.levels import DIALECTS, legal_ops, load_dialect
+from ...dialects.nn import TensorOp
 from ...ir.pass_options import leaves
 from ...ir.rules.law import Law
 from ...passes.pipelines import LEVELS
@@ -46,7 +47,7 @@ def meaning(name: str) -> str:
 def _page(name: str, dialect: Dialect, rules: Rules) -> str:
     operations, attributes = list(dialect.operations), list(dialect.attributes)
     contents = table(
-        ("operation", "meaning", "kind and traits"),
+        ("operation", "meaning", link("kind and traits", "../index.md", "Words")),
         (
             (link(code(op.name), "", op.name), plain(document(op).summary), ", ".join(marks(op)))
             for op in operations
@@ -87,10 +88,10 @@ def _levels(name: str) -> str:
 
 
 def families(operations: Iterable[type[Operation]]) -> list[list[type[Operation]]]:
-    """Operations of one base class, syntax and fields together, in the order of the first one."""
+    """Operations of equal bases, syntax and fields together, in the order of the first one."""
 
     def key(op: type[Operation]) -> tuple[object, ...]:
-        return op.__mro__[1], syntax(op).removeprefix(op.name), fields_of(op)
+        return op.__bases__, syntax(op).removeprefix(op.name), tuple(_rows(op))
 
     keys = {op: key(op) for op in operations}
     order = {each: i for i, each in reversed(list(enumerate(keys.values())))}
@@ -155,17 +156,21 @@ TITLES = ("field", "is", "holds", "default", "meaning")
 
 def _rows(op: type[Operation]) -> list[tuple[str, ...]]:
     """The fields of an operation, one a row."""
-    meanings = _meanings(op)
+    found = meanings(op)
     return [
-        (code(each.name), each.role, each.holds, each.default, plain(meanings.get(each.name, "")))
+        (code(each.name), each.role, each.holds, each.default, plain(found.get(each.name, "")))
         for each in fields_of(op)
     ]
 
 
-def _meanings(op: type[Operation]) -> dict[str, str]:
-    """What the docstrings of an operation and its bases say of its fields."""
+def meanings(op: type[Operation]) -> dict[str, str]:
+    """What the docstrings of an operation and its bases say of its fields, and how a result's
+    type is inferred."""
     names = [each.name for each in fields_of(op)]
     found: dict[str, str] = {}
+    if issubclass(op, TensorOp):
+        inferred = without_errors(document(op.infer).text).rstrip(".")
+        found["result"] = inferred[:1].lower() + inferred[1:]
     for cls in reversed(op.__mro__):
         if issubclass(cls, Operation) and cls not in (Operation, IRDLOperation):
             found |= document(cls, names).fields

@@ -78,7 +78,7 @@ def _fields(paragraph: str, names: Collection[str]) -> tuple[str, dict[str, str]
     """A paragraph without the meanings of fields, and those."""
     if not names or paragraph.startswith(" "):
         return paragraph, {}
-    start = re.compile(rf"(?:^|(?<=\s))({'|'.join(map(re.escape, names))}): ")
+    start = re.compile(rf"(?:^|(?<=\s))({'|'.join(map(re.escape, names))}):\s")
     matches = list(start.finditer(paragraph))
     if not matches:
         return paragraph, {}
