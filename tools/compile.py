@@ -28,6 +28,7 @@ from ..ir.instruments.verify_each import VerifyEach
 from ..ir.pass_manager import Instrument, PassManager, Step, parse_pipeline, parse_specs
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
+from ..ir.verify import verify
 from ..ir.whole_file import check_folder
 from ..passes.pipelines import LEADS_FROM, LEADS_TO, LEVELS, PASSES, expand, level_after, way
 from ..passes.pipelines import stages as stages_of
@@ -189,6 +190,16 @@ def _check_end(what: str, level: str | None) -> None:
         raise InputError(f"{what} ends at {level}; the machine runs {MACHINE}: add {missing}")
 
 
+def _check_all_down(program: Program) -> None:
+    """Raise InputError for an operation that the machine would not know, and so pass over."""
+    try:
+        verify(program.module, legal_ops(MACHINE))
+    except VerifyException as error:
+        raise InputError(
+            f"{program.path}: {error}; no pass of the pipeline has taken it down"
+        ) from None
+
+
 def _lower(
     program: Program,
     context: AbeleContext,
@@ -201,6 +212,7 @@ def _lower(
     names = [each.name for each in passes]
     if level_after(names, program.level) is None:
         _check_end(f"{program.path}: the pipeline", level_of(program.module))
+        _check_all_down(program)
     for each, stage in zip(timing.passes, stages_of(names), strict=True):
         stages.add(stage, each.seconds)
         stages.passes[each.name] = stages.passes.get(each.name, 0.0) + each.seconds

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from importlib import import_module
+from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from inspect import get_annotations, isabstract
 from pathlib import Path
 from sysconfig import get_paths
@@ -45,6 +47,7 @@ from ..ir.rules import (
 )
 from ..ir.upstream import ModuleOp, ModulePass
 from ..ir.user_entries import remove_entries
+from ..passes import rule_library as rule_library  # for users' rules to call
 from ..passes.pipelines import LEVELS, PASSES
 from ..passes.planner.derive import register_identity
 from .program import new_context
@@ -368,7 +371,13 @@ def _load_python(path: Path, _: Extensions) -> _Part:
 def _run(path: Path, text: bytes) -> ModuleType:
     """The module of a file. Raises InputError with the file's line for an error in it."""
     place = path.resolve()
-    name = f"abele_extension_{path.stem}_{sha256(str(place).encode()).hexdigest()[:8]}"
+    imported = sys.modules.get(path.stem)
+    if getattr(imported, "__file__", None) == str(place) and str(place) not in _PARTS:
+        assert imported is not None
+        # Another user's file has imported it: a second copy would have classes of its own.
+        return imported
+    _forget_namesakes(place.parent)
+    name = _module_name(path.stem, place)
     module = ModuleType(name)
     module.__file__ = str(place)
     folder = str(place.parent)
@@ -391,6 +400,30 @@ def _run(path: Path, text: bytes) -> ModuleType:
         kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
         raise InputError(f"{path}{line}: {kind}{error}") from error
     return module
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Let the files of a folder be imported anew where users' files elsewhere have their names.
+
+    What the path does not lead to came from such a folder, which was on it for a moment.
+    """
+    for file in folder.glob("*.py"):
+        known = getattr(sys.modules.get(file.stem), "__file__", None)
+        elsewhere = known is not None and Path(known).parent != folder
+        if elsewhere and PathFinder.find_spec(file.stem) is None:
+            del sys.modules[file.stem]
+
+
+def _module_name(stem: str, place: Path) -> str:
+    """The stem, under which files beside it import it; a longer name where that one is taken."""
+    known = sys.modules.get(stem)
+    own = getattr(known, "__file__", None) == str(place)
+    try:
+        free = known is None and find_spec(stem) is None
+    except (ImportError, ValueError):
+        free = False
+    unique = f"abele_extension_{stem}_{sha256(str(place).encode()).hexdigest()[:8]}"
+    return stem if own or free else unique
 
 
 def _load_target(path: Path, _: Extensions) -> _Part:

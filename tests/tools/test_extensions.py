@@ -13,6 +13,7 @@ from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.target import USERS_TARGETS
 from abele.dialects.levels import USERS_DIALECTS, legal_ops
 from abele.dialects.structured import FUNCTIONS
+from abele.ir import rules
 from abele.ir.errors import InputError
 from abele.ir.user_entries import remove_entries
 from abele.passes.pipelines import LEVELS
@@ -287,6 +288,40 @@ def test_a_file_may_import_its_neighbours(tmp_path: Path):
     path = tmp_path / "mine.py"
     path.write_text(f"from names_of_mine import NAME\n{HEAD}    name = NAME\n{BODY}")
     assert "named" in load_extensions([path]).passes
+
+
+@pytest.mark.parametrize("order", [("ops_of_mine", "makes"), ("makes", "ops_of_mine")])
+def test_a_file_that_is_loaded_and_imported_is_one_module(
+    tmp_path: Path, relu: Path, order: tuple[str, str]
+):
+    (tmp_path / "ops_of_mine.py").write_text(SOFT)
+    (tmp_path / "makes.py").write_text(
+        "from abele.ir.rules import rewrite\nfrom ops_of_mine import SoftplusOp\n\n"
+        '@rewrite("nn.relu(x)")\ndef softer(x):\n    return SoftplusOp(x)\n'
+    )
+    (tmp_path / "takes.rw").write_text("rule back: mine.softplus(x) => nn.exp(x)\n")
+    load = [arg for name in order for arg in ("--load", f"{name}.py")]
+    result = abele("opt", relu, *load, "--load", "takes.rw", "-p", "makes,takes")
+    assert result.exit_code == 0, result.stderr
+    assert "nn.exp" in result.stdout
+
+
+def test_users_rules_may_call_abeles_own_guards(tmp_path: Path, relu: Path):
+    (tmp_path / "floats.rw").write_text("rule e: nn.relu(x) => nn.exp(x) where is_float(x)\n")
+    result = abele("opt", relu, "--load", "floats.rw", "-p", "floats")
+    assert result.exit_code == 0, result.stderr
+    assert "nn.exp" in result.stdout
+
+
+def test_what_no_pass_has_taken_down_is_refused_not_passed_over(tmp_path: Path, relu: Path):
+    own = Path(rules.__file__).parents[2] / "passes" / "rules" / "tile_to_exchange.rw"
+    laws = own.read_text()
+    copy = next(line for line in laws.split("\n") if line.startswith("lower copy:"))
+    (tmp_path / "most.rw").write_text(laws.replace(copy, ""))
+    spec = "nn,partition,tile,schedule-supersteps,allocate,group-supersteps,most"
+    result = abele("run", relu, "--target", "tiny:4", "--load", "most.rw", "-p", spec)
+    assert result.exit_code == 2
+    assert "tile.copy" in result.stderr
 
 
 def test_a_changed_file_is_loaded_anew(soft: Path):
