@@ -6,9 +6,10 @@ import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation
 
 from ..backends.check import tile_of
@@ -19,9 +20,9 @@ from ..dialects.levels import legal_ops
 from ..dialects.program import verify_symbols
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.pass_manager import parse_pipeline
-from ..ir.provenance import origin, origin_names
+from ..ir.provenance import is_known, origin, origin_names
 from ..ir.rewriting import Source, Watcher, limited, watched
-from ..ir.upstream import Context, ModuleOp, ModulePass, VerifyException
+from ..ir.upstream import Context, FusedLoc, LocationAttr, ModuleOp, ModulePass, VerifyException
 from ..ir.verify import verify
 from ..passes.pipelines import expand, way
 from .arrays import Array, checked, read_npz, seeded
@@ -133,7 +134,8 @@ class Verdict:
         """For people."""
         count = len(self.passes)
         if self.index is None:
-            text = f"nothing is wrong after any of {count} passes: outputs are within "
+            which = "the pass" if count == 1 else f"any of {count} passes"
+            text = f"nothing is wrong after {which}: outputs are within "
             text += f"{self.worst:.1e} of their largest value"
             return text + "".join(f"\nnot run: after '{name}'" for name in self.not_run)
         place = f"({self.index + 1} of {count})"
@@ -305,7 +307,7 @@ class _Search:
             return _Problem("fault", str(fault), _of_fault(fault))
         except PhaseConflict as conflict:
             op, name = conflict.op, conflict.variable
-            return _Problem("fault", str(conflict), WrongValue(op.name, origin(op), name))
+            return _Problem("fault", str(conflict), WrongValue(op.name, _node(op), name))
         except Exception as error:
             return _Problem("fault", f"cannot be run: {_said(error)}")
         return self._differs(run)
@@ -349,7 +351,7 @@ class _Search:
         if problem.kind == "crash":
             rewrite = log.unfinished()
         elif since == index and made:
-            self.tell(f"{names[index]}: which of {made} rewrites")
+            self.tell(f"{names[index]}: which of {made} rewrite{'s' * (made != 1)}")
             found = self._rewrite(self.passes[index], right, made)
             if found is not None:
                 rewrite, right, wrong = found
@@ -432,7 +434,7 @@ def _invalid(module: ModuleOp) -> WrongValue | None:
         try:
             op.verify(verify_nested_ops=False)
         except (VerifyException, ValueError):
-            return WrongValue(op.name, origin(op))
+            return WrongValue(op.name, _node(op))
     return None
 
 
@@ -444,6 +446,28 @@ def _of_fault(fault: MachineFault) -> WrongValue:
         tile=fault.tile,
         addresses=fault.addresses,
     )
+
+
+def _made_from(op: Operation) -> tuple[str, ...]:
+    """All that an operation was made from, nodes and lines, each once, in the program's order."""
+    parts: Sequence[LocationAttr] = (op.location,)
+    if isinstance(op.location, FusedLoc):
+        parts = cast("ArrayAttr[LocationAttr]", op.location.locations).data
+    return tuple(dict.fromkeys(name for part in parts for name in origin_names(part)))
+
+
+def _node(op: Operation) -> str | None:
+    """The origin of an operation; of several lines the last one, whose place it has taken."""
+    return _made_from(op)[-1] if len(origin_names(op)) == 1 else origin(op)
+
+
+def _is_step(op: Operation) -> bool:
+    """Whether an operation only serves another one that was made of the same.
+
+    A rewrite gives all that it makes one location; what takes the place of the root comes last.
+    """
+    uses = (use.operation for result in op.results for use in result.uses)
+    return is_known(op.location) and any(user.location == op.location for user in uses)
 
 
 def _said(error: Exception) -> str:
@@ -470,7 +494,7 @@ class _Log(Watcher):
 
     def begin(self, source: Source, root: Operation) -> None:
         """Note the rewrite."""
-        self.begun.append(_Begun(source, root.name, origin(root)))
+        self.begun.append(_Begun(source, root.name, _node(root)))
         self._open = True
 
     def inserted(self, op: Operation) -> None:
@@ -495,7 +519,7 @@ class _Log(Watcher):
         """The last rewrite that made the operation which gave a value."""
         for row in reversed(range(len(self.begun))):
             made = self.begun[row].inserted
-            if any(op.name == value.op and origin(op) == value.node for op in made):
+            if any(op.name == value.op and _node(op) == value.node for op in made):
                 return self.blamed(row, len(self.begun), searched=False)
         return None
 
@@ -519,21 +543,27 @@ class _Expected:
 
     def __init__(self) -> None:
         self.worst: WrongValue | None = None
-        self._known: dict[str, list[Array]] = {}
+        self._known: dict[tuple[str, ...], list[Array]] = {}
+        self._with_steps: set[tuple[str, ...]] = set()
 
     def keep(self, value: Value) -> None:
         """Remember a value of the right run."""
-        name = origin(value.op)
-        known = self._known.setdefault(name, []) if name else []
+        names = _made_from(value.op)
+        known = self._known.setdefault(names, []) if names else []
         if len(known) < MOST_TURNS:
             known.append(value.values)
+        if _is_step(value.op):
+            self._with_steps.add(names)
 
     def compare(self, value: Value) -> None:
         """Raise _FirstWrong if a value has counterparts, and is like none of them.
 
         A variable that a wrong operation has read, and that nobody has filled with what belongs
-        there, is named before the operation.
+        there, is named before the operation. A step on the way to what takes an operation's place
+        has a counterpart only where there were steps before.
         """
+        if _is_step(value.op) and self._counterpart(value.op) not in self._with_steps:
+            return
         found = self._deviation(value.op, value.values)
         if found is None:
             return
@@ -550,10 +580,19 @@ class _Expected:
                 raise _FirstWrong(_wrong(one, *deviation))
         raise _FirstWrong(_wrong(value, expected, error))
 
+    def _counterpart(self, op: Operation) -> tuple[str, ...] | None:
+        """What the operation was made from whose place an operation has taken.
+
+        Itself, or the most of its last parts that there was an operation of: a rule's result takes
+        the place of the root, which is the last that it matches.
+        """
+        names = _made_from(op)
+        ends = (names[start:] for start in range(len(names)))
+        return next((each for each in ends if each in self._known), None)
+
     def _deviation(self, op: Operation, values: Array) -> tuple[Array, float] | None:
         """The nearest counterpart and its distance; None if there is no counterpart."""
-        names = [origin(op) or "", *origin_names(op)[-1:]]
-        known = next((name for name in names if name in self._known), None)
+        known = self._counterpart(op)
         if known is None:
             return None
         alike = [
@@ -582,7 +621,7 @@ def _wrong(value: Value, expected: Array, error: float) -> WrongValue:
         tile = tile_of(value.layout, viewed)
     return WrongValue(
         value.op.name,
-        origin(value.op),
+        _node(value.op),
         value.variable,
         at,
         float(found[at]),
