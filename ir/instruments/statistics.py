@@ -47,7 +47,10 @@ class PassStatistics:
         return [
             f"{self.name}: {before.total()} -> {after.total()} operations",
             *(f"  {before[name]} -> {after[name]} {name}" for name in changed),
-            *(f"  {number} rewrites by {rule}" for rule, number in self.rewrites.most_common()),
+            *(
+                f"  {n} rewrite{'s' * (n != 1)} by {rule}"
+                for rule, n in self.rewrites.most_common()
+            ),
             *(f"  {number} {what}" for what, number in self.counts.most_common()),
         ]
 

@@ -259,7 +259,7 @@ def test_rules_are_a_pass_named_after_their_file(soft: Path, relu: Path, tmp_pat
     result = abele("opt", relu, *load, "-p", "flat-only", "--statistics")
     assert result.exit_code == 0, result.stderr
     assert "mine.softplus" in result.stdout
-    assert "1 rewrites by softer (flat_only.rw:1)" in result.stderr
+    assert "1 rewrite by softer (flat_only.rw:1)" in result.stderr
 
 
 def test_rules_in_python_are_a_pass_named_after_their_file(tmp_path: Path, relu: Path):
@@ -274,7 +274,7 @@ def softer(x):
     result = abele("opt", relu, *load, "-p", "soft-rules", "--statistics")
     assert result.exit_code == 0, result.stderr
     assert "mine.softplus" in result.stdout
-    assert "1 rewrites by softer (soft_rules.py:" in result.stderr
+    assert "1 rewrite by softer (soft_rules.py:" in result.stderr
     (tmp_path / "bad_rules.py").write_text(
         "from abele.ir.rules import rewrite\n\n@rewrite('nn.rule(x)')\ndef f(x):\n    return x\n"
     )

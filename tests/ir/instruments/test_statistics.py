@@ -51,3 +51,10 @@ def test_nothing_is_counted_unless_somebody_looks():
     assert statistics.passes == []
     PassManager((Append(),), (statistics,)).run(AbeleContext(), ModuleOp([]))
     assert [each.counts.total() for each in statistics.passes] == [0]
+
+
+def test_one_rewrite_is_no_plural():
+    statistics = Statistics()
+    PassManager((Erase(),), (statistics,)).run(AbeleContext(), ModuleOp([TestOp()]))
+    rule = statistics.table().splitlines()[2]
+    assert rule.startswith("  1 rewrite by EraseTests (")
