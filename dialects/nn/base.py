@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast, overload
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -217,16 +217,35 @@ class Number(CustomDirective):
 
 
 class TensorOp(IRDLOperation, ABC):
-    """An operation with one tensor as its result, whose type follows from all else."""
+    """An operation with one tensor as its result, whose type follows from all else.
+
+    A subclass without an __init__ of its own is built from its operands, as AddReluOp(x, y); or,
+    where a field is several of them, from a list with an entry a field, as SumOp([x, [y, z]]).
+    """
 
     result = result_def(TensorType)
     custom_directives = (Number,)
 
+    @overload
+    def __init__(
+        self, *operands: SSAValue, properties: Mapping[str, Attribute | None] | None = None
+    ) -> None: ...
+
+    @overload
     def __init__(
         self,
         operands: Sequence[SSAValue | Sequence[SSAValue]],
         properties: Mapping[str, Attribute | None] | None = None,
-    ):
+        /,
+    ) -> None: ...
+
+    def __init__(
+        self, *given: Any, properties: Mapping[str, Attribute | None] | None = None
+    ) -> None:
+        operands: Sequence[Any] = given
+        if given and isinstance(given[0], Sequence):
+            operands = cast(Sequence[Any], given[0])
+            properties = given[1] if len(given) > 1 else properties
         # The type is inferred from the typed fields, which exist only now.
         super().__init__(
             operands=operands, properties=properties or {}, result_types=[TensorType(i64, [])]

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import Builtin, ModuleOp, TensorType, f16, f32, i1, i64
+from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr, TensorType, f16, f32, i1, i64
 from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import Commutative, Pure
@@ -423,3 +424,30 @@ def test_operations_whose_operands_may_change_places_say_so():
         *(nn.EqualOp, nn.LogicalAndOp, nn.LogicalOrOp),
     }
     assert all(op.has_trait(Pure) for op in swap)
+
+
+@irdl_op_definition
+class AddReluOp(nn.CompositeOp):
+    """An operation of a user's, without an __init__."""
+
+    name = "mine.add_relu"
+    x = operand_def(TensorType)
+    y = operand_def(TensorType)
+    note = opt_prop_def(StringAttr)
+
+    def infer(self) -> TensorType[Attribute]:
+        return nn.tensor_of(self.x)
+
+    def parts(self, made) -> SSAValue:
+        return made("relu", nn.ReluOp(made("add", nn.AddOp(self.x, self.y))))
+
+
+def test_an_operation_without_an_init_is_built_from_its_operands():
+    x, y = values(ROW, ROW)
+    note: dict[str, Attribute] = {"note": StringAttr("of mine")}
+    for op in (AddReluOp(x, y, properties=note), AddReluOp([x, y], note)):
+        op.verify()
+        assert (op.x, op.y, op.note, op.result.type) == (x, y, note["note"], ROW)
+    assert AddReluOp(x, y).note is None
+    with pytest.raises(ValueError, match="Expected 2 operand"):
+        AddReluOp(x)
