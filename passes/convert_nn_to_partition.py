@@ -14,12 +14,13 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..backends.codelets.prices import partials_dtype
+from ..backends.reference.operation import MEANINGLESS
 from ..backends.target import Target, resolve_target
 from ..dialects import control, nn, partition
 from ..dialects.abele import Plan, PlanAttr
 from ..dialects.dtypes import element_type, numpy_dtype
 from ..dialects.partition import PartitionTensor, laid_out, partition_type
-from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
+from ..dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
 from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout, linear_layout
 from ..ir.provenance import at, locate, place
@@ -234,9 +235,9 @@ class _Conversion:
 
     @singledispatchmethod
     def _other(self, op: Operation) -> None:
-        raise InputError(
-            f"{op.name} at {place(op)}: no conversion to partition; run decompose first"
-        )
+        advice = "no conversion to partition; run decompose first"
+        problem = advice if isinstance(op, Composite) else MEANINGLESS
+        raise InputError(f"{op.name} at {place(op)}: {problem}")
 
     def _structured(self, op: Operation, structure: Structure) -> None:
         values = [(f"in{i}", self.values[v]) for i, v in enumerate(op.operands)]

@@ -14,10 +14,18 @@ from xdsl.rewriter import InsertPoint
 from ...dialects.control import YieldOp
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
+from ...ir.errors import InputError
+from ...ir.provenance import place
 from ..codelets.scalar import Doubles, converted
 from .gather import Array
 from .moves import evaluate_moves
 from .structure import evaluate_structure, structure_value
+
+MEANINGLESS = (
+    "has no meaning of its own: give it a structure, moves or parts, or a rule that replaces it "
+    "before nn ends"
+)
+"""What is wrong with an operation of nn that can neither be run nor be taken down a level."""
 
 
 def tensor_kind(type_: Attribute) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -48,7 +56,10 @@ def evaluate_operation(
 
 
 def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
-    """The result of a structured operation, movement or reshape, rounded to its dtype once."""
+    """The result of a structured operation, movement or reshape, rounded to its dtype once.
+
+    Raises InputError for an operation that is none of them.
+    """
     shape, dtype = tensor_kind(op.results[0].type)
     if isinstance(op, Structured):
         return converted(structure_value(op.structure(), operands, dtype, shape), dtype)
@@ -56,7 +67,7 @@ def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
         return evaluate_moves(op.moves(), operands, shape, dtype)
     if isinstance(op, Reinterpretation):
         return operands[0].reshape(shape)
-    raise ValueError(f"{op.name}: no structure, no moves")
+    raise InputError(f"{op.name} at {place(op)}: {MEANINGLESS}")
 
 
 def parts_of(op: Operation) -> tuple[Block, tuple[int, ...]]:

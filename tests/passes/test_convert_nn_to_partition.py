@@ -1,9 +1,13 @@
 import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import TensorType
+from xdsl.irdl import irdl_op_definition, operand_def
 
 from abele.dialects import partition
 from abele.dialects.abele import Plan, PlanAttr
-from abele.dialects.nn import ConvOp
+from abele.dialects.nn import ConvOp, PureTensorOp, SoftmaxOp
 from abele.ir.errors import InputError
+from abele.ir.provenance import named
 from abele.ir.text import print_module
 from abele.passes.convert_nn_to_partition import ConvertNnToPartition
 
@@ -45,3 +49,29 @@ def test_a_module_without_a_target_is_refused():
     del module.attributes["abele.target"]
     with pytest.raises(InputError, match="the module names no target: run plan-splits first"):
         ConvertNnToPartition().apply(context, module)
+
+
+@irdl_op_definition
+class SaysNothingOp(PureTensorOp):
+    name = "mine.says_nothing"
+    x = operand_def(TensorType)
+
+    def infer(self):
+        return self.x.type
+
+
+def test_an_operation_that_has_no_meaning_is_told_from_one_that_is_whole():
+    for kind, problem in (
+        (
+            SaysNothingOp,
+            "has no meaning of its own: give it a structure, moves or parts, or a rule",
+        ),
+        (lambda x: SoftmaxOp(x, 1), "no conversion to partition; run decompose first"),
+    ):
+        module, _ = net()
+        (conv,) = [op for op in module.walk() if isinstance(op, ConvOp)]
+        op = kind(conv.image)
+        op.location = named("odd")
+        conv.parent.insert_op_before(op, conv)
+        with pytest.raises(InputError, match=f"{op.name} at odd: {problem}"):
+            ConvertNnToPartition().apply(Context(), module)

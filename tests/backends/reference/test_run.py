@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
 from some_tensors import context, counting, module_of
+from xdsl.dialects.builtin import TensorType
+from xdsl.irdl import irdl_op_definition, operand_def
 
 from abele.backends.reference import evaluate_operation, run_reference
 from abele.backends.reference import run as reference_run
 from abele.backends.reference.run import last_uses
 from abele.dialects import nn
 from abele.ir.errors import InputError
+from abele.ir.provenance import named
 from abele.ir.upstream import ModuleOp
 
 X = np.array([1.0, -2.0, 3.0, -4.0], np.float32)
@@ -243,3 +246,22 @@ def test_an_error_says_where_it_happened(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(MemoryError) as raised:
         outputs(module)
     assert raised.value.__notes__ == ["in nn.add at conv1/bias"]
+
+
+def test_an_operation_without_a_meaning_is_refused():
+    module = program(RELU_ADD)
+    (relu,) = [op for op in module.walk() if isinstance(op, nn.ReluOp)]
+
+    @irdl_op_definition
+    class SaysNothingOp(nn.PureTensorOp):
+        name = "mine.says_nothing"
+        x = operand_def(TensorType)
+
+        def infer(self):
+            return nn.tensor_of(self.x)
+
+    odd = SaysNothingOp(relu.operand)
+    odd.location = named("odd")
+    relu.parent.insert_op_before(odd, relu)
+    with pytest.raises(InputError, match=r"mine\.says_nothing at odd: has no meaning of its own"):
+        run_reference(module, {"arg0": X})
