@@ -515,6 +515,9 @@ class _Binder:
         """Refuse a division that no guard says leaves no rest."""
         a, b = division.operands
         if not Divisors.of(self.rule.guards).divides(b, a):
+            if isinstance(a, Constant) and isinstance(b, Constant):
+                remedy = f"write {a.value}.0 / {b.value}" if b.value else "need another divisor"
+                self.refuse(division.place, f"{shown(division)} is no whole number; {remedy}")
             self.refuse(
                 division.place,
                 f"{shown(division)} may leave a rest; add the guard {_operand(a)} % {_operand(b)} "

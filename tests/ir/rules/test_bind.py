@@ -88,6 +88,16 @@ BAD = [
         5,
     ),
     (
+        "rule r: nn.exp(x) => nn.scale(x) {factor = 1 / 6}",
+        "1:44: 1 / 6 is no whole number; write 1.0 / 6",
+        5,
+    ),
+    (
+        "rule r: nn.exp(x) => nn.scale(x) {factor = 1 / 0}",
+        "1:44: 1 / 0 is no whole number; need another divisor",
+        5,
+    ),
+    (
         "rule r: nn.exp(x) => nn.scale(x)",
         "1:22: nn.scale needs factor; give them in {}, or take them from a matched "
         "operation with like",
