@@ -265,7 +265,10 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
 def _check_operator(node: Node) -> None:
     """Raise UnsupportedError before anything is built, if an operator is not known."""
     if node.domain != "ai.onnx" and _importer(node) is None:
-        raise node.unsupported("the domain", "operators of domain ai.onnx are")
+        wanted = f'@onnx_operator("{node.operator}", "{node.domain}")'
+        raise node.unsupported(
+            "the domain", f"operators of domain ai.onnx are; --load a .py with {wanted} to add it"
+        )
     if node.domain not in node.graph.opsets:
         raise node.bad(f"the model imports no opset of domain {node.domain}")
     if _importer(node) is None:

@@ -590,7 +590,9 @@ def test_a_dimension_needs_an_element():
         (one("Zzz", [1]), r"the operator is not supported; \d+ others are$"),
         (
             one("Relu", [1], domain="com.acme"),
-            "operator Relu of domain com.acme, which the model does not import: the domain is not",
+            r"operator Relu of domain com.acme, which the model does not import: the domain is not "
+            r"supported; operators of domain ai.onnx are; --load a .py with "
+            r'@onnx_operator\("Relu", "com.acme"\) to add it$',
         ),
         (one("Relu", [1], opset=5), "opset 5 of domain ai.onnx is not supported; 6 to 28 are"),
         (
