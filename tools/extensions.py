@@ -129,7 +129,7 @@ def _once(*values: T) -> tuple[T, ...]:
 class Extensions:
     """All that was loaded, and abele's own passes.
 
-    load: the paths that were given. folders: where users' code lies.
+    load: the paths that were given. folders: where users' code lies. warnings: of their rules.
     """
 
     passes: Mapping[str, PassEntry] = field(default_factory=lambda: dict(PASSES))
@@ -137,6 +137,7 @@ class Extensions:
     targets: Mapping[str, Target] = field(default_factory=dict[str, Target])
     load: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def context(self) -> AbeleContext:
         """A context that knows the dialects of every level, and the users' own."""
@@ -219,6 +220,7 @@ class _Part:
     folder: Path
     extension: Extension
     digest: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 def _together(parts: Sequence[_Part], load: Sequence[str]) -> Extensions:
@@ -240,6 +242,7 @@ def _together(parts: Sequence[_Part], load: Sequence[str]) -> Extensions:
         {target.name: target for target in whole.targets},
         tuple(load),
         tuple(dict.fromkeys(part.folder for part in parts)),
+        tuple(warning for part in parts for warning in part.warnings),
     )
 
 
@@ -438,12 +441,29 @@ def _load_target(path: Path, _: Extensions) -> _Part:
     return _install(key, _Part(str(path), path.resolve().parent, found, digest))
 
 
+_RULES: dict[Path, tuple[object, _Part]] = {}
+"""What was loaded before, by resolved path, with all that it was made from."""
+
+
 def _load_rules(path: Path, so_far: Extensions) -> _Part:
+    text = _read(path)
+    calls = (*library.FUNCTIONS.items(), *library.CLASSES.items())
+    made_from = (str(path), sha256(text).hexdigest(), so_far.dialects, calls)
+    known, part = _RULES.get(path.resolve(), (None, None))
+    if part is None or known != made_from:
+        part = _checked_rules(path, so_far)
+        _RULES[path.resolve()] = made_from, part
+    return part
+
+
+def _checked_rules(path: Path, so_far: Extensions) -> _Part:
+    """What the rules of a file add. That they are checked takes seconds where they are many."""
     rules = load_rules(path, so_far.context())
     if not rules.laws:
         raise InputError(f"{path}: nothing to add to abele; looked for rules")
     made = _pass_of_rules(path.stem, rules, str(path))
-    return _Part(str(path), path.resolve().parent, Extension(passes=(made,)))
+    folder = path.resolve().parent
+    return _Part(str(path), folder, Extension(passes=(made,)), warnings=rules.warnings)
 
 
 def _with_rules(part: _Part, name: str, so_far: Extensions) -> _Part:

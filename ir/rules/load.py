@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..context import AbeleContext
@@ -13,8 +14,8 @@ from .vocabulary import Vocabulary
 def load_rules(path: Path, context: AbeleContext) -> RuleSet:
     """The rules of a .rw file, about the operations that a context knows, tried on small programs.
 
-    Raises InputError for all that is wrong with them; what check_rules only remarks, passes.
+    Raises InputError for all that is wrong with them; what check_rules only remarks becomes their
+    warnings.
     """
     rules = read_rule_set(path, Vocabulary(context))
-    check_rules(rules)
-    return rules
+    return replace(rules, warnings=tuple(map(str, check_rules(rules))))

@@ -25,13 +25,18 @@ from .vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Laws with the vocabulary that they were bound in."""
+    """Laws with the vocabulary that they were bound in.
+
+    warnings: what may be meant so and may be a mistake, each a message with its line and a caret.
+    """
 
     laws: tuple[Law, ...]
     vocabulary: Vocabulary = field(repr=False, compare=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __add__(self, other: RuleSet) -> RuleSet:
-        return RuleSet((*self.laws, *other.laws), self.vocabulary)
+        warnings = (*self.warnings, *other.warnings)
+        return RuleSet((*self.laws, *other.laws), self.vocabulary, warnings)
 
     @property
     def lowered(self) -> frozenset[type[Operation]]:

@@ -262,6 +262,45 @@ def test_rules_are_a_pass_named_after_their_file(soft: Path, relu: Path, tmp_pat
     assert "1 rewrite by softer (flat_only.rw:1)" in result.stderr
 
 
+NEVER = "rule never: nn.relu(x) => nn.abs(x) where rank(x) < 0\n"
+
+
+def test_what_rules_warn_of_is_said_once(relu: Path, tmp_path: Path):
+    (tmp_path / "odd.rw").write_text(NEVER)
+    result = abele("opt", relu, "--load", "odd.rw", "--load", "./odd.rw", "-p", "odd")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == (
+        "odd.rw:1:6: warning: rule never: no program was found that it fits; its types are "
+        f"checked at each rewrite\n{NEVER}     ^~~~~\n"
+    )
+
+
+def test_rules_are_checked_again_only_when_they_are_others(tmp_path: Path):
+    path, guards = tmp_path / "one.rw", tmp_path / "guards.py"
+    source = (
+        "from abele.ir.rules import guard\nfrom xdsl.ir import SSAValue\n"
+        "@guard\ndef fine(value: SSAValue) -> bool:\n    return {}\n"
+    )
+
+    def loaded() -> tuple[object, tuple[str, ...]]:
+        found = load_extensions([path, guards])
+        return found.passes["one"], found.warnings
+
+    path.write_text(NEVER)
+    guards.write_text(source.format("True"))
+    first = loaded()
+    assert loaded() == first
+    assert len(first[1]) == 1
+    path.write_text("rule off: nn.relu(x) => nn.max(x, x) where fine(x)")
+    second = loaded()
+    assert second[0] is not first[0]
+    assert second[1] == ()
+    guards.write_text(source.format("False"))
+    third = loaded()
+    assert third[0] is not second[0]
+    assert "no program was found" in third[1][0]
+
+
 def test_rules_in_python_are_a_pass_named_after_their_file(tmp_path: Path, relu: Path):
     (tmp_path / "soft_rules.py").write_text(f"""{SOFT}
 from abele.ir.rules import rewrite

@@ -34,8 +34,13 @@ class Answers:
     extensions: Extensions = field(default_factory=Extensions)
 
     def load(self, paths: Sequence[str] | None) -> Extensions:
-        """Load extensions, whose errors are then told as their users'. Raises InputError."""
+        """Load extensions, whose errors are then told as their users'; say what rules warn of.
+
+        Raises InputError.
+        """
         self.extensions = load_extensions(paths or ())
+        for warning in self.extensions.warnings:
+            say(warning)
         return self.extensions
 
 
