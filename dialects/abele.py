@@ -332,6 +332,17 @@ class ChainAttr(_Value[tuple[Stage, ...]]):
         return cls(tuple(random.sample(stages, random.choice((1, 1, 2)))))
 
     @classmethod
+    def from_plain(cls, value: object) -> ChainAttr | None:
+        """The chain of a list of functions, as rules write it: ["add", "relu"]; None of all else.
+
+        Each takes the value so far as its first operand, and has no constants. Raises ValueError
+        for a function that cannot follow so.
+        """
+        names = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
+        stages = tuple(Stage(each) for each in names if isinstance(each, str))
+        return cls(stages) if stages and len(stages) == len(names) else None
+
+    @classmethod
     def parse_value(cls, parser: AttrParser) -> tuple[Stage, ...]:
         """Parse what stands between the brackets."""
         return parse_stages(parser)

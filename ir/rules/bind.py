@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..rewriting import Source
 from .build import Builder, builds
 from .divisible import Divisors
-from .evaluate import shown
+from .evaluate import plainly, shown
 from .kinds import a_kind, fits, kind_of_value
 from .law import BoundNested, BoundOperand, BoundPattern, Law, Made, Match
 from .library import CLASSES, FUNCTIONS, KINDS
@@ -44,7 +44,7 @@ from .syntax import (
     TypePattern,
     Variable,
 )
-from .values import element_type
+from .values import Plain, attribute_of, element_type
 from .vocabulary import Attributed, OpInfo, Vocabulary, common
 
 ANY = "_"
@@ -360,14 +360,13 @@ class _Binder:
         self,
         place: Place,
         name: str,
-        value: object,
+        value: Name | Plain,
         is_note: bool,
         infos: tuple[OpInfo, ...],
         heads: str,
     ) -> None:
-        kind = "any"
-        if not is_note:
-            kind = self._attribute(place, name, infos, heads).kind
+        known = None if is_note else self._attribute(place, name, infos, heads)
+        kind = "any" if known is None else known.kind
         if isinstance(value, Name):
             if value.name != ANY:
                 self._name(value.place, value.name, kind)
@@ -378,6 +377,11 @@ class _Binder:
                 place,
                 f"{name} of {heads} is {a_kind(kind)}; the rule compares it with {a_kind(given)}",
             )
+        if known is not None:
+            try:
+                attribute_of(value, known.definition.constr)
+            except ValueError as error:
+                self.refuse(place, f"{name} of {heads} cannot be {plainly(value)}: {error}")
 
     def _attribute(
         self, place: Place, name: str, infos: tuple[OpInfo, ...], heads: str

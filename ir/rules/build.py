@@ -172,9 +172,16 @@ class Builder:
             into.pop(each.name, None)
             if value is None or (value is False and known.kind == "bool"):
                 continue
-            attribute = attribute_of(value, known.definition.constr)
+            attribute: Attribute | None = None
+            why = ""
+            try:
+                attribute = attribute_of(value, known.definition.constr)
+            except ValueError as error:
+                why = f": {error}"
             if attribute is None:
-                self._refuse(each.place, f"{each.name} of {cls.name} cannot be {plainly(value)}")
+                self._refuse(
+                    each.place, f"{each.name} of {cls.name} cannot be {plainly(value)}{why}"
+                )
             into[each.name] = attribute
         return properties, attributes
 

@@ -12,7 +12,7 @@ from ..errors import InputError
 from .law import Env
 from .library import FUNCTIONS, Function
 from .syntax import Call, Constant, Expression, Listed, Name, Operator, Place, Property
-from .values import Plain, plain
+from .values import Plain, alike, plain
 from .vocabulary import Vocabulary
 
 
@@ -124,6 +124,10 @@ def _plus(a: Any, b: Any) -> Any:
     return (*a, *b) if isinstance(a, tuple) else a + b
 
 
+def _differs(a: Any, b: Any) -> bool:
+    return not alike(a, b)
+
+
 OPERATORS: dict[str, Callable[..., Any]] = {
     "+": _plus,
     "-": operator.sub,
@@ -131,8 +135,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "/": _divide,
     "//": _whole(lambda a, b: a // b, "//"),
     "%": _whole(lambda a, b: a % b, "%"),
-    "==": operator.eq,
-    "!=": operator.ne,
+    "==": alike,
+    "!=": _differs,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,

@@ -9,6 +9,8 @@ def kind_of_value(value: object) -> str:
     """The kind of a literal."""
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
+        if any(isinstance(each, str) for each in items):
+            return "any"
         return "ints" if all(isinstance(each, int) for each in items) else "floats"
     return _LITERALS.get(type(value), "any")
 

@@ -30,7 +30,7 @@ from .syntax import (
     TypePattern,
     Variable,
 )
-from .values import element_type, plain, tensor_parts
+from .values import alike, element_type, plain, tensor_parts
 from .vocabulary import Vocabulary
 
 ANY = "_"
@@ -168,7 +168,8 @@ class Matcher:
         if isinstance(pattern.value, Name):
             name = pattern.value.name
             return name == ANY or self._bind(pattern.place, name, value)
-        if value == pattern.value and isinstance(value, bool) == isinstance(pattern.value, bool):
+        same_kind = isinstance(value, bool) == isinstance(pattern.value, bool)
+        if same_kind and alike(value, pattern.value):
             return True
         return self._no(
             pattern.place,

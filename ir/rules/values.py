@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
@@ -95,12 +95,38 @@ def _candidates(value: Plain) -> Iterable[Attribute]:
 def attribute_of(value: Plain, constraint: AttrConstraint | None) -> Attribute | None:
     """The attribute that holds a value and is as a definition wants it; None if there is none.
 
-    constraint: of the definition; without one, the likeliest attribute is taken.
+    constraint: of the definition; without one, the likeliest attribute is taken. A class of
+    attributes may say itself which of them a value is, in a class method from_plain(value), which
+    gives None where it is none.
+    Raises ValueError for a value that such a class takes and finds wrong.
     """
     for each in _candidates(value):
         if constraint is None or constraint.verifies(each):
             return each
+    if constraint is None or isinstance(value, Attribute):
+        return None
+    bases = sorted(constraint.get_bases() or (), key=lambda each: each.name)
+    for each in (_written(base, value) for base in bases):
+        if each is not None and constraint.verifies(each):
+            return each
     return None
+
+
+def _written(cls: type[Attribute], value: Plain) -> Attribute | None:
+    """The attribute of a class that a rule may write as a value; None if there is none."""
+    from_plain: Callable[[Plain], Attribute | None] | None = getattr(cls, "from_plain", None)
+    return None if from_plain is None else from_plain(value)
+
+
+def alike(a: Plain, b: Plain) -> bool:
+    """Whether two values are the same in a rule, where one may be written for an attribute."""
+    if isinstance(a, Attribute) == isinstance(b, Attribute):
+        return a == b
+    attribute, value = (a, b) if isinstance(a, Attribute) else (b, a)
+    try:
+        return _written(type(cast(Attribute, attribute)), value) == attribute
+    except ValueError:
+        return False
 
 
 _SAMPLES: tuple[tuple[str, Plain], ...] = (

@@ -2,6 +2,7 @@
 
 import pytest
 
+from abele.dialects.structured import CHAINABLE
 from abele.ir.errors import InputError
 
 from .some_rules import rules_of
@@ -86,6 +87,12 @@ BAD = [
         "rule r: nn.exp(x: f32[n]) => nn.reshape(x) {shape = [n / 4]} where n % 2 == 0",
         "1:54: n / 4 may leave a rest; add the guard n % 4 == 0, or write // to round down",
         5,
+    ),
+    (
+        'rule r: nn.exp(x) {then = ["rellu"]} => x',
+        "1:20: then of nn.exp cannot be [\"rellu\"]: function 'rellu' in a chain; need one of abs, "
+        f"{', '.join(sorted(CHAINABLE)[1:])}",
+        4,
     ),
     (
         "rule r: nn.exp(x) => nn.scale(x) {factor = 1 / 6}",

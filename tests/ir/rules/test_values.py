@@ -16,7 +16,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.irdl import AnyAttr, BaseAttr
 
-from abele.ir.rules.values import attribute_of, element_type, kind_of, plain
+from abele.dialects.abele import ChainAttr
+from abele.dialects.structured import Stage
+from abele.ir.rules.values import alike, attribute_of, element_type, kind_of, plain
 
 ALIKE = [
     (IntegerAttr(3, i64), 3),
@@ -69,3 +71,19 @@ def test_a_word_is_an_element_type_or_a_name():
     assert element_type("f32") == f32
     assert element_type("element") is None
     assert element_type("f") is None
+
+
+CHAIN = BaseAttr(ChainAttr)
+
+
+def test_a_class_of_attributes_may_say_which_of_them_a_list_is():
+    chain = attribute_of(("add", "relu"), CHAIN)
+    assert chain == ChainAttr((Stage("add"), Stage("relu")))
+    assert alike(chain, ("add", "relu"))
+    assert alike(("add", "relu"), chain)
+    assert not alike(chain, ("relu", "add"))
+    assert not alike(chain, ("rellu",))
+    for other in ((), ("relu", 1), (1, 2), "relu", None):
+        assert attribute_of(other, CHAIN) is None
+    with pytest.raises(ValueError, match="function 'rellu' in a chain; need one of abs, add"):
+        attribute_of(("rellu",), CHAIN)
