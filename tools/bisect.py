@@ -29,7 +29,7 @@ from .arrays import Array, checked, read_npz, seeded
 from .check import TOLERANCE, relative_error
 from .extensions import Extensions, load_extensions
 from .observed import PhaseConflict, Value, run_observed
-from .program import Model, level_of, read_program, signature, target_of
+from .program import Model, level_of, plan_target, read_program, signature, target_of
 
 Kind = Literal["value", "fault", "invalid", "crash"]
 """What went wrong: outputs, the run, the module, the pass itself."""
@@ -177,7 +177,7 @@ def bisect(
     context = extensions.context()
     (watch or _silent)("read")
     program = read_program(model, context, dict(dims or {}))
-    machine = target_of(program.module, target, program.path)
+    machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
         spec = passes or ",".join(way(program.level))
         spec = expand(spec, machine.spelling(), extensions.passes) if spec else ""

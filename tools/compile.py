@@ -35,7 +35,7 @@ from ..passes.pipelines import stages as stages_of
 from ..passes.reduce import reduce_module
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
 from .extensions import Extensions, load_extensions
-from .program import Model, Program, level_of, read_program, target_of
+from .program import Model, Program, level_of, plan_target, read_program
 from .report.dump import NO_DUMP, check_dump, dump_instruments
 
 Watcher = Callable[[str], None]
@@ -90,7 +90,7 @@ def compile_model(
         tell("read")
         start = perf_counter()
         program = read_program(model, context, dict(dims or {}))
-        machine = target_of(program.module, target, program.path)
+        machine = plan_target(program.module, target, program.path)
         pipeline = checked_pipeline(passes, program.level, machine.spelling(), extensions)
         refuse_tensors_larger_than(program.module, machine)
         stages = Stages({"read": perf_counter() - start})

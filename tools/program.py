@@ -143,6 +143,18 @@ def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target
     return target
 
 
+def plan_target(module: ModuleOp, given: str | Target | None, path: str) -> Target:
+    """As target_of; a module that has plans, but does not say for what, is for the given one.
+
+    Raises InputError.
+    """
+    target = target_of(module, given, path)
+    planned = any("plan" in op.attributes for op in module.walk())
+    if given is not None and planned and TARGET not in module.attributes:
+        module.attributes[TARGET] = StringAttr(target.spelling())
+    return target
+
+
 def check_target(own: Target, given: str | Target | None, path: str) -> None:
     """Raise InputError unless a given target is the one that a program was planned for."""
     if given is not None and _resolved(given) != own:

@@ -13,6 +13,7 @@ from abele.ir.text import write_module
 from abele.ir.upstream import VerifyException
 from abele.tools import compile_model
 from abele.tools.arrays import seeded
+from abele.tools.bisect import bisect
 
 RECURRENT = Path(__file__).parent.parent.parent / "examples" / "recurrent.mlir"
 
@@ -54,6 +55,25 @@ def test_profile_has_what_reports_rely_on():
     )
     assert set(profile["seconds"]) >= {"read", *LEVELS, "load", "run"}
     assert 1 <= profile["tiles_used"] <= 4
+
+
+PLANNED = """
+func.func @main(%x: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %0 = nn.relu %x {plan = #abele.plan<split [4, 2]>} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+  func.return %0 : tensor<8x64xf32>
+}"""
+
+
+def test_plans_made_by_hand_are_for_the_target_that_is_given(tmp_path: Path):
+    path = tmp_path / "planned.mlir"
+    path.write_text(PLANNED)
+    passes = "convert-nn-to-partition,tile,exchange"
+    exe = compile_model(path, "tiny:8", passes=passes)
+    assert exe.target.tiles == 8
+    assert exe.profile["tiles_used"] == 8
+    assert bisect(path, "tiny:8", passes=passes).passed
+    with pytest.raises(InputError, match="the module names no target"):
+        compile_model(path, passes=passes)
 
 
 def test_the_target_is_mk2_unless_the_program_names_another():
