@@ -68,7 +68,8 @@ def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -
         index = [slice(None)] * result.ndim
         for d, i in zip(cells.merged, at, strict=True):
             index[d] = slice(i, i + 1)
-        points.append([a[tuple(index)] for a in cells.operands])
+        # The ellipsis keeps arrays of rank 0 views: values are there only when the calls are made.
+        points.append([a[(*index, ...)] for a in cells.operands])
     *flat, out = coalesced(*(a for point in points for a in point), result)
     arity = len(cells.operands)
     steps = [flat[i : i + arity] for i in range(0, len(flat), arity)]

@@ -68,7 +68,7 @@ def evaluate_structure(
         parts = task.evaluate(bounded=True)
         value, bound = _finished(task, parts, accumulator)
         value, bound = _chained(task, value, bound)
-    return value.reshape(result_shape), bound.reshape(result_shape)
+    return _shaped(value, result_shape), _shaped(bound, result_shape)
 
 
 def structure_value(
@@ -84,7 +84,12 @@ def structure_value(
         for stage, arrays in task.stages():
             arrays.insert(stage.at, value)
             value = scalar_function(stage.function).apply(stage.parameters, *arrays)
-    return value.reshape(result_shape)
+    return _shaped(value, result_shape)
+
+
+def _shaped(array: Array, shape: Sequence[int]) -> Array:
+    """An array in the result's shape; axes without elements are in no dimension."""
+    return np.zeros(shape, array.dtype) if 0 in shape else array.reshape(shape)
 
 
 @dataclass
@@ -136,6 +141,10 @@ class _Task:
         """The dtype that the reference computes in."""
         if not self.exact:
             return np.dtype(np.float64)
+        if self.combiner is None:
+            # As the machine computes: a logarithm of integers is cut off at their limits, which
+            # are not those of wider ones.
+            return compute_dtype(*(a.dtype for a in self.operands[self.function.values :]))
         unsigned = all(a.dtype.kind in "ub" for a in self.operands)
         wide = any(a.dtype == np.uint64 for a in self.operands)
         return np.dtype(np.uint64 if unsigned and wide else np.int64)

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    NoneAttr,
     TensorType,
     UnitAttr,
     f32,
@@ -104,6 +105,9 @@ def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
         numpy_dtype(type_.element_type)
     except ValueError as error:
         raise VerifyException(str(error)) from None
+    # The type itself, unless it says more than a shape and elements: it is asked for all the time.
+    if isinstance(type_.encoding, NoneAttr):
+        return type_
     return tensor(type_.get_shape(), type_.element_type)
 
 

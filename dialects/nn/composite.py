@@ -483,6 +483,10 @@ class AveragePoolOp(WindowOp):
         """A sum over the window, divided by the count; the padding grows over the overhang."""
         window, stride, dilation, low, high = self.parameters()
         image, out = shape_of(self.image)[2:], shape_of(self.result)[2:]
+        if 0 in out:
+            # A window need not fit on an axis on which it has no position.
+            dtype = numpy_dtype(element_of(self.result))
+            return made("empty", ConstantOp(np.zeros(shape_of(self.result), dtype)))
         needed = [
             (m - 1) * s + d * (k - 1) + 1 - n - lo
             for m, s, d, k, n, lo in zip(out, stride, dilation, window, image, low, strict=True)

@@ -8,7 +8,6 @@ dimensions: this is polynomial identity testing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +21,8 @@ from xdsl.traits import Pure
 
 from ..upstream import UNKNOWN_LOC, VerifyException
 from .build import Infers
-from .choices import LISTS, Choices, Hints
+from .choices import Choices, Hints
+from .climb import Climb, Failure, asked_words
 from .evaluate import CallFailed
 from .law import BoundNested, BoundPattern, Law, Match
 from .match import Matcher, match_law
@@ -109,57 +109,6 @@ class _Plan:
     )
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """How far a verifier has come.
-
-    lines: of its text, outermost first. message: without numbers.
-    """
-
-    lines: tuple[int, ...]
-    message: str
-
-    @staticmethod
-    def of(error: Exception) -> _Failure:
-        lines: list[int] = []
-        step = error.__traceback__
-        while step is not None:
-            lines.append(step.tb_lineno)
-            step = step.tb_next
-        return _Failure(tuple(lines), re.sub(r"\d+|\[.*?\]", "", str(error)))
-
-
-@dataclass
-class _Climb:
-    """A search for an operation that verifies: what fails later in the verifier's text is nearer.
-
-    In a loop it is a message that has not been seen before which tells.
-    """
-
-    lines: tuple[int, ...] = ()
-    ways: dict[str, str] = field(default_factory=dict[str, str])
-    seen: set[str] = field(default_factory=set[str])
-
-    def step(self, random: Random) -> dict[str, str]:
-        """The ways of the nearest one but for a few, which are chosen anew."""
-        if not self.ways:
-            return {}
-        if random.random() < 0.25:
-            return {what: way for what, way in self.ways.items() if way not in LISTS}
-        left_out = random.sample(
-            sorted(self.ways), min(len(self.ways), random.choice((1, 1, 2, 3)))
-        )
-        return {what: way for what, way in self.ways.items() if what not in left_out}
-
-    def failed(self, failure: _Failure, choices: Choices) -> None:
-        """Go on from here if it is nearer."""
-        new = failure.message not in self.seen
-        self.seen.add(failure.message)
-        level = failure.lines == self.lines and (new or choices.random.random() < 0.1)
-        if failure.lines > self.lines or level:
-            self.lines, self.ways = failure.lines, choices.taken
-
-
 @dataclass
 class Sampler:
     """Makes samples, and remembers for each class of operations how they were made.
@@ -175,7 +124,7 @@ class Sampler:
     _words: dict[type[Operation], tuple[str, ...]] = field(
         default_factory=dict[type[Operation], "tuple[str, ...]"]
     )
-    _nearest: dict[type[Operation], _Climb] = field(default_factory=dict[type[Operation], "_Climb"])
+    _nearest: dict[type[Operation], Climb] = field(default_factory=dict[type[Operation], "Climb"])
     _led_here: dict[str, list[_Plan]] = field(default_factory=dict[str, "list[_Plan]"])
     _plan: _Plan = field(default_factory=_Plan)
     _left: int = 0
@@ -276,7 +225,7 @@ class Sampler:
                 nested[i] = inner.results[each.index]
         recipes = self._recipes.setdefault(cls, [])
         # A class of which none has been made goes on from where it has come to.
-        climb = _Climb() if recipes else self._nearest.setdefault(cls, _Climb())
+        climb = Climb() if recipes else self._nearest.setdefault(cls, Climb())
         for tried in range(TRIES_OF_ONE):
             if self._left <= 0:
                 break
@@ -306,8 +255,8 @@ class Sampler:
 
     def learn(self, cls: type[Operation], message: str) -> None:
         """Remember the words that a verifier's message says it needs."""
-        words = re.findall(r"[a-z_]\w*", message.partition("need")[2])
-        self._words[cls] = tuple(dict.fromkeys((*self.words(cls), *words)))[:WORDS]
+        words = (*self.words(cls), *asked_words(message))
+        self._words[cls] = tuple(dict.fromkeys(words))[:WORDS]
 
     @cached_property
     def sources(self) -> list[OpInfo]:
@@ -339,17 +288,17 @@ class _Trial:
     def random(self) -> Random:
         return self.choices.random
 
-    def op(self) -> Operation | _Failure:
+    def op(self) -> Operation | Failure:
         """The operation; if it does not verify, how far the verifier has come."""
         info = self.sampler.vocabulary.info(self.cls)
         operands = self._operands(info)
         if operands is None:
-            return _Failure((), "")
+            return Failure((), "")
         results = self._results(info, [each.type for each in operands])
         tensors = _tensors((*(each.type for each in operands), *results))
         attributes = self._attributes(info, tensors)
         if attributes is None:
-            return _Failure((), "")
+            return Failure((), "")
         op = self.cls.create(
             operands=operands,
             result_types=results,
@@ -366,7 +315,7 @@ class _Trial:
             if isinstance(error, VerifyException):
                 self.sampler.learn(self.cls, str(error))
             op.operands = []
-            return _Failure.of(error)
+            return Failure.of(error)
         for type_pattern, result in zip(self.pattern.types, op.results, strict=False):
             self._learn_type(type_pattern, result.type)
         return op

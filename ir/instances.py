@@ -1,0 +1,358 @@
+"""Well-typed operations of any class, made from nothing but its definition and its verifier.
+
+How an operation can be made is found once for each class, by trying: types, attributes and counts
+are chosen in named ways, and what a class's verifier says of those that fail leads to those that do
+not. What has worked is kept as recipes, by the rank and the elements of the operand it began
+with. From then on an operation for an operand that is there already takes a few tries, with other
+sizes and other attributes each time. An operator added tomorrow needs no line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from random import Random
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Attribute, Block, Operation
+
+from .rules.build import Infers
+from .rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
+from .rules.climb import Climb, Failure, asked_words
+from .rules.values import Plain
+from .rules.vocabulary import OpInfo, Vocabulary
+from .upstream import UNKNOWN_LOC, VerifyException
+
+FIRST_TRIES = 4000
+"""How many operations of a class are tried until one verifies."""
+TRIES_OF_A_KIND = 10
+"""How many are then tried for each rank and element type of the first operand."""
+RECIPES_OF_A_KIND = 4
+"""How many recipes are kept for each of those."""
+TRIES = 8
+"""How many are tried when an operation is asked for."""
+MOST_ELEMENTS = 1024
+"""Of a tensor that is made up."""
+RANKS = range(5)
+_LIKELY_RANKS = "0122334444"
+MOST_OPERANDS = 6
+WORDS = 40
+"""How many words of a class's messages are remembered."""
+
+_Ways = Mapping[str, str]
+_Kind = tuple[int, Attribute]
+"""The rank and the element type of an operand."""
+
+
+def _last(choices: Choices, shape: Shape) -> Shape:
+    return tuple(max(n - 1, 0) for n in shape)
+
+
+def _minus(choices: Choices, shape: Shape) -> Shape:
+    return (-1,) * len(shape)
+
+
+def _signed(choices: Choices, shape: Shape) -> Shape:
+    return tuple(choices.random.choice((-1, 0, 0, 1, 2)) for _ in shape)
+
+
+def _backwards(choices: Choices) -> Sequence[bool]:
+    """For each axis, whether a list of this operation begins at its end."""
+    assert isinstance(choices, _Draws)
+    return choices.backwards
+
+
+def _ends(choices: Choices, shape: Shape) -> Shape:
+    return tuple(
+        n - 1 if back and n else 0 for n, back in zip(shape, _backwards(choices), strict=False)
+    )
+
+
+def _directions(choices: Choices, shape: Shape) -> Shape:
+    return tuple(-1 if back else 1 for _, back in zip(shape, _backwards(choices), strict=False))
+
+
+def _equal(choices: Choices, shape: Shape) -> Shape:
+    return (choices.random.choice((1, 2)),) * len(shape)
+
+
+MORE_LISTS: dict[str, Callable[[Choices, Shape], Shape]] = {
+    "last": _last,
+    "minus": _minus,
+    "signed": _signed,
+    "ends": _ends,
+    "directions": _directions,
+    "equal": _equal,
+}
+"""Lists that only testing wants: negative ones, and the last element of an axis."""
+
+_EVERY_LIST = {**LISTS, **MORE_LISTS}
+_WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
+
+
+@dataclass
+class _Draws(Choices):
+    """Choices for one operation. sizes: what sizes of axes are taken from, if not from primes.
+
+    words: texts that a class's verifier has asked for.
+    """
+
+    sizes: Sequence[int] = ()
+    _backwards: list[bool] = field(default_factory=list[bool])
+
+    @property
+    def backwards(self) -> Sequence[bool]:
+        """For each axis, whether it is gone through from its end."""
+        while len(self._backwards) < 8:
+            self._backwards.append(self.random.random() < 0.5)
+        return self._backwards
+
+    def fresh(self) -> int:
+        """A size."""
+        return self.random.choice(self.sizes) if self.sizes else super().fresh()
+
+    def _plain(self, what: str, kind: str, shape: Shape, words: Sequence[str]) -> Plain:
+        if kind != "ints":
+            return super()._plain(what, kind, shape, words)
+        ways = (self.uniform,) if self.uniform else _WAYS_OF_LISTS
+        return _EVERY_LIST[self.way(what, self._known(what) or ways)](self, shape)
+
+
+@dataclass
+class _Found:
+    """What is known of a class: its recipes by kind of the operand each begins with."""
+
+    info: OpInfo
+    by_kind: dict[_Kind, list[_Ways]] = field(default_factory=dict[_Kind, "list[_Ways]"])
+    words: tuple[str, ...] = ()
+
+    @property
+    def recipes(self) -> list[_Ways]:
+        return [each for some in self.by_kind.values() for each in some]
+
+
+@dataclass
+class Instances:
+    """Makes operations of the classes of a vocabulary.
+
+    What it makes depends on its arguments and the classes' definitions alone, never on what it has
+    made before: the same seed gives the same operation in every process.
+    """
+
+    vocabulary: Vocabulary
+    _known: dict[type[Operation], _Found] = field(default_factory=dict[type[Operation], "_Found"])
+
+    def can_make(self, cls: type[Operation]) -> bool:
+        """Whether any operation of a class is found: it has operands that are tensors, one result
+        and no regions, and bounded work leads to one that verifies."""
+        return bool(self._found(cls).by_kind)
+
+    def takes(self, cls: type[Operation], type_: Attribute) -> bool:
+        """Whether operations of a class are known on an operand of such rank and elements."""
+        kind = _kind(type_)
+        return kind is not None and kind in self._found(cls).by_kind
+
+    def make(
+        self,
+        cls: type[Operation],
+        random: Random,
+        sizes: Sequence[int],
+        first: TensorType[Attribute] | None = None,
+        elements: Sequence[Attribute] = (),
+        accepts: Callable[[Operation], bool] = lambda _: True,
+    ) -> Operation | None:
+        """An operation that verifies, in no block; None if a few tries have not led to one.
+
+        Its operands are the arguments of a detached block, to be replaced by values of the same
+        types. first: the type of an operand that it must have; it may be any one. sizes: of axes
+        that are free. elements: the element types of operands; any if there are none.
+        """
+        found = self._found(cls)
+        for tried in range(TRIES):
+            if first is None:
+                kinds = [k for k in found.by_kind if not elements or k[1] in elements or k[1] == i1]
+                if not kinds:
+                    return None
+                kind = random.choice(kinds)
+                begin = TensorType(kind[1], _free_shape(kind[0], sizes, random))
+            else:
+                kind, begin = (len(first.get_shape()), first.element_type), first
+            recipes = found.by_kind.get(kind)
+            if not recipes:
+                return None
+            ways = random.choice(recipes)
+            # A recipe with something chosen anew shows what its kind has not met; if that leads
+            # nowhere, the recipe itself will.
+            if tried < TRIES // 2 and random.random() < 0.5:
+                ways = _without_some(ways, random)
+            draws = _Draws(random, Hints(), dict(ways), sizes=sizes)
+            op = _attempt(found.info, draws, begin, found.words)
+            if isinstance(op, Operation):
+                if _is_small(op, elements) and accepts(op):
+                    return op
+                op.operands = []
+        return None
+
+    # How a class is made
+
+    def _found(self, cls: type[Operation]) -> _Found:
+        found = self._known.get(cls)
+        if found is None:
+            found = self._known[cls] = self._explored(cls)
+        return found
+
+    def _explored(self, cls: type[Operation]) -> _Found:
+        info = self.vocabulary.info(cls)
+        found = _Found(info)
+        if info.regions or info.segmented or not info.one_result or info.most == 0:
+            return found
+        random = Random(cls.name)
+        if not self._first(found, random):
+            return found
+        for element in ELEMENTS.values():
+            for rank in RANKS:
+                self._of_kind(found, (rank, element), random)
+        return found
+
+    def _first(self, found: _Found, random: Random) -> bool:
+        climb = Climb()
+        return any(
+            self._explore(found, None, climb.step(random), random, climb)
+            for _ in range(FIRST_TRIES)
+        )
+
+    def _of_kind(self, found: _Found, kind: _Kind, random: Random) -> None:
+        climb = Climb()
+        known = found.recipes
+        for tried in range(TRIES_OF_A_KIND):
+            # What suits another rank or element type may suit this one as it is.
+            ways = random.choice(known)
+            if tried % 2:
+                ways = _without_some(random.choice(found.by_kind.get(kind) or known), random)
+            self._explore(found, kind, ways, random, climb)
+            if len(found.by_kind.get(kind, ())) >= RECIPES_OF_A_KIND:
+                return
+
+    def _explore(
+        self, found: _Found, kind: _Kind | None, ways: _Ways, random: Random, climb: Climb
+    ) -> bool:
+        """Try one operation, and learn from it. kind: of the operand it begins with, if given."""
+        uniform = random.choice(_WAYS_OF_LISTS) if random.random() < 0.5 else ""
+        draws = _Draws(random, Hints(), dict(ways), uniform=uniform)
+        if kind is None:
+            kind = int(draws.way("rank", _LIKELY_RANKS)), draws.element("first", ())
+        rank, element = kind
+        begin = TensorType(element, [draws.fresh() for _ in range(rank)])
+        made = _attempt(found.info, draws, begin, found.words)
+        if isinstance(made, Operation):
+            made.operands = []
+            recipes = found.by_kind.setdefault(kind, [])
+            if draws.taken not in recipes and len(recipes) < RECIPES_OF_A_KIND:
+                recipes.append(draws.taken)
+            return True
+        failure, message = made
+        climb.failed(failure, draws)
+        words = (*found.words, *asked_words(message))
+        found.words = tuple(dict.fromkeys(words))[:WORDS]
+        return False
+
+
+def _kind(type_: Attribute) -> _Kind | None:
+    if not isinstance(type_, TensorType):
+        return None
+    tensor = cast("TensorType[Attribute]", type_)
+    return len(tensor.get_shape()), tensor.element_type
+
+
+def _without_some(ways: _Ways, random: Random) -> _Ways:
+    left_out = random.sample(sorted(ways), min(len(ways), random.choice((1, 1, 2, 3))))
+    return {what: way for what, way in ways.items() if what not in left_out}
+
+
+def _free_shape(rank: int, sizes: Sequence[int], random: Random) -> list[int]:
+    shape: list[int] = []
+    for _ in range(rank):
+        size = random.choice(sizes)
+        shape.append(size if size * prod(shape) <= MOST_ELEMENTS else 1)
+    random.shuffle(shape)
+    return shape
+
+
+def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
+    """Whether no tensor of an operation is too large, or of elements that are not asked for."""
+    for value in (*op.operands, *op.results):
+        type_ = value.type
+        if not isinstance(type_, TensorType):
+            continue
+        tensor = cast("TensorType[Attribute]", type_)
+        if prod(tensor.get_shape()) > 4 * MOST_ELEMENTS:
+            return False
+        if elements and tensor.element_type not in elements and tensor.element_type != i1:
+            return False
+    return True
+
+
+def _attempt(
+    info: OpInfo, draws: _Draws, begin: TensorType[Attribute], words: Sequence[str]
+) -> Operation | tuple[Failure, str]:
+    """One try at one operation; if it does not verify, how far the verifier has come."""
+    counts = [str(n) for n in range(1, MOST_OPERANDS + 1) if info.takes(n, False, ())]
+    if not counts:
+        return Failure((), ""), ""
+    count = int(draws.way("operands", counts))
+    at = int(draws.way("first", [str(n) for n in range(count)]))
+    types = {at: begin}
+    for i in (i for i in range(count) if i != at):
+        known = list(types.values())
+        shape = draws.shape(f"operand {i}", [tuple(each.get_shape()) for each in known])
+        types[i] = TensorType(_element(draws, f"element of operand {i}", known), shape)
+    operands = [types[i] for i in range(count)]
+    shape = tuple(operands[0].get_shape())
+    if not issubclass(info.cls, Infers) and draws.way("result", ("same", "other")) == "other":
+        shape = draws.shape("shape of result", [shape])
+    result = TensorType(_element(draws, "element of result", [begin]), shape)
+    properties: dict[str, Attribute] = {}
+    attributes: dict[str, Attribute] = {}
+    for name, known in info.attributes.items():
+        if known.is_optional and name in info.companions:
+            continue
+        if known.is_optional or known.default is not None:
+            if draws.way(f"{name} is there", ("no", "yes")) == "no":
+                if known.default is not None:
+                    properties[name] = known.default
+                continue
+            if not known.is_property and not known.definition.constr.get_bases():
+                continue
+        value = draws.attribute(
+            name, known.kind, known.definition.constr, (*operands, result), words
+        )
+        if value is None:
+            return Failure((), ""), ""
+        (properties if known.is_property else attributes)[name] = value
+    block = Block(arg_types=operands)
+    op = info.cls.create(
+        operands=block.args,
+        result_types=[result],
+        properties=properties,
+        attributes=attributes,
+        location=UNKNOWN_LOC,
+    )
+    try:
+        if isinstance(op, Infers):
+            op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
+        op.verify(verify_nested_ops=False)
+    except Exception as error:
+        # An operation of a user's may fail on nonsense in any way.
+        op.operands = []
+        return Failure.of(error), str(error) if isinstance(error, VerifyException) else ""
+    return op
+
+
+def _element(draws: _Draws, what: str, known: Sequence[TensorType[Attribute]]) -> Attribute:
+    """An element type; one that is another tensor's is remembered as that, whatever it is."""
+    found = draws.element(what, known)
+    if found == known[0].element_type:
+        draws.taken[what] = "same"
+    return found

@@ -1,0 +1,37 @@
+"""python -m abele.tools.testing FOLDER: run a saved failure again.
+
+Exits 1 if it still fails, 0 if it does not, 2 if the folder cannot be read.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ...ir.errors import InputError
+from .checks import replayed
+from .failures import PassFailed
+from .program import Program
+from .record import recorded_passes
+
+
+def main(arguments: list[str]) -> int:
+    """Replay the program of one folder; the exit status."""
+    if len(arguments) != 1:
+        sys.stderr.write(f"{__doc__}\n")
+        return 2
+    try:
+        program, record = Program.load(Path(arguments[0]))
+        wrong = replayed(program, recorded_passes(record))
+    except InputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except PassFailed as error:
+        sys.stdout.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"{program.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,527 @@
+"""Passes and pipelines, tested on generated programs.
+
+Each program is run before and after. What it computed before, and how far a right program may be
+from that, is the oracle's business; here it is decided what is run, for how long, and what is
+told when something is wrong: the pass, the program made small, and how to see it again.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation
+
+from ...dialects.levels import legal_ops
+from ...dialects.partition import PartitionTensor
+from ...dialects.program import verify_symbols
+from ...ir.errors import DoesNotFit, InputError
+from ...ir.pass_manager import parse_pipeline
+from ...ir.text import blobs_of, parse_module, print_module
+from ...ir.upstream import ModuleOp, ModulePass, VerifyException
+from ...ir.verify import verify
+from ...passes.pipelines import PASSES, expand
+from ..bisect import bisect_module
+from ..program import level_of
+from .build import build, default_operators
+from .failures import Miscompiled, PassFailed, Wrong
+from .levels import at_level
+from .limits import TooLong, at_most
+from .oracles import Outcome, bounded_run, difference, run
+from .program import Program
+from .record import replay_command, replay_record
+from .shrink import Fails, smallest
+from .sketch import random_sketch
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass]"
+"""A pass, a pipeline as abele opt -p takes it, or passes."""
+
+Relation = Callable[[Program, Program], "str | None"]
+"""Says what is wrong between a program and what passes have made of it; None if nothing is."""
+
+EXAMPLES = 100
+LIMIT = 20.0
+"""Seconds that one program may take, all in all."""
+SHRINKING = 20.0
+"""Seconds that a failing program is made smaller for."""
+LOOK_TWICE = 8
+"""Of so many programs, one is compiled and run twice, to see whether the same comes out."""
+READ_BACK = 3
+"""Of so many programs, one is printed and read again, which takes as long as all else."""
+REFUSALS = 50
+"""If a pass has refused so many programs and taken none, it cannot be tested by them."""
+
+
+@dataclass
+class Report:
+    """What a check has looked at.
+
+    examples: programs that were run. refused: those that a pass would not take, or that did not fit
+    the machine. changed: those that it made something else of. undecided: those of which nothing
+    follows, since a branch hung on rounding. exercised: how many programs had an operation, by its
+    name, level and element type.
+    """
+
+    examples: int = 0
+    refused: int = 0
+    changed: int = 0
+    undecided: int = 0
+    seconds: float = 0.0
+    exercised: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+
+    def __str__(self) -> str:
+        return (
+            f"{self.examples} programs in {self.seconds:.1f} s, {self.changed} changed, "
+            f"{self.refused} refused, {self.undecided} undecided"
+        )
+
+
+def check_pass(
+    tested: Passes,
+    level: str = "nn",
+    *,
+    examples: int | None = None,
+    seconds: float | None = None,
+    programs: SearchStrategy[Program] | None = None,
+    relation: Relation | None = None,
+    seed: int | None = None,
+    limit: float = LIMIT,
+    folder: Path | None = None,
+    command: str = "",
+) -> Report:
+    """Run generated programs of a level before and after a pass; all results must be the same.
+
+    tested: the pass, or its name. examples: how many programs. seconds: after these no more are
+    begun. programs: a strategy of programs; any of the level if None. relation: what is looked at
+    in place of the results. seed: of the programs; any if None, but 0 where the environment has CI.
+    limit: seconds for one program. folder: where a failing program is saved; a new temporary folder
+    if None. command: what replays it, FOLDER standing for that; found out if "".
+    Raises Miscompiled if a program means something else afterwards, does not verify, cannot be
+    run, or cannot be printed and read again; PassFailed if the pass raises or hangs; InputError if
+    it refuses every program.
+    """
+    plan = _Check(_passes(tested), level, relation, limit, folder, command)
+    return plan.all(programs, examples, seconds, seed)
+
+
+def check_pipeline(
+    tested: Passes = "nn,partition,tile,exchange",
+    level: str = "nn",
+    *,
+    examples: int | None = None,
+    seconds: float | None = None,
+    programs: SearchStrategy[Program] | None = None,
+    relation: Relation | None = None,
+    seed: int | None = None,
+    limit: float = LIMIT,
+    folder: Path | None = None,
+    command: str = "",
+) -> Report:
+    """Run generated programs before and after a whole pipeline, and name the pass that is wrong.
+
+    tested: passes, or their names as abele opt -p takes them; a level stands for the passes that
+    end there, each program being compiled for its own machine. Otherwise as check_pass.
+    """
+    passes = tested if isinstance(tested, str) else _passes(tested)
+    plan = _Check(passes, level, relation, limit, folder, command)
+    return plan.all(programs, examples, seconds, seed)
+
+
+def _passes(tested: Passes) -> tuple[ModulePass, ...]:
+    if isinstance(tested, ModulePass):
+        return (tested,)
+    if isinstance(tested, str):
+        return parse_pipeline(tested, PASSES)
+    return tuple(tested)
+
+
+class _Found(BaseException):
+    """Ends a search: no Exception, so that Hypothesis hands it on at once."""
+
+    def __init__(self, program: Program, wrong: Wrong | PassFailed) -> None:
+        super().__init__()
+        self.program = program
+        self.wrong = wrong
+
+
+class _Enough(BaseException):
+    """The time for a search is over."""
+
+
+class Refused(Exception):
+    """A pass does not take a program, and says why: there is nothing to be compared."""
+
+
+@dataclass
+class _Check:
+    tested: str | tuple[ModulePass, ...]
+    level: str
+    relation: Relation | None
+    limit: float
+    folder: Path | None
+    command: str
+    report: Report = field(default_factory=Report)
+    refusal: str = ""
+
+    def passes(self, program: Program) -> tuple[ModulePass, ...]:
+        """The passes for one program, which has a target of its own."""
+        if not isinstance(self.tested, str):
+            return self.tested
+        return parse_pipeline(expand(self.tested, program.target.spelling()), PASSES)
+
+    # All programs
+
+    def all(
+        self,
+        programs: SearchStrategy[Program] | None,
+        examples: int | None,
+        seconds: float | None,
+        seed: int | None,
+    ) -> Report:
+        """Look at so many programs, or for so long."""
+        count = examples or (1_000_000 if seconds is not None else EXAMPLES)
+        begin = monotonic()
+        end = None if seconds is None else begin + seconds
+        try:
+            _generate(programs, self.level, count, seed, lambda p: self._one(p, end))
+        except _Enough:
+            pass
+        except _Found as found:
+            self._tell(found.program, found.wrong)
+        finally:
+            self.report.seconds = monotonic() - begin
+        if self.report.examples == 0 and self.report.refused:
+            raise InputError(f"no program was taken, of {self.report.refused}: {self.refusal}")
+        return self.report
+
+    def _one(self, program: Program, end: float | None) -> None:
+        if end is not None and monotonic() > end:
+            raise _Enough
+        try:
+            wrong = self.wrong(program)
+        except Refused as refused:
+            self.report.refused += 1
+            self.refusal = str(refused)
+            if self.report.refused >= REFUSALS and not self.report.examples:
+                raise _Enough from None
+            return
+        except PassFailed as failed:
+            raise _Found(program, failed) from None
+        self.report.examples += 1
+        self.report.exercised.update(set(exercised(program.module)))
+        if wrong is not None:
+            raise _Found(program, wrong)
+
+    # One program
+
+    def wrong(self, program: Program) -> Wrong | None:
+        """What is wrong with a program after the passes; None if nothing is.
+
+        Raises Refused, and PassFailed.
+        """
+        try:
+            with at_most(self.limit):
+                return self._looked_at(program)
+        except TooLong as late:
+            return Wrong("hang", f"the program is not done after {self.limit:g} s ({late})")
+
+    def _looked_at(self, program: Program) -> Wrong | None:
+        twice = _is_nth(program, LOOK_TWICE)
+        expected = None if self.relation else self._expected(program)
+        after = self._compiled(program)
+        problem = invalid(after.module)
+        if problem is None and (twice or _is_nth(program, READ_BACK)):
+            problem = unreadable(after)
+        if problem is not None:
+            return problem
+        if not after.module.is_structurally_equivalent(program.module):
+            self.report.changed += 1
+        if twice:
+            again = self._compiled(program)
+            if print_module(again.module) != print_module(after.module):
+                return Wrong("random", "two runs of the pass have given different programs")
+        if self.relation is not None:
+            said = self.relation(program, after)
+            return None if said is None else Wrong("relation", said)
+        assert expected is not None
+        self.report.undecided += not expected.decided
+        return disagreement(expected, after, twice)
+
+    def _expected(self, program: Program) -> Outcome:
+        source = program if program.source is None else _of_source(program)
+        try:
+            return bounded_run(source)
+        except (InputError, DoesNotFit) as error:
+            raise Refused(str(error)) from None
+
+    def _compiled(self, program: Program) -> Program:
+        """The program after all passes. Raises Refused and PassFailed."""
+        after = program.clone()
+        for each in self.passes(program):
+            apply(each, after, program, self.limit)
+        return after
+
+    # What is told
+
+    def _tell(self, program: Program, wrong: Wrong | PassFailed) -> None:
+        """Make a failing program small, find out who did it, save it, and raise."""
+        if isinstance(wrong, PassFailed):
+            raise self._of_pass(program, wrong)
+        # What a pass gets is a program too, of whatever level the passes before have led to.
+        before, blamed, wrong = self._first_wrong(program, wrong)
+        alone = _Check((blamed,), before.level, self.relation, self.limit, None, "")
+        small = smallest(before, self.level, _fails_like(alone, wrong), SHRINKING)
+        wrong = alone.wrong(small) or wrong
+        folder, command = self._saved(small, blamed, wrong.kind)
+        raise Miscompiled(
+            small,
+            wrong,
+            tuple(each.name for each in self.passes(program)),
+            blamed.name,
+            _rewrite(small, blamed),
+            folder,
+            command,
+            self.report.examples,
+        )
+
+    def _saved(self, program: Program, blamed: ModulePass, kind: str) -> tuple[Path, str]:
+        folder = self.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
+        record = replay_record((blamed,), kind)
+        program.save(folder, record)
+        command = replay_command(folder, record)
+        return folder, self.command.replace("FOLDER", str(folder)) if self.command else command
+
+    def _first_wrong(self, program: Program, wrong: Wrong) -> tuple[Program, ModulePass, Wrong]:
+        """The first of the passes after which something is wrong, and the program before it."""
+        passes = self.passes(program)
+        before = program
+        for each in passes:
+            alone = _Check((each,), before.level, self.relation, self.limit, None, "")
+            try:
+                found = alone.wrong(before)
+            except Refused:
+                found = None
+            if found is not None:
+                return before, each, found
+            after = before.clone()
+            apply(each, after, before, self.limit)
+            after.source = before.source or program.module
+            after.sketch = None
+            before = after
+        # Each alone is right: it is only from end to end that it is too far away.
+        return program, passes[-1], wrong
+
+    def _of_pass(self, program: Program, failed: PassFailed) -> PassFailed:
+        def alike(candidate: Program) -> bool:
+            alone = _Check(self.tested, self.level, self.relation, self.limit, None, "")
+            try:
+                alone.wrong(candidate)
+            except PassFailed as other:
+                return type(other.__cause__) is type(failed.__cause__)
+            except Refused:
+                return False
+            return False
+
+        small = smallest(program, self.level, alike, SHRINKING)
+        if not alike(small):
+            return failed
+        blamed = next(e for e in self.passes(program) if e.name == failed.name)
+        folder, command = self._saved(small, blamed, "pass")
+        told = PassFailed(small, failed.name, failed.problem, folder, command)
+        told.__cause__ = failed.__cause__
+        return told
+
+
+def replayed(program: Program, passes: Sequence[ModulePass]) -> Wrong | None:
+    """What is wrong with a saved program after passes; None if nothing is. Raises PassFailed."""
+    check = _Check(tuple(passes), program.level, None, LIMIT, None, "")
+    try:
+        return check.wrong(program)
+    except Refused:
+        return None
+
+
+def _fails_like(check: _Check, wrong: Wrong) -> Fails:
+    def fails(program: Program) -> bool:
+        try:
+            found = check.wrong(program)
+        # A smaller program that fails in another way is another one.
+        except (Refused, PassFailed, InputError, VerifyException):
+            return False
+        return found is not None and found.kind == wrong.kind
+
+    return fails
+
+
+def _rewrite(program: Program, blamed: ModulePass) -> str:
+    """The rewrite that bisection blames; "" where it sees none."""
+    try:
+        with at_most(LIMIT):
+            verdict = bisect_module(
+                program.module, program.context, (blamed,), program.inputs, program.target
+            )
+    except (TooLong, InputError, DoesNotFit):
+        return ""
+    return "" if verdict.rewrite is None else str(verdict.rewrite)
+
+
+# One program
+
+
+def apply(each: ModulePass, after: Program, before: Program, limit: float) -> None:
+    """Run a pass on a program in place. before: what it is told of if that fails.
+
+    Raises Refused where it does not take the program, and PassFailed.
+    """
+    try:
+        with at_most(limit / 2):
+            each.apply(after.context, after.module)
+    except (InputError, DoesNotFit) as error:
+        raise Refused(f"{each.name}: {error}") from None
+    except TooLong as late:
+        raise PassFailed(before, each.name, f"is not done after {limit / 2:g} s") from late
+    except MemoryError:
+        raise
+    except Exception as error:
+        first = str(error).partition("\n")[0]
+        problem = f"raised {type(error).__name__}: {first}"
+        raise PassFailed(before, each.name, problem) from error
+
+
+def invalid(module: ModuleOp) -> Wrong | None:
+    """Why a module does not verify; None if it does."""
+    try:
+        verify(module)
+        verify_symbols(module)
+    except VerifyException as error:
+        return Wrong("invalid", f"the program does not verify: {error}")
+    return None
+
+
+def unreadable(program: Program) -> Wrong | None:
+    """Why a program's text does not read as the program; None if it does."""
+    text = print_module(program.module)
+    for blob in blobs_of(program.module):
+        program.context.blobs.add(blob)
+    try:
+        again = print_module(parse_module(text, program.context))
+    except InputError as error:
+        return Wrong("text", f"its text cannot be read: {error}")
+    if again == text:
+        return None
+    pairs = zip(text.splitlines(), again.splitlines(), strict=False)
+    line = next((f"{a!r} is read as {b!r}" for a, b in pairs if a != b), "lines are missing")
+    return Wrong("text", f"its text reads as another program: {line}")
+
+
+def disagreement(expected: Outcome, after: Program, twice: bool = False) -> Wrong | None:
+    """What is wrong with the results of a program; None if they are what they have to be.
+
+    twice: run it again, and want the same bits. Raises Refused for one that is on several levels.
+    """
+    try:
+        verify(after.module, legal_ops(level_of(after.module)))
+    except VerifyException as error:
+        raise Refused(f"left on several levels: {error}") from None
+    try:
+        found = run(after)
+        again = run(after) if twice else found
+    except MemoryError:
+        raise
+    except Exception as error:
+        return Wrong("fault", f"the program cannot be run: {type(error).__name__}: {error}")
+    differs = difference(expected, found)
+    if differs is not None:
+        return Wrong("value", str(differs))
+    for name, array in found.outputs.items():
+        if array.tobytes() != again.outputs[name].tobytes():
+            return Wrong("random", f"{name}: two runs differ")
+    return None
+
+
+def _of_source(program: Program) -> Program:
+    assert program.source is not None
+    return Program(program.source, program.context, program.inputs, program.target)
+
+
+def _is_nth(program: Program, n: int) -> bool:
+    """Whether a program is one of every n, whatever came before it."""
+    return program.sketch is None or zlib.crc32(repr(program.sketch).encode()) % n == 0
+
+
+def exercised(module: ModuleOp) -> Iterator[tuple[str, str, str]]:
+    """Each operation of a module that computes: its name, its level and its element type."""
+    for op in module.walk():
+        level, _, _ = op.name.partition(".")
+        if level in ("builtin", "func"):
+            continue
+        yield op.name, level, _element(op)
+
+
+def _element(op: Operation) -> str:
+    for value in (*op.results, *op.operands):
+        type_ = value.type.tensor if isinstance(value.type, PartitionTensor) else value.type
+        if isinstance(type_, TensorType):
+            return str(cast("TensorType[Attribute]", type_).element_type)
+    return ""
+
+
+# All programs
+
+
+def _generate(
+    programs: SearchStrategy[Program] | None,
+    level: str,
+    count: int,
+    seed: int | None,
+    look: Callable[[Program], None],
+) -> None:
+    """Show so many programs to a function; what it raises comes out."""
+    if seed is None:
+        seed = 0 if os.environ.get("CI") else Random().randrange(1 << 32)
+    if programs is not None:
+        _from_strategy(programs, count, seed, look)
+        return
+    operators = default_operators()
+    for number in range(count):
+        sketch = random_sketch(Random(f"{seed} {number}"))
+        program = at_level(build(sketch, operators), level)
+        if program is not None:
+            look(program)
+
+
+def _from_strategy(
+    programs: SearchStrategy[Program], count: int, seed: int, look: Callable[[Program], None]
+) -> None:
+    # A strategy is there, so Hypothesis is, which is an extra.
+    import hypothesis  # noqa: PLC0415
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=[
+            hypothesis.HealthCheck.too_slow,
+            hypothesis.HealthCheck.filter_too_much,
+            hypothesis.HealthCheck.data_too_large,
+        ],
+    )
+    @hypothesis.given(programs)
+    def each(program: Program) -> None:
+        look(program)
+
+    each()

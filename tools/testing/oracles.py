@@ -1,0 +1,380 @@
+"""What a program computes, how far a right one may be from it, and whether another one is.
+
+A run is watched, and every value gets an error: how far it may be from what exact arithmetic would
+have made of the program's inputs. Two programs that mean the same are then at most both errors
+apart, element by element, in every result. Nothing is picked: the errors follow from the dtypes,
+the lengths of sums and the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from ...backends.codelets.scalar import is_floating
+from ...backends.evaluate.host import Run
+from ...backends.evaluate.partition import Stacked, run_partition
+from ...backends.reference import evaluate_pure, run_reference
+from ...backends.reference.operation import parts_of
+from ...dialects import control, nn, partition
+from ...dialects.host import host_names
+from ...dialects.program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
+from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
+from ..arrays import Array
+from ..observed import Value, run_observed
+from .bounds import Errors, moved_error, no_error, structure_error
+from .program import Program
+
+TWICE = 2.002
+"""Of the errors of two right runs, which are alike but not equal, each is taken to be the other."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has left behind, and how far each element may be from what is exact.
+
+    outputs, state: by name; of states those that the program stores. errors: of both, by the same
+    names, states as "@name". decided: false if a branch hung on a value that a right run may have
+    otherwise: then nothing follows.
+    """
+
+    outputs: dict[str, Array]
+    state: dict[str, Array]
+    errors: dict[str, Errors]
+    decided: bool = True
+
+    def named(self) -> dict[str, Array]:
+        """Outputs and states by the names of their errors."""
+        return {**self.outputs, **{f"@{name}": array for name, array in self.state.items()}}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first value that is not what it has to be. index: of the worst element; ratio: its error
+    over the bound, inf where numbers stand for NaN or infinities, or the other way round."""
+
+    value: str
+    text: str
+    index: tuple[int, ...] = ()
+    found: float = 0.0
+    expected: float = 0.0
+    bound: float = 0.0
+    ratio: float = float("inf")
+
+    def __str__(self) -> str:
+        return f"{self.value}: {self.text}"
+
+
+def run(program: Program) -> Run:
+    """Run a program by the meaning of its level; on the machine strictly. Raises as evaluators."""
+    return run_observed(program.level, program.module, program.target, program.inputs)
+
+
+def bounded_run(program: Program) -> Outcome:
+    """Run a program of any level, and bound the error of all that it leaves behind."""
+    return _BOUNDED[program.level](program)
+
+
+def difference(expected: Outcome, found: Run) -> Difference | None:
+    """The first output or state that is further from the expected one than two right runs can be.
+
+    An output that is missing, or has another shape or dtype, differs; a state that is gone does
+    not. None also where the expected outcome is not decided.
+    """
+    if not expected.decided:
+        return None
+    there = {**found.outputs, **{f"@{name}": array for name, array in found.state.items()}}
+    for name, right in expected.named().items():
+        if name not in there:
+            if name.startswith("@"):
+                continue
+            return Difference(name, "there is no such output")
+        wrong = _differs(name, right, there[name], expected.errors[name])
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _differs(name: str, right: Array, found: Array, error: Errors) -> Difference | None:
+    if found.shape != right.shape or found.dtype != right.dtype:
+        kinds = (f"{a.dtype.name}{list(a.shape)}" for a in (found, right))
+        return Difference(name, "; need ".join(kinds))
+    if right.size == 0:
+        return None
+    ratio = ratios(right, found, error)
+    at = int(ratio.argmax())
+    worst = float(ratio.ravel()[at])
+    if not worst > 1:
+        return None
+    index = tuple(int(i) for i in np.unravel_index(at, right.shape))
+    bound = float(np.broadcast_to(error, right.shape)[index]) * TWICE
+    actual, need = float(found[index]), float(right[index])
+    within = f" within {bound:.3g}" if bound else " exactly"
+    text = f"element {list(index)} is {actual:.9g}; need {need:.9g}{within}"
+    return Difference(name, text, index, actual, need, bound, worst)
+
+
+def ratios(right: Array, found: Array, error: Errors) -> Errors:
+    """|found - right| over what two right runs may be apart, element by element."""
+    with np.errstate(all="ignore"):
+        bound = np.broadcast_to(error, right.shape) * TWICE
+        if not is_floating(right.dtype):
+            wrong = (right != found) & (bound == 0)
+            apart = np.abs(right.astype(np.float64) - found.astype(np.float64))
+            limit = np.maximum(bound, 1.0)
+            return np.where(wrong, np.inf, np.where(bound > 0, apart / limit, 0.0))
+        a, b = right.astype(np.float64), found.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        apart = np.where(same, 0.0, np.abs(a - b))
+        ratio = np.where(apart == 0, 0.0, apart / bound)
+        # A number where there was none has no distance.
+        ratio = np.where(np.isnan(ratio), np.inf, ratio)
+        return np.where(np.isinf(bound), 0.0, ratio)
+
+
+# nn
+
+
+def _nn(program: Program) -> Outcome:
+    watch = _Watch()
+    done = run_reference(program.module, program.inputs, observe=watch.of_nn)
+    errors = {name: watch.error(array) for name, array in done.outputs.items()}
+    stored = {op.state.string_value() for op in program.module.walk() if isinstance(op, nn.StoreOp)}
+    state = {name: array for name, array in done.state.items() if name in stored}
+    errors |= {f"@{name}": watch.error(array) for name, array in state.items()}
+    return Outcome(done.outputs, state, errors, watch.decided)
+
+
+@dataclass
+class _Watch:
+    """Keeps the errors of values by the identity of what holds them: through calls and loops the
+    same arrays are handed on."""
+
+    decided: bool = True
+    known: dict[int, tuple[object, Errors]] = field(
+        default_factory=dict[int, "tuple[object, Errors]"]
+    )
+    of_values: dict[SSAValue, Errors] = field(default_factory=dict[SSAValue, "Errors"])
+
+    def error(self, holder: object, array: Array | None = None) -> Errors:
+        found = self.known.get(id(holder))
+        if found is not None:
+            return found[1]
+        return no_error(np.asarray(holder if array is None else array))
+
+    def keep(self, result: SSAValue, holder: object, error: Errors) -> None:
+        # The holder is kept too, so that nothing else gets its identity.
+        self.known[id(holder)] = holder, error
+        self.of_values[result] = error
+        if error.any() and any(isinstance(u.operation, _DECIDES) for u in result.uses):
+            self.decided = False
+
+    def of_nn(self, op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        """Bound what an operation of nn has made."""
+        if isinstance(op, nn.LoadOp | nn.ConstantOp | nn.StoreOp) or op.regions or not results:
+            return
+        if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
+            return
+        errors = [self.error(each) for each in operands]
+        self.keep(op.results[0], results[0], operation_error(op, operands, errors, results[0]))
+
+    def of_partition(
+        self, op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]
+    ) -> None:
+        """Bound what an operation of partition has made."""
+        if not isinstance(op, partition.ComputeOp | partition.RelayoutOp | partition.ReshapeOp):
+            return
+        (result,) = results
+        values = [each.values for each in operands]
+        errors = [self.error(h, v) for h, v in zip(operands, values, strict=True)]
+        made = result.values
+        if isinstance(op, partition.ComputeOp):
+            error = structure_error(op.structure(), values, errors, made)
+        elif isinstance(op, partition.RelayoutOp):
+            moves = None if op.moves is None else [m.data for m in op.moves]
+            error = moved_error(moves, errors, made.shape)
+        else:
+            error = errors[0].reshape(made.shape)
+        self.keep(op.results[0], result, error)
+
+
+_DECIDES = (control.IfOp, control.ConditionOp)
+
+
+def operation_error(
+    op: Operation, operands: Sequence[Array], errors: Sequence[Errors], result: Array
+) -> Errors:
+    """How far what an operation of nn has made of operands may be from what is exact.
+
+    A composite is looked at part by part. Raises ValueError for what computes nothing.
+    """
+    if isinstance(op, Structured):
+        return structure_error(op.structure(), operands, errors, result)
+    if isinstance(op, Movement):
+        return moved_error(op.moves(), errors, result.shape)
+    if isinstance(op, Reinterpretation):
+        return errors[0].reshape(result.shape)
+    if not isinstance(op, Composite):
+        raise ValueError(f"{op.name}: no structure, no moves, no parts")
+    block, order = parts_of(op)
+    return _of_parts(block, [operands[i] for i in order], [errors[i] for i in order])
+
+
+def _of_parts(block: Block, operands: Sequence[Array], errors: Sequence[Errors]) -> Errors:
+    values: dict[SSAValue, Array] = dict(zip(block.args, operands, strict=True))
+    known: dict[SSAValue, Errors] = dict(zip(block.args, errors, strict=True))
+    last = block.last_op
+    for op in block.ops:
+        if op is last:
+            break
+        given = [values[v] for v in op.operands]
+        (made,) = evaluate_pure(op, given)
+        values[op.results[0]] = made
+        if op.operands:
+            each = [known[v] for v in op.operands]
+            known[op.results[0]] = operation_error(op, given, each, made)
+        else:
+            known[op.results[0]] = no_error(made)
+    assert last is not None
+    return known[last.operands[0]]
+
+
+# partition
+
+
+def _partition(program: Program) -> Outcome:
+    watch = _Watch()
+    done = run_partition(program.module, program.inputs, observe=watch.of_partition)
+    functions = {
+        op.sym_name.data: op for op in program.module.body.block.ops if isinstance(op, FuncOp)
+    }
+    find = _Find(watch.of_values, functions)
+    main = functions["main"]
+    last = main.body.block.last_op
+    assert isinstance(last, ReturnOp)
+    names = host_names(main, "result_names", len(last.operands))
+    errors = {
+        name: find.error(value, done.outputs[name])
+        for name, value in zip(names, last.operands, strict=True)
+    }
+    state: dict[str, Array] = {}
+    for op in program.module.walk():
+        if isinstance(op, partition.StoreOp):
+            name = op.state.string_value()
+            state[name] = done.state[name]
+            errors[f"@{name}"] = find.error(op.value, done.state[name])
+    return Outcome(done.outputs, state, errors, watch.decided)
+
+
+@dataclass
+class _Find:
+    """The errors of values that control flow and calls hand on."""
+
+    known: Mapping[SSAValue, Errors]
+    functions: Mapping[str, FuncOp]
+    open: set[SSAValue] = field(default_factory=set[SSAValue])
+
+    def error(self, value: SSAValue, array: Array) -> Errors:
+        """Of a value that no operation of the level has made: the largest of those it may be."""
+        if value in self.known:
+            return self.known[value].reshape(array.shape)
+        if value in self.open:
+            return no_error(array)
+        self.open.add(value)
+        found = no_error(array)
+        for source in self._sources(value):
+            found = np.maximum(found, self.error(source, array))
+        self.open.discard(value)
+        return found
+
+    def _sources(self, value: SSAValue) -> list[SSAValue]:
+        owner = value.owner
+        if isinstance(value, OpResult):
+            assert isinstance(owner, Operation)
+            callee = owner.properties.get("callee")
+            regions = owner.regions
+            if callee is not None:
+                assert isinstance(callee, SymbolRefAttr)
+                regions = (self.functions[callee.string_value()].body,)
+            ends = [r.block.last_op for r in regions]
+            if isinstance(owner, control.RepeatOp | control.WhileOp):
+                # Perhaps there is no turn at all.
+                ends.append(owner)
+            index = value.index
+        else:
+            assert isinstance(owner, Block)
+            parent = owner.parent_op()
+            if parent is None or isinstance(parent, FuncOp):
+                return []
+            index = next(i for i, a in enumerate(owner.args) if a is value)
+            ends = [parent]
+            ends += [r.block.last_op for r in parent.regions]
+        return [
+            end.operands[index]
+            for end in ends
+            if end is not None
+            and not isinstance(end, control.ConditionOp)
+            and index < len(end.operands)
+        ]
+
+
+# tile and exchange
+
+
+def _program(program: Program) -> Outcome:
+    watch = _Variables(program)
+    done = run_observed(program.level, program.module, program.target, program.inputs, watch.wrote)
+    # What nothing writes may be held in part: a weight lives in the layout that its users want.
+    state = {name: array for name, array in done.state.items() if name in watch.errors}
+    errors = {f"@{name}": watch.error_of(name, array) for name, array in state.items()}
+    for op in program.module.walk():
+        if isinstance(op, HostOutput):
+            name = op.host_name.data
+            array = done.outputs[name]
+            errors[name] = watch.error_of(op.reads.string_value(), array)
+    return Outcome(done.outputs, state, errors, watch.decided)
+
+
+class _Variables:
+    """What variables hold, and the errors of it."""
+
+    def __init__(self, program: Program) -> None:
+        self.decided = True
+        self.values: dict[str, Array] = {}
+        self.errors: dict[str, Errors] = {}
+        self.read: set[str] = set()
+        for op in program.module.walk():
+            if isinstance(op, Variable) and op.initial is not None:
+                self.values[op.symbol] = op.initial.array
+            elif isinstance(op, ReadPredicate):
+                self.read.add(op.variable.string_value())
+            elif isinstance(op, HostInput):
+                self.values[op.writes.string_value()] = program.inputs[op.host_name.data]
+
+    def error_of(self, name: str, array: Array) -> Errors:
+        error = self.errors.get(name)
+        return no_error(array) if error is None else error.reshape(array.shape)
+
+    def wrote(self, value: Value) -> None:
+        """Bound what a copy or a vertex set has written."""
+        op = value.op
+        assert isinstance(op, Copy | Vertices)
+        names = op.sources
+        operands = [self.values[name] for name in names]
+        errors = [self.error_of(name, array) for name, array in zip(names, operands, strict=True)]
+        if isinstance(op, Vertices):
+            error = structure_error(op.structure(), operands, errors, value.values)
+        else:
+            error = moved_error(op.spaces, errors, value.values.shape)
+        self.values[value.variable] = value.values
+        self.errors[value.variable] = error
+        if value.variable in self.read and error.any():
+            self.decided = False
+
+
+_BOUNDED = {"nn": _nn, "partition": _partition, "tile": _program, "exchange": _program}

@@ -1,0 +1,66 @@
+"""How passes are named in a saved failure, so that another process finds them again."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, cast
+
+from ...ir.errors import InputError
+from ...ir.pass_manager import load_pass, parse_pipeline
+from ...ir.upstream import ModulePass
+from ...passes.pipelines import PASSES
+
+LOCAL = "<locals>"
+
+
+def replay_record(passes: Sequence[ModulePass], kind: str) -> dict[str, object]:
+    """What replay.json says of passes, and of what was wrong."""
+    return {"passes": [_written(each) for each in passes], "kind": kind}
+
+
+def replay_command(folder: Path, record: Mapping[str, object]) -> str:
+    """The command that runs a saved program again; "" if another process cannot find its passes."""
+    written = cast("list[dict[str, str]]", record["passes"])
+    if any(LOCAL in each.get("class", "") for each in written):
+        return ""
+    return shlex.join([sys.executable, "-m", "abele.tools.testing", str(folder)])
+
+
+def _written(each: ModulePass) -> dict[str, str]:
+    spec, cls = str(each.spec()), type(each)
+    if cls.name in PASSES and load_pass(cls.name, PASSES) is cls:
+        return {"spec": spec}
+    file = inspect.getsourcefile(cls) or ""
+    return {"spec": spec, "file": str(Path(file).resolve()), "class": cls.__qualname__}
+
+
+def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass, ...]:
+    """The passes that a record names. Loading a file runs it. Raises InputError."""
+    found: list[ModulePass] = []
+    for each in cast("list[dict[str, str]]", record.get("passes", [])):
+        registry: dict[str, Any] = dict(PASSES)
+        if "file" in each:
+            cls = _loaded(Path(each["file"]), each["class"])
+            registry = {cls.name: cls}
+        found += parse_pipeline(each["spec"], registry)
+    return tuple(found)
+
+
+def _loaded(file: Path, name: str) -> type[ModulePass]:
+    spec = spec_from_file_location(f"replayed_{file.stem}", file)
+    if spec is None or spec.loader is None or LOCAL in name:
+        raise InputError(f"{file}: {name}: cannot be loaded; run the test that found it")
+    module = module_from_spec(spec)
+    # Dataclasses look their module up.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+        return cast("type[ModulePass]", attrgetter(name)(module))
+    except Exception as error:
+        raise InputError(f"{file}: {name}: {type(error).__name__}: {error}") from error
