@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
@@ -11,9 +11,12 @@ from ..dialects import nn
 from ..dialects.abele import ChainAttr
 from ..dialects.blob_attr import BlobAttr
 from ..dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
-from ..ir.rules import function, guard, op_class
+from ..ir.rules import function, guard, once_a_pass, op_class
 
 # Chains of functions
+
+LONGEST_CHAIN = 16
+"""Stages; the longest of the nine networks is 4."""
 
 
 @op_class
@@ -42,8 +45,12 @@ def binary(cls: type[Operation]) -> bool:
 
 @guard
 def can_follow(op: Operation, function: Operation, at: int) -> bool:
-    """Whether a function may be computed in the operation that makes its operand number at."""
-    return nn.can_chain(op) and nn.stage_of(function, at) is not None
+    """Whether a function may be computed in the operation that makes its operand number at.
+
+    Chains stay short: a codelet holds all their operands at once.
+    """
+    short = isinstance(op, nn.ChainableOp) and len(op.stages) < LONGEST_CHAIN
+    return short and nn.can_chain(op) and nn.stage_of(function, at) is not None
 
 
 @function
@@ -74,7 +81,7 @@ def fixed(value: SSAValue) -> bool:
         if isinstance(op, Block):
             return False
         if isinstance(op, nn.LoadOp):
-            if _is_stored(op):
+            if op.state.string_value() in _stored(_module_of(op)):
                 return False
         elif not op.has_trait(Pure) or op.regions:
             return False
@@ -82,10 +89,16 @@ def fixed(value: SSAValue) -> bool:
     return True
 
 
-def _is_stored(load: nn.LoadOp) -> bool:
-    module = load.get_toplevel_object()
-    assert isinstance(module, ModuleOp)
-    return any(isinstance(op, nn.StoreOp) and op.state == load.state for op in module.walk())
+@once_a_pass
+def _stored(module: Operation) -> frozenset[str]:
+    """The names of the states that a program stores to."""
+    return frozenset(op.state.string_value() for op in module.walk() if isinstance(op, nn.StoreOp))
+
+
+def _module_of(op: Operation) -> Operation:
+    module = op.get_toplevel_object()
+    assert isinstance(module, Operation)
+    return module
 
 
 @guard
@@ -102,6 +115,12 @@ def only_element(blob: Attribute) -> float:
     """The number that all elements of a uniform constant are."""
     assert isinstance(blob, BlobAttr)
     return float(blob.array.ravel()[0])
+
+
+@guard
+def is_wide(value: SSAValue) -> bool:
+    """Whether a tensor's elements are floats of 32 bits or more, whose products do not overflow."""
+    return isinstance(nn.element_of(value), Float32Type | Float64Type)
 
 
 @guard

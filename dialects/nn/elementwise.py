@@ -83,8 +83,8 @@ def stage_of(op: Operation, at: int) -> Stage | None:
     value = op.operands[at]
     if value.type != op.result.type or list(op.operands).count(value) > 1:
         return None
-    # The order of a sum's and of a product's operands is nothing to the bits.
-    place = 0 if op.function in ("add", "mul") else at
+    # The order of the operands is nothing to the bits.
+    place = 0 if op.has_trait(Commutative) and 0 in CHAINABLE.get(op.function, ()) else at
     if place not in CHAINABLE.get(op.function, ()):
         return None
     return Stage(op.function, op.parameters, place)

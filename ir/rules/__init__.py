@@ -1,6 +1,6 @@
 """The rule language: laws of rewriting, checked before they run."""
 
-from .library import function, guard, op_class
+from .library import function, guard, once_a_pass, op_class
 from .load import load_rules
 from .python_rule import PythonRule, bind_python_rules, rewrite
 from .rule_set import RuleSet, RulesPass, parse_rule_set, read_rule_set, rules_pass
@@ -15,6 +15,7 @@ __all__ = [
     "function",
     "guard",
     "load_rules",
+    "once_a_pass",
     "op_class",
     "parse_rule_set",
     "read_rule_set",

@@ -15,8 +15,11 @@ before it ever runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from math import prod
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -27,6 +30,8 @@ from ..errors import InputError
 from .values import tensor_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
+A = TypeVar("A")
+R = TypeVar("R")
 
 KINDS: dict[str, tuple[object, ...]] = {
     "value": (SSAValue,),
@@ -92,6 +97,38 @@ def op_class(belongs: F) -> F:
     _check_free(name, CLASSES.get(name), belongs)
     CLASSES[name] = belongs
     return belongs
+
+
+_found: ContextVar[dict[tuple[object, int], Any] | None] = ContextVar("found", default=None)
+
+
+@contextmanager
+def one_application() -> Generator[None]:
+    """Within the block, a pass applies its rules: what once_a_pass finds is kept."""
+    token = _found.set({})
+    try:
+        yield
+    finally:
+        _found.reset(token)
+
+
+def once_a_pass(call: Callable[[A], R]) -> Callable[[A], R]:
+    """Ask a function of an object once while a pass applies its rules, for what they do not change.
+
+    Guards that looked through the whole module at each attempt would make a pass quadratic.
+    """
+
+    @wraps(call)
+    def asked(of: A) -> R:
+        found = _found.get()
+        if found is None:
+            return call(of)
+        key = (call, id(of))
+        if key not in found:
+            found[key] = call(of)
+        return found[key]
+
+    return asked
 
 
 def _register(call: F, wanted: str | None) -> F:

@@ -78,6 +78,11 @@ class Matcher:
                 partial(place, op),
                 pattern.heads,
             )
+        if self.matched and op.operands and op.parent is not self.matched[0].parent:
+            # Built at the root, it would be computed in every turn of a loop.
+            return self._no(
+                pattern.place, "{0} at {1} is outside the root's block", op.name, partial(place, op)
+            )
         self.steps += 1
         self.matched.append(op)
         for name in pattern.absent:

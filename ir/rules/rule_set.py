@@ -18,6 +18,7 @@ from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePa
 from .bind import bind_rules
 from .evaluate import CallFailed
 from .law import Law, Made, Match, ordered
+from .library import one_application
 from .match import match_law, obstacles
 from .parse import TEXT, nearest, parse_rules
 from .vocabulary import Vocabulary
@@ -62,7 +63,8 @@ class RuleSet:
         Raises InputError for rules without an end, for a result of another type than the root's,
         and for an operation that lower rules have left.
         """
-        changed = LocatingWalker(self.pattern()).rewrite_module(module)
+        with one_application():
+            changed = LocatingWalker(self.pattern()).rewrite_module(module)
         left = self.lowered
         if left:
             for op in module.walk():

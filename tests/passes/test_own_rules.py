@@ -7,6 +7,7 @@ import pytest
 from some_tensors import context, module_of, small_integers
 
 from abele.backends.reference import run_reference
+from abele.dialects import nn
 from abele.dialects.nn.base import shape_of
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.rewriting import Source, Watcher, watched
@@ -15,6 +16,7 @@ from abele.ir.text import print_module
 from abele.ir.verify import verify
 from abele.passes.own_rules import own_rules
 from abele.passes.pipelines import PASSES
+from abele.passes.rule_library import LONGEST_CHAIN
 
 HALVES = np.full((4, 6), 0.5, np.float32)
 W = small_integers(1, (8, 4, 3, 3))
@@ -247,12 +249,56 @@ KEPT = [
      f"%0 = nn.exp %x : {ONE}\n%1 = nn.div %y, %0 : {TWO}"),
     ("fuse-chains", "truth values", [MATRIX, MATRIX], "%1 : tensor<4x6xi1>",
      f"%0 = nn.abs %x : {ONE}\n%1 = nn.less %0, %y : ({MATRIX}, {MATRIX}) -> tensor<4x6xi1>"),
+    ("canonicalize", "a negative of unsigned numbers, which has no sign to drop",
+     ["tensor<4xui8>"], "%1 : tensor<4xui8>",
+     """%0 = nn.neg %x : (tensor<4xui8>) -> tensor<4xui8>
+        %1 = nn.abs %0 : (tensor<4xui8>) -> tensor<4xui8>"""),
+    ("fuse-chains", "what is computed before a loop", [MATRIX], f"%1 : {MATRIX}",
+     f"""%0 = nn.square %x : {ONE}
+         %1 = control.repeat 3 (%x) : ({MATRIX}) -> ({MATRIX}) {{
+         ^bb0(%a: {MATRIX}):
+           %2 = nn.sub %0, %a : {TWO}
+           control.yield %2 : {MATRIX}
+         }}"""),
+    ("fold-scales", "a narrow float's factor, whose product may be too large",
+     ["tensor<1x4x6x6xf16>"], "%3 : tensor<1x8x4x4xf16>",
+     f"""%0 = nn.constant {{w16}} : tensor<8x4x3x3xf16>
+         %1 = nn.constant {{s16}} : tensor<8x1x1xf16>
+         %2 = nn.conv %x, %0 {WINDOW}
+           : (tensor<1x4x6x6xf16>, tensor<8x4x3x3xf16>) -> tensor<1x8x4x4xf16>
+         %3 = nn.mul %2, %1 : (tensor<1x8x4x4xf16>, tensor<8x1x1xf16>) -> tensor<1x8x4x4xf16>"""),
     ("fold-scales", "weights that are no constant", [IMAGE, "tensor<8x4x3x3xf32>"],
      f"%2 : {RESULT}",
      f"""%0 = nn.constant {{s}} : tensor<8x1x1xf32>
          %1 = nn.conv %x, %y {WINDOW} : {CONV}
          %2 = nn.mul %1, %0 : ({RESULT}, tensor<8x1x1xf32>) -> {RESULT}"""),
 ]  # fmt: skip
+
+
+def test_a_chain_that_is_long_enough_is_followed_by_the_next():
+    ctx, lines = context(), [f"%0 = nn.relu %x : {ONE}"]
+    lines += [f"%{i} = nn.neg %{i - 1} : {ONE}" for i in range(1, 40)]
+    module = module_of(program([MATRIX], f"%39 : {MATRIX}", "\n".join(lines)), ctx)
+    for each in parse_pipeline("fuse-chains", PASSES):
+        each.apply(ctx, module)
+    stages = [len(op.stages) for op in module.walk() if isinstance(op, nn.ChainableOp)]
+    assert sum(stages) + len(stages) == 40
+    assert max(stages) == LONGEST_CHAIN
+
+
+def test_a_state_that_is_stored_to_is_no_constant():
+    ctx = context()
+    body = f"""%0 = nn.load @w : tensor<8x4x3x3xf32>
+        %1 = nn.constant {{s}} : tensor<8x1x1xf32>
+        %2 = nn.conv %x, %0 {WINDOW} : {CONV}
+        %3 = nn.mul %2, %1 : ({RESULT}, tensor<8x1x1xf32>) -> {RESULT}
+        nn.store %0, @w : tensor<8x4x3x3xf32>"""
+    state = "nn.state @w : tensor<8x4x3x3xf32> = {w}\n"
+    module = module_of(state + program([IMAGE], f"%3 : {RESULT}", body), ctx, s=S, w=W)
+    text = print_module(module)
+    for each in parse_pipeline("fold-scales", PASSES):
+        each.apply(ctx, module)
+    assert print_module(module) == text
 
 
 @pytest.mark.parametrize(
@@ -262,7 +308,8 @@ def test_what_no_rule_may_touch_stays(
     name: str, why: str, types: list[str], returned: str, body: str
 ):
     ctx = context()
-    module = module_of(program(types, returned, body), ctx, s=S)
+    narrow = {"w16": W.astype(np.float16), "s16": S.astype(np.float16)}
+    module = module_of(program(types, returned, body), ctx, s=S, **narrow)
     text = print_module(module)
     for each in parse_pipeline(name, PASSES):
         each.apply(ctx, module)

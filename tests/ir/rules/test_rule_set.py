@@ -168,11 +168,12 @@ FEATURES = {
         '%0 = nn.add %a, %b : TT  %1 = nn.relu %0 : T1  "try.keep"(%0, %1) : (T, T) -> ()',
         '%0 = nn.add %a, %b : TT  %1 = nn.max %a, %b : TT  "try.keep"(%0, %1) : (T, T) -> ()',
     ),
-    "what is matched may lie outside the block of the root": (
+    "what is computed before a loop stays before it": (
         "rule r: nn.relu(nn.add(x, y)) => nn.max(x, y)",
         "%0 = nn.add %a, %b : TT "
         '%2 = "try.loop"() ({ %1 = nn.relu %0 : T1  "try.keep"(%1) : (T) -> () }) : () -> T',
-        '%2 = "try.loop"() ({ %1 = nn.max %a, %b : TT  "try.keep"(%1) : (T) -> () }) : () -> T',
+        "%0 = nn.add %a, %b : TT "
+        '%2 = "try.loop"() ({ %1 = nn.relu %0 : T1  "try.keep"(%1) : (T) -> () }) : () -> T',
     ),
     "what one rule makes another finds": (
         "rule a: nn.neg(x) => nn.abs(x) rule b: nn.abs(nn.abs(x)) => nn.abs(x)",
