@@ -10,7 +10,8 @@ for such operands), of the accumulator, or of the result.
 - a maximum or minimum: the largest error of what is compared;
 - rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds;
 - a stage of a chain: what it makes of both ends of the interval v - e .. v + e that the value is in
-  (see `CHAINABLE`), and u times its condition there.
+  (see `CHAINABLE`), and u times its condition there. Rounding turns no sign: the interval ends at 0
+  where nothing before was below it, so that the square root of a sum of squares has a bound.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def evaluate_structure(
     with np.errstate(all="ignore"):
         parts = task.evaluate(bounded=True)
         value, bound = _finished(task, parts, accumulator)
-        value, bound = _chained(task, value, bound)
+        value, bound = _chained(task, value, bound, _least(task, parts))
     return _shaped(value, result_shape), _shaped(bound, result_shape)
 
 
@@ -427,8 +428,27 @@ def _finished(
     return value, _rounding(value, error, task, exact)
 
 
-def _chained(task: _Task, value: Array, error: Doubles) -> tuple[Array, Doubles]:
-    """A value within an error, and its error, once the task's chain is applied and rounded."""
+def _least(task: _Task, parts: _Parts) -> Doubles:
+    """What no correct machine is below before the chain: 0, or -inf where it may be negative."""
+    value, size, error = parts.value, parts.size, parts.error
+    nothing_below = np.zeros(value.shape, bool)
+    if size is not None and error is not None:
+        match task.combiner:
+            case "sum":
+                # Terms are of the sign of the exact ones unless their error is absolute.
+                nothing_below = (value >= size) & (task.function.sensitivity is None)
+            case "prod":
+                pass
+            case _:
+                nothing_below = value >= float_limits(task.computing).roundoff * error
+    return np.where(nothing_below, 0.0, -np.inf)
+
+
+def _chained(task: _Task, value: Array, error: Doubles, least: Doubles) -> tuple[Array, Doubles]:
+    """A value within an error, and its error, once the task's chain is applied and rounded.
+
+    least: what the value of a correct machine is never below.
+    """
     if not task.chain:
         return value, error
     dtype = task.result_dtype
@@ -442,20 +462,19 @@ def _chained(task: _Task, value: Array, error: Doubles) -> tuple[Array, Doubles]
         lost = np.isinf(error) | (np.isfinite(value) & (reach >= limits.largest))
         rough = error > 0
         ends = (
-            np.where(rough, np.nextafter(value - error, -np.inf), value),
+            np.where(rough, np.maximum(np.nextafter(value - error, -np.inf), least), value),
             np.where(rough, np.nextafter(value + error, np.inf), value),
         )
         results: list[Doubles] = []
-        condition = np.zeros(value.shape)
+        condition, nothing_below = np.zeros(value.shape), np.ones(value.shape, bool)
         for point in (value, *ends):
             arrays = [*extras]
             arrays.insert(stage.at, point)
             results.append(function.apply(stage.parameters, *arrays))
-            np.maximum(
-                condition,
-                function.condition(stage.parameters, *arrays, result=results[-1]),
-                out=condition,
-            )
+            own_condition = function.condition(stage.parameters, *arrays, result=results[-1])
+            nothing_below &= results[-1] >= limits.roundoff * own_condition
+            np.maximum(condition, own_condition, out=condition)
+        least = np.where(nothing_below, 0.0, -np.inf)
         value = results[0]
         deviation = np.maximum(*(np.where(rough, np.abs(r - value), 0.0) for r in results[1:]))
         rounding = limits.roundoff * condition + np.where(condition > 0, limits.smallest_normal, 0)

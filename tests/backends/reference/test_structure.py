@@ -507,6 +507,34 @@ def test_either_end_of_an_interval_may_be_the_one_that_counts(stages):
     assert 1e-5 < bound[0] < 0.1
 
 
+@pytest.mark.parametrize(
+    "stages",
+    [
+        (Stage("sqrt"),),
+        (Stage("scale", (0.3,)), Stage("sqrt")),
+        (Stage("neg"), Stage("abs"), Stage("sqrt")),
+    ],
+)
+def test_the_square_root_of_nothing_but_zeros_has_a_bound(stages: tuple[Stage, ...]):
+    access = identity_map((0, 1), (2, 3))
+    dims, result = (Dim("x", 2), Dim("k", 3, "reduction")), identity_map((0,), (2,))
+    structure = Structure(Space(dims, (access,), (result,)), Body("square", "sum", (), stages))
+    operands = [np.array([[0, 0, 0], [1, -2, 3]], np.float32)]
+    value, bound = evaluate_structure(structure, operands, np.dtype(np.float32), (2,))
+    assert value[0] == 0
+    assert (bound < 1e-5).all()
+
+
+def test_what_may_be_below_zero_before_a_square_root_may_be_anything_after():
+    access = identity_map((0, 1), (1, 3))
+    dims, result = (Dim("x", 1), Dim("k", 3, "reduction")), identity_map((0,), (1,))
+    stages = (Stage("sqrt"),)
+    structure = Structure(Space(dims, (access,), (result,)), Body("identity", "sum", (), stages))
+    operands = [np.array([[1e4, -1e4, 1e-5]], np.float32)]
+    _, bound = evaluate_structure(structure, operands, np.dtype(np.float32), (1,))
+    assert bound.tolist() == [np.inf]
+
+
 def test_what_overflows_on_the_way_may_be_anything_after():
     stages = (Stage("exp"), Stage("clip", (0.0, 5.0)))
     operands = [np.array([100, 1, 88.7, -3], np.float32)]
