@@ -41,6 +41,9 @@ MOST_OPERANDS = 6
 WORDS = 40
 """How many words of a class's messages are remembered."""
 
+_FAVOUR = {"f32": 6, "f16": 4, "i32": 2}
+"""How likely an element type is, beside the others: most of what may go wrong does with floats."""
+
 _Ways = Mapping[str, str]
 _Kind = tuple[int, Attribute]
 """The rank and the element type of an operand."""
@@ -175,7 +178,7 @@ class Instances:
                 kinds = [k for k in found.by_kind if not elements or k[1] in elements or k[1] == i1]
                 if not kinds:
                     return None
-                kind = random.choice(kinds)
+                (kind,) = random.choices(kinds, [_FAVOUR.get(str(k[1]), 1) for k in kinds])
                 begin = TensorType(kind[1], _free_shape(kind[0], sizes, random))
             else:
                 kind, begin = (len(first.get_shape()), first.element_type), first
@@ -281,17 +284,18 @@ def _free_shape(rank: int, sizes: Sequence[int], random: Random) -> list[int]:
 
 
 def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
-    """Whether no tensor of an operation is too large, or of elements that are not asked for."""
+    """Whether no tensor of an operation is too large, and no operand of elements not asked for."""
     for value in (*op.operands, *op.results):
-        type_ = value.type
-        if not isinstance(type_, TensorType):
-            continue
-        tensor = cast("TensorType[Attribute]", type_)
-        if prod(tensor.get_shape()) > 4 * MOST_ELEMENTS:
-            return False
-        if elements and tensor.element_type not in elements and tensor.element_type != i1:
-            return False
-    return True
+        if isinstance(value.type, TensorType):
+            shape = cast("TensorType[Attribute]", value.type).get_shape()
+            if prod(shape) > 4 * MOST_ELEMENTS:
+                return False
+    asked = (*elements, i1)
+    return not elements or all(
+        cast("TensorType[Attribute]", v.type).element_type in asked
+        for v in op.operands
+        if isinstance(v.type, TensorType)
+    )
 
 
 def _attempt(

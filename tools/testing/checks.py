@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -40,7 +40,7 @@ from .oracles import Outcome, bounded_run, difference, run
 from .program import Program
 from .record import replay_command, replay_record
 from .shrink import Fails, smallest
-from .sketch import random_sketch
+from .sketch import Sketch, Step, random_sketch
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -206,9 +206,11 @@ class _Check:
             raise InputError(f"no program was taken, of {self.report.refused}: {self.refusal}")
         return self.report
 
-    def _one(self, program: Program, end: float | None) -> None:
+    def _one(self, program: Program, end: float | None) -> bool:
+        """Look at one program; whether the passes have changed it."""
         if end is not None and monotonic() > end:
             raise _Enough
+        changed = self.report.changed
         try:
             wrong = self.wrong(program)
         except Refused as refused:
@@ -216,13 +218,14 @@ class _Check:
             self.refusal = str(refused)
             if self.report.refused >= REFUSALS and not self.report.examples:
                 raise _Enough from None
-            return
+            return False
         except PassFailed as failed:
             raise _Found(program, failed) from None
         self.report.examples += 1
         self.report.exercised.update(set(exercised(program.module)))
         if wrong is not None:
             raise _Found(program, wrong)
+        return self.report.changed > changed
 
     # One program
 
@@ -239,7 +242,6 @@ class _Check:
 
     def _looked_at(self, program: Program) -> Wrong | None:
         twice = _is_nth(program, LOOK_TWICE)
-        expected = None if self.relation else self._expected(program)
         after = self._compiled(program)
         problem = invalid(after.module)
         if problem is None and (twice or _is_nth(program, READ_BACK)):
@@ -248,6 +250,9 @@ class _Check:
             return problem
         if not after.module.is_structurally_equivalent(program.module):
             self.report.changed += 1
+        elif not twice and self.relation is None:
+            # What is the same means the same.
+            return None
         if twice:
             again = self._compiled(program)
             if print_module(again.module) != print_module(after.module):
@@ -255,7 +260,7 @@ class _Check:
         if self.relation is not None:
             said = self.relation(program, after)
             return None if said is None else Wrong("relation", said)
-        assert expected is not None
+        expected = self._expected(program)
         self.report.undecided += not expected.decided
         return disagreement(expected, after, twice)
 
@@ -342,6 +347,33 @@ class _Check:
         told = PassFailed(small, failed.name, failed.problem, folder, command)
         told.__cause__ = failed.__cause__
         return told
+
+
+def replay(
+    folder: Path,
+    tested: Passes,
+    level: str = "nn",
+    *,
+    relation: Relation | None = None,
+    limit: float = LIMIT,
+    **budget: object,
+) -> None:
+    """Check passes on the one program that was saved in a folder.
+
+    budget: what check_pass takes beside, which is of no use here. Raises as check_pass, and
+    InputError.
+    """
+    program, _ = Program.load(folder)
+    passes = tested if isinstance(tested, str) else _passes(tested)
+    check = _Check(passes, level, relation, limit, folder, "")
+    try:
+        wrong = check.wrong(program)
+    except Refused as refused:
+        raise InputError(f"{folder}: {refused}") from None
+    if wrong is not None:
+        passes = check.passes(program)
+        names = tuple(each.name for each in passes)
+        raise Miscompiled(program, wrong, names, names[-1], "", folder)
 
 
 def replayed(program: Program, passes: Sequence[ModulePass]) -> Wrong | None:
@@ -486,24 +518,41 @@ def _generate(
     level: str,
     count: int,
     seed: int | None,
-    look: Callable[[Program], None],
+    look: Callable[[Program], bool],
 ) -> None:
-    """Show so many programs to a function; what it raises comes out."""
+    """Show so many programs to a function; what it raises comes out.
+
+    look: tells whether the passes have changed the program.
+    """
     if seed is None:
         seed = 0 if os.environ.get("CI") else Random().randrange(1 << 32)
     if programs is not None:
         _from_strategy(programs, count, seed, look)
         return
     operators = default_operators()
+    steps: list[Step] = []
     for number in range(count):
-        sketch = random_sketch(Random(f"{seed} {number}"))
+        random = Random(f"{seed} {number}")
+        sketch = random_sketch(random)
+        if steps and number % 2:
+            sketch = _like(sketch, steps, random)
         program = at_level(build(sketch, operators), level)
-        if program is not None:
-            look(program)
+        # Few programs may have what a pass looks for; those that it has changed did.
+        if program is not None and look(program):
+            steps += sketch.steps
+
+
+def _like(sketch: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
+    """A sketch with some of the operators that others had."""
+    mixed = (
+        replace(random.choice(steps), seed=each.seed) if random.random() < 0.5 else each
+        for each in sketch.steps
+    )
+    return replace(sketch, steps=tuple(mixed))
 
 
 def _from_strategy(
-    programs: SearchStrategy[Program], count: int, seed: int, look: Callable[[Program], None]
+    programs: SearchStrategy[Program], count: int, seed: int, look: Callable[[Program], bool]
 ) -> None:
     # A strategy is there, so Hypothesis is, which is an extra.
     import hypothesis  # noqa: PLC0415

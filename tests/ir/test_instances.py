@@ -1,0 +1,95 @@
+"""Properties of operations made from definitions alone."""
+
+from random import Random
+
+import pytest
+from xdsl.dialects.builtin import TensorType, f16, f32, i1
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
+
+from abele.dialects import nn
+from abele.dialects.nn.base import INTEGER
+from abele.ir.instances import Instances
+from abele.ir.rules.vocabulary import Vocabulary
+from abele.ir.upstream import VerifyException
+from abele.tools.program import new_context
+
+SIZES = (1, 2, 3, 5)
+INSTANCES = Instances(Vocabulary(new_context()))
+MADE = [cls for cls in nn.NN.operations if cls not in nn.STATE]
+
+
+@pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.name)
+def test_operations_of_every_class_are_made(cls: type[Operation]):
+    random = Random(0)
+    made = [INSTANCES.make(cls, random, SIZES) for _ in range(20)]
+    found = [op for op in made if op is not None]
+    assert len(found) >= 15
+    assert len({str([v.type for v in op.operands]) for op in found}) > 5
+    for op in found:
+        op.verify()
+
+
+def test_what_is_made_does_not_depend_on_what_was_made_before():
+    fresh = Instances(Vocabulary(new_context()))
+    for cls in (nn.ConvOp, nn.SliceOp, nn.AddOp):
+        first = fresh.make(cls, Random(7), SIZES)
+        INSTANCES.make(nn.PadOp, Random(1), SIZES)
+        second = INSTANCES.make(cls, Random(7), SIZES)
+        assert first is not None
+        assert second is not None
+        assert str([v.type for v in first.operands]) == str([v.type for v in second.operands])
+        assert first.properties == second.properties
+
+
+def test_a_given_operand_is_one_of_the_operands():
+    given = TensorType(f16, [3, 5])
+    for cls in (nn.MatMulOp, nn.SubOp, nn.TransposeOp):
+        assert INSTANCES.takes(cls, given)
+        op = INSTANCES.make(cls, Random(3), SIZES, given)
+        assert op is not None
+        assert given in [v.type for v in op.operands]
+
+
+def test_a_kind_of_operand_that_a_class_refuses_is_known():
+    assert not INSTANCES.takes(nn.ConvOp, TensorType(f32, [3, 5]))
+    assert not INSTANCES.takes(nn.LogicalNotOp, TensorType(f32, [3, 5]))
+    assert INSTANCES.takes(nn.LogicalNotOp, TensorType(i1, [3, 5]))
+
+
+def test_slices_go_backwards_and_padding_takes_away():
+    random = Random(0)
+    slices = [INSTANCES.make(nn.SliceOp, random, SIZES) for _ in range(200)]
+    pads = [INSTANCES.make(nn.PadOp, random, SIZES) for _ in range(200)]
+    assert any(min(nn.values_of(op.steps), default=1) < 0 for op in slices if op)
+    assert any(min(nn.values_of(op.low), default=0) < 0 for op in pads if op)
+
+
+@irdl_op_definition
+class TopOp(IRDLOperation):
+    """The largest elements of the last axis."""
+
+    name = "mine.top"
+    operand = operand_def(TensorType)
+    count = prop_def(INTEGER)
+    result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """As many as asked for, of those there are."""
+        shape = nn.shape_of(self.operand)
+        if not shape or not 1 <= self.count.value.data <= shape[-1]:
+            raise VerifyException("count; need one of those there are")
+        if nn.tensor((*shape[:-1], self.count.value.data), f32) != self.result.type:
+            raise VerifyException("result; need as many")
+
+
+def test_an_operation_that_infers_nothing_is_made_as_well():
+    assert INSTANCES.can_make(TopOp)
+    op = INSTANCES.make(TopOp, Random(0), SIZES)
+    assert op is not None
+    op.verify()
+
+
+def test_operations_with_nothing_to_begin_with_are_not_made():
+    assert not INSTANCES.can_make(nn.ConstantOp)
+    assert INSTANCES.make(nn.ConstantOp, Random(0), SIZES) is None
