@@ -99,6 +99,9 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
         _Run(part, name, passes, context, options, extensions, f"part-{number}" * options.split)
         for number, part in enumerate(parts, start=1)
     ]
+    if options.dump is not None and options.split:
+        for run in runs:
+            check_dump(options.dump / run.folder, path)
     return [run.expecting() if options.expected else run.optimised() for run in runs]
 
 
