@@ -26,7 +26,7 @@ from ..ir.upstream import Context, FusedLoc, LocationAttr, ModuleOp, ModulePass,
 from ..ir.verify import verify
 from ..passes.pipelines import expand, way
 from .arrays import Array, checked, read_npz, seeded
-from .check import TOLERANCE, relative_error
+from .check import relative_error, tolerance
 from .extensions import Extensions, load_extensions
 from .observed import PhaseConflict, Value, run_observed
 from .program import Model, level_of, plan_target, read_program, signature, target_of
@@ -204,9 +204,9 @@ def bisect_module(
 
     The module, which stays as it is, is what is right: nn by its reference in fp64, any other level
     by its own evaluator. A program is wrong when an output, or a state that it leaves behind, is
-    further than 2e-3 of its largest value from that; when the strict machine, or another evaluator,
-    refuses it; when it does not verify; and when the pass raises. InputError and DoesNotFit of a
-    pass are answers to the user, and raised.
+    further from that than `check.tolerance` allows (2e-3 of its largest value); when the strict
+    machine, or another evaluator, refuses it; when it does not verify; and when the pass raises.
+    InputError and DoesNotFit of a pass are answers to the user, and raised.
     """
     search = _Search(context, tuple(passes), inputs, target, watch or _silent)
     return search.verdict(module)
@@ -238,11 +238,13 @@ class _Search:
     tell: Tell
     reference: Run = field(default_factory=lambda: Run({}, {}))
     worst: float = 0.0
+    allowed: float = 0.0
 
     def verdict(self, module: ModuleOp) -> Verdict:
         """Look at the module after each pass, in order."""
         self.tell("run the program as it came")
         self.reference = self._run(module)
+        self.allowed = tolerance(module)
         names = tuple(each.name for each in self.passes)
         right, since, not_run = module, 0, list[str]()
         current = module
@@ -328,8 +330,9 @@ class _Search:
                     shapes = f"{list(found[name].shape)}; need {list(right.shape)}"
                     return _Problem("value", f"{kind} '{name}' is {shapes}")
                 error = relative_error(found[name], right)
-                if not error <= TOLERANCE:
-                    return _Problem("value", f"{kind} '{name}' is {_off(error)}")
+                if not error <= self.allowed:
+                    off = _off(error, self.allowed)
+                    return _Problem("value", f"{kind} '{name}' is {off}")
                 self.worst = max(self.worst, error)
         return None
 
@@ -409,7 +412,7 @@ class _Search:
 
     def _value(self, right: ModuleOp, wrong: ModuleOp) -> WrongValue | None:
         """The first value that differs."""
-        expected = _Expected()
+        expected = _Expected(self.allowed)
         self._run(right, expected.keep)
         try:
             self._run(wrong, expected.compare)
@@ -421,11 +424,11 @@ class _Search:
         return expected.worst
 
 
-def _off(error: float) -> str:
+def _off(error: float, allowed: float) -> str:
     """An error over the largest value, in words; it is infinite for integers and for NaN."""
     if not np.isfinite(error):
         return "not what it has to be"
-    return f"off by {error:.3g} of its largest value; {TOLERANCE:g} is allowed"
+    return f"off by {error:.3g} of its largest value; {allowed:g} is allowed"
 
 
 def _invalid(module: ModuleOp) -> WrongValue | None:
@@ -538,10 +541,11 @@ class _FirstWrong(Exception):
 class _Expected:
     """The values of a right run, by the node that they come from, and what differs from them.
 
-    worst: of all differences, none of which is larger than is allowed for an output.
+    allowed: for an output. worst: of all differences, none of which is larger than that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: float) -> None:
+        self.allowed = allowed
         self.worst: WrongValue | None = None
         self._known: dict[tuple[str, ...], list[Array]] = {}
         self._with_steps: set[tuple[str, ...]] = set()
@@ -568,13 +572,13 @@ class _Expected:
         if found is None:
             return
         expected, error = found
-        if error <= TOLERANCE:
+        if error <= self.allowed:
             if self.worst is None or error > (self.worst.error or 0.0):
                 self.worst = _wrong(value, expected, error)
             return
         for held in value.operands():
             deviation = self._deviation(held.variable, held.values)
-            if deviation is not None and deviation[1] > TOLERANCE:
+            if deviation is not None and deviation[1] > self.allowed:
                 name = held.variable.symbol
                 one = Value(held.variable, held.values, held.variable.placed, name)
                 raise _FirstWrong(_wrong(one, *deviation))
