@@ -1,0 +1,59 @@
+"""How far outputs may be from their reference."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from abele.ir.pass_manager import PassManager, parse_pipeline
+from abele.ir.text import parse_module
+from abele.passes.pipelines import PASSES, pipeline
+from abele.tools import compile_model
+from abele.tools.bisect import bisect
+from abele.tools.check import TOLERANCE, check_run, tolerance
+from abele.tools.program import new_context
+
+NARROW = """
+func.func @main(%x: tensor<4x64xELEMENT>, %b: tensor<64xELEMENT>) -> tensor<4x64xELEMENT>
+    attributes {arg_names = ["x", "b"], result_names = ["y"]} {
+  %0 = nn.scale %x by 0.3 : (tensor<4x64xELEMENT>) -> tensor<4x64xELEMENT>
+  %1 = nn.add %0, %b : (tensor<4x64xELEMENT>, tensor<64xELEMENT>) -> tensor<4x64xELEMENT>
+  %2 = nn.sub %1, %x : (tensor<4x64xELEMENT>, tensor<4x64xELEMENT>) -> tensor<4x64xELEMENT>
+  %3 = nn.relu %2 : (tensor<4x64xELEMENT>) -> tensor<4x64xELEMENT>
+  func.return %3 : tensor<4x64xELEMENT>
+}
+"""
+
+
+def narrow(element: str) -> ModuleOp:
+    return parse_module(NARROW.replace("ELEMENT", element), new_context())
+
+
+def test_two_steps_of_the_narrowest_dtype_are_allowed():
+    assert tolerance(narrow("f32")) == tolerance(narrow("f16")) == TOLERANCE
+    assert tolerance(narrow("bf16")) == 2 * 2.0**-7
+
+
+def test_every_level_of_a_program_is_held_to_the_same():
+    for level in ("partition", "tile", "exchange"):
+        module = narrow("bf16")
+        passes = parse_pipeline(pipeline("nn", level, "tiny:8"), PASSES)
+        PassManager(passes).run(new_context(), module)
+        assert tolerance(module) == 2 * 2.0**-7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bfloat16_that_is_rounded_less_often_than_the_reference_is_right(tmp_path, seed: int):
+    path = tmp_path / "narrow.mlir"
+    path.write_text(NARROW.replace("ELEMENT", "bf16"))
+    exe = compile_model(str(path), target="tiny:8")
+    rng = np.random.default_rng(seed)
+    inputs = {
+        "x": rng.normal(size=(4, 64)).astype(ml_dtypes.bfloat16),
+        "b": rng.normal(size=64).astype(ml_dtypes.bfloat16),
+    }
+    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
+    assert verdict.error is not None
+    assert verdict.error > TOLERANCE
+    assert verdict.passed, verdict.problem
+    assert bisect(str(path), target="tiny:8", inputs=inputs).passed
