@@ -38,7 +38,7 @@ class PlanSplits(ModulePass):
         own = op.attributes.get(TARGET)
         if isinstance(own, StringAttr) and resolve_target(own.data) != target:
             raise InputError(
-                f"the module is planned for {own.data}; remove its plans and {TARGET}, or give "
+                f"the module is for target {own.data}; remove its plans and {TARGET}, or give "
                 f'plan-splits{{target="{own.data}"}}'
             )
         for each, plan in plan_network(op, target).plans.items():

@@ -129,12 +129,13 @@ def entry(module: ModuleOp, path: str) -> FuncOp:
 
 
 def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target:
-    """The target to compile for: the module's own, which a given one must equal; else mk2.
+    """The target to compile for: the module's own; else mk2.
 
+    A given one must equal it, unless nothing is planned yet: then it takes its place.
     Raises InputError.
     """
     own = module.attributes.get(TARGET)
-    if own is None:
+    if own is None or (given is not None and not _is_planned(module)):
         return _resolved(DEFAULT_TARGET if given is None else given)
     if not isinstance(own, StringAttr):
         raise InputError(f"{path}: {TARGET} is {own}; need the name of a target as text")
@@ -144,15 +145,18 @@ def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target
 
 
 def plan_target(module: ModuleOp, given: str | Target | None, path: str) -> Target:
-    """As target_of; a module that has plans, but does not say for what, is for the given one.
+    """As target_of; a module of nn gets its name, so that each dump continues on the same machine.
 
-    Raises InputError.
+    One with plans is asked for theirs, unless a target is given. Raises InputError.
     """
     target = target_of(module, given, path)
-    planned = any("plan" in op.attributes for op in module.walk())
-    if given is not None and planned and TARGET not in module.attributes:
+    if not _is_planned(module) or (given is not None and TARGET not in module.attributes):
         module.attributes[TARGET] = StringAttr(target.spelling())
     return target
+
+
+def _is_planned(module: ModuleOp) -> bool:
+    return level_of(module) != LEVELS[0] or any("plan" in op.attributes for op in module.walk())
 
 
 def check_target(own: Target, given: str | Target | None, path: str) -> None:

@@ -228,9 +228,27 @@ def test_nodes_are_named_at_every_level():
         assert any("the_l" in each for each in text), level
 
 
-def test_modules_name_their_target_from_partition_on():
+def test_a_dump_of_any_stage_continues_on_the_same_machine(tmp_path: Path):
+    compile_model(relu(), "tiny:7", dump_ir=tmp_path)
+    for path in sorted(tmp_path.glob("*.mlir")):
+        assert compile_model(path).target.spelling() == "tiny:7", path.name
+
+
+def test_a_given_target_takes_the_place_of_the_modules_until_it_is_planned(tmp_path: Path):
+    compile_model(relu(), "tiny:7", dump_ir=tmp_path)
+    first, *_, last = sorted(tmp_path.glob("*.mlir"))
+    exe = compile_model(first, "tiny:6")
+    assert exe.target.spelling() == "tiny:6"
+    assert exe.module_at("tile").attributes["abele.target"] == StringAttr("tiny:6")
+    planned = next(tmp_path.glob("*plan-splits.mlir"))
+    for path in (planned, last):
+        with pytest.raises(InputError, match="planned for target tiny:7, so it cannot run on tin"):
+            compile_model(path, "tiny:6")
+
+
+def test_modules_name_their_target_at_every_level():
     exe = compile_model(relu(), "tiny:7")
-    for level in LEVELS[1:]:
+    for level in LEVELS:
         assert exe.module_at(level).attributes["abele.target"] == StringAttr("tiny:7")
 
 
