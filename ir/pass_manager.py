@@ -98,8 +98,19 @@ class PassManager:
             raise
 
 
-# xDSL's lexer wants a point before an exponent; quoted text, matched first, is left alone.
-_POINTLESS = re.compile(r'("(?:\\.|[^"\\])*")|(?<=[=,])([-+]?\d+)(?=[eE][-+]?\d+(?:[\s,}]|$))')
+# xDSL's lexer wants a point before an exponent, and quotes around text of more than letters, digits,
+# _ and -. Quoted text, and numbers, which are matched first, are left alone.
+_UNREADABLE = re.compile(
+    r"""(?P<kept>"(?:\\.|[^"\\])*"|(?<=[=,])[-+]?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?(?=[\s,}]|$))"""
+    r"|(?<=[=,])(?P<pointless>[-+]?\d+)(?=[eE][-+]?\d+(?:[\s,}]|$))"
+    r"|(?<=[=,])(?P<bare>[\w.:/-]*[.:/][\w.:/-]*)(?=[\s,}])"
+)
+
+
+def _readable(match: re.Match[str]) -> str:
+    if match["bare"] is not None:
+        return f'"{match["bare"]}"'
+    return match["kept"] or f"{match['pointless']}."
 
 
 def pipeline_spec(passes: Sequence[ModulePass]) -> str:
@@ -118,9 +129,8 @@ def parse_pipeline(spec: str, registry: Mapping[str, PassEntry]) -> tuple[Module
 
 def parse_specs(spec: str) -> tuple[ArgSpec, ...]:
     """The names and options of a pipeline's passes, not looked up. Raises InputError."""
-    pointed = _POINTLESS.sub(lambda match: match[1] or f"{match[2]}.", spec.strip())
     try:
-        return tuple(parse_arg_specs(pointed))
+        return tuple(parse_arg_specs(_UNREADABLE.sub(_readable, spec.strip())))
     except ArgSpecParseError as error:
         message = str(error).split(":\n", 1)[-1].rstrip()
         raise InputError(f"pipeline '{spec}': {message}") from None

@@ -87,6 +87,9 @@ def test_an_instrument_that_raises_fails_the_pass():
         ("nothing{limit=4 sizes=1,2 keep-order=true}", (Nothing(0.5, 4, (1, 2), (), True),)),
         ('nothing{label="1e-3"}', (Nothing(label="1e-3"),)),
         ("nothing{either=3}", (Nothing(either=3),)),
+        ("nothing{label=tiny:8}", (Nothing(label="tiny:8"),)),
+        ("nothing{limit=4 label=a/b-c.d:2}", (Nothing(limit=4, label="a/b-c.d:2"),)),
+        ("nothing{label=./x rate=0.25},append", (Nothing(0.25, label="./x"), Append())),
     ],
 )
 def test_a_pipeline_is_read_from_text(spec: str, passes: tuple[ModulePass, ...]):
