@@ -252,16 +252,21 @@ _PARTS: dict[str, _Part] = {}
 
 def _install(key: str, part: _Part) -> _Part:
     """Add a part to abele's tables, in place of what it has added before."""
-    old = _PARTS.pop(key, None)
-    if old is not None:
-        remove_entries(old.owner)
+    _take_back(key)
     try:
         _register(part.extension, part.owner)
-    except InputError:
+    except BaseException:
         remove_entries(part.owner)
         raise
     _PARTS[key] = part
     return part
+
+
+def _take_back(key: str) -> None:
+    """Remove from abele's tables what a part has added, if it is there."""
+    old = _PARTS.pop(key, None)
+    if old is not None:
+        remove_entries(old.owner)
 
 
 def _register(extension: Extension, owner: str) -> None:
@@ -335,6 +340,7 @@ def _installed_package(point: EntryPoint) -> _Part:
     try:
         found = cast(object, point.load())
     except (Exception, SystemExit) as error:
+        library.forget(point.module)
         raise InputError(
             f"{owner}: cannot be loaded: {type(error).__name__}: {error}; mend or uninstall it"
         ) from error
@@ -366,21 +372,33 @@ def _load_python(path: Path, _: Extensions) -> _Part:
     key, digest = str(path.resolve()), sha256(text).hexdigest()
     if key in _PARTS and _PARTS[key].digest == digest:
         return _PARTS[key]
-    module = _run(path, text)
-    found = _defined(module, text, str(path))
-    return _install(key, _Part(str(path), path.resolve().parent, found, digest))
-
-
-def _run(path: Path, text: bytes) -> ModuleType:
-    """The module of a file. Raises InputError with the file's line for an error in it."""
     place = path.resolve()
+
+    def installed(module: ModuleType) -> _Part:
+        found = _defined(module, text, str(path))
+        return _install(key, _Part(str(path), place.parent, found, digest))
+
     imported = sys.modules.get(path.stem)
-    if getattr(imported, "__file__", None) == str(place) and str(place) not in _PARTS:
+    if getattr(imported, "__file__", None) == key and key not in _PARTS:
         assert imported is not None
         # Another user's file has imported it: a second copy would have classes of its own.
-        return imported
+        return installed(imported)
     _forget_namesakes(place.parent)
     name = _module_name(path.stem, place)
+    _take_back(key)
+    library.forget(name)
+    try:
+        return installed(_run(path, text, name))
+    except BaseException:
+        # The next attempt must neither find half a module nor the names that it has taken.
+        library.forget(name)
+        sys.modules.pop(name, None)
+        raise
+
+
+def _run(path: Path, text: bytes, name: str) -> ModuleType:
+    """The module of a file. Raises InputError with the file's line for an error in it."""
+    place = path.resolve()
     module = ModuleType(name)
     module.__file__ = str(place)
     folder = str(place.parent)
@@ -477,9 +495,22 @@ def _with_rules(part: _Part, name: str, so_far: Extensions) -> _Part:
 
 
 def _pass_of_rules(name: str, rules: RuleSet, owner: str) -> type[ModulePass]:
-    made = rules_pass(name.replace("_", "-"), rules)
+    named = name.replace("_", "-")
+    if not PASS_NAME.fullmatch(named):
+        raise InputError(
+            f"{owner}: its rules become a pass named after it, and {named!r} is no name of a pass; "
+            f"rename it to small letters, digits and dashes, such as {_pass_name_like(named)!r}"
+        )
+    made = rules_pass(named, rules)
     _check_pass(made, owner)
     return made
+
+
+def _pass_name_like(name: str) -> str:
+    """The nearest name that a pass may have."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    like = "-".join(words).lstrip("0123456789-")
+    return like or "my-rules"
 
 
 LOADERS: dict[str, Callable[[Path, Extensions], _Part]] = {

@@ -99,6 +99,16 @@ def op_class(belongs: F) -> F:
     return belongs
 
 
+def forget(module: str) -> None:
+    """Take back what a module's own functions were registered as, before it is run anew."""
+    for name, each in list(FUNCTIONS.items()):
+        if each.call.__module__ == module:
+            del FUNCTIONS[name]
+    for name, belongs in list(CLASSES.items()):
+        if belongs.__module__ == module:
+            del CLASSES[name]
+
+
 _found: ContextVar[dict[tuple[object, int], Any] | None] = ContextVar("found", default=None)
 
 

@@ -265,6 +265,22 @@ def test_rules_are_a_pass_named_after_their_file(soft: Path, relu: Path, tmp_pat
 NEVER = "rule never: nn.relu(x) => nn.abs(x) where rank(x) < 0\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [("my rules", "my-rules"), ("Rules", "rules"), ("2x", "x"), ("_", "my-rules")],
+)
+def test_a_file_of_rules_that_cannot_name_a_pass_is_to_be_renamed(
+    tmp_path: Path, name: str, like: str
+):
+    path = tmp_path / f"{name}.rw"
+    path.write_text("rule r: nn.relu(x) => nn.abs(x)\n")
+    with pytest.raises(InputError) as refused:
+        load_extensions([path])
+    message = str(refused.value)
+    assert message.startswith(f"{path}: its rules become a pass named after it")
+    assert message.endswith(f"rename it to small letters, digits and dashes, such as '{like}'")
+
+
 def test_what_rules_warn_of_is_said_once(relu: Path, tmp_path: Path):
     (tmp_path / "odd.rw").write_text(NEVER)
     result = abele("opt", relu, "--load", "odd.rw", "--load", "./odd.rw", "-p", "odd")
@@ -380,6 +396,54 @@ def test_a_refused_file_leaves_nothing_behind(soft: Path):
     for table in (FUNCTIONS, SCALAR_FUNCTIONS, PRICED_AS, USERS_DIALECTS, USERS_TARGETS):
         assert not {"softplus", "mine", "small", "mk1"} & set(table) or table is PRICED_AS
     assert "softplus" not in PRICED_AS
+
+
+GUARDS = """
+from abele.ir.rules import guard, op_class
+from xdsl.ir import Operation, SSAValue
+
+@guard
+def mine(value: SSAValue) -> bool:
+    return True
+
+@op_class
+def ours(cls: type[Operation]) -> bool:
+    return True
+"""
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["1 / 0", "raise KeyboardInterrupt", "from abele.backends.target import MK2\nMINE = MK2"],
+)
+def test_guards_of_a_file_that_fails_are_taken_back(tmp_path: Path, after: str):
+    path = tmp_path / "guards_that_fail.py"
+    for _ in range(2):
+        path.write_text(GUARDS + after)
+        with pytest.raises((InputError, KeyboardInterrupt)):
+            load_extensions([path])
+        assert "mine" not in rules.library.FUNCTIONS
+        assert "ours" not in rules.library.CLASSES
+    path.write_text(GUARDS)
+    load_extensions([path])
+    assert "mine" in rules.library.FUNCTIONS
+    path.write_text(GUARDS.replace("mine", "yours"))
+    load_extensions([path])
+    assert "mine" not in rules.library.FUNCTIONS
+    rules.library.forget("guards_that_fail")
+    assert not {"yours", "ours"} & {*rules.library.FUNCTIONS, *rules.library.CLASSES}
+
+
+def test_a_part_that_cannot_be_added_leaves_nothing_behind(
+    soft: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fails(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(extensions, "_check_pass", fails)
+    with pytest.raises(RuntimeError):
+        load_extensions([soft])
+    assert "softplus" not in {*FUNCTIONS, *SCALAR_FUNCTIONS, *PRICED_AS}
 
 
 # Packages

@@ -4,7 +4,7 @@ import pytest
 from xdsl.ir import Operation, SSAValue
 
 from abele.ir.errors import InputError
-from abele.ir.rules.library import CLASSES, FUNCTIONS, function, guard, op_class
+from abele.ir.rules.library import CLASSES, FUNCTIONS, forget, function, guard, op_class
 
 from .some_rules import rules_of
 
@@ -74,3 +74,18 @@ def test_a_class_stands_for_all_operations_that_its_predicate_takes():
 
     (law,) = rules_of("rule r: splitting(splitting(x)#1) as s => s(x): (type(x), type(x))").laws
     assert {cls.name for cls in law.roots} == {"try.split", "try.cut"}
+
+
+def test_what_a_module_has_registered_can_be_taken_back():
+    @guard
+    def mine(value: SSAValue) -> bool:
+        return True
+
+    @op_class
+    def ours(cls: type[Operation]) -> bool:
+        return True
+
+    forget(mine.__module__)
+    assert "mine" not in FUNCTIONS
+    assert "ours" not in CLASSES
+    assert "one_use" in FUNCTIONS
