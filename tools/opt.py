@@ -62,12 +62,14 @@ class Optimised:
     """A part of the input: the module that the passes have left, or the problem that stopped them.
 
     module: None if an error that was expected, or one that was not, has stopped it. figures: tables
-    of times and statistics. problems: how its errors differ from those that were expected.
+    of times and statistics. problems: how its errors differ from those that were expected. error:
+    what has stopped a split part, where none is expected.
     """
 
     module: ModuleOp | None
     figures: str = ""
     problems: tuple[str, ...] = ()
+    error: Exception | None = None
 
 
 def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> list[Optimised]:
@@ -75,7 +77,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
 
     spec: a pipeline, a level's name standing for its passes; builtin.module(...) around it is taken
     off. Raises InputError for bad text, a module that does not verify and a bad pipeline;
-    VerifyException for what a pass has broken.
+    VerifyException for what a pass has broken. What is wrong with a split part stops no other.
     """
     target = resolve_target(options.target).spelling()
     passes = parse_pipeline(expand(_inner(spec), target, extensions.passes), extensions.passes)
@@ -102,12 +104,18 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     if options.dump is not None and options.split:
         for run in runs:
             check_dump(options.dump / run.folder, path)
-    return [run.expecting() if options.expected else run.optimised() for run in runs]
+    if options.expected:
+        return [run.expecting() for run in runs]
+    return [run.apart() if options.split else run.optimised() for run in runs]
 
 
 def text_of(results: Sequence[Optimised], style: Style) -> str:
-    """The modules as text, split parts as they came."""
-    texts = [style.text(each.module) for each in results if each.module is not None]
+    """The modules as text, split parts as they came; one that failed is empty."""
+    texts = [
+        "" if each.module is None else style.text(each.module)
+        for each in results
+        if each.module is not None or each.error is not None
+    ]
     return f"\n{SPLIT}\n\n".join(texts)
 
 
@@ -185,6 +193,13 @@ class _Run:
         instruments = [*self._outer(), *reversed(asked)]
         PassManager(self.passes, tuple(instruments)).run(self.context, module)
         return Optimised(module, "\n".join(each.table() for each in asked))
+
+    def apart(self) -> Optimised:
+        """Run them; any error is kept."""
+        try:
+            return self.optimised()
+        except Exception as error:  # of any pass: other parts have theirs to tell
+            return Optimised(None, error=error)
 
     def expecting(self) -> Optimised:
         """Run them; an error is held to the comments that expect some."""

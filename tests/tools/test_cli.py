@@ -594,6 +594,25 @@ def test_opt_splits_its_input_and_keeps_line_numbers():
     assert f"<stdin>:{line}:7: " in broken.stderr
 
 
+def test_opt_tells_the_error_of_each_split_part_and_prints_the_others(tmp_path: Path):
+    unplanned = NEGATE
+    planned = opt("-p", "plan-splits{target=tiny:8}", text=NEGATE).stdout
+    text = "\n// -----\n".join(["broken", planned, unplanned, planned, "broken too"])
+    down = ("--split-input-file", "-p", "convert-nn-to-partition")
+    result = opt(*down, text=text)
+    assert result.exit_code == 2
+    assert result.stderr.count("error: ") == 3
+    assert "<stdin>:1:7: " in result.stderr
+    assert "no target" in result.stderr
+    first, second, third, fourth, fifth = result.stdout.split("// -----")
+    assert first.strip() == third.strip() == fifth.strip() == ""
+    assert "partition." in second
+    assert "partition." in fourth
+    out = tmp_path / "out.mlir"
+    assert opt(*down, "-o", out, text=text).exit_code == 2
+    assert not out.exists()
+
+
 def test_opt_prints_around_passes(negate: Path):
     passes = ("-p", "decompose,plan-splits{target=tiny}")
     after = opt(negate, *passes, "--print-ir-after-all")

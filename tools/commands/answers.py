@@ -57,8 +57,27 @@ def answers(text: str = "") -> Generator[Answers]:
     makes a pass or the machine stumble, it is refused too.
     """
     about = Answers(text)
-    try:
+    with _answering(about):
         yield about
+
+
+def answered(errors: Sequence[Exception], about: Answers) -> None:
+    """Say what each error was, as answers does; exit with their code, BAD_INPUT if they differ."""
+    codes: set[int] = set()
+    for error in errors:
+        try:
+            with _answering(about):
+                raise error
+        except typer.Exit as ended:
+            codes.add(ended.exit_code)
+    if codes:
+        raise typer.Exit(codes.pop() if len(codes) == 1 else BAD_INPUT)
+
+
+@contextmanager
+def _answering(about: Answers) -> Generator[None]:
+    try:
+        yield
     except typer.Exit:
         raise
     except DoesNotFit as error:

@@ -15,7 +15,7 @@ from ...ir.pass_manager import PassEntry, load_pass
 from ..opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
 from ..pass_listing import description, listing
 from ..program import DEFAULT_TARGET
-from .answers import CHECK_FAILED, answers, say
+from .answers import CHECK_FAILED, answered, answers, say
 from .arguments import DumpFolder, Load
 from .files import check_files
 
@@ -165,10 +165,12 @@ def opt(
         for each in results:
             if each.figures:
                 sys.stderr.write(f"{each.figures}\n")
+        failed = [each.error for each in results if each.error is not None]
         if output is None:
             sys.stdout.write(text_of(results, options.style))
-        else:
+        elif not failed:
             write_optimised(results, output, options.style)
+        answered(failed, about)
         problems = [problem for each in results for problem in each.problems]
         for problem in problems:
             say(problem)
