@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..ir.errors import InputError
-from ..ir.pass_manager import nearest, parse_specs
+from ..ir.near import nearest
+from ..ir.pass_manager import parse_specs
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
@@ -52,10 +53,10 @@ LEADS_TO: dict[str, str] = {
 }
 """The passes that leave a module on another level than they found it on, with that level."""
 
-LEADS_FROM: dict[str, str] = {
+TAKES: dict[str, str] = {
     name: LEVELS[LEVELS.index(level) - 1] for name, level in LEADS_TO.items()
-}
-"""The level that each of those takes a module on."""
+} | dict.fromkeys(("schedule-supersteps", "allocate", "group-supersteps"), "tile")
+"""The level that a pass takes a module on, where it would make nothing of another's."""
 
 STAGE: dict[str, str] = {
     name.partition("{")[0]: level for level, names in DOWN.items() for name in names

@@ -30,7 +30,7 @@ from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.verify import verify
 from ..ir.whole_file import check_folder
-from ..passes.pipelines import LEADS_FROM, LEADS_TO, LEVELS, PASSES, expand, level_after, way
+from ..passes.pipelines import LEADS_TO, LEVELS, PASSES, TAKES, expand, level_after, way
 from ..passes.pipelines import stages as stages_of
 from ..passes.reduce import reduce_module
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
@@ -262,12 +262,12 @@ class _KeepLevels(Instrument):
 
 
 class CheckLevel(Instrument):
-    """Raise InputError for a conversion of a module that is not on the level it leads from."""
+    """Raise InputError for a pass on a module that is not on the level it takes."""
 
     def before(self, step: Step, module: ModuleOp) -> None:
         """Look for an operation of another level."""
         name = step.current.name
-        level = LEADS_FROM.get(name)
+        level = TAKES.get(name)
         if level is None:
             return
         for op in module.walk():
