@@ -1,14 +1,14 @@
 """Running a pipeline of xDSL passes under instruments, and reading a pipeline from text."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeAlias
 
 from .errors import InputError
-from .pass_options import dashed, leaves, option_types, suits, type_words
+from .near import nearest
+from .pass_options import dashed, leaves, option_types, settable, suits, type_words
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
 
 PassEntry: TypeAlias = str | type[ModulePass]
@@ -136,6 +136,22 @@ def parse_specs(spec: str) -> tuple[ArgSpec, ...]:
         raise InputError(f"pipeline '{spec}': {message}") from None
 
 
+_UNQUOTED = re.compile(r"(?:[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false)\Z")
+"""Text that would be none without quotes."""
+
+
+def check_options(cls: type[ModulePass]) -> None:
+    """Raise InputError for an option of a pass that no pipeline can give."""
+    for option, hint in option_types(cls).items():
+        if not settable(hint):
+            called = hint.__name__ if isinstance(hint, type) else str(hint)
+            raise InputError(
+                f"pass '{cls.name}': option '{dashed(option)}' is a {called}, which no pipeline can "
+                "give; need int, float, bool, str, a Literal, a tuple of these, or one of them or "
+                "None"
+            )
+
+
 def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
     """The class of a pass. Raises InputError if no pass is called so."""
     entry = registry.get(name)
@@ -147,36 +163,30 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
     return getattr(import_module(module), attribute)
 
 
-def nearest(name: str, names: Collection[str]) -> str:
-    """What to say after a name that there is not: the nearest ones, or all."""
-    near = get_close_matches(name, names, n=3)
-    if near:
-        return f"; did you mean {' or '.join(repr(each) for each in near)}?"
-    return f"; there are: {', '.join(sorted(names))}" if names else "; there are none"
-
-
 def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
     cls = load_pass(spec.name, registry)
     options = option_types(cls)
     values = {key.replace("-", "_"): value for key, value in spec.parameters.items()}
     for option in values:
         if option not in options:
-            raise InputError(f"pass '{spec.name}': no option '{option}'{nearest(option, options)}")
+            near = nearest(dashed(option), map(dashed, options))
+            raise InputError(f"pass '{spec.name}': no option '{dashed(option)}'{near}")
     numbers = {
         option: tuple(map(_as_float, value)) if _wants_float(options[option]) else value
         for option, value in values.items()
     }
     for option, value in numbers.items():
         if not suits(value, options[option]):
-            given = ",".join(map(str, values[option])) or "nothing"
-            raise InputError(
-                f"pass '{spec.name}': option '{dashed(option)}': {given}; "
-                f"need {type_words(options[option])}"
-            )
+            given = ",".join(map(str, value)) or "nothing"
+            need = f"need {type_words(options[option])}"
+            quoted = [each for each in value if isinstance(each, str) and _UNQUOTED.match(each)]
+            if quoted:
+                given, need = f'"{quoted[0]}" is text', f"{need}: drop the quotes"
+            raise InputError(f"pass '{spec.name}': option '{dashed(option)}': {given}; {need}")
     for option in cls.required_fields() - set(numbers) - {"name"}:
         raise InputError(
-            f"pass '{spec.name}': no option '{dashed(option)}' given; "
-            f"need {type_words(options[option])}"
+            f"pass '{spec.name}': option '{dashed(option)}' is required: "
+            f"{type_words(options[option])}"
         )
     try:
         return cls.from_spec(ArgSpec(spec.name, numbers))

@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from xdsl.traits import Commutative
 
 from ..errors import InputError
+from ..near import nearest
 from ..rewriting import Source
 from .build import Builder, builds
 from .divisible import Divisors
@@ -19,7 +20,7 @@ from .evaluate import plainly, shown
 from .kinds import a_kind, fits, kind_of_value
 from .law import BoundNested, BoundOperand, BoundPattern, Law, Made, Match
 from .library import CLASSES, FUNCTIONS, KINDS
-from .parse import nearest, refusal
+from .parse import refusal
 from .syntax import (
     Build,
     Call,
@@ -389,9 +390,7 @@ class _Binder:
         found = common(infos, name)
         if found is None:
             known = set(infos[0].attributes).intersection(*(info.attributes for info in infos))
-            self.refuse(
-                place, f"{heads} has no attribute {name}{nearest(name, known) or '; it has none'}"
-            )
+            self.refuse(place, f"{heads} has no attribute {name}{nearest(name, known)}")
         return found
 
     def _name(self, place: Place, name: str, kind: str, infos: tuple[OpInfo, ...] = ()) -> None:

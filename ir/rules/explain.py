@@ -10,12 +10,12 @@ from io import StringIO
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from ..errors import InputError
+from ..near import nearest
 from ..provenance import place
 from ..upstream import ModuleOp, Printer
 from .evaluate import CallFailed
 from .law import Law, Match, ordered
 from .match import Obstacle, match_law, obstacles
-from .parse import nearest
 from .rule_set import RuleSet, check_made
 from .syntax import Place
 

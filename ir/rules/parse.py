@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any, NoReturn, cast
@@ -81,21 +80,6 @@ def refusal(place: Place, message: str, text: str, first_line: int = 1) -> Input
     source = lines[at].rstrip().replace("\t", " ") if 0 <= at < len(lines) else ""
     caret = " " * (place.column - 1) + "^" + "~" * (place.end - place.column - 1)
     return InputError(f"{place}: {message}\n{source}\n{caret}")
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """What to say after "no such name": the nearest ones, or all if they are few."""
-    known = sorted(set(names))
-    # Operations of one dialect share its name: that alone makes none of them near.
-    dialect, dot, own = name.rpartition(".")
-    parts = {each.removeprefix(dialect + dot): each for each in known}
-    near = [parts[each] for each in get_close_matches(own, parts, n=3, cutoff=0.65)]
-    near = near or get_close_matches(name, known, n=1, cutoff=0.8)
-    if near:
-        return f"; did you mean {' or '.join(near)}?"
-    if not 0 < len(known) <= 12:
-        return ""
-    return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
 
 
 _with_meta = cast("Callable[[type[_Builder]], type[_Builder]]", _v_args(meta=True))

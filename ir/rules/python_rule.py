@@ -19,12 +19,13 @@ from typing import Any, NoReturn, cast
 from xdsl.ir import Operation, SSAValue
 
 from ..errors import InputError
+from ..near import nearest
 from ..provenance import fused, is_known, place
 from ..rewriting import Source
 from ..upstream import VerifyException
 from .bind import bind_pattern
 from .law import Law, Made, Match
-from .parse import nearest, parse_guards, parse_pattern
+from .parse import parse_guards, parse_pattern
 from .rule_set import RuleSet
 from .syntax import Expression, Pattern, Place
 from .vocabulary import Vocabulary

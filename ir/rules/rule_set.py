@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
 from ..errors import InputError
+from ..near import nearest
 from ..provenance import LocatingWalker, place
 from ..rewriting import Source
 from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePattern
@@ -20,7 +21,7 @@ from .evaluate import CallFailed
 from .law import Law, Made, Match, ordered
 from .library import one_application
 from .match import match_law, obstacles
-from .parse import TEXT, nearest, parse_rules
+from .parse import TEXT, parse_rules
 from .vocabulary import Vocabulary
 
 

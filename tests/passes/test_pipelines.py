@@ -26,7 +26,7 @@ def test_the_whole_way_is_every_level():
             "nn{x=1}",
             "nn stands for decompose, .*, and takes no options",
         ),
-        ("partitoin", "no pass 'partitoin'; did you mean 'partition'"),
+        ("partitoin", "no pass 'partitoin'; did you mean partition"),
         ("nn,,tile", "pipeline 'nn,,tile'"),
         ("nn;tile", "pipeline 'nn;tile'"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from abele.ir.errors import InputError
-from abele.ir.rules.parse import nearest, parse_guards, parse_pattern, parse_rules
+from abele.ir.rules.parse import parse_guards, parse_pattern, parse_rules
 from abele.ir.rules.syntax import Constant, Name, Nested, Operator, Place, Rest, Shaped, Variable
 
 HERE = Place("", 0, 0, 0)
@@ -104,13 +104,3 @@ def test_what_cannot_be_read_is_shown_with_a_caret(text, message):
     with pytest.raises(InputError) as caught:
         parse_rules(text, "my.rw")
     assert str(caught.value).startswith(message)
-
-
-def test_only_near_names_are_suggested():
-    ops = [f"nn.{name}" for name in "relu exp pool add pad load scale softmax sub mul div".split()]
-    ops += [f"tile.{name}" for name in "copy read".split()]
-    assert nearest("nn.rel", ops) == "; did you mean nn.relu?"
-    assert nearest("nn.frobnicate", ops) == ""
-    assert nearest("tile.cpy", ops) == "; did you mean tile.copy?"
-    assert nearest("b", ["axis", "size"]) == "; there are axis, size"
-    assert nearest("b", ["axis"]) == "; there is axis"
