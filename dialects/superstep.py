@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint
 from xdsl.ir import Block, Operation, Region
@@ -66,3 +67,57 @@ class Superstep(IRDLOperation):
 def _phase(op: Operation) -> int:
     """The phase that an operation belongs to; -1 if it is no part of a superstep."""
     return next((i for i, kinds in enumerate(PHASES) if isinstance(op, kinds)), -1)
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Why operations cannot share a superstep.
+
+    op: the later of two. variable: the name of what both touch; "" for a transfer behind what
+    computes, whatever it moves. problem: what is wrong with op, in words.
+    """
+
+    op: Operation
+    variable: str
+    problem: str
+
+
+def conflict(ops: Iterable[Operation]) -> Conflict | None:
+    """The first reason why operations, in order, are no superstep; None if they may be one.
+
+    ops: transfers, and vertices, which may stand in a compute set. In a superstep every transfer
+    happens at once, then every vertex set computes at once: no transfer reads or writes what
+    another writes, or writes what another reads; no vertices read or write what others write.
+    """
+    read, moved, computed = set[str](), set[str](), set[str]()
+    for op in (inner for each in ops for inner in each.walk()):
+        touched = _touched(op)
+        if touched is None:
+            continue
+        sources, destinations = touched
+        computes = isinstance(op, Vertices)
+        for name in sorted(sources & (computed if computes else computed | moved)):
+            return Conflict(op, name, f"reads @{name}, which is only being made")
+        for name in sorted(destinations & (computed if computes else read | moved)):
+            return Conflict(op, name, f"writes @{name}, which is in use")
+        if computes:
+            computed |= destinations
+        elif computed:
+            return Conflict(op, "", "moves data behind what computes")
+        else:
+            moved |= destinations
+            read |= sources
+    return None
+
+
+def _touched(op: Operation) -> tuple[set[str], set[str]] | None:
+    """The variables that an operation of a superstep reads and writes; None if it is no such."""
+    match op:
+        case Copy() | Vertices():
+            return set(op.sources), {op.destination}
+        case HostInput():
+            return set(), {op.writes.string_value()}
+        case HostOutput():
+            return {op.reads.string_value()}, set()
+        case _:
+            return None

@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects import tile
 from ..dialects.program import Copy, HostInput, HostOutput
+from ..dialects.superstep import conflict
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin, place
 from .schedule_supersteps import SUPERSTEP
@@ -114,31 +115,12 @@ def _name(last: Operation) -> str:
 
 def _check_at_once(group: Sequence[Operation]) -> None:
     """Raise InputError if the operations of a superstep cannot happen in its phases at once."""
-    read: set[str] = set()
-    written: set[str] = set()
-    computes = False
     for op in group:
-        if isinstance(op, tile.ComputeSetOp):
-            computes = True
-            continue
-        reads, writes = _touched(op)
-        clash = writes & (read | written) | reads & written
-        if computes or clash:
-            problem = f"@{min(clash)} is written there too" if clash else "it follows a compute set"
-            raise InputError(
-                f"{op.name} at {place(op)}: not in the superstep of the operations before it, "
-                f"since {problem}; give it a later number"
-            )
-        read |= reads
-        written |= writes
-
-
-def _touched(op: Operation) -> tuple[set[str], set[str]]:
-    """Names of the variables that a transfer reads and writes."""
-    if isinstance(op, Copy):
-        return set(op.sources), {op.destination}
-    if isinstance(op, HostInput):
-        return set(), {op.writes.string_value()}
-    if isinstance(op, HostOutput):
-        return {op.reads.string_value()}, set()
-    raise InputError(f"{op.name} at {place(op)}: cannot be part of a superstep")
+        if not isinstance(op, tile.ComputeSetOp | Copy | HostInput | HostOutput):
+            raise InputError(f"{op.name} at {place(op)}: cannot be part of a superstep")
+    found = conflict(group)
+    if found is not None:
+        raise InputError(
+            f"{found.op.name} at {place(found.op)}: not in the superstep of the operations before "
+            f"it, since it {found.problem}; give it a later number"
+        )

@@ -17,6 +17,7 @@ from ..backends.target import Target
 from ..dialects import exchange, tile
 from ..dialects.partition import PartitionTensor
 from ..dialects.program import Copy, Variable, Vertices
+from ..dialects.superstep import Conflict, conflict
 from ..ir.geometry.layout import Layout
 from ..ir.provenance import place
 from ..ir.upstream import Context, ModuleOp
@@ -126,13 +127,14 @@ def _written(
 class PhaseConflict(Exception):
     """An operation of a superstep needs, or spoils, what another of it does.
 
-    op: the later one. variable: the name of what both touch.
+    op: the later one. variable: the name of what both touch, or "".
     """
 
-    def __init__(self, op: Operation, variable: str, problem: str) -> None:
-        super().__init__(f"{op.name} at {place(op)}: {problem}, in one superstep")
+    def __init__(self, found: Conflict) -> None:
+        op = found.op
+        super().__init__(f"{op.name} at {place(op)}: {found.problem}, in one superstep")
         self.op = op
-        self.variable = variable
+        self.variable = found.variable
 
 
 def _check_phases(module: ModuleOp) -> None:
@@ -140,26 +142,9 @@ def _check_phases(module: ModuleOp) -> None:
     for block in {op.parent: None for op in module.walk() if SUPERSTEP in op.attributes}:
         assert block is not None
         for number, ops in groupby(block.ops, lambda op: op.attributes.get(SUPERSTEP)):
-            if number is not None:
-                _check_superstep(tuple(ops))
-
-
-def _check_superstep(ops: Sequence[Operation]) -> None:
-    read, moved, computed = set[str](), set[str](), set[str]()
-    for op in ops:
-        for each in op.walk():
-            if not isinstance(each, Copy | Vertices):
-                continue
-            own = computed if isinstance(each, Vertices) else moved
-            for name in each.sources:
-                if name in computed or (isinstance(each, Copy) and name in moved):
-                    raise PhaseConflict(each, name, f"reads @{name}, which is only being made")
-            name = each.destination
-            if name in own or (isinstance(each, Copy) and name in read):
-                raise PhaseConflict(each, name, f"writes @{name}, which is in use")
-            own.add(name)
-            if isinstance(each, Copy):
-                read.update(each.sources)
+            found = None if number is None else conflict(ops)
+            if found is not None:
+                raise PhaseConflict(found)
 
 
 def _grouped(module: ModuleOp) -> ModuleOp:

@@ -17,13 +17,14 @@ def test_numbered_operations_are_put_into_supersteps(golden):
     [
         (
             "tile.copy [@a] -> @b {superstep = 1 : i64} tile.copy [@b] -> @c {superstep = 1 : i64}",
-            "not in the superstep of the operations before it, since @b is written there too",
+            "not in the superstep of the operations before it, since it reads @b, which is only "
+            "being made",
         ),
         (
             "tile.compute_set @s { tile.vertices space <[i = 4] (i) of [4] -> (i) of [4]> "
             "body <relu> plan <split [2]> reads [@a] writes @b } {superstep = 1 : i64} "
-            "tile.copy [@b] -> @c {superstep = 1 : i64}",
-            "since it follows a compute set",
+            "tile.copy [@a] -> @c {superstep = 1 : i64}",
+            "since it moves data behind what computes",
         ),
         ("%c = tile.read @a {superstep = 1 : i64} : i1", "cannot be part of a superstep"),
     ],

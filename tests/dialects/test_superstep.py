@@ -1,0 +1,60 @@
+"""What can happen in one superstep."""
+
+import pytest
+
+from abele.dialects.superstep import conflict
+from abele.ir.text import parse_module
+
+from ..strategies import context
+
+VERTICES = (
+    "tile.compute_set @s{0}{1} {{ tile.vertices space <[i = 4] (i) of [4] -> (i) of [4]> "
+    "body <relu> plan <split [2]> reads [@{0}] writes @{1} }}"
+)
+
+
+def copied(source: str, destination: str) -> str:
+    return f"tile.copy [@{source}] -> @{destination}"
+
+
+def computed(source: str, destination: str) -> str:
+    return VERTICES.format(source, destination)
+
+
+@pytest.mark.parametrize(
+    ("ops", "variable", "problem"),
+    [
+        ([copied("a", "b"), copied("b", "c")], "b", "reads @b, which is only being made"),
+        ([copied("a", "b"), copied("c", "a")], "a", "writes @a, which is in use"),
+        ([copied("a", "c"), copied("b", "c")], "c", "writes @c, which is in use"),
+        ([computed("a", "b"), computed("b", "c")], "b", "reads @b, which is only being made"),
+        ([computed("a", "c"), computed("b", "c")], "c", "writes @c, which is in use"),
+        ([computed("a", "b"), copied("b", "c")], "b", "reads @b, which is only being made"),
+        ([computed("a", "b"), copied("a", "c")], "", "moves data behind what computes"),
+    ],
+)
+def test_what_cannot_happen_at_once_is_said(ops: list[str], variable: str, problem: str):
+    found = conflict(operations(ops))
+    assert found is not None
+    assert (found.variable, found.problem) == (variable, problem)
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [copied("a", "b"), computed("b", "c")],
+        [copied("a", "b"), computed("c", "a")],
+        [copied("a", "b"), copied("a", "c")],
+        [computed("a", "b"), computed("a", "c")],
+    ],
+)
+def test_transfers_happen_at_once_and_before_what_computes(ops: list[str]):
+    assert conflict(operations(ops)) is None
+
+
+def operations(texts: list[str]):
+    variables = "\n".join(
+        f"tile.variable @{name} : tensor<4xf32> layout <[4 by 2] (d0) of [4]>" for name in "abc"
+    )
+    module = parse_module("\n".join([variables, *texts]), context())
+    return [op for op in module.ops if op.name != "tile.variable"]
