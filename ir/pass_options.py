@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from xdsl.utils.hints import isa
 
@@ -105,12 +105,25 @@ _WORDS: dict[Any, tuple[str, str]] = {
 }
 
 
+def settable(hint: Any) -> bool:
+    """Whether a pipeline can give a value of a type."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(map(settable, get_args(hint)))
+    if get_origin(hint) is tuple:
+        return all(map(settable, leaves(hint) - {...}))
+    return get_origin(hint) is Literal or hint in _WORDS
+
+
 def type_words(hint: Any) -> str:
-    """A type for people: "an integer", "an integer or nothing", "integers a,b,..."."""
+    """A type for people: "an integer or nothing", "one of a, b", "integers a,b,..."."""
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(map(type_words, get_args(hint)))
     if get_origin(hint) is tuple:
-        kinds = sorted(_WORDS.get(leaf, (str(leaf),) * 2)[1] for leaf in leaves(hint) - {...})
+        kinds = sorted(
+            _WORDS[leaf][1] if leaf in _WORDS else type_words(leaf) for leaf in leaves(hint) - {...}
+        )
         return f"{' or '.join(kinds)} a,b,..."
     return _WORDS.get(hint, (str(hint),))[0]
 

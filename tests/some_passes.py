@@ -1,6 +1,7 @@
 """Small passes for the tests of the pass manager and its instruments."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from xdsl.context import Context
@@ -88,7 +89,31 @@ class NeedsLimit(ModulePass):
         pass
 
 
+@dataclass(frozen=True)
+class Chooses(ModulePass):
+    """Have options of a few words."""
+
+    name = "chooses"
+    how: Literal["a", "b"] = "a"
+    order: tuple[Literal["a", "b"], ...] = ()
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class NeedsTable(ModulePass):
+    """Have an option that no pipeline can give."""
+
+    name = "needs-table"
+    most_of: dict[str, int] = field(default_factory=dict[str, int])
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        pass
+
+
 REGISTRY = {
+    "chooses": "some_passes:Chooses",
     "append": "some_passes:Append",
     "nothing": "some_passes:Nothing",
     "break": "some_passes:Break",

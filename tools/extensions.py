@@ -35,7 +35,7 @@ from ..dialects.nn import ElementwiseOp
 from ..dialects.structured import FUNCTIONS, register_function
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
-from ..ir.pass_manager import PassEntry
+from ..ir.pass_manager import PassEntry, check_options
 from ..ir.rules import (
     PythonRule,
     RuleSet,
@@ -322,6 +322,12 @@ def _check_pass(each: type[ModulePass], owner: str) -> None:
             f"{owner}: pass '{each.name}': {fields[0]} is no option yet; need "
             f"@dataclass(frozen=True) above class {each.__name__}"
         )
+    try:
+        check_options(each)
+    except NameError as error:
+        raise InputError(f"{owner}: pass '{each.name}': the type of an option: {error}") from None
+    except InputError as error:
+        raise InputError(f"{owner}: {error}") from None
 
 
 # Packages

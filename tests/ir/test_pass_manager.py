@@ -1,13 +1,20 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from some_passes import REGISTRY, Append, Crash, Nothing
+from some_passes import REGISTRY, Append, Chooses, Crash, NeedsTable, Nothing
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
-from abele.ir.pass_manager import Instrument, PassManager, Step, parse_pipeline, pipeline_spec
+from abele.ir.pass_manager import (
+    Instrument,
+    PassManager,
+    Step,
+    check_options,
+    parse_pipeline,
+    pipeline_spec,
+)
 
 
 class Log(Instrument):
@@ -122,7 +129,8 @@ def test_a_pipeline_survives_its_own_text(made: Nothing):
     ("spec", "message"),
     [
         ("apend", r"^no pass 'apend'; did you mean append\?"),
-        ("zzz", r"^no pass 'zzz'; there are append, break, crash, elsewhere, needs-limit"),
+        ("zzz", r"^no pass 'zzz'; there are append, break, chooses, crash, elsewhere, needs-limit"),
+        ("append{count=1,7.5.1}", r"count': 1,7.5.1; need an integer$"),
         ("append{cuont=1}", r"^pass 'append': no option 'cuont'; did you mean count\?"),
         ("break{x=1}", r"^pass 'break': no option 'x'; there are none"),
         ("append{count=a}", r"^pass 'append': option 'count': a; need an integer$"),
@@ -141,6 +149,12 @@ def test_a_pipeline_survives_its_own_text(made: Nothing):
 def test_a_bad_pipeline_says_what_is_wrong(spec: str, message: str):
     with pytest.raises(InputError, match=message):
         parse_pipeline(spec, REGISTRY)
+
+
+def test_a_pass_with_an_option_that_no_pipeline_can_give_is_refused():
+    with pytest.raises(InputError, match=r"'needs-table': option 'most-of' is a dict\[str, int\],"):
+        check_options(NeedsTable)
+    check_options(Chooses)
 
 
 def test_only_the_passes_named_are_imported():

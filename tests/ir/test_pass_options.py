@@ -1,11 +1,14 @@
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
-from some_passes import NeedsLimit, Nothing
+import pytest
+from some_passes import Chooses, NeedsLimit, Nothing
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from abele.ir.pass_options import pass_options
+from abele.ir.pass_options import pass_options, settable
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,23 @@ def test_meanings_are_in_the_docstring_or_in_the_field():
         'third: text, default "a"; after a blank line',
         "fourth: true or false, default false; in its field",
     ]
+
+
+def test_what_a_literal_may_be_is_said():
+    assert [str(each) for each in pass_options(Chooses)] == [
+        'how: one of a, b, default "a"',
+        "order: one of a, b a,b,..., default none",
+    ]
+
+
+@pytest.mark.parametrize("hint", [dict[str, int], dict, list[int], bytes, tuple[Path, ...]])
+def test_a_pipeline_cannot_give_every_type(hint: object):
+    assert not settable(hint)
+
+
+@pytest.mark.parametrize("hint", [int | None, tuple[int | str, ...], Literal["a"], int | bytes])
+def test_a_pipeline_can_give_what_is_plain_or_a_tuple_of_it(hint: object):
+    assert settable(hint)
 
 
 def test_types_and_defaults_of_every_kind():

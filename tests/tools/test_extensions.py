@@ -493,6 +493,10 @@ BAD_FILES = {
         "pass 'my_pass' of class Mine; need a name",
     ),
     "no apply": (f"{HEAD}    name = 'mine'\n", "pass 'mine': need a method apply(self, ctx, op)"),
+    "no option": (
+        f"{HEAD}    name = 'mine'\n    table: dict[str, int] = None\n{BODY}",
+        "bad.py: pass 'mine': option 'table' is a dict[str, int], which no pipeline can give",
+    ),
     "no dataclass": (
         f"{HEAD}    name = 'mine'\n    limit: int = 1\n{BODY}".replace(
             "@dataclass(frozen=True)", ""
