@@ -24,7 +24,7 @@ from ..ir.provenance import is_known, origin, origin_names
 from ..ir.rewriting import Source, Watcher, limited, watched
 from ..ir.upstream import Context, FusedLoc, LocationAttr, ModuleOp, ModulePass, VerifyException
 from ..ir.verify import verify
-from ..passes.pipelines import expand, way
+from ..passes.pipelines import PASSES, expand, way
 from .arrays import Array, checked, read_npz, seeded
 from .check import relative_error, tolerance
 from .extensions import Extensions, load_extensions
@@ -42,6 +42,13 @@ MOST_TURNS = 32
 
 WORTH_COLLECTING = 1 << 26
 """Bytes of all tiles: looking for the memory of fewer takes longer than it helps."""
+
+
+UNSEEN = (
+    "  rewrites under xDSL's own walker are not seen: run the patterns under "
+    "abele.ir.provenance.LocatingWalker"
+)
+"""What may be so of a pass that is not abele's."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,8 @@ class Verdict:
             lines.append(f"  rewrite: none of {self.rewrites} alone could be told to do it")
         else:
             lines.append("  rewrite: the pass makes no single ones")
+            if self.name not in PASSES:
+                lines.append(UNSEEN)
         if self.value is not None:
             lines.append(f"  value: {self.value}")
         return "\n".join(lines)

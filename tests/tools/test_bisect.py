@@ -68,6 +68,13 @@ def with_pattern(pattern: RewritePattern) -> list[ModulePass]:
     return [Simplify(), *way_down()]
 
 
+def test_of_a_users_pass_without_rewrites_it_is_said_which_are_not_seen():
+    for name in ("mine", "fuse-chains"):
+        verdict = Verdict((name,), 0.0, index=0, since=0, kind="value", problem="wrong")
+        seen = "not seen: run the patterns under abele.ir.provenance.LocatingWalker"
+        assert (seen in verdict.text) == (name == "mine")
+
+
 def first(module: ModuleOp, kind: type[Operation], node: str) -> Operation:
     return next(op for op in module.walk() if isinstance(op, kind) and origin(op) == node)
 
