@@ -162,7 +162,8 @@ class Layout:
             if axis.divisor != 1 or split & used:
                 return False
             used |= split
-            if [(self.grid[d].size, a) for d, a in axis.terms] == [(axis.size, 1)]:
+            whole = [(self.grid[d].size, a) for d, a in axis.terms] == [(axis.size, 1)]
+            if whole and axis.offset == 0:
                 continue
             _, index = self.members(i)
             if len(index) != axis.size or len(np.unique(index)) != axis.size:

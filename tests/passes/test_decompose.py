@@ -99,3 +99,31 @@ def test_every_rewrite_is_reported():
     names = [each.source.name for each in record.stages[-1].changes]
     assert names == ["decompose nn.softmax"]
     assert record.stages[-1].changes[0].source.file == "composite.py"
+
+
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ("nn.lrn %x size 3 alpha 0.5 beta 0.75 bias 1.0", "2x3x0x2"),
+        (
+            "nn.average_pool %x window [1] stride [2] dilation [1] pad [0] to [1] ceil_mode",
+            "2x3x0",
+        ),
+    ],
+)
+def test_composites_of_nothing_have_parts_too(body: str, shape: str):
+    ctx = context()
+    module = module_of(
+        f"""
+        func.func @main(%x: tensor<{shape}xf32>) -> tensor<{shape}xf32> {{
+          %0 = {body} : (tensor<{shape}xf32>) -> tensor<{shape}xf32>
+          func.return %0 : tensor<{shape}xf32>
+        }}""",
+        ctx,
+    )
+    verify(module)
+    Decompose().apply(ctx, module)
+    verify(module)
+    sizes = [int(n) for n in shape.split("x")]
+    outputs = run_reference(module, {"arg0": np.zeros(sizes, np.float32)}).outputs
+    assert outputs["out0"].shape == tuple(sizes)

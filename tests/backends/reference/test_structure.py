@@ -557,3 +557,25 @@ def test_a_chain_without_its_operands_says_how_many_it_takes():
         evaluate_structure(
             pointwise((Stage("add"),)), [np.zeros(4, np.float32)], np.dtype(np.float32), (4,)
         )
+
+
+@pytest.mark.parametrize("function", ["log", "sqrt", "reciprocal"])
+def test_integers_out_of_range_are_cut_off_as_the_machine_cuts_them(function: str):
+    dims = (Dim("i", 3),)
+    whole = identity_map((0,), (3,))
+    body = Structure(Space(dims, (whole,), (whole,)), Body(function))
+    given = np.array([0, -1, 4], np.int32)
+    found = Placed(np.zeros((1, 16), np.uint8), 0, np.dtype(np.int32))
+    memory = np.zeros((1, 16), np.uint8)
+    memory[0, :12] = given.view(np.uint8)
+    run_vertices(body, Plan((1,)), [Placed(memory, 0, given.dtype)], found)
+    expected, _ = evaluate_structure(body, [given], given.dtype, (3,))
+    assert (found.memory[0, :12].view(np.int32) == expected).all()
+
+
+def test_a_result_without_elements_has_its_shape_though_no_dimension_says_so():
+    dims = (Dim("e", 0, "reduction"), Dim("i", 7))
+    empty = AccessMap((AxisMap(0), AxisMap(7, ((1, 1),))))
+    body = Structure(Space(dims, (empty,), (empty,)), Body("identity", "max"))
+    value, bound = evaluate_structure(body, [np.zeros((0, 7))], np.dtype(np.float32), (0, 7))
+    assert value.shape == bound.shape == (0, 7)
