@@ -94,7 +94,8 @@ def check_run(
     Each vertex set is held to its bound on the operands that it really received, in a run of its
     own; a whole network's bound would say nothing.
     Outputs that are not finite are a problem unless an input is not: an infinity that the machine
-    and the reference both reach says nothing of the distance between them.
+    and the reference both reach says nothing of the distance between them. Nor does one that the
+    reference alone reaches, which is a problem too: what cannot be compared has not passed.
     """
     error, problem = None, ""
     not_finite = _not_finite(outputs)
@@ -107,14 +108,26 @@ def check_run(
         error = errors.get(worst, 0.0)
         allowed = tolerance(exe.module_at(NN))
         if not error <= allowed:
+            lost = int(np.count_nonzero(_lost(outputs[worst], reference[worst])))
             problem = f"output {worst!r}: off by {error:.3g} of its largest value"
             problem += f"; {allowed:g} is allowed"
+            if lost:
+                problem = f"output {worst!r}: {lost} of {outputs[worst].size} elements are finite, "
+                problem += "but not in the reference, which rounds after every operation and may "
+                problem += "overflow where a fused one does not: nothing to compare"
     if at != MACHINE:
         return Verdict(error, problem=problem, not_finite=not_finite)
     look = OpCheck()
     Machine(exe.module_at(MACHINE), exe.target, observers=[look]).run(inputs)
     found = str(look.first or problem)
     return Verdict(error, look.checked, look.largest_ratio, found, not_finite)
+
+
+def _lost(actual: Array, expected: Array) -> Array:
+    """Where a result is a number and its reference is none."""
+    if expected.dtype.kind in "biu":
+        return np.zeros(expected.shape, bool)
+    return np.isfinite(actual.astype(np.float64)) & ~np.isfinite(expected.astype(np.float64))
 
 
 def _not_finite(arrays: Mapping[str, Array]) -> str:

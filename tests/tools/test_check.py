@@ -57,3 +57,21 @@ def test_bfloat16_that_is_rounded_less_often_than_the_reference_is_right(tmp_pat
     assert verdict.error > TOLERANCE
     assert verdict.passed, verdict.problem
     assert bisect(str(path), target="tiny:8", inputs=inputs).passed
+
+
+def test_what_overflows_in_the_reference_alone_cannot_be_compared(tmp_path):
+    path = tmp_path / "large.mlir"
+    path.write_text("""
+func.func @main(%x: tensor<4x8xf16>) -> tensor<4x8xf16>
+    attributes {arg_names = ["x"], result_names = ["y"]} {
+  %0 = nn.add %x, %x : (tensor<4x8xf16>, tensor<4x8xf16>) -> tensor<4x8xf16>
+  %1 = nn.sub %0, %x : (tensor<4x8xf16>, tensor<4x8xf16>) -> tensor<4x8xf16>
+  func.return %1 : tensor<4x8xf16>
+}
+""")
+    exe = compile_model(str(path), target="tiny:8")
+    inputs = {"x": np.full((4, 8), 6e4, np.float16)}
+    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
+    assert verdict.problem.startswith(
+        "output 'y': 32 of 32 elements are finite, but not in the ref"
+    )
