@@ -45,7 +45,7 @@ from .syntax import (
     TypePattern,
     Variable,
 )
-from .values import Plain, attribute_of, element_type
+from .values import Plain, attribute_of, element_type, is_no_type
 from .vocabulary import Attributed, OpInfo, Vocabulary, common
 
 ANY = "_"
@@ -346,6 +346,7 @@ class _Binder:
                 self._name(pattern.place, pattern.name, "attribute")
             return
         if pattern.element not in ("", ANY) and element_type(pattern.element) is None:
+            self._no_type(pattern.place, pattern.element)
             self._name(pattern.place, pattern.element, "attribute")
         rests = [each for each in pattern.sizes if isinstance(each, Rest)]
         if len(rests) > 1:
@@ -356,6 +357,10 @@ class _Binder:
                     self._name(each.place, each.name, "ints")
             elif isinstance(each.value, str) and each.value != ANY:
                 self._name(each.place, each.value, "int")
+
+    def _no_type(self, place: Place, word: str) -> None:
+        if is_no_type(word):
+            self.refuse(place, f"{word} is no element type; need one such as f32, bf16 or i32")
 
     def _field(
         self,
@@ -667,6 +672,7 @@ class _Binder:
                 self.refuse(new.place, f"{new.name} is no value and has no type")
             return
         if element_type(new.element) is None:
+            self._no_type(new.place, new.element)
             self._use(new.place, new.element)
         for each in new.sizes:
             if isinstance(each, Rest):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
@@ -151,7 +152,35 @@ def _unexpected(error: UnexpectedInput, text: str, path: str, line: int) -> Inpu
     need = f"; need {' or '.join(names)}" if 0 < len(names) <= 6 else ""
     length = len(found) - 2 if found.startswith("'") else 1
     place = Place(path, row + line - 1, column, column + max(length, 1))
+    hint = _hint(error, wanted, text)
+    if hint:
+        need = f"; {hint}"
     return refusal(place, f"{found} is not expected here{need}", text, line)
+
+
+_NUMBERS = "a number is an attribute, as in nn.op(x) {name = 1}, or an nn.constant; no operand"
+
+_HINTS: dict[tuple[str, str], str] = {
+    ("if", "WHERE"): "need 'where' before what must hold",
+    ("if", "COMMA"): "need 'where' before what must hold",
+    ("when", "WHERE"): "need 'where' before what must hold",
+    ("<", "LSQB"): "a tensor of f32 is written f32[4, 6]",
+    ("#", "OP"): _NUMBERS,
+    ("-", "OP"): _NUMBERS,
+}
+"""What people mean by a text, where one terminal could have stood; # is any number."""
+
+
+def _hint(error: UnexpectedInput, wanted: set[str], text: str) -> str:
+    at = error.pos_in_stream
+    if at is None or at >= len(text):
+        return ""
+    word = re.match(r"\w+|.", text[at:])
+    said = "" if word is None else word[0]
+    said = "#" if said[:1].isdigit() else said
+    return next(
+        (hint for (each, one), hint in _HINTS.items() if each == said and one in wanted), ""
+    )
 
 
 def _word(terminal: str) -> str:

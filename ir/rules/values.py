@@ -166,6 +166,14 @@ def tensor_parts(type_: Attribute) -> tuple[tuple[int, ...], Attribute] | None:
     return None
 
 
+_TYPE_LIKE = re.compile(r"(b?f|fp|tf|b?float|[us]?i|u?int)\d+\Z")
+
+
+def is_no_type(word: str) -> bool:
+    """Whether a word looks like an element type, such as f33 or float32, and is none."""
+    return bool(_TYPE_LIKE.match(word)) and element_type(word) is None
+
+
 _WORD = re.compile(r"(bf16|tf32|f\d+\w*|[us]?i\d+|index)\Z")
 
 

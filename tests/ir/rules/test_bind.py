@@ -116,6 +116,16 @@ BAD = [
         16,
     ),
     (
+        "rule r: nn.exp(x: f33[n]) => x",
+        "1:19: f33 is no element type; need one such as f32, bf16 or i32",
+        6,
+    ),
+    (
+        "rule r: nn.exp(x) => nn.exp(x) : float32[4]",
+        "1:34: float32 is no element type; need one such as f32, bf16 or i32",
+        10,
+    ),
+    (
         "rule r: nn.exp(x: f32) => x",
         "1:19: f32 is an element type; a tensor is written f32[n, m]",
         3,

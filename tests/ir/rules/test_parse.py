@@ -80,6 +80,25 @@ def test_a_pattern_begins_at_the_line_it_is_told():
             "                  ^",
         ),
         (
+            "rule r: nn.exp(x) => x if x",
+            "my.rw:1:24: 'if' is not expected here; need 'where' before what must hold\n"
+            "rule r: nn.exp(x) => x if x\n"
+            "                       ^~",
+        ),
+        (
+            "rule r: nn.max(x, 0) => x",
+            "my.rw:1:19: '0' is not expected here; a number is an attribute, as in nn.op(x) "
+            "{name = 1}, or an nn.constant; no operand\n"
+            "rule r: nn.max(x, 0) => x\n"
+            "                  ^",
+        ),
+        (
+            "rule r: nn.exp(x: tensor<4x6xf32>) => x",
+            "my.rw:1:25: '<' is not expected here; a tensor of f32 is written f32[4, 6]\n"
+            "rule r: nn.exp(x: tensor<4x6xf32>) => x\n"
+            "                        ^",
+        ),
+        (
             "rule r nn.exp(x) => x",
             "my.rw:1:8: 'nn.exp' is not expected here; need ':'\n"
             "rule r nn.exp(x) => x\n"
