@@ -38,7 +38,17 @@ def explain_rule(
     module = _module(model, context)
     passes = parse_pipeline(expand(after, target, extensions.passes), extensions.passes)
     PassManager(passes).run(context, module)
-    return explain(rule, rule_sets(extensions), module)
+    sets = rule_sets(extensions)
+    if rule in extensions.passes and not any(law.name == rule for own in sets for law in own.laws):
+        raise InputError(f"{rule} is a pass and no rule{_rules_of(rule, extensions)}")
+    return explain(rule, sets, module)
+
+
+def _rules_of(name: str, extensions: Extensions) -> str:
+    cls = load_pass(name, extensions.passes)
+    if not issubclass(cls, RulesPass):
+        return f"; abele opt --help-pass {name} says what it does"
+    return f"; its rules: {', '.join(dict.fromkeys(law.name for law in cls.rule_set().laws))}"
 
 
 def rule_sets(extensions: Extensions) -> list[RuleSet]:

@@ -63,3 +63,16 @@ def test_bad_text_is_one_error(rules: Path, tmp_path: Path):
         explain_rule("fuse", path, load=[rules])
     with pytest.raises(InputError, match=r"none.rw: cannot be read"):
         explain_rule("fuse", path, load=[tmp_path / "none.rw"])
+
+
+def test_a_name_that_is_no_rule_is_told_the_near_ones_or_that_it_is_a_pass(
+    rules: Path, tmp_path: Path
+):
+    onnx.save(relu(), tmp_path / "relu.onnx")
+    for name, message in {
+        "fusee": r"no rule fusee; did you mean fuse",
+        "fuse-chains": r"fuse-chains is a pass and no rule; its rules: .*follow",
+        "allocate": r"allocate is a pass and no rule; abele opt --help-pass allocate says",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            explain_rule(name, tmp_path / "relu.onnx", load=[rules])
