@@ -42,7 +42,6 @@ from ..ir.rules import (
     Vocabulary,
     bind_python_rules,
     library,
-    load_rules,
     rules_pass,
 )
 from ..ir.upstream import ModuleOp, ModulePass
@@ -482,6 +481,9 @@ def _load_rules(path: Path, so_far: Extensions) -> _Part:
 
 def _checked_rules(path: Path, so_far: Extensions) -> _Part:
     """What the rules of a file add. That they are checked takes seconds where they are many."""
+    # The checks are a tenth of what abele loads, and most programs bring no rules.
+    from ..ir.rules.load import load_rules  # noqa: PLC0415
+
     rules = load_rules(path, so_far.context())
     if not rules.laws:
         raise InputError(f"{path}: nothing to add to abele; looked for rules")

@@ -1,7 +1,6 @@
 """The rule language: laws of rewriting, checked before they run."""
 
 from .library import function, guard, once_a_pass, op_class
-from .load import load_rules
 from .python_rule import PythonRule, bind_python_rules, rewrite
 from .rule_set import RuleSet, RulesPass, parse_rule_set, read_rule_set, rules_pass
 from .vocabulary import Vocabulary
@@ -14,7 +13,6 @@ __all__ = [
     "bind_python_rules",
     "function",
     "guard",
-    "load_rules",
     "once_a_pass",
     "op_class",
     "parse_rule_set",

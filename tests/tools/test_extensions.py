@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Generator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -289,6 +291,14 @@ def test_what_rules_warn_of_is_said_once(relu: Path, tmp_path: Path):
         "odd.rw:1:6: warning: rule never: no program was found that it fits; its types are "
         f"checked at each rewrite\n{NEVER}     ^~~~~\n"
     )
+
+
+def test_checks_of_rules_are_loaded_with_the_first_rules_only():
+    loaded = "import sys, abele.tools.compile; print('abele.ir.rules.check' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
 
 
 def test_rules_are_checked_again_only_when_they_are_others(tmp_path: Path):
