@@ -469,7 +469,8 @@ class _Binder:
         if found is None:
             self.refuse(
                 call.place,
-                f"no guard or function {call.name}{nearest(call.name, FUNCTIONS)}",
+                f"no guard or function {call.name} is written in Python, with @guard or @function "
+                f"from abele.ir.rules{nearest(call.name, FUNCTIONS)}",
             )
         if len(call.arguments) != len(found.kinds):
             self.refuse(

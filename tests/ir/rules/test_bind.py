@@ -60,7 +60,8 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) => x where same_typ(x, x)",
-        "1:30: no guard or function same_typ; did you mean same_type or same_shape?",
+        "1:30: no guard or function same_typ is written in Python, with @guard or @function from "
+        "abele.ir.rules; did you mean same_type or same_shape?",
         14,
     ),
     (
