@@ -31,7 +31,8 @@ def rules_page(rules: Mapping[str, Sequence[Law]]) -> str:
     return page(
         "Rules",
         "A rule says what is found, what takes its place, and under which guards. abele's own are "
-        "in `passes/rules`, a file a topic; `--load FILE.rw` makes a pass of yours.",
+        "in `passes/rules`, a file a topic; `--load FILE.rw` makes a pass of yours. "
+        "[The rule language](../rules.md) explains each construct with an example.",
         "\n".join(f"- {link(code(f'{file}.rw'), '', f'{file}.rw')}" for file in rules)
         + "\n- [guards](#guards), [functions](#functions) and [classes](#classes) that rules may "
         "name\n- [the grammar](#grammar)",
