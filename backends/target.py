@@ -545,6 +545,10 @@ PRESET_SOURCES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+DEFAULT_TARGET = "mk2"
+"""The target where nobody names one."""
+
+
 def resolve_target(text: str) -> Target:
     """The target that a user names.
 

@@ -104,7 +104,11 @@ def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> st
                 f"pipeline '{spec}': {each.name} stands for {', '.join(DOWN[each.name])}, and "
                 "takes no options; name those passes instead"
             )
-        names += [name.replace("TARGET", f'"{target}"') for name in DOWN[each.name]]
+        own = f'"{target}"'
+        names += [
+            name.replace("TARGET", own) if target else name.replace("{target=TARGET}", "")
+            for name in DOWN[each.name]
+        ]
     return ",".join(names)
 
 

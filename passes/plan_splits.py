@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
 
-from ..backends.target import resolve_target
+from ..backends.target import DEFAULT_TARGET, resolve_target
 from ..dialects.abele import PlanAttr
 from ..ir.errors import InputError
 from ..ir.provenance import place
@@ -21,7 +21,8 @@ class PlanSplits(ModulePass):
     """Write a plan on every operation that computes or moves, and the target on the module.
     nn -> nn.
 
-    Plans that are there already are kept. target: what to plan for, as --target spells it.
+    Plans that are there already are kept. target: what to plan for, as --target spells it; the
+    module's own if none is given, else mk2.
 
         nn.relu %0 : tensor<8x64xf32>
         nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
@@ -29,13 +30,14 @@ class PlanSplits(ModulePass):
 
     name = "plan-splits"
 
-    target: str = "mk2"
+    target: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        target = resolve_target(self.target)
         _check_level(op)
         own = op.attributes.get(TARGET)
+        named = own.data if isinstance(own, StringAttr) else DEFAULT_TARGET
+        target = resolve_target(self.target or named)
         if isinstance(own, StringAttr) and resolve_target(own.data) != target:
             raise InputError(
                 f"the module is for target {own.data}; remove its plans and {TARGET}, or give "

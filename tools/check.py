@@ -71,7 +71,7 @@ class Verdict:
 def tolerance(module: ModuleOp) -> float:
     """The largest error that is allowed of a program's outputs, over their largest value."""
     roundoffs = [float_limits(each).roundoff for each in _floats_of(module)]
-    return max(TOLERANCE, *(ROUNDOFFS * each for each in roundoffs))
+    return max([TOLERANCE, *(ROUNDOFFS * each for each in roundoffs)])
 
 
 def _floats_of(module: ModuleOp) -> set[np.dtype[Any]]:

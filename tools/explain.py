@@ -15,7 +15,7 @@ from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.verify import verify
 from ..passes.pipelines import expand
 from .extensions import Extensions, load_extensions
-from .program import DEFAULT_TARGET, Model, read_program
+from .program import Model, read_program
 
 
 def explain_rule(
@@ -24,7 +24,7 @@ def explain_rule(
     *,
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     after: str = "",
-    target: str = DEFAULT_TARGET,
+    target: str = "",
 ) -> Explanation:
     """Why a rule fires, or does not, at each operation of a program that its root might be.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..backends.target import resolve_target
+from ..backends.target import DEFAULT_TARGET, resolve_target
 from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
@@ -26,7 +26,6 @@ from .compile import verifiers
 from .diagnostics import Expectations
 from .executable import PROGRAM_FILE
 from .extensions import Extensions
-from .program import DEFAULT_TARGET
 from .report.dump import NO_DUMP, check_dump, dump_instruments
 
 SPLIT = "// -----"
@@ -37,13 +36,13 @@ STANDARD_INPUT = "-"
 class Options:
     """What to do besides running the passes.
 
-    target: for the shorthand of a pipeline. expected: hold errors to the comments that expect
-    them. printed: what to print around passes, to standard error or, with tree, into that folder.
-    dump: a folder for the module after each pass. reproducers: a folder for what a failing pass
-    was given, or what finds one.
+    target: for the shorthand of a pipeline; "" leaves it to the module, which is for mk2 if it
+    names none. expected: hold errors to the comments that expect them. printed: what to print
+    around passes, to standard error or, with tree, into that folder. dump: a folder for the module
+    after each pass. reproducers: a folder for what a failing pass was given, or what finds one.
     """
 
-    target: str = DEFAULT_TARGET
+    target: str = ""
     split: bool = False
     verify_each: bool = True
     expected: bool = False
@@ -79,7 +78,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     off. Raises InputError for bad text, a module that does not verify and a bad pipeline;
     VerifyException for what a pass has broken. What is wrong with a split part stops no other.
     """
-    target = resolve_target(options.target).spelling()
+    target = resolve_target(options.target).spelling() if options.target else ""
     passes = parse_pipeline(expand(_inner(spec), target, extensions.passes), extensions.passes)
     if options.dump is not None:
         check_dump(options.dump, path)
@@ -231,7 +230,7 @@ class _Run:
             instruments.append(PrintIR(options.printed, sink, options.style))
         dump = NO_DUMP
         if options.dump is not None:
-            target = resolve_target(options.target)
+            target = resolve_target(options.target or DEFAULT_TARGET)
             dump = dump_instruments(options.dump / self.folder, target, self.name)
         return [*instruments, *dump.around, *self._verifiers(), *dump.within]
 

@@ -12,7 +12,7 @@ from xdsl.dialects.func import Func, FuncOp
 from xdsl.ir import Attribute, Dialect
 
 from ..backends.reference import tensor_kind
-from ..backends.target import Target, resolve_target
+from ..backends.target import DEFAULT_TARGET, Target, resolve_target
 from ..dialects.host import host_names
 from ..dialects.levels import DIALECTS, legal_ops, load_dialect
 from ..dialects.partition import PartitionTensor
@@ -31,7 +31,6 @@ from .arrays import Tensor
 if TYPE_CHECKING:
     import onnx
 
-DEFAULT_TARGET = "mk2"
 
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 """What can be compiled: the path of an .onnx or .mlir file, or a model in memory."""

@@ -32,6 +32,7 @@ def narrow(element: str) -> ModuleOp:
 def test_two_steps_of_the_narrowest_dtype_are_allowed():
     assert tolerance(narrow("f32")) == tolerance(narrow("f16")) == TOLERANCE
     assert tolerance(narrow("bf16")) == 2 * 2.0**-7
+    assert tolerance(ModuleOp([])) == TOLERANCE
 
 
 def test_every_level_of_a_program_is_held_to_the_same():

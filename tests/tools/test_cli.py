@@ -689,6 +689,18 @@ def test_opt_plans_the_shorthand_for_its_target(negate: Path):
     assert opt(negate, "-p", "partition", "--target", "mk9").exit_code == 2
 
 
+def test_opt_goes_on_from_a_dump_on_the_machine_it_was_made_for(small: Path, tmp_path: Path):
+    stages = tmp_path / "stages"
+    run = abele(
+        "compile", small, "-o", tmp_path / "x.abele", "--target", "tiny:6", "--dump-ir", stages
+    )
+    assert run.exit_code == 0, run.stderr
+    fused = next(stages.glob("*-eliminate-dead.mlir"), stages / "00-input.mlir")
+    result = abele("opt", fused, "-p", "nn,partition")
+    assert result.exit_code == 0, result.stderr
+    assert 'abele.target = "tiny:6"' in result.stdout
+
+
 DIAGNOSED = """
 builtin.module {
   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -735,7 +747,7 @@ def test_opt_prints_what_passes_leave_where_no_error_comes():
 def test_opt_helps_with_a_pass():
     result = opt("--help-pass", "plan-splits")
     assert result.exit_code == 0
-    assert 'target: text, default "mk2"' in result.stdout
+    assert 'target: text, default ""' in result.stdout
     assert opt("--help-pass", "plan-split").exit_code == 2
 
 

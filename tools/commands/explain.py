@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from ..explain import explain_rule
-from ..program import DEFAULT_TARGET
 from .answers import answers, text_in
 from .arguments import Load
 
@@ -26,7 +25,7 @@ def explain_command(
             help="Passes that the program goes through first, such as nn or decompose.",
         ),
     ] = "",
-    target: Annotated[str, typer.Option(help="For passes that want one.")] = DEFAULT_TARGET,
+    target: Annotated[str, typer.Option(help="For passes that want one.")] = "",
 ) -> None:
     """Say why a rule fires, or does not, operation by operation."""
     with answers(text_in(file)) as about:

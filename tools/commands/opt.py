@@ -14,7 +14,6 @@ from ...ir.instruments.reproducer import fresh_folder
 from ...ir.pass_manager import PassEntry, load_pass
 from ..opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
 from ..pass_listing import description, listing
-from ..program import DEFAULT_TARGET
 from .answers import CHECK_FAILED, answered, answers, say
 from .arguments import DumpFolder, Load
 from .files import check_files
@@ -44,8 +43,12 @@ def opt(
         typer.Option("-o", metavar="OUT.mlir", help="Write here, blobs beside it in blobs/."),
     ] = None,
     target: Annotated[
-        str, typer.Option("--target", help="What partition in SPEC plans for.")
-    ] = DEFAULT_TARGET,
+        str,
+        typer.Option(
+            "--target",
+            help="What partition in SPEC plans for; the module's own if none is given, else mk2.",
+        ),
+    ] = "",
     load: Load = None,
     verify_each: Annotated[bool, typer.Option(help="Verify after each pass.")] = True,
     split_input_file: Annotated[
