@@ -146,9 +146,9 @@ def check_options(cls: type[ModulePass]) -> None:
         if not settable(hint):
             called = hint.__name__ if isinstance(hint, type) else str(hint)
             raise InputError(
-                f"pass '{cls.name}': option '{dashed(option)}' is a {called}, which no pipeline can "
-                "give; need int, float, bool, str, a Literal, a tuple of these, or one of them or "
-                "None"
+                f"pass '{cls.name}': option '{dashed(option)}' is a {called}, which no pipeline "
+                "can give; need int, float, bool, str, a Literal, a tuple of these, or one of them "
+                "or None"
             )
 
 
