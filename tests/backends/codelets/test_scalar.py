@@ -1,5 +1,6 @@
 import math
 import tracemalloc
+from itertools import product
 
 import ml_dtypes
 import numpy as np
@@ -144,6 +145,22 @@ def test_where_the_result_is_written_changes_nothing(name: str, dtype):
             own = [a.copy() for a in arrays]
             function.apply(parameters, *own, out=own[i])
             np.testing.assert_array_equal(own[i].astype(float), alone.astype(float))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_it_changes_nothing_how_far_apart_elements_lie(name: str, dtype):
+    function = scalar_function(name)
+    parameters = PARAMETERS.get(name, ())
+    for read, written, count in product((1, 2, 3, 4, 8), (1, 2, 4, 8), (1, 2, 5)):
+        operands = [(np.arange(64) % 31 + 1 + i).astype(dtype) for i in range(function.arity)]
+        if function.values:
+            operands[0] = operands[0] % 2 == 0
+        views = [a[: read * count : read] for a in operands]
+        need = function.apply(parameters, *(v.copy() for v in views))
+        out = np.zeros(64, need.dtype)[: written * count : written]
+        function.apply(parameters, *views, out=out)
+        np.testing.assert_allclose(out.astype(float), need.astype(float), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["add", "mul", "relu", "exp", "identity", "sigmoid", "clip"])
