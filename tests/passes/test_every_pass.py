@@ -1,74 +1,49 @@
 """The property that every step of the way down keeps: the program computes the same.
 
-Inputs and weights are small whole numbers, so every level must agree to the bit.
+Programs are generated from the operators' definitions, and go down by random legal decisions; a
+pass that is added is tested with no further line.
 """
 
-import numpy as np
-from hypothesis import given, settings
-from xdsl.dialects.builtin import ModuleOp
+from random import Random
 
-from abele.backends.evaluate.partition import run_partition
-from abele.backends.evaluate.tile import run_tile
-from abele.backends.machine import Machine
-from abele.backends.reference import run_reference
-from abele.backends.target import resolve_target
-from abele.dialects.program import verify_symbols
-from abele.ir.pass_manager import parse_pipeline
-from abele.ir.text import parse_module, print_module
-from abele.ir.verify import verify
-from abele.passes.pipelines import PASSES
+import pytest
 
-from ..strategies import Program, nn_programs, planned_programs
+from abele.passes.pipelines import PASSES, TAKES
+from abele.tools.testing import check_pass, check_pipeline
+from abele.tools.testing.build import build, default_operators
+from abele.tools.testing.checks import invalid, unreadable
+from abele.tools.testing.decisions import PLANNED
+from abele.tools.testing.levels import at_level
+from abele.tools.testing.oracles import bounded_run, difference, run
+from abele.tools.testing.sketch import random_sketch
 
 
-def apply(program: Program, passes: str) -> None:
-    """Run passes; after each, the module verifies, and prints and parses back the same."""
-    for each in parse_pipeline(passes, PASSES):
-        each.apply(program.context, program.module)
-        verify(program.module)
-        verify_symbols(program.module)
-        text = print_module(program.module)
-        assert print_module(parse_module(text, program.context)) == text
+def level_before(name: str) -> str:
+    """What programs a pass is for."""
+    return PLANNED if name == "convert-nn-to-partition" else TAKES.get(name, "nn")
 
 
-def same(expected: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> None:
-    assert expected.keys() == found.keys()
-    for name, value in expected.items():
-        assert np.array_equal(value, found[name]), name
+@pytest.mark.parametrize("name", [name for name in PASSES if name != "plan-splits"])
+def test_a_pass_leaves_the_meaning_of_any_program(name: str):
+    report = check_pass(name, level_before(name), examples=40, seed=0)
+    assert report.examples > 10
 
 
-def run_machine(module: ModuleOp, program: Program) -> dict[str, np.ndarray]:
-    machine = Machine(module, resolve_target(program.target), strict=True)
-    machine.load()
-    return machine.run(program.inputs)
+def test_the_planners_own_plans_compute_the_same():
+    check_pipeline("decompose,partition", examples=25, seed=0)
 
 
-@settings(max_examples=80)
-@given(planned_programs())
-def test_all_levels_compute_the_same_under_any_legal_plan(program: Program):
-    expected = run_reference(program.module, program.inputs).outputs
-    apply(program, "convert-nn-to-partition")
-    same(expected, run_partition(program.module, program.inputs).outputs)
-    apply(program, "convert-partition-to-tile")
-    same(expected, run_tile(program.module, program.inputs).outputs)
-    apply(program, "schedule-supersteps,allocate")
-    same(expected, run_tile(program.module, program.inputs).outputs)
-    apply(program, "group-supersteps")
-    same(expected, run_tile(program.module, program.inputs).outputs)
-    apply(program, "convert-tile-to-exchange")
-    same(expected, run_machine(program.module, program))
+def test_the_whole_way_down_computes_the_same():
+    check_pipeline(examples=25, seed=1)
 
 
-@settings(max_examples=40)
-@given(nn_programs())
-def test_the_planners_own_plans_compute_the_same(program: Program):
-    expected = run_reference(program.module, program.inputs).outputs
-    apply(program, "decompose,fold-constants,eliminate-dead")
-    same(expected, run_reference(program.module, program.inputs).outputs)
-    apply(program, f'plan-splits{{target="{program.target}"}}')
-    apply(
-        program,
-        "convert-nn-to-partition,convert-partition-to-tile,schedule-supersteps,allocate,"
-        "group-supersteps,convert-tile-to-exchange",
-    )
-    same(expected, run_machine(program.module, program))
+@pytest.mark.parametrize("level", [PLANNED, "partition", "tile", "exchange"])
+def test_all_levels_compute_the_same_under_any_legal_decisions(level: str):
+    for number in range(30):
+        program = build(random_sketch(Random(f"every pass {number}")), default_operators())
+        lower = at_level(program, level)
+        if lower is None:
+            continue
+        assert invalid(lower.module) is None
+        assert unreadable(lower) is None
+        assert difference(bounded_run(program), run(lower)) is None, program

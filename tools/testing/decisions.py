@@ -43,6 +43,9 @@ from ...passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 STAGES = ("plain", "numbered", "addressed", "grouped")
 """How far a program of tile may have been decided."""
 
+PLANNED = "planned"
+"""What programs of nn are called that have a plan on every operation."""
+
 REHOMED = 0.3
 """How often a state, an argument or a result gets another home."""
 
@@ -259,12 +262,13 @@ def decide_addresses(module: ModuleOp, target: Target, random: Random) -> None:
 def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     """Take a module of nn down to a level, in place, by random decisions.
 
+    level: "planned" is nn with a plan on every operation, its composites decomposed.
     Raises DoesNotFit where a program of tile or exchange is too large for the target's memory.
     """
     context = AbeleContext()
     Decompose().apply(context, module)
     decide_plans(module, target, random)
-    if level == "nn":
+    if level == PLANNED:
         return
     ConvertNnToPartition().apply(context, module)
     rehome(module, target, random)

@@ -19,7 +19,9 @@ from hypothesis.strategies import SearchStrategy
 from xdsl.ir import Attribute, Operation
 
 from ...backends.target import Target
+from ...passes.pipelines import LEVELS
 from .build import ELEMENTS, Operators, build, default_operators
+from .decisions import PLANNED
 from .levels import at_level
 from .program import Program
 from .sketch import (
@@ -93,14 +95,15 @@ def programs(
 ) -> SearchStrategy[Program]:
     """Well-typed programs of a level, with inputs; every value is a result.
 
-    level: nn; or partition, tile or exchange, which random legal decisions lead to. A program of
-    tile may have its supersteps and addresses decided. target: any machine if None. dtypes: element
+    level: nn; or partition, tile or exchange, which random legal decisions lead to; or planned, for
+    nn with these decisions not yet applied. A program of tile may have its supersteps and addresses
+    decided. target: any machine if None. dtypes: element
     types; truth values may come in beside them. operators: classes or names; all that the dialects
     of nn define if None. data: the kinds of values that inputs have.
     Raises ValueError for an unknown level, or operators that there are not.
     """
-    if level not in ("nn", "partition", "tile", "exchange"):
-        raise ValueError(f"level {level!r}; need one of nn, partition, tile, exchange")
+    if level not in (*LEVELS, PLANNED):
+        raise ValueError(f"level {level!r}; need one of {', '.join((*LEVELS, PLANNED))}")
     known = operators_of(operators)
     elements = tuple(dtypes)
 
