@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from time import monotonic
+from time import monotonic, process_time
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from xdsl.dialects.builtin import TensorType
@@ -70,8 +70,9 @@ class Report:
 
     examples: programs that were run. refused: those that a pass would not take, or that did not fit
     the machine. changed: those that it made something else of. undecided: those of which nothing
-    follows, since a branch hung on rounding. exercised: how many programs had an operation, by its
-    name, level and element type.
+    follows, since a branch hung on rounding. seconds, cpu_seconds: until the end, or until
+    something wrong was found: making that small is not counted. exercised: how many programs had an
+    operation, by its name, level and element type.
     """
 
     examples: int = 0
@@ -79,6 +80,7 @@ class Report:
     changed: int = 0
     undecided: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     exercised: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
 
     def __str__(self) -> str:
@@ -100,6 +102,7 @@ def check_pass(
     limit: float = LIMIT,
     folder: Path | None = None,
     command: str = "",
+    report: Report | None = None,
 ) -> Report:
     """Run generated programs of a level before and after a pass; all results must be the same.
 
@@ -107,12 +110,13 @@ def check_pass(
     begun. programs: a strategy of programs; any of the level if None. relation: what is looked at
     in place of the results. seed: of the programs; any if None, but 0 where the environment has CI.
     limit: seconds for one program. folder: where a failing program is saved; a new temporary folder
-    if None. command: what replays it, FOLDER standing for that; found out if "".
+    if None. command: what replays it, FOLDER standing for that; found out if "". report: filled in
+    as the check goes on, and there also where it raises; a new one if None.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be
     run, or cannot be printed and read again; PassFailed if the pass raises or hangs; InputError if
     it refuses every program.
     """
-    plan = _Check(_passes(tested), level, relation, limit, folder, command)
+    plan = _Check(_passes(tested), level, relation, limit, folder, command, report or Report())
     return plan.all(programs, examples, seconds, seed)
 
 
@@ -192,16 +196,20 @@ class _Check:
     ) -> Report:
         """Look at so many programs, or for so long."""
         count = examples or (1_000_000 if seconds is not None else EXAMPLES)
-        begin = monotonic()
+        begin, cpu = monotonic(), process_time()
         end = None if seconds is None else begin + seconds
+        found: _Found | None = None
         try:
             _generate(programs, self.level, count, seed, lambda p: self._one(p, end))
         except _Enough:
             pass
-        except _Found as found:
-            self._tell(found.program, found.wrong)
+        except _Found as wrong:
+            found = wrong
         finally:
             self.report.seconds = monotonic() - begin
+            self.report.cpu_seconds = process_time() - cpu
+        if found is not None:
+            self._tell(found.program, found.wrong)
         if self.report.examples == 0 and self.report.refused:
             raise InputError(f"no program was taken, of {self.report.refused}: {self.refusal}")
         return self.report
