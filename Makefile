@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench reference install
+.PHONY: demo test lint bench fuzz reference install
+
+SECONDS ?= 300
 
 demo: install
 	$(BIN)/abele demo
@@ -21,6 +23,10 @@ lint: install
 
 bench: install
 	$(BIN)/python -m abele.tools.bench
+
+# Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each.
+fuzz: install
+	$(BIN)/abele fuzz --seconds $(SECONDS) --jobs 2
 
 # What the definitions say, as pages of docs/reference; make test finds out when they are stale.
 reference: install

@@ -10,6 +10,7 @@ from .commands.bisect import bisect_command
 from .commands.compile import compile_command
 from .commands.demo import demo
 from .commands.explain import explain_command
+from .commands.fuzz import fuzz_command
 from .commands.opt import opt
 from .commands.run import run
 
@@ -19,6 +20,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "opt": opt,
     "bisect": bisect_command,
     "explain": explain_command,
+    "fuzz": fuzz_command,
     "demo": demo,
 }
 

@@ -7,8 +7,9 @@ orders, first tiles, methods, workers, homes, supersteps and addresses are drawn
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from random import Random
 from typing import cast
@@ -20,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation
 
 from ...backends.codelets.prices import roles
 from ...backends.cost import METHODS
-from ...backends.target import Target
+from ...backends.target import Target, resolve_target
 from ...dialects import partition, tile
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.partition import PartitionTensor, laid_out, partition_type
@@ -31,6 +32,8 @@ from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, canonical, raw_layout
 from ...ir.geometry.space import Dim, identity_map
 from ...ir.provenance import locate, named, origin_names
+from ...ir.text import print_module
+from ...ir.upstream import Context, ModulePass
 from ...passes.allocate import ADDRESS, Allocate, lifetimes, pack
 from ...passes.convert_nn_to_partition import TARGET, ConvertNnToPartition
 from ...passes.convert_partition_to_tile import ConvertPartitionToTile
@@ -265,11 +268,14 @@ def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     level: "planned" is nn with a plan on every operation, its composites decomposed.
     Raises DoesNotFit where a program of tile or exchange is too large for the target's memory.
     """
-    context = AbeleContext()
-    Decompose().apply(context, module)
+    Decompose().apply(AbeleContext(), module)
     decide_plans(module, target, random)
-    if level == PLANNED:
-        return
+    if level != PLANNED:
+        _descend(module, level, target, random)
+
+
+def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> None:
+    context = AbeleContext()
     ConvertNnToPartition().apply(context, module)
     rehome(module, target, random)
     if level == "partition":
@@ -285,3 +291,24 @@ def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
         step()
     if level == "exchange":
         ConvertTileToExchange().apply(context, module)
+
+
+@dataclass(frozen=True)
+class LowerAtRandom(ModulePass):
+    """Take a module of nn, on whose operations there are plans, further down by random decisions.
+
+    to: the level. The same module and seed lead to the same decisions.
+    """
+
+    name = "lower-at-random"
+
+    to: str = "exchange"
+    seed: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module. Raises InputError where it has no plans, and DoesNotFit."""
+        target = op.attributes.get(TARGET)
+        if not isinstance(target, StringAttr):
+            raise InputError(f"the module has no {TARGET}; plan it first")
+        random = Random(f"{self.seed} {zlib.crc32(print_module(op).encode())}")
+        _descend(op, self.to, resolve_target(target.data), random)

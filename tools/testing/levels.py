@@ -1,11 +1,12 @@
-"""Generated programs of the lower levels."""
+"""Generated programs of the lower levels, and what level a pass is tested on."""
 
 from __future__ import annotations
 
 from random import Random
 
 from ...ir.errors import DoesNotFit
-from .decisions import lower
+from ...passes.pipelines import TAKES
+from .decisions import PLANNED, lower
 from .program import Program
 
 
@@ -29,3 +30,8 @@ def at_level(program: Program, level: str) -> Program | None:
         source=program.module,
         sketch=program.sketch,
     )
+
+
+def level_before(name: str) -> str:
+    """What programs a pass is for; those of nn if it is not one of abele's."""
+    return PLANNED if name == "convert-nn-to-partition" else TAKES.get(name, "nn")

@@ -1,0 +1,74 @@
+"""abele fuzz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from ..table import console
+from .answers import CHECK_FAILED, answers
+from .arguments import Load
+
+if TYPE_CHECKING:
+    from ..testing.fuzz import Fuzzed
+
+
+def fuzz_command(
+    passes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PASS]...", help="Passes, each with its options; all if none."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="For each of them.")] = 60.0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the programs; another one each time if none.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", metavar="DIR", help="Failing programs are saved here.")
+    ] = Path("fuzz"),
+    jobs: Annotated[int, typer.Option(min=1, help="How many run at once.")] = 1,
+    load: Load = None,
+) -> None:
+    """Run generated programs before and after each pass, for as long as you like.
+
+    Exits 0 if all computed the same, 1 if something failed: it is made small, saved and printed.
+    """
+    # The kit takes a second to load, which other commands need not wait for.
+    from ..testing import fuzz as fuzzing  # noqa: PLC0415
+
+    with answers() as about:
+        checks = fuzzing.jobs(passes or (), about.load(load).passes)
+        number = Random().randrange(1 << 32) if seed is None else seed
+        terminal = console()
+        terminal.print(f"seed {number}; {len(checks)} jobs of {seconds:g} s, {jobs} at once")
+        done: list[Fuzzed] = []
+        for each in fuzzing.fuzz(checks, seconds, number, output, jobs):
+            done.append(each)
+            terminal.print(f"{each.name}: {_short(each)}", highlight=False)
+        terminal.print(_table(done))
+        failed = [each for each in done if each.failure]
+        for each in failed:
+            terminal.print(f"\n{each.name}: {each.failure}", highlight=False, markup=False)
+        if failed:
+            raise typer.Exit(CHECK_FAILED)
+
+
+def _short(each: Fuzzed) -> str:
+    return each.failure.partition("\n")[0] if each.failure else str(each.report)
+
+
+def _table(done: list[Fuzzed]) -> Table:
+    table = Table(title="programs, before and after", title_justify="left")
+    table.add_column("")
+    for name in ("programs", "changed", "refused", "undecided", "a second", "failed"):
+        table.add_column(name, justify="right")
+    for each in sorted(done, key=lambda fuzzed: fuzzed.name):
+        report = each.report
+        rate = report.examples / report.seconds if report.seconds else 0
+        figures = (report.examples, report.changed, report.refused, report.undecided, round(rate))
+        failed = "yes" if each.failure else "-"
+        table.add_row(each.name, *(f"{figure:,}" for figure in figures), failed)
+    return table
