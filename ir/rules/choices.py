@@ -93,7 +93,8 @@ def _literals(pattern: BoundPattern) -> Iterator[Plain]:
 class Choices:
     """Random choices by name. replay: ways that have led to an operation before, by what they were
     chosen for; taken: those of this time. uniform: a way for all lists that are not replayed: the
-    lists of an operation often have one entry for each of the same axes.
+    lists of an operation often have one entry for each of the same axes. sizes: of axes; primes if
+    there are none.
     """
 
     random: Random
@@ -101,12 +102,13 @@ class Choices:
     replay: dict[str, str] = field(default_factory=dict[str, str])
     taken: dict[str, str] = field(default_factory=dict[str, str])
     uniform: str = ""
+    sizes: Sequence[int] = ()
     _primes: list[int] = field(default_factory=list[int])
 
     def again(self, replay: dict[str, str]) -> Choices:
         """Choices for another attempt."""
         uniform = self.random.choice(tuple(LISTS)) if self.random.random() < 0.5 else ""
-        return Choices(self.random, self.hints, replay, {}, uniform, self._primes)
+        return Choices(self.random, self.hints, replay, {}, uniform, self.sizes, self._primes)
 
     def way(self, what: str, ways: Sequence[str]) -> str:
         """One of several ways of choosing something, the one that has been taken before if any."""
@@ -122,7 +124,7 @@ class Choices:
     def fresh(self) -> int:
         """A size unlike the others, or one that the rule's guards may ask for, or 1."""
         if not self._primes:
-            self._primes = list(PRIMES)
+            self._primes = list(self.sizes or PRIMES)
             self.random.shuffle(self._primes)
         chance, prime = self.random.random(), self._primes.pop()
         divisors = [each for each in self.hints.ints if 1 < each <= 4096]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
@@ -304,11 +306,33 @@ def _uses(*values: SSAValue) -> str:
     return f" with {count} use{'s' * (count != 1)}"
 
 
+Asked: TypeAlias = "Callable[[Law, Place | None], None]"
+"""Is told of a rule whose pattern has fitted, and the place of the guard that did not hold."""
+
+_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def watched_guards(asked: Asked) -> Generator[None]:
+    """Within the block, a function is told how the guards of rules were answered."""
+    token = _asked.set(asked)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
 def match_law(law: Law, op: Operation, vocabulary: Vocabulary) -> Match | None:
     """How a rule fits an operation as its root; None if it does not."""
     for variant in law.variants:
         matcher = Matcher(vocabulary)
-        if matcher.op(variant, op) and matcher.holds(law.guards):
+        if not matcher.op(variant, op):
+            continue
+        held = matcher.holds(law.guards)
+        asked = _asked.get()
+        if asked is not None:
+            asked(law, None if held else matcher.obstacle().place)
+        if held:
             return Match(matcher.env, tuple(matcher.matched))
     return None
 

@@ -113,11 +113,12 @@ class _Plan:
 class Sampler:
     """Makes samples, and remembers for each class of operations how they were made.
 
-    seed: of all random choices.
+    seed: of all random choices. sizes: of axes; different primes if there are none.
     """
 
     vocabulary: Vocabulary
     seed: int = 0
+    sizes: Sequence[int] = ()
     _recipes: dict[type[Operation], list[dict[str, str]]] = field(
         default_factory=dict[type[Operation], list[dict[str, str]]]
     )
@@ -167,7 +168,7 @@ class Sampler:
         self._left = tries
         misses = known = 0
         while self._left > 0 and variants:
-            choices = Choices(random, hints)
+            choices = Choices(random, hints, sizes=self.sizes)
             variant = random.choice(variants)
             led = self._led_here.get(name, [])
             misses = misses + 1 if len(led) == known else 0

@@ -1,7 +1,9 @@
-"""The pytest plug-in: check_pass and check_pipeline as fixtures, and what they have exercised.
+"""The pytest plug-in: checks of passes and rules as fixtures, and what they have exercised.
 
     def test_mine(check_pass):
         check_pass(MyPass(), level="nn")
+
+    pytest --rules my_rules.rw      # every rule of a file is tested
 
 pytest loads it wherever abele is installed. So it imports nothing but pytest until a fixture is
 asked for, and says nothing where none has been.
@@ -11,14 +13,19 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from ...ir.rules import RuleSet
+    from ...ir.rules.law import Law
+    from .build import Operators
     from .checks import Report
+    from .rules.check import Property
 
 REPORTS = pytest.StashKey[list["Report"]]()
 FEW = 12
@@ -38,6 +45,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--abele-replay", metavar="FOLDER", help="check the program saved in a folder, no others"
     )
+    group.addoption(
+        "--rules",
+        action="append",
+        default=[],
+        metavar="FILE.rw",
+        help="test every rule of a file on programs made from it; may be given several times",
+    )
+    group.addoption(
+        "--abele-load",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="what the rules need: a .py with guards, functions or dialects; running it",
+    )
+
+
+def _files(config: pytest.Config, option: str) -> list[str]:
+    """The files that an option has named."""
+    return list(config.getoption(option) or ())
+
+
+def _budget(config: pytest.Config) -> dict[str, Any]:
+    """What the command line says of examples, seconds and the seed."""
+    options = {
+        what: config.getoption(f"--abele-{what}") for what in ("examples", "seconds", "seed")
+    }
+    return {what: value for what, value in options.items() if value is not None}
+
+
+# Fixtures
 
 
 def _checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report | None]:
@@ -47,25 +84,26 @@ def _checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report 
 
     config = request.config
     function: Callable[..., Report] = getattr(checks, name)
-    options = {
-        what: config.getoption(f"--abele-{what}") for what in ("examples", "seconds", "seed")
-    }
     replay: str | None = config.getoption("--abele-replay")
 
     def check(*arguments: Any, **keywords: Any) -> Report | None:
         if replay is not None:
             checks.replay(Path(replay), *arguments, **keywords)
             return None
-        # A budget that is asked for now is in place of the test's own.
-        given = {what: value for what, value in options.items() if value is not None}
-        if "seconds" in given and "examples" not in given:
-            keywords.pop("examples", None)
-        command = f"pytest {shlex.quote(request.node.nodeid)} --abele-replay FOLDER"
-        report = function(*arguments, **{"command": command, **keywords, **given})
+        report = function(*arguments, **_given(request, keywords))
         config.stash.setdefault(REPORTS, []).append(report)
         return report
 
     return check
+
+
+def _given(request: pytest.FixtureRequest, keywords: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a check: a budget that is asked for now is in place of the test's own."""
+    given = _budget(request.config)
+    if "seconds" in given and "examples" not in given:
+        keywords.pop("examples", None)
+    command = f"pytest {shlex.quote(request.node.nodeid)} --abele-replay FOLDER"
+    return {"command": command, **keywords, **given}
 
 
 @pytest.fixture
@@ -78,6 +116,148 @@ def check_pass(request: pytest.FixtureRequest) -> Callable[..., Report | None]:
 def check_pipeline(request: pytest.FixtureRequest) -> Callable[..., Report | None]:
     """abele.tools.testing.check_pipeline, with the budget of the command line."""
     return _checker(request, "check_pipeline")
+
+
+def _rule_checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report]:
+    from . import rules  # noqa: PLC0415
+
+    config = request.config
+    function: Callable[..., Report] = getattr(rules, name)
+    replay: str | None = config.getoption("--abele-replay")
+
+    def check(*arguments: Any, **keywords: Any) -> Report:
+        given = _given(request, keywords)
+        if replay is not None:
+            given["replay"] = Path(replay)
+        report = function(*arguments, **given)
+        config.stash.setdefault(REPORTS, []).append(report)
+        return report
+
+    return check
+
+
+@pytest.fixture
+def check_rule(request: pytest.FixtureRequest) -> Callable[..., Report]:
+    """abele.tools.testing.rules.check_rule, with the budget of the command line."""
+    return _rule_checker(request, "check_rule")
+
+
+@pytest.fixture
+def check_rules(request: pytest.FixtureRequest) -> Callable[..., Report]:
+    """abele.tools.testing.rules.check_rules, with the budget of the command line."""
+    return _rule_checker(request, "check_rules")
+
+
+# Files of rules
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the files of --rules be collected: alone, where no other paths were given."""
+    files = _files(config, "--rules")
+    for file in files:
+        if not file.endswith(".rw"):
+            raise pytest.UsageError(
+                f"--rules {file}: need a file of rules, .rw; rules in Python are tested by the "
+                "fixture check_rules"
+            )
+    if files and config.args_source != pytest.Config.ArgsSource.ARGS:
+        config.args = []
+    named = {argument.partition("::")[0] for argument in config.args}
+    config.args += [file for file in dict.fromkeys(files) if file not in named]
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The rules of a file that was named."""
+    if file_path.suffix == ".rw" and parent.session.isinitpath(file_path):
+        return RulesFile.from_parent(parent, path=file_path)
+    return None
+
+
+class RulesFile(pytest.File):
+    """The rules of a file, with the operators that programs are made of."""
+
+    @cached_property
+    def loaded(self) -> tuple[RuleSet, Operators]:
+        """The rules, checked. Raises InputError."""
+        from .rules import rules_of  # noqa: PLC0415
+
+        return rules_of(self.path, _files(self.config, "--abele-load"))
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """One collector a rule."""
+        from ...ir.errors import InputError  # noqa: PLC0415
+
+        try:
+            rules, _ = self.loaded
+        except InputError as error:
+            raise self.CollectError(str(error)) from None
+        for law in rules.laws:
+            yield RuleCollector.from_parent(self, name=law.name, law=law)
+
+
+class RuleCollector(pytest.Collector):
+    """A rule; one test for each property."""
+
+    def __init__(self, *, law: Law, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.law = law
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each property."""
+        from .rules import PROPERTIES  # noqa: PLC0415
+
+        for each in PROPERTIES:
+            yield RuleItem.from_parent(self, name=each, law=self.law)
+
+
+class RuleItem(pytest.Item):
+    """A rule has a property."""
+
+    def __init__(self, *, law: Law, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.law = law
+
+    def runtest(self) -> None:
+        """Test it, with the budget of the command line."""
+        from .rules import check_rule  # noqa: PLC0415
+
+        file = self.getparent(RulesFile)
+        assert file is not None
+        rules, operators = file.loaded
+        replay: str | None = self.config.getoption("--abele-replay")
+        what: Property = self.name  # pyright: ignore[reportAssignmentType]
+        report = check_rule(
+            self.law,
+            rules=rules,
+            operators=operators,
+            properties=(what,),
+            command=self._command(),
+            replay=None if replay is None else Path(replay),
+            **_budget(self.config),
+        )
+        self.config.stash.setdefault(REPORTS, []).append(report)
+
+    def _command(self) -> str:
+        load = [
+            word for file in _files(self.config, "--abele-load") for word in ("--abele-load", file)
+        ]
+        return shlex.join(["pytest", self.nodeid, *load, "--abele-replay", "FOLDER"])
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What is wrong, without a traceback through the kit, but with one of the user's code."""
+        from ...ir.errors import InputError  # noqa: PLC0415
+        from .rules import NeverFired, RuleFailed, RuleWrong  # noqa: PLC0415
+
+        if isinstance(excinfo.value, RuleWrong | RuleFailed | NeverFired | InputError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the rule is written."""
+        return self.path, self.law.source.line - 1, f"rule {self.law.name}: {self.name}"
+
+
+# The summary
 
 
 def pytest_terminal_summary(
@@ -108,3 +288,22 @@ def pytest_terminal_summary(
         terminalreporter.line(f"{level}: {len(by_op)} operations; {elements}")
         least = ", ".join(f"{name} {count}" for name, count in by_op.most_common()[: -FEW - 1 : -1])
         terminalreporter.line(f"  least: {least}")
+    _tell_rules(terminalreporter, reports)
+
+
+def _tell_rules(terminalreporter: pytest.TerminalReporter, reports: Sequence[Report]) -> None:
+    """How often each rule has fired, and how its guards were answered."""
+    fired: Counter[str] = Counter()
+    guards: Counter[tuple[str, str, bool]] = Counter()
+    for report in reports:
+        fired.update(getattr(report, "fired", {}))
+        guards.update(getattr(report, "guards", {}))
+    if not fired and not guards:
+        return
+    terminalreporter.section("abele: rules")
+    for name in dict.fromkeys((*fired, *(rule for rule, _, _ in guards))):
+        terminalreporter.line(f"{name}: fired {fired[name]}")
+        for text in dict.fromkeys(text for rule, text, _ in guards if rule == name):
+            yes, no = guards[name, text, True], guards[name, text, False]
+            remark = "" if yes and no else "  <- never seen " + ("false" if yes else "true")
+            terminalreporter.line(f"  {text}: true {yes}, false {no}{remark}")

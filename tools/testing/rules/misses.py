@@ -1,0 +1,359 @@
+"""Programs that a rule all but fits: one thing is changed of those that its pattern speaks of.
+
+Whether the rule fits what comes out is not decided here: another legal match is none the worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType, f16, f32, i32
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ....ir.rules.build import Infers
+from ....ir.rules.choices import Choices, Hints
+from ....ir.rules.law import BoundPattern, Law
+from ....ir.rules.vocabulary import Vocabulary
+from ....ir.upstream import UNKNOWN_LOC, ModuleOp, VerifyException
+from ..program import Program
+from .embed import Instance
+from .reading import Fit, places_of
+
+TRIES = 8
+"""How many operations, or values of an attribute, are tried in the place of another."""
+
+
+@dataclass
+class Copy:
+    """A copy of a program to be changed. parts: of the pattern, with the operations they fit."""
+
+    program: Program
+    parts: list[tuple[BoundPattern, Operation]]
+    vocabulary: Vocabulary
+    random: Random
+
+    @property
+    def module(self) -> ModuleOp:
+        """Its module."""
+        return self.program.module
+
+    @property
+    def root(self) -> Operation:
+        """What the whole pattern fits."""
+        return self.parts[0][1]
+
+    def choices(self) -> Choices:
+        """Ways of making up attributes."""
+        return Choices(self.random, Hints(), sizes=(1, 2, 3))
+
+
+Change = Callable[[Copy], bool]
+"""Change one thing in place; whether there was anything to change."""
+
+
+def missed(
+    name: str, instance: Instance, found: Fit, law: Law, vocabulary: Vocabulary, random: Random
+) -> Program | None:
+    """A copy of a program with one thing changed; None if nothing of that kind can be.
+
+    name: of MISSES. found: how the law fits the instance.
+    """
+    program = instance.program.clone()
+    program.source = None
+    old, new = list(instance.program.module.walk()), list(program.module.walk())
+    at = {op: i for i, op in enumerate(old)}
+    parts = [
+        (each, new[at[found.ops[each.place]]])
+        for each in places_of(law.variants[0])
+        if each.place in found.ops
+    ]
+    copy = Copy(program, parts, vocabulary, random)
+    return program if MISSES[name](copy) else None
+
+
+def _part(copy: Copy) -> tuple[BoundPattern, Operation]:
+    return copy.random.choice(copy.parts)
+
+
+def _tensors(op: Operation) -> list[TensorType[Attribute]]:
+    return [
+        cast("TensorType[Attribute]", v.type)
+        for v in (*op.operands, *op.results)
+        if isinstance(v.type, TensorType)
+    ]
+
+
+def _is_right(op: Operation) -> bool:
+    """Whether an operation verifies, and its result has the type that follows."""
+    try:
+        if isinstance(op, Infers) and op.infer() != op.results[0].type:
+            return False
+        op.verify(verify_nested_ops=False)
+    except Exception:
+        # An operation of a user's may fail on nonsense in any way.
+        return False
+    return True
+
+
+# What is changed
+
+
+def _another_operation(copy: Copy) -> bool:
+    pattern, op = _part(copy)
+    if op.regions:
+        return False
+    dialect = op.name.partition(".")[0]
+    others = [
+        cls
+        for name, cls in sorted(copy.vocabulary.ops.items())
+        if cls not in pattern.classes and name.partition(".")[0] == dialect
+    ]
+    for cls in copy.random.sample(others, min(4 * TRIES, len(others))):
+        new = _of_class(cls, op, copy)
+        if new is not None:
+            _replace(op, new)
+            return True
+    return False
+
+
+def _of_class(cls: type[Operation], op: Operation, copy: Copy) -> Operation | None:
+    """An operation of another class on the same operands, with a result of the same type."""
+    info = copy.vocabulary.info(cls)
+    if info.regions or info.segmented or not info.takes(len(op.operands), False, ()):
+        return None
+    properties: dict[str, Attribute] = {}
+    for name, known in info.attributes.items():
+        value = op.properties.get(name, known.default)
+        if value is None and not known.is_optional:
+            value = copy.choices().attribute(
+                name, known.kind, known.definition.constr, _tensors(op), ()
+            )
+        if value is not None and known.is_property:
+            properties[name] = value
+    new = cls.create(
+        operands=op.operands,
+        result_types=[r.type for r in op.results],
+        properties=properties,
+        location=UNKNOWN_LOC,
+    )
+    if _is_right(new):
+        return new
+    new.operands = []
+    return None
+
+
+def _replace(op: Operation, new: Operation) -> None:
+    block = op.parent
+    assert block is not None
+    new.location = op.location
+    block.insert_op_before(new, op)
+    for old, result in zip(op.results, new.results, strict=True):
+        old.replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+
+
+def _another_attribute(copy: Copy) -> bool:
+    pattern, op = _part(copy)
+    notes = [each.name for each in pattern.fields if each.is_note and each.name in op.attributes]
+    if notes and copy.random.random() < 0.5:
+        del op.attributes[copy.random.choice(notes)]
+        return True
+    names = [n for n in copy.vocabulary.info(type(op)).attributes if n not in pattern.absent]
+    return bool(names) and _with_other(copy, op, copy.random.choice(names))
+
+
+def _what_it_does_not_mention(copy: Copy) -> bool:
+    there = [
+        (op, name)
+        for pattern, op in copy.parts
+        for name in pattern.absent
+        if name in copy.vocabulary.info(type(op)).attributes
+    ]
+    return bool(there) and _with_other(copy, *copy.random.choice(there))
+
+
+def _with_other(copy: Copy, op: Operation, name: str) -> bool:
+    """Give an attribute another value that its operation takes."""
+    known = copy.vocabulary.info(type(op)).attributes[name]
+    holder = op.properties if known.is_property else op.attributes
+    old = holder.get(name)
+    for _ in range(TRIES):
+        new = copy.choices().attribute(
+            name, known.kind, known.definition.constr, _tensors(op)[::-1], ()
+        )
+        if new is None or new == old:
+            new = None if known.is_optional and old is not None else old
+        if new == old:
+            continue
+        if new is None:
+            del holder[name]
+        else:
+            holder[name] = new
+        if _is_right(op):
+            return True
+        if old is None:
+            del holder[name]
+        else:
+            holder[name] = old
+    return False
+
+
+def _operands_turned_round(copy: Copy) -> bool:
+    _, op = _part(copy)
+    if len(op.operands) < 2:
+        return False
+    operands = list(op.operands)
+    i, j = copy.random.sample(range(len(operands)), 2) if len(operands) > 2 else (0, 1)
+    turned = list(operands)
+    turned[i], turned[j] = turned[j], turned[i]
+    if turned == operands:
+        return False
+    op.operands = turned
+    if _is_right(op):
+        return True
+    op.operands = operands
+    return False
+
+
+def _another_value(copy: Copy) -> bool:
+    """One operand is another value of its type: where a name stands twice it is no longer one."""
+    _, op = _part(copy)
+    if not op.operands:
+        return False
+    at = copy.random.randrange(len(op.operands))
+    old = op.operands[at]
+    others = [v for v in _visible(op) if v.type == old.type and v is not old]
+    if not others:
+        return False
+    op.operands[at] = copy.random.choice(others)
+    return True
+
+
+def _visible(op: Operation) -> list[SSAValue]:
+    """Values that an operation may read."""
+    found: list[SSAValue] = []
+    here: Operation | None = op
+    while here is not None and not isinstance(here, FuncOp):
+        block = here.parent
+        assert block is not None
+        found += block.args
+        for each in block.ops:
+            if each is here:
+                break
+            found += each.results
+        here = block.parent_op()
+    return found
+
+
+def _one_more_reader(copy: Copy) -> bool:
+    inner = [
+        value
+        for _, op in copy.parts
+        if op is not copy.root
+        for value in op.results
+        if value.first_use is not None
+    ]
+    if not inner:
+        return False
+    value = copy.random.choice(inner)
+    block = value.owner.parent
+    last = block.last_op if block is not None else None
+    if isinstance(last, ReturnOp) and copy.random.random() < 0.6:
+        _return_too(last, value)
+        return True
+    uses = [u.operation for u in value.uses if not u.operation.regions and u.operation.results]
+    if not uses:
+        return False
+    reader = copy.random.choice(uses)
+    again = reader.clone()
+    reading = reader.parent
+    assert reading is not None
+    reading.insert_op_after(again, reader)
+    if isinstance(reading.last_op, ReturnOp):
+        _return_too(reading.last_op, *again.results)
+    return True
+
+
+def _return_too(last: ReturnOp, *values: SSAValue) -> None:
+    last.operands = [*last.operands, *values]
+    main = last.parent_op()
+    assert isinstance(main, FuncOp)
+    main.update_function_type()
+
+
+MISSES: dict[str, Change] = {
+    "another operation": _another_operation,
+    "another attribute": _another_attribute,
+    "an attribute that it does not mention": _what_it_does_not_mention,
+    "operands turned round": _operands_turned_round,
+    "another operand": _another_value,
+    "one more reader": _one_more_reader,
+}
+"""What can be changed in any program, by what it is then called."""
+
+
+# What is made anew
+
+_ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32)
+
+
+def retyped(root: Operation, random: Random) -> Operation | None:
+    """The root of a sample whose leaves have other elements or another size; None if it cannot.
+
+    root: in the block of a sample.
+    """
+    block = root.parent_block()
+    assert block is not None
+    change = _other_types(block, random)
+    made = Block(arg_types=[change(a.type) for a in block.args])
+    values: dict[SSAValue, SSAValue] = dict(zip(block.args, made.args, strict=True))
+    new: Operation | None = None
+    for op in block.ops:
+        new = op.clone(values)
+        made.add_op(new)
+        for result in new.results:
+            result._type = change(result.type)  # pyright: ignore[reportPrivateUsage]
+        try:
+            if isinstance(new, Infers):
+                new.results[0]._type = new.infer()  # pyright: ignore[reportPrivateUsage]
+            new.verify(verify_nested_ops=False)
+        except Exception as error:
+            if isinstance(error, MemoryError | VerifyException | ValueError | LookupError):
+                return None
+            return None
+    return new
+
+
+def _other_types(block: Block, random: Random) -> Callable[[Attribute], Attribute]:
+    tensors = [t for op in block.ops for t in _tensors(op)]
+    sizes = sorted({n for t in tensors for n in t.get_shape()})
+    elements = [t.element_type for t in tensors]
+    if sizes and random.random() < 0.5:
+        old = random.choice(sizes)
+        new = random.choice([n for n in (1, 2, 3, 4, old + 1) if n != old])
+        return lambda type_: _with(type_, lambda shape: [new if n == old else n for n in shape])
+    if not elements:
+        return lambda type_: type_
+    gone = random.choice(elements)
+    element = random.choice([e for e in _ELEMENTS if e != gone])
+    return lambda type_: _with(type_, list, gone, element)
+
+
+def _with(
+    type_: Attribute,
+    shape: Callable[[Sequence[int]], list[int]],
+    gone: Attribute | None = None,
+    element: Attribute | None = None,
+) -> Attribute:
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast("TensorType[Attribute]", type_)
+    same = element is None or tensor.element_type != gone
+    kept = tensor.element_type if same else element
+    assert kept is not None
+    return TensorType(kept, shape(tensor.get_shape()))

@@ -1,0 +1,263 @@
+"""What a rule's text says of an operation, read a second time.
+
+ir/rules/match.py finds where a rule fits as fast as may be: it binds names on the way and stops at
+the first no. Here all that a pattern says is written down as claims first, each true or false, and
+what its names stand for as pairs; a rule fits if no claim is false and no name stands for two
+things. The two share no line of code, so that a mistake in one is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.traits import Commutative
+
+from ....ir.rules.evaluate import NoValue, attribute_value, evaluate, plainly, shown
+from ....ir.rules.law import BoundNested, BoundPattern, Law
+from ....ir.rules.syntax import (
+    Expression,
+    Field,
+    Name,
+    Operator,
+    Place,
+    Rest,
+    Shaped,
+    Size,
+    TypeName,
+    TypePattern,
+    Variable,
+)
+from ....ir.rules.values import alike, element_type, plain, tensor_parts
+from ....ir.rules.vocabulary import Vocabulary
+
+ANY = "_"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a rule fits. ops: the operation at each place of its pattern; names: what they mean."""
+
+    ops: dict[Place, Operation]
+    names: dict[str, Any]
+
+
+@dataclass
+class Reading:
+    """All that a pattern says of an operation, operands turned round at some of its places.
+
+    false: what does not hold. names: what each name stands for, wherever it stands.
+    """
+
+    vocabulary: Vocabulary
+    root: Operation
+    turned: frozenset[Place]
+    false: list[str] = field(default_factory=list[str])
+    names: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    ops: dict[Place, Operation] = field(default_factory=dict[Place, Operation])
+
+    def claim(self, holds: bool, text: str) -> None:
+        """Write down what has to hold."""
+        if not holds:
+            self.false.append(text)
+
+    def stands(self, name: str, value: object) -> None:
+        """Write down what a name stands for."""
+        if name not in ("", ANY):
+            self.names.setdefault(name, []).append(value)
+
+    def op(self, pattern: BoundPattern, op: Operation) -> None:
+        """What a pattern says of an operation and of those that make its operands."""
+        self.ops[pattern.place] = op
+        self.claim(type(op) in pattern.classes, f"{op.name} is {pattern.heads}")
+        alone = op is self.root or not op.operands
+        self.claim(alone or op.parent is self.root.parent, f"{op.name} is in the root's block")
+        self.stands(pattern.name, op)
+        mentioned = {each.name for each in pattern.fields}
+        for name, known in self.vocabulary.info(type(op)).attributes.items():
+            optional = known.is_property and known.is_optional and known.default is None
+            if optional and name not in mentioned:
+                self.claim(name not in op.properties, f"{op.name} has no {name}")
+        for each in pattern.fields:
+            self.attribute(each, op)
+        for each, result in zip(pattern.types, op.results, strict=False):
+            self.type(each, result.type)
+        self.operands(pattern, op)
+
+    def attribute(self, each: Field, op: Operation) -> None:
+        """What a pattern says of an attribute."""
+        known = self.vocabulary.info(type(op)).attributes
+        if each.is_note:
+            value = plain(op.attributes.get(each.name))
+        elif each.name not in known:
+            self.claim(False, f"{op.name} has {each.name}")
+            return
+        else:
+            value = attribute_value(op, each.name, self.vocabulary)
+        if isinstance(each.value, Name):
+            self.stands(each.value.name, value)
+            return
+        same = alike(value, each.value) and isinstance(value, bool) == isinstance(each.value, bool)
+        self.claim(same, f"{each.name} of {op.name} is {plainly(each.value)}")
+
+    def operands(self, pattern: BoundPattern, op: Operation) -> None:
+        """What a pattern says of the operands."""
+        given = list(op.operands)
+        if pattern.place in self.turned:
+            given[:2] = reversed(given[:2])
+        wanted = pattern.operands
+        rests = [i for i, each in enumerate(wanted) if isinstance(each, Rest)]
+        spare = len(given) - (len(wanted) - len(rests))
+        if spare < 0 or (spare > 0 and not rests):
+            self.claim(False, f"{op.name} has {len(wanted) - len(rests)} operands")
+            return
+        for i in rests:
+            given[i : i + spare] = [tuple(given[i : i + spare])]  # pyright: ignore[reportArgumentType, reportCallIssue]
+        for each, value in zip(wanted, given, strict=True):
+            match each:
+                case Rest():
+                    self.stands(each.name, value)
+                case Variable():
+                    self.stands(each.name, value)
+                    if each.type is not None:
+                        self.type(each.type, value.type)
+                case BoundNested():
+                    made = isinstance(value, OpResult) and value.index == each.index
+                    self.claim(made, f"the operand is made by {each.pattern.heads}")
+                    if isinstance(value, OpResult):
+                        self.op(each.pattern, value.op)
+
+    def type(self, pattern: TypePattern, type_: Attribute) -> None:
+        """What a pattern says of a type."""
+        if isinstance(pattern, TypeName):
+            self.stands(pattern.name, type_)
+            return
+        parts = tensor_parts(type_)
+        if parts is None:
+            self.claim(False, f"{type_} is a tensor")
+            return
+        sizes, element = parts
+        wanted = element_type(pattern.element) if pattern.element else None
+        if wanted is None:
+            self.stands(pattern.element, element)
+        else:
+            self.claim(wanted == element, f"the elements are {wanted}")
+        self.sizes(pattern, sizes)
+
+    def sizes(self, pattern: Shaped, sizes: Sequence[int]) -> None:
+        """What a pattern says of a shape."""
+        rests = [i for i, each in enumerate(pattern.sizes) if isinstance(each, Rest)]
+        spare = len(sizes) - (len(pattern.sizes) - len(rests))
+        if spare < 0 or (spare > 0 and not rests):
+            self.claim(False, f"there are {len(pattern.sizes) - len(rests)} axes")
+            return
+        given: list[Any] = list(sizes)
+        for i in rests:
+            given[i : i + spare] = [tuple(sizes[i : i + spare])]
+        for each, size in zip(pattern.sizes, given, strict=True):
+            if isinstance(each, Size) and isinstance(each.value, int):
+                self.claim(each.value == size, f"a size is {each.value}")
+            else:
+                self.stands(each.value if isinstance(each, Size) else each.name, size)  # pyright: ignore[reportArgumentType]
+
+    def agreed(self) -> dict[str, Any]:
+        """What names stand for; a name that stands for two things is a claim that is false."""
+        for name, values in self.names.items():
+            self.claim(all(each == values[0] for each in values), f"{name} is one thing")
+        return {name: values[0] for name, values in self.names.items()}
+
+
+def fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | None:
+    """How a rule fits an operation as its root; None if it does not.
+
+    Raises CallFailed for a guard that has a bug.
+    """
+    found = _fit(law, root, vocabulary)
+    return found if isinstance(found, Fit) else None
+
+
+def misfit(law: Law, root: Operation, vocabulary: Vocabulary) -> str:
+    """What does not hold where a rule does not fit; "" where it does. Raises CallFailed."""
+    found = _fit(law, root, vocabulary)
+    return "" if isinstance(found, Fit) else found
+
+
+def _fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | str:
+    why = ""
+    for turned in _turns(law):
+        reading = Reading(vocabulary, root, turned)
+        reading.op(law.variants[0], root)
+        names = reading.agreed()
+        if not reading.false:
+            failed = [g for g in guards_of(law) if not holds(g, names, vocabulary)]
+            if not failed:
+                return Fit(reading.ops, names)
+            reading.false = [shown(each) for each in failed]
+        why = why or "it does not hold that " + reading.false[0]
+    return why
+
+
+def _turns(law: Law) -> Iterator[frozenset[Place]]:
+    """The places of a pattern whose operands are turned round, for each way of doing so."""
+    places = [
+        pattern.place
+        for pattern in places_of(law.variants[0])
+        if len(law.variants) > 1
+        and len(pattern.operands) == 2
+        and all(cls.has_trait(Commutative) for cls in pattern.classes)
+    ]
+    for chosen in product((False, True), repeat=len(places)):
+        yield frozenset(place for place, turned in zip(places, chosen, strict=True) if turned)
+
+
+def places_of(pattern: BoundPattern) -> Iterator[BoundPattern]:
+    """A pattern and those below it."""
+    yield pattern
+    for each in pattern.operands:
+        if isinstance(each, BoundNested):
+            yield from places_of(each.pattern)
+
+
+def guards_of(law: Law) -> list[Expression]:
+    """What a rule asks beside its pattern, each thing alone."""
+    return [each for guard in law.guards for each in _conjuncts(guard)]
+
+
+def _conjuncts(guard: Expression) -> Iterator[Expression]:
+    if isinstance(guard, Operator) and guard.symbol == "and":
+        for each in guard.operands:
+            yield from _conjuncts(each)
+    else:
+        yield guard
+
+
+def holds(guard: Expression, names: dict[str, Any], vocabulary: Vocabulary) -> bool:
+    """Whether a guard holds; one that is worth nothing does not. Raises CallFailed."""
+    try:
+        return bool(evaluate(guard, names, vocabulary))
+    except NoValue:
+        return False
+
+
+def values_of(found: Fit) -> list[SSAValue]:
+    """What the operations below the root make."""
+    root = next(iter(found.ops.values()))
+    return [v for op in dict.fromkeys(found.ops.values()) if op is not root for v in op.results]
+
+
+def unmet(law: Law, root: Operation, vocabulary: Vocabulary) -> list[Expression] | None:
+    """The guards that do not hold where the pattern fits; None where it does not.
+
+    Where it fits in several ways, those of the way with the fewest. Raises CallFailed.
+    """
+    found: list[list[Expression]] = []
+    for turned in _turns(law):
+        reading = Reading(vocabulary, root, turned)
+        reading.op(law.variants[0], root)
+        names = reading.agreed()
+        if not reading.false:
+            found.append([g for g in guards_of(law) if not holds(g, names, vocabulary)])
+    return min(found, key=len, default=None)

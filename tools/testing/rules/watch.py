@@ -1,0 +1,49 @@
+"""Which rules have fired, and which of their guards have held, while something runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.ir import Operation
+
+from ....ir.rewriting import Source, Watcher, watched
+from ....ir.rules.evaluate import shown
+from ....ir.rules.law import Law
+from ....ir.rules.match import watched_guards
+from ....ir.rules.syntax import Place
+from .reading import guards_of
+
+
+class Counts(Protocol):
+    """What is counted: fired, by the name of the rule; guards, by rule, text and outcome."""
+
+    fired: Counter[str]
+    guards: Counter[tuple[str, str, bool]]
+
+
+@dataclass
+class _Watch(Watcher):
+    counts: Counts
+
+    def begin(self, source: Source, root: Operation) -> None:
+        self.counts.fired[source.name] += 1
+
+    def asked(self, law: Law, failed: Place | None) -> None:
+        """Count the guards that were asked: those before the one that failed have held."""
+        for guard in guards_of(law):
+            holds = guard.place != failed
+            self.counts.guards[law.name, shown(guard), holds] += 1
+            if not holds:
+                return
+
+
+@contextmanager
+def watching_rules(counts: Counts) -> Generator[None]:
+    """Within the block, count what rules do, in what is given."""
+    watch = _Watch(counts)
+    with watched(watch), watched_guards(watch.asked):
+        yield
