@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import typer
 
+from .commands.bench import bench_command
 from .commands.bisect import bisect_command
 from .commands.compile import compile_command
 from .commands.demo import demo
 from .commands.explain import explain_command
 from .commands.fuzz import fuzz_command
+from .commands.mutate import mutate_command
 from .commands.opt import opt
 from .commands.run import run
 
@@ -21,6 +23,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "bisect": bisect_command,
     "explain": explain_command,
     "fuzz": fuzz_command,
+    "bench": bench_command,
+    "mutate": mutate_command,
     "demo": demo,
 }
 

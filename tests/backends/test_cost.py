@@ -106,7 +106,8 @@ def test_few_input_channels_take_several_kernel_rows_at_once():
 def test_exchange_costs_the_larger_direction():
     assert cost.exchange_cycles(0, 0, MK2) == 0
     assert cost.exchange_cycles(4000, 10, MK2) == cost.exchange_cycles(10, 4000, MK2)
-    assert cost.exchange_cycles(3570, 0, MK2) == pytest.approx(1000, abs=1)
+    # 0.56 cycles for 2 bytes, once the farthest sender is there.
+    assert cost.exchange_cycles(3570, 0, MK2) == pytest.approx(1000 + 190, abs=1)
     assert cost.sync_cycles(MK2) == 118
 
 

@@ -1,0 +1,112 @@
+"""Bounds on the error of every family of the calibration, and what a prediction may not see."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import pytest
+
+from abele.backends.target import resolve_target
+from abele.tools.bench.fidelity.cases import (
+    Convolution,
+    Elementwise,
+    Product,
+    SparseProduct,
+    Vertex,
+)
+from abele.tools.bench.fidelity.predict import Statistics, by_family, predict, predictions
+from abele.tools.bench.fidelity.rows import CALIBRATION, read_rows
+from abele.tools.bench.fidelity.words import Unclear
+
+BOW = resolve_target("bow")
+
+
+@lru_cache
+def calibration(*families: str):
+    rows, _ = read_rows(CALIBRATION)
+    found, skipped = predictions([each for each in rows if each.family in families])
+    assert skipped == []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("family", "median", "worst"),
+    [
+        ("amp", 0.005, 0.02),
+        ("vector", 0.03, 0.03),
+        ("triad", 0.03, 0.03),
+        ("stencil", 0.07, 0.07),
+    ],
+)
+def test_predictions_meet_the_calibration(family, median, worst):
+    errors, _ = by_family(calibration(family))[family]
+    assert errors.median <= median
+    assert errors.worst <= worst
+
+
+def test_phases_of_a_stencil_are_met_but_for_one_sync():
+    # One program was seen to take 64 cycles to meet, another 117; no published figure tells why.
+    errors = {each.measurement.name: abs(each.error) for each in calibration("bsp")}
+    assert errors.pop("gbphase_half4_1ipu_sync") < 0.85
+    assert max(errors.values()) < 0.15
+
+
+def test_a_product_of_the_calibration_is_near():
+    rows, _ = read_rows(CALIBRATION)
+    (found,), _ = predictions([each for each in rows if each.name == "gemm_fp32_k2048_n8"])
+    assert abs(found.error) < 0.2
+
+
+def test_only_fitted_constants_differ_when_nothing_is_calibrated():
+    for each in calibration("amp", "vector", "triad", "bsp", "stencil"):
+        fitted = each.phases.get("fitted", 0)
+        assert sum(each.without.values()) == pytest.approx(each.cycles - fitted)
+        assert fitted == 0 or each.measurement.family == "vector"
+    assert BOW.uncalibrated() == replace(BOW, fitted=replace(BOW.fitted, bracket_cycles=0))
+
+
+def test_a_rate_rises_with_the_work_and_with_narrower_types():
+    def cycles(n: int, dtype: str, partials: str) -> float:
+        return predict(Vertex(n, 64, 64, 1, 1, dtype, partials), BOW)["compute"]
+
+    assert cycles(64, "float16", "float16") < cycles(128, "float16", "float16")
+    assert cycles(64, "float16", "float16") < cycles(64, "float16", "float32")
+    assert cycles(64, "float16", "float32") < cycles(64, "float32", "float32")
+
+
+def test_what_a_machine_has_no_codelet_for_is_said():
+    with pytest.raises(Unclear, match="bow: no codelet"):
+        predict(Vertex(64, 64, 64, 1, 1, "int32", "int32"), BOW)
+
+
+def test_small_programs_of_every_kind_are_planned():
+    target = resolve_target("mk2:16")
+    product = predict(Product(24, 40, 16, 2, "float16", "float32"), target)
+    image = Convolution(
+        1, 8, 16, 1, (14, 14), (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), "float16", "float32"
+    )
+    convolution = predict(image, target)
+    for found in (product, convolution):
+        assert found["compute"] > 0
+        assert found["sync"] >= target.exchange.sync_cycles
+    with pytest.raises(Unclear, match="no element type"):
+        predict(replace(image, operand="float8_e4m3fn"), target)
+
+
+def test_a_sparse_product_costs_less_the_fewer_blocks_there_are():
+    def cycles(density: float, *, dynamic: bool = False, block: int = 16) -> float:
+        case = SparseProduct(4096, 4096, 256, block, density, dynamic, "float16", "float16")
+        return sum(predict(case, BOW).values())
+
+    assert cycles(1 / 16) < cycles(1 / 8) < cycles(1 / 2)
+    assert cycles(1 / 8) < cycles(1 / 8, dynamic=True)
+
+
+def test_an_addition_in_place_starts_later():
+    apart = Elementwise("add", 2, 1024, "float32")
+    starts = [sum(predict(case, BOW).values()) for case in (apart, replace(apart, in_place=True))]
+    assert starts[1] - starts[0] == 6 * (58 - 29)
+
+
+def test_statistics_are_of_rows():
+    found = Statistics.of([0.01, -0.02, 0.5])
+    assert (found.rows, found.median, found.p90, found.worst) == (3, 0.02, 0.5, 0.5)

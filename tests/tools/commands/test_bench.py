@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from abele.tools.bench.fidelity.rows import CALIBRATION
+from abele.tools.cli import app
+
+
+def bench(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(app, ["bench", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """The rows of the calibration that take no planning, and one that nobody understands."""
+    head, *rows = CALIBRATION.read_text().splitlines(keepends=True)
+    kept = [row for row in rows if row.startswith(("amp16", "scaleadd", "gblur"))]
+    path = tmp_path / "few.csv"
+    path.write_text("".join([head, *kept, kept[0].replace("fp16", "posit")]))
+    return path
+
+
+def test_fidelity_prints_families_and_writes_fractions(few: Path, tmp_path: Path):
+    out = tmp_path / "out.json"
+    result = bench("fidelity", "--csv", few, "--json", out)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert list(found) == ["amp", "vector", "stencil"]
+    assert all(set(each) == {"rows", "median", "p90", "worst"} for each in found.values())
+    assert found["amp"]["rows"] == 5
+    assert 0 < found["amp"]["median"] < found["amp"]["worst"] < 0.01
+    assert "nothing fitted" in result.output
+    assert "on 4 IPUs" in result.output
+    assert "'posit in" in result.output
+    assert "scaleadd_64" not in result.output
+
+
+def test_fidelity_shows_every_row_when_asked(few: Path):
+    result = bench("fidelity", "--csv", few, "--rows")
+    assert "scaleadd_64" in result.output
+    assert "counter 45" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("fidelty",), "did you mean fidelity?"),
+        (("fidelity", "--networks", "alexnet"), "--networks; it takes --csv, --rows, --json"),
+        (("trace", "--json", "x"), "--json; it takes --networks, --target"),
+        (("fidelity", "--csv", "absent.csv"), "absent.csv: cannot be read"),
+        (("fidelity", "--csv", CALIBRATION, "--json", CALIBRATION), "both --csv and --json"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_message(arguments, says):
+    result = bench(*arguments)
+    assert result.exit_code == 2, result.output
+    assert says in result.stderr
+    assert result.stderr.count("error:") == 1
+
+
+def test_other_benchmarks_are_reached():
+    result = bench("trace", "--networks", "squeezenet", "--target", "mk2")
+    assert result.exit_code == 0, result.output
+    assert "squeezenet" in result.output

@@ -1,0 +1,1 @@
+"""Predictions of measurements on real chips: how far abele's own prices are from them."""

@@ -1,0 +1,437 @@
+"""The rows of a measurement file, as cases that abele can price.
+
+The columns are those of calibration.csv. Only what says how much work was done, of which kind,
+in which types, on how many tiles and at which clock is read: never an id, a device or a source.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+
+from ....backends import cost
+from ....backends.codelets.prices import PRICED_AS
+from ....backends.target import PRESETS, Target
+from ....ir.errors import InputError
+from . import words
+from .cases import (
+    Case,
+    Convolution,
+    Elementwise,
+    Product,
+    SparseProduct,
+    Stencil,
+    Triad,
+    Vertex,
+)
+from .words import Unclear
+
+CALIBRATION = Path(__file__).with_name("calibration.csv")
+"""The measurements that abele is calibrated with; where each was read is in its rows."""
+
+COLUMNS = ("op", "shape", "dtype", "quantity", "value", "unit")
+"""The columns that a file must have; it may have others."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row that is understood. name: its id, for tables. cycles: measured, of one step."""
+
+    name: str
+    family: str
+    case: Case
+    target: Target
+    cycles: float
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A row that is not priced. family: "" where even that is unclear."""
+
+    name: str
+    family: str
+    reason: str
+
+
+def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
+    """The rows of a file, those that are understood and the others.
+
+    Raises InputError if the file cannot be read or lacks a column.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream)
+            names = reader.fieldnames or ()
+            missing = [name for name in COLUMNS if name not in names]
+            if missing:
+                raise InputError(f"{path}: no column {missing[0]!r}; need {', '.join(COLUMNS)}")
+            table = [{k: v or "" for k, v in row.items() if isinstance(k, str)} for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    found: list[Measurement] = []
+    skipped: list[Skipped] = []
+    before = ""
+    for number, row in enumerate(table, start=1):
+        name = row.get("id") or f"row {number}"
+        # "same, per step": the operation of the row above, of which one step is counted.
+        op = before + row["op"][4:] if re.match(r"same\b", row["op"]) else row["op"]
+        before = op
+        family = ""
+        try:
+            family = family_of(op, row.get("category", ""))
+            found.append(_measurement(name, family, op, row))
+        except Unclear as error:
+            skipped.append(Skipped(name, family, str(error)))
+    return found, skipped
+
+
+FAMILY_WORDS: tuple[tuple[str, str], ...] = (
+    (r"phase|bsp", "bsp"),
+    (r"triad", "triad"),
+    (r"sparse|spmm|bsr\b", "spmm"),
+    (r"\bamp\b|convpartial", "amp"),
+    (r"blur|heat|stencil|panfilov|jacobi|laplac", "stencil"),
+    (r"conv", "conv"),
+    (r"mat\s?mul|gemm|matrix product", "gemm"),
+    (r"popops|vertex|element-?wise|codelet", "vector"),
+)
+
+
+def family_of(op: str, category: str) -> str:
+    """The family of an operation by what it is called. Raises Unclear."""
+    for text in (op, category):
+        for pattern, family in FAMILY_WORDS:
+            if re.search(pattern, text, re.IGNORECASE):
+                return family
+    raise Unclear(f"op {op!r}: of no family that abele prices")
+
+
+def _measurement(name: str, family: str, op: str, row: Mapping[str, str]) -> Measurement:
+    several = re.search(r"\b(\d+)[- ]?IPUs?\b", row["shape"] + " " + op)
+    if several and int(several[1]) > 1:
+        raise Unclear(f"on {several[1]} IPUs; one is priced")
+    target = target_of(row.get("tiles", ""), row.get("clock_ghz", ""))
+    case = READ[family](op, row["shape"], row["dtype"], target.tiles)
+    value = _number(row["value"], "value")
+    moved = case.bytes if isinstance(case, Triad) else 0.0
+    # What a vertex does is said of one tile, and its rate of all.
+    each = isinstance(case, Vertex | Elementwise | Triad)
+    tiles = target.tiles if each else 1
+    measured = words.cycles(
+        value,
+        row["unit"],
+        row["quantity"],
+        target.clock_hz,
+        case.operations * tiles,
+        moved * tiles,
+    )
+    if not isfinite(measured) or measured < 0:
+        raise Unclear(f"value {row['value']!r}; need a number of 0 or more")
+    return Measurement(name, family, case, target, measured)
+
+
+def _number(text: str, column: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Unclear(f"{column} {text!r}; need a number") from None
+
+
+def target_of(tiles: str, clock_ghz: str) -> Target:
+    """The machine that so many tiles at such a clock make: the preset that is nearest.
+
+    Either may be "", the clock then being the preset's. Raises Unclear where there are more tiles
+    than one chip has.
+    """
+    clock = _number(clock_ghz, "clock_ghz") * 1e9 if clock_ghz.strip() else 0.0
+    count = int(_number(tiles, "tiles")) if tiles.strip() else 0
+    if clock < 0 or count < 0:
+        raise Unclear(f"{count} tiles at {clock_ghz} GHz; need positive numbers")
+    chips = [PRESETS[name] for name in ("mk2", "bow", "c600", "mk1")]
+    if count == PRESETS["mk1"].tiles:
+        preset = PRESETS["mk1"]
+    elif clock:
+        preset = min(chips, key=lambda chip: abs(chip.clock_hz - clock))
+    else:
+        preset = PRESETS["mk2"]
+    if count > max(chip.tiles for chip in chips):
+        raise Unclear(f"{count} tiles, of several IPUs; one is priced")
+    return replace(preset, tiles=count or preset.tiles, clock_hz=clock or preset.clock_hz)
+
+
+# One reader for each family. tiles: of the machine, for totals that are of all of them.
+
+
+def _vertex(op: str, shape: str, dtype: str, tiles: int) -> Vertex:
+    found = words.sizes(shape)
+    extents = words.boxes(shape)
+    operand, partials = _contraction_types(dtype)
+    kernel = 1
+    for n in extents.get("kernel", ()):
+        kernel *= n
+    return Vertex(
+        field=words.whole(found, "n", "field", "rows"),
+        in_channels=words.whole(found, "k", "in", "c", default=16),
+        out_channels=words.whole(found, "m", "out", "o", default=16),
+        kernel=kernel,
+        groups=words.whole(found, "groups", "g", default=1),
+        operand=operand,
+        partials=partials,
+    )
+
+
+def _contraction_types(dtype: str) -> tuple[str, str]:
+    """Types of operands and partials; poplibs adds 16-bit operands up in 32 bits unless told."""
+    operand, partials = words.dtypes(dtype)
+    return operand, partials or ("float16" if operand.startswith("float8") else _widened(operand))
+
+
+def _widened(operand: str) -> str:
+    return "float32" if operand in ("float16", "bfloat16") else operand
+
+
+SYNONYMS: Mapping[str, str] = {
+    "subtract": "sub",
+    "subtraction": "sub",
+    "addition": "add",
+    "multiply": "mul",
+    "multiplication": "mul",
+    "divide": "div",
+    "division": "div",
+    "maximum": "max",
+    "minimum": "min",
+    "exponent": "exp",
+    "logarithm": "log",
+    "inverse": "reciprocal",
+    "negate": "neg",
+    "copy": "identity",
+    "absolute": "abs",
+}
+BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "atan2", "rem", "equal", "select")
+
+
+def _elementwise(op: str, shape: str, dtype: str, tiles: int) -> Elementwise:
+    text = op.lower()
+    count = words.elements(shape)
+    if tiles > 1 and not re.search(r"\bper (?:tile|vertex)\b|\beach\b", f"{shape} {op}"):
+        count = -(-count // tiles)
+    operand, _ = words.dtypes(dtype)
+    found = words.sizes(shape)
+    if re.search(r"scaled[- ]?add|axpy|ax\s?plus\s?by", text):
+        function, operands = "scaled_add", 2
+    elif re.search(r"\breduc", text):
+        function, operands = "reduce", 1
+    else:
+        function = _function(text)
+        operands = 2 if "binary" in text or (function in BINARY and "unary" not in text) else 1
+    return Elementwise(
+        function,
+        operands,
+        count,
+        operand,
+        in_place=bool(re.search(r"(?<!not )\bin[- ]?place\b", text)),
+        bracketed=bool(re.search(r"bracket|overhead included", text)),
+        depth=words.whole(found, "depth", default=1),
+    )
+
+
+def _function(text: str) -> str:
+    """The scalar function that an operation is called by. Raises Unclear."""
+    for word in re.findall(r"[a-z]\w+", text.replace("-", "_")):
+        for name in (word, SYNONYMS.get(word, "")):
+            if name in cost.LOOPS or name in PRICED_AS:
+                return PRICED_AS.get(name, name)
+    raise Unclear(f"op {text!r}: no function that abele prices")
+
+
+def _triad(op: str, shape: str, dtype: str, tiles: int) -> Triad:
+    operand, _ = words.dtypes(dtype)
+    count = words.elements(shape)
+    if not re.search(r"\bper tile\b", shape):
+        count = -(-count // tiles)
+    return Triad(count, operand, words.element_bytes(operand))
+
+
+def _product(op: str, shape: str, dtype: str, tiles: int) -> Product:
+    found = words.sizes(shape)
+    operand, partials = words.dtypes(dtype)
+    return Product(
+        m=words.whole(found, "m"),
+        k=words.whole(found, "k"),
+        n=words.whole(found, "n"),
+        batch=words.whole(found, "groups", "g", "b", default=1),
+        operand=operand,
+        # A library picks them where nobody says: as narrow as the operands, in these rows.
+        partials=partials or operand,
+    )
+
+
+def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
+    found = words.sizes(shape)
+    extents = words.boxes(shape)
+    operand, partials = _contraction_types(dtype)
+    image = _extent(extents, found, ("image", "in", "input", "field", "size", "hw"), ("h", "w"))
+    rank = len(image)
+    kernel = _spread(
+        _extent(extents, found, ("kernel", "filter", "ks", "r"), ("kh", "kw"), ("r", "s")), rank
+    )
+    stride = _spread(extents.get("stride", (1,)), rank)
+    dilation = _spread(extents.get("dilation", (1,)), rank)
+    pads = extents.get("pad", extents.get("padding"))
+    if pads is None:
+        # As networks are written: the result as large as the image, over the stride.
+        each = tuple(_same(*sizes) for sizes in zip(image, kernel, stride, dilation))
+    else:
+        each = tuple((n, n) for n in _spread(pads, rank))
+    channels = words.whole(found, "cin", "ic", "c", "in_channels", "inchans", "ci")
+    groups = words.whole(found, "groups", "g", default=1)
+    case = Convolution(
+        batch=words.whole(found, "batch", "n", "b", "bs", default=1),
+        in_channels=channels,
+        out_channels=words.whole(
+            found, "cout", "oc", "k", "o", "out_channels", "outchans", "co", default=channels
+        ),
+        groups=groups,
+        image=image,
+        kernel=kernel,
+        stride=stride,
+        dilation=dilation,
+        pads=each,
+        operand=operand,
+        partials=partials,
+    )
+    if min(case.positions) < 1:
+        raise Unclear(f"shape {shape!r}: the kernel does not fit in the image")
+    if case.in_channels % groups or case.out_channels % groups:
+        raise Unclear(f"shape {shape!r}: channels do not divide by {groups} groups")
+    return case
+
+
+def _same(n: int, k: int, s: int, d: int) -> tuple[int, int]:
+    """Zeros before and after, so that the result has ceil(n / s) positions."""
+    total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
+    return total // 2, total - total // 2
+
+
+def _extent(
+    extents: Mapping[str, tuple[int, ...]],
+    found: Mapping[str, float],
+    names: tuple[str, ...],
+    *axes: tuple[str, ...],
+) -> tuple[int, ...]:
+    """Sizes under one of some names, or an axis each under the names of axes. Raises Unclear."""
+    for each in axes:
+        if all(name in found for name in each):
+            return tuple(words.whole(found, name) for name in each)
+    for name in names:
+        if name in extents:
+            sizes = extents[name]
+            return sizes * 2 if len(sizes) == 1 else sizes
+    raise Unclear(f"shape: no {names[0]}; need {names[0]}=HxW")
+
+
+def _spread(sizes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """One size for every axis, or one each. Raises Unclear."""
+    if len(set(sizes)) == 1:
+        return sizes[:1] * rank
+    if len(sizes) != rank:
+        raise Unclear(f"shape: {len(sizes)} sizes for {rank} axes")
+    return sizes
+
+
+PHASE_WORDS: tuple[tuple[str, str], ...] = (
+    (r"global|glob", "global exchange"),
+    (r"\bpre\b", "pre"),
+    (r"\bpost\b", "post"),
+    (r"exchange", "exchange"),
+    (r"sync", "sync"),
+    (r"compute", "compute"),
+)
+
+REACTION = 22
+"""Operations of the Aliev-Panfilov model beside its diffusion: 28 an element in all."""
+
+POINTS = re.compile(r"\b(\d+)[- ]?(?:pt|points?)\b", re.IGNORECASE)
+WINDOW = re.compile(r"\b(\d)x(\d)(?:x(\d))?\b")
+
+
+def _stencil(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
+    grid = words.box(shape)
+    blur = bool(re.search(r"blur", op, re.IGNORECASE))
+    points = POINTS.search(op)
+    window = WINDOW.search(op)
+    said = re.search(r"(\d+) channels?", op)
+    channels = int(said[1]) if said else 1
+    image = bool(re.search(r"image|blur", f"{shape} {op}"))
+    if len(grid) == 3 and (image or grid[-1] == channels > 1):
+        *flat, channels = grid
+        grid = tuple(flat)
+    if image:
+        # Images are named by width and height, and stored row by row.
+        grid = grid[::-1]
+    if points:
+        taps, weights = int(points[1]), 2
+    elif blur or window:
+        # A blur's weights fall with the distance: as many as there are distances.
+        taps, weights = 3 ** len(grid), len(grid) + 1
+    else:
+        taps, weights = 2 * len(grid) + 1, 2
+    operand, _ = words.dtypes(dtype)
+    vector = re.search(r"(?:half|float)([24])\b", f"{op} {dtype}")
+    width = int(vector[1]) if vector else 1
+    if not vector and (
+        operand == "float16" or re.search(r"optimi[sz]ed|vectori", op, re.IGNORECASE)
+    ):
+        # Nobody writes a loop over single 16-bit values: there are no instructions for them.
+        width = 8 // words.element_bytes(operand)
+    more = REACTION if re.search(r"panfilov", op, re.IGNORECASE) else 0
+    return Stencil(grid, channels, taps, weights, width, operand, more=more)
+
+
+def _phase(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
+    # What follows the last colon names the phase; before it stands what is broken down.
+    _, _, named = op.rpartition(":")
+    for pattern, phase in PHASE_WORDS:
+        if re.search(pattern, re.sub(r"\(.*\)", "", named) or named, re.IGNORECASE):
+            return replace(_stencil(op, shape, dtype, tiles), phase=phase)
+    raise Unclear(f"op {op!r}: no phase; need sync, exchange, pre, post or compute")
+
+
+def _sparse(op: str, shape: str, dtype: str, tiles: int) -> SparseProduct:
+    found = words.sizes(shape) | words.sizes(op)
+    extents = words.boxes(shape) | words.boxes(op)
+    operand, partials = words.dtypes(dtype)
+    density = found.get("density", found.get("d"))
+    if density is None and "sparsity" in found:
+        density = 1 - found["sparsity"]
+    if density is None or not 0 < density <= 1:
+        raise Unclear(f"shape {shape!r}: density {density}; need density= in 0..1, 0 left out")
+    block = (extents.get("block") or extents.get("block_size") or extents.get("b") or (0,))[0]
+    if block < 1:
+        raise Unclear(f"shape {shape!r}: no block; need block=, a positive integer")
+    return SparseProduct(
+        m=words.whole(found, "m"),
+        k=words.whole(found, "k"),
+        n=words.whole(found, "n"),
+        block=block,
+        density=density,
+        dynamic="dynamic" in op.lower(),
+        operand=operand,
+        partials=partials or operand,
+    )
+
+
+READ: Mapping[str, Callable[[str, str, str, int], Case]] = {
+    "amp": _vertex,
+    "vector": _elementwise,
+    "triad": _triad,
+    "gemm": _product,
+    "bsp": _phase,
+    "stencil": _stencil,
+    "conv": _convolution,
+    "spmm": _sparse,
+}

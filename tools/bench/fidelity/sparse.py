@@ -1,0 +1,74 @@
+"""Block-sparse by dense matrix products, as PopSparse does them: priced, and not measured.
+
+The blocks that are there go through the conv units one after the other, each the weights of one
+pass over the dense columns; rows, terms and columns are split over tiles and partial sums are
+added up. No row of the calibration is of this family: the price stands on published parts alone.
+Source: arXiv 2303.16999 and poplibs lib/popsparse: a dynamic pattern has room for 30 % more blocks
+than there are, and is distributed and propagated before it is used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....backends import cost
+from ....backends.target import Target
+from .cases import SparseProduct
+from .words import element_bytes
+
+OVERSIZE = 1.3
+"""Room for blocks of a dynamic pattern: metaInfoBucketOversizeProportion is 0.3."""
+
+PROPAGATIONS = 2
+"""Further exchanges of a dynamic pattern: its distribution, and one propagation of buckets."""
+
+
+def product(case: SparseProduct, target: Target) -> dict[str, float]:
+    """The cheapest split of rows, terms and columns over the tiles, by phase."""
+    rows, terms, columns = _splits(case, target.tiles)
+    m, k, n = -(-case.m // rows), -(-case.k // terms), -(-case.n // columns)
+    share = case.density * (OVERSIZE if case.dynamic else 1.0)
+    # Of each row of blocks, as many as lie in a tile's terms on average, at least one.
+    present = np.maximum(np.ceil(share * k / case.block), 1).astype(np.int64) * case.block
+    sizes = (n, present, np.minimum(m, present * m), 1, 1)
+    types = case.operand, case.partials, target
+    by_units = cost.amp_cycles(*sizes, *types)
+    compute = np.minimum(by_units, cost.mac_cycles(*sizes, *types))
+    each, partial = element_bytes(case.operand), element_bytes(case.partials)
+    received = k * n * each + (m * present * each if case.dynamic else 0)
+    phases = 1 + (PROPAGATIONS if case.dynamic else 0)
+    exchange = phases * cost.exchange_cycles(received, 0, target)
+    outputs = -(-m * n // terms)
+    merged = np.where(terms > 1, (terms - 1) * outputs * partial, 0)
+    exchange = exchange + cost.exchange_cycles(merged, 0, target)
+    adding = cost.reduce_cycles(outputs, terms, case.partials, target)
+    sync = cost.sync_cycles(target) * (phases + (terms > 1))
+    best = int(np.argmin(compute + exchange + adding + sync))
+    return {
+        "compute": float(compute[best] + adding[best]),
+        "exchange": float(exchange[best]),
+        "sync": float(sync[best]),
+    }
+
+
+def _splits(case: SparseProduct, tiles: int) -> tuple[NDArray[np.int64], ...]:
+    """Parts of rows, terms and columns, on at most so many tiles: (candidates,) each.
+
+    Rows and terms are cut between blocks. Of the counts that leave the largest part as it is,
+    the least is tried.
+    """
+    rows, terms, columns = (
+        _counts(extent, grain, tiles)
+        for extent, grain in ((case.m, case.block), (case.k, case.block), (case.n, 1))
+    )
+    grid = np.meshgrid(rows, terms, columns, indexing="ij")
+    fits = grid[0] * grid[1] * grid[2] <= tiles
+    return tuple(each[fits] for each in grid)
+
+
+def _counts(extent: int, grain: int, tiles: int) -> NDArray[np.int64]:
+    grains = -(-extent // grain)
+    counts = np.arange(1, min(grains, tiles) + 1)
+    largest = -(-grains // counts)
+    return counts[np.r_[True, largest[1:] != largest[:-1]]]

@@ -1,0 +1,53 @@
+"""What one tile takes for a vertex of a library: contractions, element-wise work, streams."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....backends import cost
+from ....backends.target import Target
+from .cases import Elementwise, Triad, Vertex
+
+
+def vertex(case: Vertex, target: Target) -> dict[str, float]:
+    """The conv units' vertex; infinite where the machine has none for its types."""
+    cycles = cost.amp_cycles(
+        case.field,
+        case.in_channels,
+        case.out_channels,
+        case.kernel,
+        case.groups,
+        case.operand,
+        case.partials,
+        target,
+    )
+    return {"compute": float(cycles)}
+
+
+def elementwise(case: Elementwise, target: Target) -> dict[str, float]:
+    """A vector codelet, and what reading the counter around it adds where it was measured so."""
+    if case.function == "scaled_add":
+        cycles = cost.scaled_add_cycles(case.elements, case.dtype, target)
+    elif case.function == "reduce":
+        outputs = np.maximum(case.elements // case.depth, 1)
+        cycles = cost.reduce_cycles(outputs, case.depth, case.dtype, target)
+    else:
+        cycles = cost.elementwise_cycles(
+            case.elements,
+            case.operands,
+            case.function,
+            case.dtype,
+            target,
+            in_place=case.in_place,
+        )
+    found = {"compute": float(cycles)}
+    if case.bracketed:
+        found["counter"] = float(target.measuring.counter_cycles)
+        found["fitted"] = float(target.fitted.bracket_cycles)
+    return found
+
+
+def triad(case: Triad, target: Target) -> dict[str, float]:
+    """One of many repeats, each of which begins when all tiles have met."""
+    cycles = cost.streamed_add_cycles(case.elements, case.dtype, target)
+    return {"compute": float(cycles), "sync": float(cost.sync_cycles(target))}

@@ -1,0 +1,130 @@
+"""abele bench."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...ir.errors import InputError
+from ...ir.near import nearest
+from ...ir.whole_file import whole_file
+from ..bench.fidelity.predict import by_family, predictions
+from ..bench.fidelity.report import family_table, figures, row_table, skipped_table
+from ..bench.fidelity.rows import CALIBRATION, read_rows
+from ..table import console
+from .answers import answers
+from .files import check_files
+from .showing import progress
+
+
+@dataclass(frozen=True)
+class Program:
+    """A benchmark that times networks. options: those of `abele bench` that it takes."""
+
+    module: str
+    function: str
+    options: tuple[str, ...]
+
+    def load(self) -> Callable[..., None]:
+        """Its function. Raises InputError where what it needs is not installed."""
+        try:
+            found = getattr(import_module(self.module, __package__), self.function)
+        except ModuleNotFoundError as error:
+            raise InputError(
+                f"needs {error.name}, which is not installed: pip install 'abele[test]'"
+            ) from None
+        return found
+
+
+FIDELITY = "fidelity"
+
+# What times networks needs onnxruntime, and is loaded where it is asked for.
+PROGRAMS: Mapping[str, Program] = {
+    "light": Program("..bench.__main__", "bench", ("networks", "target", "json")),
+    "fusion": Program("..bench.fusion", "fusion", ("networks", "target")),
+    "trace": Program("..bench.trace", "trace", ("networks", "target")),
+}
+
+PARAMETERS = {"json": "report"}
+"""Options whose parameter is called otherwise."""
+
+
+def bench_command(
+    name: Annotated[
+        str, typer.Argument(help=f"One of {', '.join((FIDELITY, *PROGRAMS))}.")
+    ] = "light",
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="fidelity: measurements; if none are given, the calibration's."
+        ),
+    ] = None,
+    rows: Annotated[bool, typer.Option("--rows", help="fidelity: show every row.")] = False,
+    networks: Annotated[
+        str | None, typer.Option(help="The others: names of light networks, separated by commas.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="The others: a preset.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="OUT", help="fidelity and light: write all figures here."),
+    ] = None,
+) -> None:
+    """Hold predictions to measurements on chips (fidelity), or time the light networks."""
+    given = {
+        option: value
+        for option, value in (
+            ("csv", csv),
+            ("rows", rows or None),
+            ("networks", networks),
+            ("target", target),
+            ("json", out),
+        )
+        if value is not None
+    }
+    with answers():
+        if name == FIDELITY:
+            _only(name, given, ("csv", "rows", "json"))
+            _fidelity(csv or CALIBRATION, out, rows)
+            return
+        if name not in PROGRAMS:
+            names = (FIDELITY, *PROGRAMS)
+            raise InputError(
+                f"bench {name!r}; need one of {', '.join(names)}{nearest(name, names)}"
+            )
+        program = PROGRAMS[name]
+        _only(name, given, program.options)
+        if out is not None:
+            check_files({}, {"--json": out})
+        arguments: dict[str, Any] = {PARAMETERS.get(k, k): v for k, v in given.items()}
+        program.load()(**arguments)
+
+
+def _only(name: str, given: Mapping[str, object], allowed: tuple[str, ...]) -> None:
+    """Raise InputError for an option that a benchmark does not take."""
+    for option in given:
+        if option not in allowed:
+            takes = ", ".join(f"--{each}" for each in allowed)
+            raise InputError(f"bench {name}: --{option}; it takes {takes}")
+
+
+def _fidelity(path: Path, out: Path | None, rows: bool) -> None:
+    check_files({"--csv": path}, {"--json": out})
+    measurements, skipped = read_rows(path)
+    with progress() as tell:
+        found, unpriced = predictions(measurements, lambda name: tell(f"price {name}"))
+    families = by_family(found)
+    show = console()
+    if rows and found:
+        show.print(row_table(found))
+    show.print(family_table(families))
+    if skipped or unpriced:
+        show.print(skipped_table([*skipped, *unpriced]))
+    if out is not None:
+        with whole_file(out) as stream:
+            stream.write(json.dumps(figures(families), indent=2).encode() + b"\n")
