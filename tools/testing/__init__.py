@@ -9,7 +9,8 @@ Contracts. A `Program` is a module of any level with its context, its inputs and
 `programs(level)` is a Hypothesis strategy of them; `machines()` one of targets. `bounded_run`
 gives what a program computes with an error bound for each element; `difference` says where another
 run is outside of it. `check_pass` and `check_pipeline` put all of it together, and raise
-`Miscompiled` with a reduced program, or `PassFailed` where the pass itself is at fault.
+`Miscompiled` with a reduced program, or `PassFailed` where the pass itself is at fault. A relation
+(`idempotent`, ...) is what must hold beside the results: `check_pass(mine, relation=idempotent)`.
 
 Names are loaded when they are asked for: Hypothesis (the extra "test") only by what needs it.
 """
@@ -22,9 +23,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .build import Operators, build
     from .checks import Report, check_pass, check_pipeline
-    from .failures import Miscompiled, PassFailed
+    from .failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed
     from .oracles import Difference, Outcome, bounded_run, difference, run
     from .program import Program
+    from .relations import (
+        NotApplicable,
+        batch_split,
+        cost_monotone,
+        idempotent,
+        ignores_dead_code,
+        scales_by_powers_of_two,
+        tile_count_invariant,
+    )
     from .sketch import Sketch, Step
     from .strategies import machines, programs
 
@@ -36,12 +46,21 @@ _HOME = {
     "check_pipeline": "checks",
     "Miscompiled": "failures",
     "PassFailed": "failures",
+    "RelationFailed": "failures",
+    "StrategyFailed": "failures",
     "Difference": "oracles",
     "Outcome": "oracles",
     "bounded_run": "oracles",
     "difference": "oracles",
     "run": "oracles",
     "Program": "program",
+    "NotApplicable": "relations",
+    "batch_split": "relations",
+    "cost_monotone": "relations",
+    "idempotent": "relations",
+    "ignores_dead_code": "relations",
+    "scales_by_powers_of_two": "relations",
+    "tile_count_invariant": "relations",
     "Sketch": "sketch",
     "Step": "sketch",
     "machines": "strategies",
@@ -52,21 +71,30 @@ _HOME = {
 __all__ = [
     "Difference",
     "Miscompiled",
+    "NotApplicable",
     "Operators",
     "Outcome",
     "PassFailed",
     "Program",
+    "RelationFailed",
     "Report",
     "Sketch",
     "Step",
+    "StrategyFailed",
+    "batch_split",
     "bounded_run",
     "build",
     "check_pass",
     "check_pipeline",
+    "cost_monotone",
     "difference",
+    "idempotent",
+    "ignores_dead_code",
     "machines",
     "programs",
     "run",
+    "scales_by_powers_of_two",
+    "tile_count_invariant",
 ]
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from ...ir.errors import InputError
 from .checks import replayed
-from .failures import PassFailed
+from .failures import AtFault
 from .program import Program
-from .record import recorded_passes
 
 
 def main(arguments: list[str]) -> int:
@@ -22,11 +21,11 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         program, record = Program.load(Path(arguments[0]))
-        wrong = replayed(program, recorded_passes(record))
+        wrong = replayed(program, record)
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    except PassFailed as error:
+    except AtFault as error:
         sys.stdout.write(f"{error}\n")
         return 1
     sys.stdout.write(f"{program.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")

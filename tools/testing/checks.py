@@ -11,45 +11,52 @@ import os
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from time import monotonic, process_time
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 
+from ...backends.target import DEFAULT_TARGET
 from ...dialects.levels import legal_ops
 from ...dialects.partition import PartitionTensor
 from ...dialects.program import verify_symbols
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.pass_manager import parse_pipeline
+from ...ir.rewriting import limited
 from ...ir.text import blobs_of, parse_module, print_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...passes.pipelines import PASSES, expand
-from ..bisect import bisect_module
 from ..program import level_of
+from .blame import blamed_rewrite
 from .build import build, default_operators
-from .failures import Miscompiled, PassFailed, Wrong
+from .failures import AtFault, Miscompiled, PassFailed, RelationFailed, StrategyFailed, Wrong
+from .failures import said as said_of
 from .levels import at_level
 from .limits import TooLong, at_most
-from .oracles import Outcome, bounded_run, difference, run
+from .oracles import Outcome, difference, run
 from .program import Program
-from .record import replay_command, replay_record
+from .record import recorded_passes, recorded_relations, replay_command, replay_record
+from .relations import NotApplicable, Relation, expected_of, name_of
 from .shrink import Fails, smallest
 from .sketch import Sketch, Step, random_sketch
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass]"
-"""A pass, a pipeline as abele opt -p takes it, or passes."""
+Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass | str]"
+"""A pass, a pipeline as abele opt -p takes it, or some of both: ("nn", MyPass(), "partition")."""
 
-Relation = Callable[[Program, Program], "str | None"]
-"""Says what is wrong between a program and what passes have made of it; None if nothing is."""
+Relations: TypeAlias = "Relation | Sequence[Relation] | None"
+"""What must hold beside the results: see relations."""
 
 EXAMPLES = 100
 LIMIT = 20.0
@@ -72,7 +79,8 @@ class Report:
     the machine. changed: those that it made something else of. undecided: those of which nothing
     follows, since a branch hung on rounding. seconds, cpu_seconds: until the end, or until
     something wrong was found: making that small is not counted. exercised: how many programs had an
-    operation, by its name, level and element type.
+    operation, by its name, level and element type. held, skipped: by the name of a relation, the
+    programs of which it held, and those of which it says nothing.
     """
 
     examples: int = 0
@@ -82,11 +90,17 @@ class Report:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     exercised: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    held: Counter[str] = field(default_factory=Counter[str])
+    skipped: Counter[str] = field(default_factory=Counter[str])
 
     def __str__(self) -> str:
+        related = "".join(
+            f", {name} held of {self.held[name]} and skipped {self.skipped[name]}"
+            for name in dict.fromkeys((*self.held, *self.skipped))
+        )
         return (
             f"{self.examples} programs in {self.seconds:.1f} s, {self.changed} changed, "
-            f"{self.refused} refused, {self.undecided} undecided"
+            f"{self.refused} refused, {self.undecided} undecided{related}"
         )
 
 
@@ -97,7 +111,8 @@ def check_pass(
     examples: int | None = None,
     seconds: float | None = None,
     programs: SearchStrategy[Program] | None = None,
-    relation: Relation | None = None,
+    relation: Relations = None,
+    results: bool = True,
     seed: int | None = None,
     limit: float = LIMIT,
     folder: Path | None = None,
@@ -107,16 +122,27 @@ def check_pass(
     """Run generated programs of a level before and after a pass; all results must be the same.
 
     tested: the pass, or its name. examples: how many programs. seconds: after these no more are
-    begun. programs: a strategy of programs; any of the level if None. relation: what is looked at
-    in place of the results. seed: of the programs; any if None, but 0 where the environment has CI.
+    begun. programs: a strategy of programs; any of the level if None. relation: what must hold
+    beside, one or several (see relations). results: whether results are compared at all; with False
+    a relation stands alone. seed: of the programs; any if None, but 0 where the environment has CI.
     limit: seconds for one program. folder: where a failing program is saved; a new temporary folder
     if None. command: what replays it, FOLDER standing for that; found out if "". report: filled in
     as the check goes on, and there also where it raises; a new one if None.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be
-    run, or cannot be printed and read again; PassFailed if the pass raises or hangs; InputError if
-    it refuses every program.
+    run, or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
+    raises or hangs, RelationFailed and StrategyFailed if a relation or what makes the programs
+    does; InputError if it refuses every program.
     """
-    plan = _Check(_passes(tested), level, relation, limit, folder, command, report or Report())
+    plan = _Check(
+        _passes(tested),
+        level,
+        _relations(relation),
+        results,
+        limit,
+        folder,
+        command,
+        report or Report(),
+    )
     return plan.all(programs, examples, seconds, seed)
 
 
@@ -127,7 +153,8 @@ def check_pipeline(
     examples: int | None = None,
     seconds: float | None = None,
     programs: SearchStrategy[Program] | None = None,
-    relation: Relation | None = None,
+    relation: Relations = None,
+    results: bool = True,
     seed: int | None = None,
     limit: float = LIMIT,
     folder: Path | None = None,
@@ -138,23 +165,34 @@ def check_pipeline(
     tested: passes, or their names as abele opt -p takes them; a level stands for the passes that
     end there, each program being compiled for its own machine. Otherwise as check_pass.
     """
-    passes = tested if isinstance(tested, str) else _passes(tested)
-    plan = _Check(passes, level, relation, limit, folder, command)
+    plan = _Check(_passes(tested), level, _relations(relation), results, limit, folder, command)
     return plan.all(programs, examples, seconds, seed)
 
 
-def _passes(tested: Passes) -> tuple[ModulePass, ...]:
-    if isinstance(tested, ModulePass):
-        return (tested,)
-    if isinstance(tested, str):
-        return parse_pipeline(tested, PASSES)
-    return tuple(tested)
+def _passes(tested: Passes) -> tuple[ModulePass | str, ...]:
+    """What is tested, one by one. Raises InputError for a text that is no pipeline."""
+    given = (tested,) if isinstance(tested, ModulePass | str) else tuple(tested)
+    for each in given:
+        if isinstance(each, str):
+            _parsed(each, DEFAULT_TARGET)
+    return given
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, target: str) -> tuple[ModulePass, ...]:
+    return parse_pipeline(expand(text, target), PASSES)
+
+
+def _relations(given: Relations) -> tuple[Relation, ...]:
+    if given is None:
+        return ()
+    return (given,) if callable(given) else tuple(given)
 
 
 class _Found(BaseException):
     """Ends a search: no Exception, so that Hypothesis hands it on at once."""
 
-    def __init__(self, program: Program, wrong: Wrong | PassFailed) -> None:
+    def __init__(self, program: Program, wrong: Wrong | AtFault) -> None:
         super().__init__()
         self.program = program
         self.wrong = wrong
@@ -170,20 +208,31 @@ class Refused(Exception):
 
 @dataclass
 class _Check:
-    tested: str | tuple[ModulePass, ...]
+    """What is checked, and how. first: of the passes, how many; rewrites: of each pass, how many;
+    all if None. doing: what takes so long, if something does."""
+
+    tested: tuple[ModulePass | str, ...]
     level: str
-    relation: Relation | None
-    limit: float
-    folder: Path | None
-    command: str
+    relations: tuple[Relation, ...] = ()
+    results: bool = True
+    limit: float = LIMIT
+    folder: Path | None = None
+    command: str = ""
     report: Report = field(default_factory=Report)
     refusal: str = ""
+    first: int | None = None
+    rewrites: int | None = None
+    doing: str = ""
 
     def passes(self, program: Program) -> tuple[ModulePass, ...]:
         """The passes for one program, which has a target of its own."""
-        if not isinstance(self.tested, str):
-            return self.tested
-        return parse_pipeline(expand(self.tested, program.target.spelling()), PASSES)
+        target = program.target.spelling()
+        passes = ((e,) if isinstance(e, ModulePass) else _parsed(e, target) for e in self.tested)
+        return tuple(chain.from_iterable(passes))[: self.first]
+
+    def only(self, **what: Any) -> _Check:
+        """A check of something less, which counts for itself and saves nothing."""
+        return replace(self, **{"report": Report(), "folder": None, "command": "", **what})
 
     # All programs
 
@@ -227,7 +276,7 @@ class _Check:
             if self.report.refused >= REFUSALS and not self.report.examples:
                 raise _Enough from None
             return False
-        except PassFailed as failed:
+        except AtFault as failed:
             raise _Found(program, failed) from None
         self.report.examples += 1
         self.report.exercised.update(set(exercised(program.module)))
@@ -240,119 +289,175 @@ class _Check:
     def wrong(self, program: Program) -> Wrong | None:
         """What is wrong with a program after the passes; None if nothing is.
 
-        Raises Refused, and PassFailed.
+        Raises Refused, AtFault, and StrategyFailed for a program that cannot be run as it is.
         """
         try:
             with at_most(self.limit):
                 return self._looked_at(program)
         except TooLong as late:
-            return Wrong("hang", f"the program is not done after {self.limit:g} s ({late})")
+            return Wrong("hang", f"{self.doing} is not done after {self.limit:g} s ({late})")
 
     def _looked_at(self, program: Program) -> Wrong | None:
         twice = _is_nth(program, LOOK_TWICE)
+        self.doing = "compiling the program"
         after = self._compiled(program)
+        self.doing = "printing and reading the program"
         problem = invalid(after.module)
         if problem is None and (twice or _is_nth(program, READ_BACK)):
             problem = unreadable(after)
         if problem is not None:
             return problem
+        # What is the same means the same.
+        looked = twice
         if not after.module.is_structurally_equivalent(program.module):
             self.report.changed += 1
-        elif not twice and self.relation is None:
-            # What is the same means the same.
-            return None
+            looked = True
         if twice:
+            self.doing = "compiling the program again"
             again = self._compiled(program)
             if print_module(again.module) != print_module(after.module):
                 return Wrong("random", "two runs of the pass have given different programs")
-        if self.relation is not None:
-            said = self.relation(program, after)
-            return None if said is None else Wrong("relation", said)
+        problem = self._differs(program, after, twice) if looked and self.results else None
+        return problem or self._unrelated(program, after)
+
+    def _differs(self, program: Program, after: Program, twice: bool) -> Wrong | None:
+        self.doing = "running the program as it was before"
         expected = self._expected(program)
         self.report.undecided += not expected.decided
+        self.doing = "running the program"
         return disagreement(expected, after, twice)
+
+    def _unrelated(self, program: Program, after: Program) -> Wrong | None:
+        """The first relation that does not hold."""
+        for relation in self.relations:
+            name = name_of(relation)
+            self.doing = f"asking {name}"
+            try:
+                said = relation(program, after, self._compiled)
+            except (NotApplicable, Refused):
+                self.report.skipped[name] += 1
+                continue
+            except (AtFault, MemoryError):
+                raise
+            except Exception as error:
+                raise RelationFailed(program, name, f"raised {said_of(error)}") from error
+            if said is not None:
+                return Wrong("relation", f"{name} does not hold: {said}", name)
+            self.report.held[name] += 1
+        return None
 
     def _expected(self, program: Program) -> Outcome:
         source = program if program.source is None else _of_source(program)
         try:
-            return bounded_run(source)
+            return expected_of(source)
         except (InputError, DoesNotFit) as error:
             raise Refused(str(error)) from None
+        except MemoryError:
+            raise
+        except Exception as error:
+            problem = f"has made a program that cannot be run before any pass ({said_of(error)})"
+            raise StrategyFailed(problem, source) from error
 
     def _compiled(self, program: Program) -> Program:
         """The program after all passes. Raises Refused and PassFailed."""
         after = program.clone()
         for each in self.passes(program):
-            apply(each, after, program, self.limit)
+            with nullcontext() if self.rewrites is None else limited(self.rewrites):
+                apply(each, after, program, self.limit)
         return after
 
     # What is told
 
-    def _tell(self, program: Program, wrong: Wrong | PassFailed) -> None:
+    def _tell(self, program: Program, wrong: Wrong | AtFault) -> None:
         """Make a failing program small, find out who did it, save it, and raise."""
-        if isinstance(wrong, PassFailed):
-            raise self._of_pass(program, wrong)
-        # What a pass gets is a program too, of whatever level the passes before have led to.
-        before, blamed, wrong = self._first_wrong(program, wrong)
-        alone = _Check((blamed,), before.level, self.relation, self.limit, None, "")
+        if isinstance(wrong, AtFault):
+            raise self._at_fault(program, wrong)
+        if wrong.kind == "relation":
+            wanted = tuple(r for r in self.relations if name_of(r) == wrong.relation)
+            before, alone = (
+                program,
+                self._first_that(program, self.only(relations=wanted, results=False)),
+            )
+        else:
+            before, alone = self._first_wrong(program)
+        wrong = alone.wrong(before) or wrong
         small = smallest(before, self.level, _fails_like(alone, wrong), SHRINKING)
         wrong = alone.wrong(small) or wrong
-        folder, command = self._saved(small, blamed, wrong.kind)
+        blamed = alone.passes(small)[-1]
+        folder, command = self._saved(small, alone, wrong.kind)
         raise Miscompiled(
             small,
             wrong,
             tuple(each.name for each in self.passes(program)),
             blamed.name,
-            _rewrite(small, blamed),
+            _rewrite(alone, small, blamed, wrong),
             folder,
             command,
             self.report.examples,
         )
 
-    def _saved(self, program: Program, blamed: ModulePass, kind: str) -> tuple[Path, str]:
+    def _saved(self, program: Program, check: _Check, kind: str) -> tuple[Path, str]:
         folder = self.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
-        record = replay_record((blamed,), kind)
+        record = replay_record(check.tested, kind, check.relations) | {"first": check.first}
         program.save(folder, record)
         command = replay_command(folder, record)
         return folder, self.command.replace("FOLDER", str(folder)) if self.command else command
 
-    def _first_wrong(self, program: Program, wrong: Wrong) -> tuple[Program, ModulePass, Wrong]:
-        """The first of the passes after which something is wrong, and the program before it."""
+    def _first_wrong(self, program: Program) -> tuple[Program, _Check]:
+        """The first of the passes after which something is wrong: the program before it, of
+        whatever level the passes have led to, and a check of that pass alone."""
         passes = self.passes(program)
         before = program
         for each in passes:
-            alone = _Check((each,), before.level, self.relation, self.limit, None, "")
+            alone = self.only(tested=(each,), level=before.level, relations=(), first=None)
             try:
                 found = alone.wrong(before)
             except Refused:
                 found = None
             if found is not None:
-                return before, each, found
+                return before, alone
             after = before.clone()
             apply(each, after, before, self.limit)
             after.source = before.source or program.module
             after.sketch = None
             before = after
-        # Each alone is right: it is only from end to end that it is too far away.
-        return program, passes[-1], wrong
+        # Each alone is right: it is only from the beginning that it is too far away.
+        return program, self._first_that(program, self.only(relations=()))
 
-    def _of_pass(self, program: Program, failed: PassFailed) -> PassFailed:
-        def alike(candidate: Program) -> bool:
-            alone = _Check(self.tested, self.level, self.relation, self.limit, None, "")
+    def _first_that(self, program: Program, check: _Check) -> _Check:
+        """The check of the fewest passes, from the first on, after which something is wrong."""
+        count = len(self.passes(program))
+        for first in range(1, count):
+            some = check.only(first=first)
             try:
-                alone.wrong(candidate)
-            except PassFailed as other:
-                return type(other.__cause__) is type(failed.__cause__)
+                if some.wrong(program) is not None:
+                    return some
             except Refused:
+                continue
+        return check.only(first=count)
+
+    def _at_fault(self, program: Program, failed: AtFault) -> AtFault:
+        check = self.only()
+
+        def alike(candidate: Program) -> bool:
+            try:
+                check.wrong(candidate)
+            except AtFault as other:
+                return (type(other), type(other.__cause__)) == (
+                    type(failed),
+                    type(failed.__cause__),
+                )
+            except (Refused, StrategyFailed):
                 return False
             return False
 
         small = smallest(program, self.level, alike, SHRINKING)
         if not alike(small):
             return failed
-        blamed = next(e for e in self.passes(program) if e.name == failed.name)
-        folder, command = self._saved(small, blamed, "pass")
-        told = PassFailed(small, failed.name, failed.problem, folder, command)
+        blamed = [e for e in self.passes(program) if e.name == failed.name]
+        one = self.only(tested=(blamed[0],), first=None) if blamed else check
+        folder, command = self._saved(small, one, failed.what)
+        told = type(failed)(small, failed.name, failed.problem, folder, command)
         told.__cause__ = failed.__cause__
         return told
 
@@ -362,7 +467,8 @@ def replay(
     tested: Passes,
     level: str = "nn",
     *,
-    relation: Relation | None = None,
+    relation: Relations = None,
+    results: bool = True,
     limit: float = LIMIT,
     **budget: object,
 ) -> None:
@@ -372,8 +478,7 @@ def replay(
     InputError.
     """
     program, _ = Program.load(folder)
-    passes = tested if isinstance(tested, str) else _passes(tested)
-    check = _Check(passes, level, relation, limit, folder, "")
+    check = _Check(_passes(tested), level, _relations(relation), results, limit, folder)
     try:
         wrong = check.wrong(program)
     except Refused as refused:
@@ -384,9 +489,20 @@ def replay(
         raise Miscompiled(program, wrong, names, names[-1], "", folder)
 
 
-def replayed(program: Program, passes: Sequence[ModulePass]) -> Wrong | None:
-    """What is wrong with a saved program after passes; None if nothing is. Raises PassFailed."""
-    check = _Check(tuple(passes), program.level, None, LIMIT, None, "")
+def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
+    """What is wrong with a saved program, as its record says; None if nothing is.
+
+    Raises InputError for a record that cannot be read, and AtFault.
+    """
+    relations = recorded_relations(record)
+    first = record.get("first")
+    check = _Check(
+        recorded_passes(record),
+        program.level,
+        relations,
+        results=not relations,
+        first=first if isinstance(first, int) else None,
+    )
     try:
         return check.wrong(program)
     except Refused:
@@ -398,23 +514,28 @@ def _fails_like(check: _Check, wrong: Wrong) -> Fails:
         try:
             found = check.wrong(program)
         # A smaller program that fails in another way is another one.
-        except (Refused, PassFailed, InputError, VerifyException):
+        except (Refused, AtFault, StrategyFailed, InputError, VerifyException):
             return False
         return found is not None and found.kind == wrong.kind
 
     return fails
 
 
-def _rewrite(program: Program, blamed: ModulePass) -> str:
-    """The rewrite that bisection blames; "" where it sees none."""
+def _rewrite(alone: _Check, program: Program, blamed: ModulePass, wrong: Wrong) -> str:
+    """The rewrite that does it; "" where that cannot be told."""
+    # A relation runs the passes more than once; a hang takes as long each time.
+    if wrong.kind in ("relation", "hang"):
+        return ""
+
+    def is_wrong(rewrites: int) -> bool:
+        return alone.only(rewrites=rewrites).wrong(program) is not None
+
     try:
         with at_most(LIMIT):
-            verdict = bisect_module(
-                program.module, program.context, (blamed,), program.inputs, program.target
-            )
-    except (TooLong, InputError, DoesNotFit):
+            found = blamed_rewrite(blamed, program, is_wrong)
+    except (TooLong, Refused, AtFault, InputError, DoesNotFit):
         return ""
-    return "" if verdict.rewrite is None else str(verdict.rewrite)
+    return "" if found is None else str(found)
 
 
 # One program
@@ -435,9 +556,7 @@ def apply(each: ModulePass, after: Program, before: Program, limit: float) -> No
     except MemoryError:
         raise
     except Exception as error:
-        first = str(error).partition("\n")[0]
-        problem = f"raised {type(error).__name__}: {first}"
-        raise PassFailed(before, each.name, problem) from error
+        raise PassFailed(before, each.name, f"raised {said_of(error)}") from error
 
 
 def invalid(module: ModuleOp) -> Wrong | None:
@@ -578,7 +697,34 @@ def _from_strategy(
         ],
     )
     @hypothesis.given(programs)
-    def each(program: Program) -> None:
-        look(program)
+    def each(program: object) -> None:
+        try:
+            look(_given(program))
+        except Exception as error:
+            raise _OfLook(error) from None
 
-    each()
+    try:
+        each()
+    except _OfLook as inner:
+        raise inner.error from None
+    # What is not of a look is of whoever has drawn the program.
+    except Exception as error:
+        raise StrategyFailed(f"raised {said_of(error)}") from error
+
+
+class _OfLook(BaseException):
+    """Takes an error through Hypothesis, which would hold it for the strategy's."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+def _given(program: object) -> Program:
+    """What a strategy has made, if that is a program. Raises StrategyFailed."""
+    if not isinstance(program, Program):
+        raise StrategyFailed(f"has made a {type(program).__name__}; need a Program")
+    problem = invalid(program.module)
+    if problem is not None:
+        raise StrategyFailed(f"has made a program that is none: {problem.text}", program)
+    return program

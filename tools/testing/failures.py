@@ -1,9 +1,10 @@
-"""What a check has to say where it fails: the compiler is wrong, or the pass itself is at fault."""
+"""What a check has to say where it fails: the compiler is wrong, or what was given is at fault."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from .program import Program
 
@@ -14,18 +15,31 @@ class Wrong:
 
     kind: "value", other results; "invalid", it does not verify; "fault", it cannot be run; "text",
     it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
-    "relation", a relation of the user's does not hold. text: in words.
+    "narrow", its results are coarser than their types; "relation", a relation does not hold. text:
+    in words. relation: the name of the one that does not hold.
     """
 
     kind: str
     text: str
+    relation: str = ""
+
+
+def told(program: Program, folder: Path | None, command: str) -> list[str]:
+    """What every message ends with: the program, where it was saved, what runs it again."""
+    lines = [program.text.rstrip()]
+    if folder is not None:
+        lines += ["", f"saved in {folder}"]
+    if command:
+        lines.append(f"replay: {command}")
+    return lines
 
 
 class Miscompiled(AssertionError):
     """A program that means something else after a pass. The message has all there is to know.
 
-    program: the smallest found, before the pass. passes: their names; blamed: the one. folder:
-    where the program was saved; command: what runs it again.
+    program: the smallest found, before the pass. passes: their names; blamed: the one. rewrite: the
+    one of its rewrites without which nothing is wrong, "" if that cannot be told. folder: where the
+    program was saved; command: what runs it again.
     """
 
     def __init__(
@@ -56,19 +70,16 @@ class Miscompiled(AssertionError):
         if self.rewrite:
             lines.append(f"rewrite {self.rewrite}")
         lines += ["", f"The program before it, on {self.program.target.spelling()}:", ""]
-        lines.append(self.program.text.rstrip())
-        if self.folder is not None:
-            lines += ["", f"saved in {self.folder}"]
-        if self.command:
-            lines.append(f"replay: {self.command}")
-        return "\n".join(lines)
+        return "\n".join((*lines, *told(self.program, self.folder, self.command)))
 
 
-class PassFailed(Exception):
-    """A pass raised, or did not end: it is at fault itself, whatever the program means.
+class AtFault(Exception):
+    """Something that was given has failed itself, whatever the program means.
 
-    program: the one that it was given. The pass's own error is the cause.
+    program: the one that it was given. name: of what is at fault. Its own error is the cause.
     """
+
+    what: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -83,10 +94,37 @@ class PassFailed(Exception):
         self.problem = problem
         self.folder = folder
         self.command = command
-        lines = [f"pass '{name}' {problem}, on {program.target.spelling()}:", ""]
-        lines.append(program.text.rstrip())
-        if folder is not None:
-            lines += ["", f"saved in {folder}"]
-        if command:
-            lines.append(f"replay: {command}")
-        super().__init__("\n".join(lines))
+        lines = [f"{self.what} '{name}' {problem}, on {program.target.spelling()}:", ""]
+        super().__init__("\n".join((*lines, *told(program, folder, command))))
+
+
+class PassFailed(AtFault):
+    """A pass raised, or did not end."""
+
+    what = "pass"
+
+
+class RelationFailed(AtFault):
+    """A relation raised: nothing is known of the passes."""
+
+    what = "relation"
+
+
+class StrategyFailed(Exception):
+    """What makes the programs has failed: it raised, or made one that is none.
+
+    program: that one, or None. The strategy's own error is the cause.
+    """
+
+    def __init__(self, problem: str, program: Program | None = None) -> None:
+        self.problem = problem
+        self.program = program
+        shown = (
+            [] if program is None else [", on " + program.target.spelling() + ":\n", program.text]
+        )
+        super().__init__(f"the strategy {problem}" + "\n".join(shown))
+
+
+def said(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

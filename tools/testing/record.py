@@ -15,24 +15,34 @@ from ...ir.errors import InputError
 from ...ir.pass_manager import load_pass, parse_pipeline
 from ...ir.upstream import ModulePass
 from ...passes.pipelines import PASSES
+from .relations import RELATIONS, Relation, name_of
 
 LOCAL = "<locals>"
 
 
-def replay_record(passes: Sequence[ModulePass], kind: str) -> dict[str, object]:
-    """What replay.json says of passes, and of what was wrong."""
-    return {"passes": [_written(each) for each in passes], "kind": kind}
+def replay_record(
+    passes: Sequence[ModulePass | str], kind: str, relations: Sequence[Relation] = ()
+) -> dict[str, object]:
+    """What replay.json says of passes, of relations, and of what was wrong."""
+    return {
+        "passes": [_written(each) for each in passes],
+        "kind": kind,
+        "relations": [_relation_written(each) for each in relations],
+    }
 
 
 def replay_command(folder: Path, record: Mapping[str, object]) -> str:
     """The command that runs a saved program again; "" if another process cannot find its passes."""
     written = cast("list[dict[str, str]]", record["passes"])
+    written = [*written, *cast("list[dict[str, str]]", record.get("relations", []))]
     if any(LOCAL in each.get("class", "") for each in written):
         return ""
     return shlex.join([sys.executable, "-m", "abele.tools.testing", str(folder)])
 
 
-def _written(each: ModulePass) -> dict[str, str]:
+def _written(each: ModulePass | str) -> dict[str, str]:
+    if isinstance(each, str):
+        return {"pipeline": each}
     spec, cls = str(each.spec()), type(each)
     if cls.name in PASSES and load_pass(cls.name, PASSES) is cls:
         return {"spec": spec}
@@ -40,19 +50,42 @@ def _written(each: ModulePass) -> dict[str, str]:
     return {"spec": spec, "file": str(Path(file).resolve()), "class": cls.__qualname__}
 
 
-def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass, ...]:
-    """The passes that a record names. Loading a file runs it. Raises InputError."""
-    found: list[ModulePass] = []
+def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...]:
+    """The passes that a record names, and texts of pipelines. Loading a file runs it. Raises InputError."""
+    found: list[ModulePass | str] = []
     for each in cast("list[dict[str, str]]", record.get("passes", [])):
+        if "pipeline" in each:
+            found.append(each["pipeline"])
+            continue
         registry: dict[str, Any] = dict(PASSES)
         if "file" in each:
-            cls = _loaded(Path(each["file"]), each["class"])
+            cls: type[ModulePass] = _loaded(Path(each["file"]), each["class"])
             registry = {cls.name: cls}
         found += parse_pipeline(each["spec"], registry)
     return tuple(found)
 
 
-def _loaded(file: Path, name: str) -> type[ModulePass]:
+def _relation_written(relation: Relation) -> dict[str, str]:
+    name = name_of(relation)
+    if RELATIONS.get(name) is relation:
+        return {"name": name}
+    file = inspect.getsourcefile(inspect.unwrap(relation)) or ""
+    return {"file": str(Path(file).resolve()), "class": relation.__qualname__}
+
+
+def recorded_relations(record: Mapping[str, object]) -> tuple[Relation, ...]:
+    """The relations that a record names. Loading a file runs it. Raises InputError."""
+    written = cast("list[dict[str, str]]", record.get("relations", []))
+    unknown = [e["name"] for e in written if "name" in e and e["name"] not in RELATIONS]
+    if unknown:
+        raise InputError(f"no relation '{unknown[0]}'; there are {', '.join(RELATIONS)}")
+    return tuple(
+        RELATIONS[each["name"]] if "name" in each else _loaded(Path(each["file"]), each["class"])
+        for each in written
+    )
+
+
+def _loaded(file: Path, name: str) -> Any:
     spec = spec_from_file_location(f"replayed_{file.stem}", file)
     if spec is None or spec.loader is None or LOCAL in name:
         raise InputError(f"{file}: {name}: cannot be loaded; run the test that found it")
@@ -61,6 +94,6 @@ def _loaded(file: Path, name: str) -> type[ModulePass]:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-        return cast("type[ModulePass]", attrgetter(name)(module))
+        return attrgetter(name)(module)
     except Exception as error:
         raise InputError(f"{file}: {name}: {type(error).__name__}: {error}") from error

@@ -9,9 +9,16 @@ import pytest
 from abele.dialects import nn
 from abele.ir.errors import InputError
 from abele.ir.upstream import Context, ModuleOp, ModulePass
-from abele.tools.testing import Miscompiled, PassFailed, check_pass, check_pipeline, programs
+from abele.tools.testing import (
+    Miscompiled,
+    PassFailed,
+    Program,
+    check_pass,
+    check_pipeline,
+    programs,
+)
 
-from .wrong_passes import DropOtherUses, DropRemainder, NarrowPartials, SwapSub
+from .wrong_passes import DropOtherUses, DropRemainder, NarrowPartials, SwapSub, never_holds
 
 COMPUTE = ("nn", "partition")
 OPS = 4
@@ -145,15 +152,23 @@ def test_a_pass_that_refuses_every_program_is_told():
         check_pass(Refuses(), seed=1)
 
 
-def test_a_relation_takes_the_place_of_the_results(tmp_path: Path):
-    with pytest.raises(Miscompiled, match="as it was"):
-        check_pass(
-            "decompose",
-            examples=50,
-            seed=1,
-            relation=lambda before, after: "as it was" if before.text == after.text else None,
-            folder=tmp_path,
-        )
+def test_a_relation_is_asked_beside_the_results(tmp_path: Path):
+    def changed(before: Program, after: Program, compiled: object) -> str | None:
+        return "as it was" if before.text == after.text else None
+
+    with pytest.raises(Miscompiled, match="changed does not hold: as it was"):
+        check_pass("decompose", examples=50, seed=1, relation=changed, folder=tmp_path)
+    with pytest.raises(Miscompiled, match="element"):
+        check_pass(SwapSub(), examples=200, seed=1, relation=(), folder=tmp_path)
+
+
+def test_a_relation_that_does_not_hold_is_replayed_by_one_command(tmp_path: Path):
+    with pytest.raises(Miscompiled, match="never_holds does not hold") as caught:
+        check_pass("canonicalize", examples=5, seed=1, relation=never_holds, folder=tmp_path)
+    command = caught.value.command
+    again = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert again.returncode == 1, again.stderr
+    assert "never_holds does not hold: no" in again.stdout
 
 
 def test_programs_of_a_strategy_are_checked():

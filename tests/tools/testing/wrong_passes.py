@@ -1,4 +1,4 @@
-"""Passes with a bug each, of the classes that compilers have."""
+"""Passes with a bug each, of the classes that compilers have; and a relation that never holds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from abele.dialects import nn, partition
 from abele.dialects.partition import laid_out, partition_type
 from abele.ir.provenance import origin
 from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.tools.testing.program import Program
+from abele.tools.testing.relations import Compiled
+
+
+def never_holds(before: Program, after: Program, compiled: Compiled) -> str | None:
+    """Says that every program is wrong."""
+    return "no"
 
 
 @dataclass(frozen=True)
