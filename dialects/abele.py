@@ -362,7 +362,9 @@ class Plan:
     cell 0 lives. method: how the codelet works, a key of its price table. workers: parts of a
     cell's dimensions over the worker threads, () for a supervisor codelet, which is one vertex a
     cell. combine: the plan of the compute that merges partials, over the result's axes; None
-    where no reduction is split.
+    where no reduction is split. steps: parts of each dimension in time, one after another; () for
+    one step. ring: for each dimension the parallel one round whose tiles its steps go, so that no
+    two of them hold the same part; -1 for none, () if none does.
     """
 
     split: tuple[int, ...]
@@ -371,9 +373,15 @@ class Plan:
     method: str = ""
     workers: tuple[int, ...] = ()
     combine: Plan | None = None
+    steps: tuple[int, ...] = ()
+    ring: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for what, parts in (("split", self.split), ("workers", self.workers)):
+        for what, parts in (
+            ("split", self.split),
+            ("workers", self.workers),
+            ("steps", self.steps),
+        ):
             if any(p < 1 for p in parts):
                 raise ValueError(f"{what} {list(parts)}; need 1 or more parts of each dimension")
         if any(d < 0 for d in self.order) or self.first_tile < 0:
@@ -385,6 +393,7 @@ class PlanAttr(_Value[Plan]):
     """Decisions for one operation.
 
     Example: #abele.plan<split [6, 55, 1] order [1, 0] at 8 method amp workers [1, 6, 1]>
+    #abele.plan<split [6, 4, 1] steps [1, 1, 8] ring [-1, -1, 1]>
     """
 
     name = "abele.plan"
@@ -398,8 +407,10 @@ class PlanAttr(_Value[Plan]):
         first = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
         method = parser.parse_identifier() if parser.parse_optional_keyword("method") else ""
         workers = _parse_integers(parser) if parser.parse_optional_keyword("workers") else ()
+        steps = _parse_integers(parser) if parser.parse_optional_keyword("steps") else ()
+        ring = _parse_integers(parser) if parser.parse_optional_keyword("ring") else ()
         combine = cls.parse_value(parser) if parser.parse_optional_keyword("combine") else None
-        return Plan(split, order, first, method, workers, combine)
+        return Plan(split, order, first, method, workers, combine, steps, ring)
 
     def text(self) -> str:
         """What stands between the brackets."""
@@ -410,6 +421,8 @@ class PlanAttr(_Value[Plan]):
             text += f" at {p.first_tile}" if p.first_tile else ""
             text += f" method {p.method}" if p.method else ""
             text += f" workers {_print_integers(p.workers)}" if p.workers else ""
+            text += f" steps {_print_integers(p.steps)}" if p.steps else ""
+            text += f" ring {_print_integers(p.ring)}" if p.ring else ""
             return text + (f" combine {plan(p.combine)}" if p.combine else "")
 
         return plan(self.data)

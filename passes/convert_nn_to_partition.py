@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -27,11 +27,15 @@ from ..ir.provenance import at, locate, place
 from .planner.derive import (
     combining,
     compute_layouts,
+    final_layout,
     leaves_partials,
     movement_result_layout,
     operand_layouts,
     refined,
 )
+from .planner.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
+
+Values: TypeAlias = "Sequence[tuple[str, SSAValue]]"
 
 TARGET = "abele.target"
 """The module attribute that names the target; present from partition on."""
@@ -249,35 +253,83 @@ class _Conversion:
 
     def _compute(
         self,
-        values: Sequence[tuple[str, SSAValue]],
+        values: Values,
         structure: Structure,
         plan: Plan,
-        tensor: TensorType,
+        tensor: TensorType[Attribute],
     ) -> SSAValue:
-        """One compute, or partials and the computes that combine them.
+        """All steps of an operator, each a compute, or partials and the computes that combine them.
 
         values: the operands of the structure, each with the role that a relayout of it plays.
         """
-        layouts = compute_layouts(structure, plan)
-        operands = [
-            self._in_layout(value, layout, role)
-            for (role, value), layout in zip(values, layouts, strict=False)
+        if not takes_steps(plan):
+            return self._one_pass([Step(structure, plan, ())], values, tensor)
+        passes = tuple(passes_of(structure, plan))
+        if len(passes) == 1:
+            return self._one_pass(passes[0], values, tensor)
+        element, whole = tensor.element_type, structure.space.results[0].shape
+        part = part_shape(structure, plan)
+        parts = [
+            self._one_pass(steps, values, TensorType(element, part), f"part{i}")
+            for i, steps in enumerate(passes)
         ]
-        cut, split, order = refined(structure, plan)
-        workers = plan.workers + (1,) * (len(split) - len(plan.workers)) if plan.workers else ()
-        own = Plan(split, order, plan.first_tile, plan.method, workers)
+        moves = [move_into(part, steps[0].start, whole) for steps in passes]
+        layout = final_layout(structure, plan)
+        joined = partition.RelayoutOp(parts, moves, laid_out(TensorType(element, whole), layout))
+        self._add(joined, "join")
+        if whole == tensor.get_shape():
+            return joined.result
+        shaped = partition.ReshapeOp(joined.result, tensor)
+        self._add(shaped, "join")
+        return shaped.result
+
+    def _one_pass(
+        self,
+        steps: Sequence[Step],
+        values: Values,
+        tensor: TensorType[Attribute],
+        *path: str,
+    ) -> SSAValue:
+        """Steps that add up, each to what those before it have left."""
+        between = element_type(partials_dtype(numpy_dtype(tensor.element_type)))
+        left: SSAValue | None = None
+        for i, step in enumerate(steps):
+            structure, plan = step.structure, step.plan
+            partial = leaves_partials(structure, plan)
+            ends = step is steps[-1] and not partial
+            operands = [
+                self._in_layout(value, layout, role)
+                for (role, value), layout in zip(
+                    values, compute_layouts(structure, plan), strict=False
+                )
+            ]
+            cut, split, order = refined(structure, plan)
+            own = structure.body.own_arity
+            if left is not None:
+                operands.insert(own, left)
+                cut = adding(cut, chain=ends)
+            elif not ends:
+                cut = cut.unchained
+            operands = operands[: len(cut.space.operands)]
+            shape = cut.space.results[0].shape if partial else tensor.get_shape()
+            made = TensorType(tensor.element_type if ends else between, shape)
+            workers = plan.workers + (1,) * (len(split) - len(plan.workers))
+            op = partition.ComputeOp(
+                operands,
+                cut,
+                Plan(split, order, plan.first_tile, plan.method, workers if plan.workers else ()),
+                made,
+            )
+            number = (f"step{i}",) if len(steps) > 1 else ()
+            self._add(op, *path, *number, *(("partials",) if partial else ()))
+            left = op.result
+        assert left is not None
+        structure, plan = steps[-1].structure, steps[-1].plan
         if not leaves_partials(structure, plan):
-            op = partition.ComputeOp(operands, cut, own, tensor)
-            self._add(op)
-            return op.result
+            return left
+        rest = values[structure.body.own_arity :]
         combine, further = combining(structure, plan)
-        dtype = partials_dtype(numpy_dtype(tensor.element_type))
-        partials = partition.ComputeOp(
-            operands, cut, own, TensorType(element_type(dtype), cut.space.results[0].shape)
-        )
-        self._add(partials, "partials")
-        rest = values[len(operands) :]
-        return self._compute([("gather", partials.result), *rest], combine, further, tensor)
+        return self._compute([("gather", left), *rest], combine, further, tensor)
 
     def _movement(self, op: Operation, movement: Movement) -> None:
         tensor = tensor_of(op.results[0])
@@ -391,9 +443,12 @@ def _wishes(value: SSAValue) -> list[Layout | None]:
         op = use.operation
         if isinstance(op, Structured):
             try:
-                wishes.append(operand_layouts(op.structure(), plan_of(op))[use.index])
+                wish = operand_layouts(op.structure(), plan_of(op))[use.index]
             except ValueError as error:
                 raise InputError(f"{op.name} at {place(op)}: {error}") from None
+            # Each step copies its part from there.
+            moves_on = takes_steps(plan_of(op)) and not wish.is_partition
+            wishes.append(None if moves_on else wish)
         elif isinstance(op, Reinterpretation):
             wishes += _wishes(op.results[0])
         else:

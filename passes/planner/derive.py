@@ -6,7 +6,12 @@ Planner and conversion both ask here, so that what was priced is what is built.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+from ...backends.codelets.scalar import is_floating
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.errors import InputError
@@ -21,6 +26,7 @@ from ...ir.geometry.space import (
     split_reduction,
 )
 from ...ir.user_entries import add_entry
+from .steps import home_over_steps, passes_of, result_over_steps, takes_steps
 
 # By combiner, the functions of which one operand's identity element makes an identity element.
 CARRIES_IDENTITY: dict[str, frozenset[str]] = {
@@ -96,8 +102,11 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
 
         [y, k], split [8, 4]   ->   [y, k/4, kp = 4], split [8, 1, 4]
 
-    Raises ValueError where the plan is not one of this structure.
+    Raises ValueError where the plan is not one of this structure, or takes several steps: each is
+    a structure of its own (passes_of).
     """
+    if takes_steps(plan):
+        raise ValueError(f"steps {list(plan.steps)}; need those of one step")
     if len(plan.split) != len(structure.space.dims):
         raise ValueError(
             f"a split of {len(plan.split)} parts; the space has {len(structure.space.dims)}"
@@ -133,6 +142,23 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
     return Structure(space, body), tuple(split), order
 
 
+def is_legal_in_steps(structure: Structure, plan: Plan, element: np.dtype[Any]) -> bool:
+    """Whether an operator can take the steps of a plan. element: of its result."""
+    merges = any(
+        n > 1
+        for n, d in zip(plan.steps, structure.space.dims, strict=False)
+        if d.kind != "parallel"
+    )
+    if merges and not is_floating(element):
+        return False
+    try:
+        step = next(passes_of(structure, plan))[0]
+        refined(step.structure, step.plan)
+    except ValueError:
+        return False
+    return True
+
+
 def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
     """The layouts that the compute itself reads: without a chain's, where it leaves partials."""
     cut, split, order = refined(structure, plan)
@@ -145,8 +171,18 @@ def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
 def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
     """The layout that a plan wants each operand in, a chain's in what combines the partials.
 
+    Of a plan of several steps, where all parts of the operand are: each step's own, if they can lie
+    beside one another, else what the plan would want in one step.
     Raises ValueError if that is not known: the plan has no combine.
     """
+    if takes_steps(plan):
+        step = next(passes_of(structure, plan))[0]
+        plain = operand_layouts(structure, replace(plan, steps=(), ring=()))
+        each = operand_layouts(step.structure, step.plan)
+        return tuple(
+            home_over_steps(structure, plan, i, layout) or whole
+            for i, (layout, whole) in enumerate(zip(each, plain, strict=True))
+        )
     own = compute_layouts(structure, plan)
     if len(own) == len(structure.space.operands):
         return own
@@ -206,6 +242,9 @@ def final_layout(structure: Structure, plan: Plan) -> Layout:
 
     Raises ValueError if reductions are split and the plan has no combine.
     """
+    if takes_steps(plan):
+        step = next(passes_of(structure, plan))[0]
+        return result_over_steps(plan, step, final_layout(step.structure, step.plan))
     if not leaves_partials(structure, plan):
         return result_layout(structure, plan)
     return final_layout(*combining(structure, plan))

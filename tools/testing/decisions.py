@@ -10,20 +10,23 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from math import prod
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...backends.codelets.prices import roles
 from ...backends.cost import METHODS
 from ...backends.target import Target, resolve_target
 from ...dialects import partition, tile
 from ...dialects.abele import Plan, PlanAttr
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.nn import element_of
 from ...dialects.partition import PartitionTensor, laid_out, partition_type
 from ...dialects.program import ALIGNMENT
 from ...dialects.structured import Movement, Structure, Structured
@@ -40,7 +43,8 @@ from ...passes.convert_partition_to_tile import ConvertPartitionToTile
 from ...passes.convert_tile_to_exchange import ConvertTileToExchange
 from ...passes.decompose import Decompose
 from ...passes.group_supersteps import GroupSupersteps
-from ...passes.planner.derive import can_pad, combine_structure
+from ...passes.planner.derive import can_pad, combine_structure, is_legal_in_steps
+from ...passes.planner.steps import passes_of, takes_steps
 from ...passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 
 STAGES = ("plain", "numbered", "addressed", "grouped")
@@ -52,6 +56,11 @@ PLANNED = "planned"
 REHOMED = 0.3
 """How often a state, an argument or a result gets another home."""
 
+STEPPED = 0.25
+"""How often an operator takes several steps, if it can."""
+
+MOST_STEPS = 6
+
 ADDRESSED = 0.3
 """How often a variable gets an address of its own before the rest is packed."""
 
@@ -60,14 +69,22 @@ def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
     """Write a legal plan on every operation of nn that takes one, and the target on the module."""
     for op in module.walk():
         if isinstance(op, Structured):
-            op.attributes["plan"] = PlanAttr(random_plan(op.structure(), target, random))
+            op.attributes["plan"] = PlanAttr(
+                random_plan(op.structure(), _element(op.results[0]), target, random)
+            )
         elif isinstance(op, Movement):
             op.attributes["plan"] = PlanAttr(_movement_plan(op, target, random))
     module.attributes[TARGET] = StringAttr(target.spelling())
 
 
-def random_plan(structure: Structure, target: Target, random: Random) -> Plan:
-    """Any legal plan of a structure."""
+def _element(value: SSAValue) -> np.dtype[Any]:
+    return numpy_dtype(element_of(value))
+
+
+def random_plan(
+    structure: Structure, element: np.dtype[Any], target: Target, random: Random
+) -> Plan:
+    """Any legal plan of a structure. element: of its result."""
     dims = structure.space.dims
     split = _split(dims, target.tiles, structure, random)
     order, first = _order(len(dims), random), _first_tile(split, target, random)
@@ -77,9 +94,55 @@ def random_plan(structure: Structure, target: Target, random: Random) -> Plan:
     workers: tuple[int, ...] = ()
     if random.random() < 0.5:
         workers = _workers(dims, split, target, random)
-    plan = Plan(split, order, first, method, workers)
-    combine = combine_structure(structure, plan)
-    return plan if combine is None else replace(plan, combine=random_plan(combine, target, random))
+    plan = _in_steps(structure, Plan(split, order, first, method, workers), element, random)
+    return _with_combine(structure, plan, element, target, random)
+
+
+def _with_combine(
+    structure: Structure, plan: Plan, element: np.dtype[Any], target: Target, random: Random
+) -> Plan:
+    stepped = takes_steps(plan)
+    if stepped:
+        step = next(passes_of(structure, plan))[0]
+        combine = combine_structure(step.structure, step.plan)
+    else:
+        combine = combine_structure(structure, plan)
+    if combine is None:
+        return plan
+    further = random_plan(combine, element, target, random)
+    return replace(plan, combine=_in_one_step(further) if stepped else further)
+
+
+def _in_one_step(plan: Plan) -> Plan:
+    combine = None if plan.combine is None else _in_one_step(plan.combine)
+    return replace(plan, combine=combine, steps=(), ring=())
+
+
+def _in_steps(structure: Structure, plan: Plan, element: np.dtype[Any], random: Random) -> Plan:
+    """The plan, now and then in several steps, and some of these round a ring of tiles."""
+    if random.random() >= STEPPED:
+        return plan
+    dims = structure.space.dims
+    one, none = (1,) * len(dims), (-1,) * len(dims)
+    rotating = [
+        replace(plan, steps=_with(one, d, n), ring=_with(none, d, r))
+        for n in range(2, MOST_STEPS + 1)
+        for d, r in permutations(range(len(dims)), 2)
+        if dims[d].kind == "reduction" and plan.split[r] % n == 0
+    ]
+    found = [each for each in rotating if is_legal_in_steps(structure, each, element)]
+    plan = random.choice(found) if found and random.random() < 0.5 else replace(plan, steps=one)
+    for d in random.sample(range(len(dims)), len(dims)):
+        room = MOST_STEPS // prod(plan.steps)
+        more = [replace(plan, steps=_with(plan.steps, d, n)) for n in range(2, room + 1)]
+        legal = [each for each in more if is_legal_in_steps(structure, each, element)]
+        if plan.steps[d] == 1 and legal and random.random() < 0.7:
+            plan = random.choice(legal)
+    return plan
+
+
+def _with(numbers: tuple[int, ...], at: int, number: int) -> tuple[int, ...]:
+    return (*numbers[:at], number, *numbers[at + 1 :])
 
 
 def _movement_plan(op: Operation, target: Target, random: Random) -> Plan:

@@ -1,0 +1,307 @@
+"""Operators that take several steps: the same tiles, one part of the work after another.
+
+A dimension is cut in time as it is cut in space. Steps over a parallel dimension each make a part
+of the result; steps over a reduction add to what those before them have left. A tile then needs
+room for one step's operands at a time.
+
+A reduction may also rotate: along the tiles that a parallel dimension (the ring) is cut over, each
+begins with another part, so that no two hold the same one. What they would all hold a copy of is
+then there once, and goes round, one tile on at each step:
+
+    k in 3 steps, not rotated:   tile 0: 0 1 2   tile 1: 0 1 2   tile 2: 0 1 2
+    k in 3 steps, rotated:       tile 0: 0 1 2   tile 1: 1 2 0   tile 2: 2 0 1
+
+All of it is in the access maps: a step is a structure like any other, whose maps begin elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ...dialects.abele import Plan
+from ...dialects.structured import Stage, Structure
+from ...ir.geometry.grid import Cut
+from ...ir.geometry.layout import Layout, canonical
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+
+ADDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
+"""By combiner, the function that merges what a step makes with what there is."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step. structure, plan: of it; it has no further steps. start: first element of the
+    result's part, for each axis."""
+
+    structure: Structure
+    plan: Plan
+    start: tuple[int, ...]
+
+
+def takes_steps(plan: Plan) -> bool:
+    """Whether a plan has more than one step."""
+    return any(n > 1 for n in plan.steps)
+
+
+def check_steps(structure: Structure, plan: Plan) -> None:
+    """Raise ValueError where the steps of a plan are none of this structure."""
+    dims = structure.space.dims
+    for what, given in (("steps", plan.steps), ("ring", plan.ring)):
+        if given and len(given) != len(dims):
+            raise ValueError(f"{what} of {len(given)} dimensions; the space has {len(dims)}")
+    further = plan.combine
+    while further is not None:
+        if takes_steps(plan) and takes_steps(further):
+            raise ValueError(f"combine in steps {list(further.steps)}, within steps; need one step")
+        further = further.combine
+    merged = structure.body.combiner
+    for d, n in enumerate(plan.steps):
+        dim = dims[d]
+        if n == 1:
+            continue
+        if dim.kind == "whole":
+            raise ValueError(f"dimension {dim.name}: {n} steps; it is never cut")
+        if n > max(dim.size, 1) or dim.size % n:
+            raise ValueError(f"dimension {dim.name}: {n} steps of {dim.size}; need a divisor")
+        if dim.size // n < plan.split[d]:
+            raise ValueError(
+                f"dimension {dim.name}: {n} steps of {dim.size // n} elements in "
+                f"{plan.split[d]} parts; need an element each"
+            )
+        if dim.kind == "reduction" and merged is None:
+            raise ValueError(f"dimension {dim.name}: nothing merges its steps")
+    for d, r in enumerate(plan.ring):
+        if r >= 0:
+            _check_ring(structure.space, plan, d, r)
+
+
+def _check_ring(space: Space, plan: Plan, d: int, r: int) -> None:
+    dims = space.dims
+    if not 0 <= r < len(dims) or dims[r].kind != "parallel" or dims[d].kind != "reduction":
+        raise ValueError(
+            f"dimension {dims[d].name}: need a reduction that goes round a parallel one"
+        )
+    steps = plan.steps[d] if plan.steps else 1
+    if plan.split[d] > 1 or steps == 1 or plan.split[r] % steps or dims[r].size % plan.split[r]:
+        raise ValueError(
+            f"dimension {dims[d].name}: {steps} steps round {plan.split[r]} parts of "
+            f"{dims[r].size}; need equal parts, as many as steps or a multiple"
+        )
+    if plan.steps[r] > 1 or sum(r == other for other in plan.ring) > 1:
+        raise ValueError(f"dimension {dims[r].name}: a ring takes no steps, and one goes round it")
+    if any(
+        d == e and not _is_plain(a, dims)
+        for m in space.operands
+        for a in m.axes
+        for e, _ in a.terms
+    ):
+        raise ValueError(
+            f"dimension {dims[d].name}: an axis that goes round has no other dimension"
+        )
+
+
+def _is_plain(axis: AxisMap, dims: tuple[Dim, ...]) -> bool:
+    """Whether an axis is one dimension, all of it."""
+    return [(dims[d].size, a) for d, a in axis.terms] == [(axis.size, 1)] and not axis.offset
+
+
+def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[Step, ...]]:
+    """The steps of a plan in order: for each part of the result, those that add up to it.
+
+    Raises ValueError as check_steps.
+    """
+    check_steps(structure, plan)
+    kept = structure.space.of_kind("parallel")
+    merged = structure.space.of_kind("reduction", "whole")
+    for place in product(*(range(plan.steps[d]) for d in kept)):
+        found: list[Step] = []
+        for turn in product(*(range(plan.steps[d]) for d in merged)):
+            at = dict(zip((*kept, *merged), (*place, *turn), strict=True))
+            found.append(_step(structure, plan, tuple(at[d] for d in range(len(plan.steps)))))
+        yield tuple(found)
+
+
+def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
+    """The step of that number along each dimension."""
+    space = structure.space
+    sizes = tuple(dim.size // n for dim, n in zip(space.dims, plan.steps, strict=True))
+    first = tuple(i * size for i, size in zip(at, sizes, strict=True))
+    rings = {d: r for d, r in enumerate(plan.ring) if r >= 0}
+
+    def narrowed(axis: AxisMap) -> AxisMap:
+        moved = axis.offset + sum(a * first[d] for d, a in axis.terms)
+        wraps = any(d in rings for d, _ in axis.terms)
+        return replace(axis, offset=moved, outside="wrap" if wraps else axis.outside)
+
+    operands = tuple(
+        replace(access, axes=tuple(map(narrowed, access.axes))) for access in space.operands
+    )
+    results = tuple(
+        replace(
+            access,
+            axes=tuple(
+                replace(axis, size=sizes[axis.terms[0][0]]) if axis.terms else axis
+                for axis in access.axes
+            ),
+        )
+        for access in space.results
+    )
+    start = tuple(first[axis.terms[0][0]] if axis.terms else 0 for axis in space.results[0].axes)
+    dims = tuple(replace(dim, size=n) for dim, n in zip(space.dims, sizes, strict=True))
+    cut, own = _in_rings(dims, operands, results, plan, rings)
+    return Step(Structure(cut, structure.body), own, start)
+
+
+def _in_rings(
+    dims: tuple[Dim, ...],
+    operands: tuple[AccessMap, ...],
+    results: tuple[AccessMap, ...],
+    plan: Plan,
+    rings: dict[int, int],
+) -> tuple[Space, Plan]:
+    """Give each ring a dimension that numbers its tiles, and let what goes round begin at theirs.
+
+    A ring's dimension r of n elements in p parts becomes one of n / p elements and, at the end of
+    the space, p / steps rounds of as many tiles as there are steps. The result gets axes for them.
+    """
+    split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
+    for d, r in rings.items():
+        steps, parts = plan.steps[d], plan.split[r]
+        block, size, own = dims[r].size // parts, dims[d].size, len(dims)
+        rounds, tiles = own, own + 1
+        more = {r: ((rounds, block * steps), (tiles, block)), d: ((tiles, size),)}
+        dims = (
+            *(replace(dim, size=block) if i == r else dim for i, dim in enumerate(dims)),
+            Dim(f"{dims[r].name}r", parts // steps),
+            Dim(f"{dims[r].name}t", steps),
+        )
+        operands = tuple(_with_terms(access, more) for access in operands)
+        results = tuple(_in_blocks(access, r, (rounds, tiles), dims) for access in results)
+        order = [e for f in order for e in ((rounds, tiles, r) if f == r else (f,))]
+        split = [*(1 if i == r else n for i, n in enumerate(split)), parts // steps, steps]
+        workers = [*workers, 1, 1] if workers else []
+    own_plan = replace(
+        plan, split=tuple(split), order=tuple(order), workers=tuple(workers), steps=(), ring=()
+    )
+    return Space(dims, operands, results), own_plan
+
+
+def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]]) -> AccessMap:
+    """Let the dimensions of a map depend on others too, each so many elements from the next."""
+    return replace(
+        access,
+        axes=tuple(
+            replace(
+                axis,
+                terms=axis.terms
+                + tuple((e, a * n) for d, a in axis.terms for e, n in more.get(d, ())),
+            )
+            for axis in access.axes
+        ),
+    )
+
+
+def _in_blocks(
+    access: AccessMap, r: int, outer: tuple[int, int], dims: tuple[Dim, ...]
+) -> AccessMap:
+    """A result's axis of a ring as three: rounds, tiles, and the elements of one."""
+    axes: list[AxisMap] = []
+    for axis in access.axes:
+        if axis.terms == ((r, 1),):
+            axes += [_axis(dims[e].size, e) for e in (*outer, r)]
+        else:
+            axes.append(axis)
+    return replace(access, axes=tuple(axes))
+
+
+def _axis(size: int, dim: int) -> AxisMap:
+    return AxisMap(size, ((dim, 1),) if size > 1 else ())
+
+
+def adding(structure: Structure, chain: bool) -> Structure:
+    """The structure that adds its result to what another step has left, its operand after its own.
+
+    chain: whether the structure's chain follows then.
+    """
+    body, space = structure.body, structure.space
+    assert body.combiner is not None
+    own = body.own_arity
+    left = AccessMap(space.results[0].axes)
+    extras, then = (space.operands[own:], body.then) if chain else ((), ())
+    return Structure(
+        replace(space, operands=(*space.operands[:own], left, *extras)),
+        replace(body, then=(Stage(ADDS[body.combiner]), *then)),
+    )
+
+
+def part_shape(structure: Structure, plan: Plan) -> tuple[int, ...]:
+    """The shape of what one step leaves of the result, its axes as they are."""
+    axes = structure.space.results[0].axes
+    return tuple(
+        axis.size // plan.steps[axis.terms[0][0]] if axis.terms else axis.size for axis in axes
+    )
+
+
+def move_into(part: Sequence[int], start: Sequence[int], whole: Sequence[int]) -> Space:
+    """The move of a part of a tensor to where it begins in the whole one."""
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(part))
+    there = tuple(
+        AxisMap(n, ((i, 1),), at) for i, (n, at) in enumerate(zip(whole, start, strict=True))
+    )
+    return Space(dims, (identity_map(tuple(range(len(part))), tuple(part)),), (AccessMap(there),))
+
+
+# Where all steps together keep things
+
+
+def result_over_steps(plan: Plan, step: Step, layout: Layout) -> Layout:
+    """The layout of a whole result of which each step's part is laid out so."""
+    axes = step.structure.space.results[0].axes
+    cuts = [
+        (i, plan.steps[d], axis.size)
+        for i, axis in enumerate(axes)
+        for d, _ in axis.terms
+        if d < len(plan.steps) and plan.steps[d] > 1
+    ]
+    return _side_by_side(layout, cuts)
+
+
+def home_over_steps(
+    structure: Structure, plan: Plan, operand: int, layout: Layout
+) -> Layout | None:
+    """The layout of a whole operand of which the first step's part is laid out so.
+
+    None where parts overlap, or a tile needs another part at each step of a ring.
+    """
+    space = structure.space
+    access = space.operands[operand]
+    cuts: list[tuple[int, int, int]] = []
+    for i, axis in enumerate(access.axes):
+        for d, _ in axis.terms:
+            if plan.steps[d] == 1:
+                continue
+            if plan.ring and plan.ring[d] >= 0:
+                if plan.ring[d] in access.dims():
+                    return None
+            elif not _is_plain(axis, space.dims):
+                return None
+            else:
+                cuts.append((i, plan.steps[d], axis.size // plan.steps[d]))
+    return _side_by_side(layout, cuts)
+
+
+def _side_by_side(layout: Layout, cuts: list[tuple[int, int, int]]) -> Layout:
+    """The layout of a tensor whose axes are cut into parts, each laid out like the first one.
+
+    cuts: axes, with how many parts, and elements of a part. Every tile holds its block of each
+    part: an axis is seen as parts by what is in one.
+    """
+    grid, axes = list(layout.grid), list(layout.access.axes)
+    for i, steps, size in sorted(cuts, reverse=True):
+        axes[i] = replace(axes[i], size=size, offset=0)
+        axes.insert(i, AxisMap(steps, ((len(grid), 1),)))
+        grid.append(Cut(steps))
+    access = AccessMap(tuple(axes), layout.access.fill)
+    return canonical(Layout(tuple(grid), access, layout.first_tile))
