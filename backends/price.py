@@ -283,9 +283,12 @@ def sent_elements(shared: Overlap) -> Integers:
         for d in group.source_dims:
             part = part * source.parts[d] + at[d]
         wanted *= group.shared.sum(0)[part]
+    first = cells.copy()
     for d in source.replica_dims:
         wanted *= at[d] == 0
+        first -= at[d] * source.weights[d]
     receiver = cells + source.first_tile - destination.first_tile
     same = (receiver >= 0) & (receiver < destination.cells)
-    wanted[same] -= shared.local[receiver[same]]
+    # What a tile has a replica of, the first one need not send it.
+    np.subtract.at(wanted, first[same], shared.local[receiver[same]])
     return np.minimum(wanted, shared.sent)

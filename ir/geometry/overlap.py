@@ -67,7 +67,10 @@ class Overlap:
 
     @cached_property
     def local(self) -> Counts:
-        """Of those, the elements whose owner is the same tile: (destination cells,)."""
+        """Of those, the elements that the same tile holds, replicas counting: (destination cells,).
+
+        What a tile holds itself it reads there; all else comes from the first replica.
+        """
         cells = np.arange(self.destination.cells)
         owners = cells + self.destination.first_tile - self.source.first_tile
         here = (owners >= 0) & (owners < self.source.cells)
@@ -76,8 +79,6 @@ class Overlap:
             self._coordinates(self.destination, cells),
             self._coordinates(self.source, owners),
         )
-        for d in self.source.replica_dims:
-            here &= owner_at[d] == 0
         total = np.where(here, 1, 0)
         for g in self.groups:
             total *= g.shared[
