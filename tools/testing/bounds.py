@@ -94,10 +94,28 @@ def structure_error(
     with np.errstate(all="ignore"):
         if not any(error.any() for error in errors):
             value, local = evaluate_structure(structure, operands, dtype, shape)
-            return (
-                np.zeros(shape) if _is_exact(structure, operands, value, local, result) else local
-            )
+            if _is_exact(structure, operands, value, local, result):
+                return np.zeros(shape)
+            return _over_the_edge(structure, operands, local, dtype, shape)
         return _propagated(structure, operands, errors, result).reshape(shape)
+
+
+def _over_the_edge(
+    structure: Structure,
+    operands: Sequence[Array],
+    local: Errors,
+    dtype: np.dtype[Any],
+    shape: Sequence[int],
+) -> Errors:
+    """A bound, infinite where a chain leads from a number to where a function has no value.
+
+    What rounds to 0 in one run and to less in another has a logarithm of -inf, or none.
+    """
+    if not (structure.body.then and np.isnan(local).any()):
+        return local
+    own = structure.unchained
+    before, _ = evaluate_structure(own, operands[: len(own.space.operands)], dtype, tuple(shape))
+    return np.where(np.isnan(local) & np.isfinite(before), np.inf, local)
 
 
 def _is_exact(
