@@ -1,0 +1,95 @@
+"""abele mutate, as people use it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from abele.tools.cli import app
+
+MINE = """
+from dataclasses import dataclass
+from abele.dialects import nn
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+
+@dataclass(frozen=True)
+class DropNegOfAbs(ModulePass):
+    name = "drop-neg-in-square"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            negs = [v for v in each.operands if isinstance(v.owner, nn.NegOp)]
+            if isinstance(each, nn.SquareOp) and negs and negs[0].owner.then is None:
+                each.operands[0] = negs[0].owner.operands[0]
+"""
+
+LAWS = "rule mine: nn.square(x) as s => nn.mul(x, x) where same_type(x, s)\n"
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are made small for a second: a trial inherits what its parent has loaded."""
+    monkeypatch.setattr("abele.tools.testing.checks.SHRINKING", 1.0)
+
+
+def abele(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_users_pass_is_mutated_in_its_own_file(tmp_path: Path):
+    file, out = tmp_path / "mine.py", tmp_path / "out.json"
+    file.write_text(MINE)
+    result = abele(
+        *("mutate", "drop-neg-in-square", "--load", file, "--examples", 200),
+        *("--only", "drop-guard/2", "--json", out),
+    )
+    assert result.exit_code == 0, result.output
+    (trial,) = json.loads(out.read_text())["trials"]
+    assert (trial["place"], trial["after"]) == ("mine.py:13", "True")
+    assert trial["verdict"] == "found"
+    assert "1 of 1 planted bugs found (100.0 %)" in result.output
+    assert file.read_text() == MINE
+
+
+def test_users_rules_are_listed_with_what_would_be_written(tmp_path: Path):
+    file = tmp_path / "laws.rw"
+    file.write_text(LAWS)
+    result = abele("mutate", "laws", "--load", file, "--examples", 200, "--list")
+    assert result.exit_code == 0, result.output
+    assert "laws/rule-drop-operation/1" in result.output
+    assert "laws.rw:1" in result.output
+
+
+def test_a_pass_that_is_wrong_itself_is_told_and_nothing_is_planted(tmp_path: Path):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE.replace("nn.SquareOp) and", "nn.TensorOp) and"))
+    result = abele("mutate", "drop-neg-in-square", "--load", file, "--examples", 100)
+    assert result.exit_code == 1
+    assert "drop-neg-in-square is wrong without any bug planted: value" in result.stderr
+    assert "planted bugs found" not in result.output
+
+
+def test_too_few_found_is_a_failure():
+    # From front to back instead of back to front: less is removed, and nothing is wrong.
+    harmless = ("mutate", "eliminate-dead", "--only", "wrong-axis/1", "--examples", 20)
+    assert abele(*harmless).exit_code == 0
+    result = abele(*harmless, "--fail-under", 100)
+    assert result.exit_code == 1
+    assert "reversed(tuple(op.walk()))" in result.output
+
+
+def test_what_cannot_be_mutated_is_said():
+    for arguments, problem in [
+        (["no-such-pass"], "no pass 'no-such-pass'"),
+        (["plan-splits"], "decides and does nothing"),
+        (["decompose", "--level", "cloud"], "level 'cloud'"),
+        (["decompose", "--only", "nonsense"], "no class of mutants"),
+        (["decompose", "--jobs", "3"], "--jobs"),
+    ]:
+        result = abele("mutate", *arguments, "--examples", "2")
+        assert result.exit_code == 2, arguments
+        assert problem in result.stderr

@@ -1,0 +1,41 @@
+"""Copies of modules with a change in them run beside the modules themselves."""
+
+import ast
+import sys
+from pathlib import Path
+
+from abele.passes.convert_nn_to_partition import ConvertNnToPartition
+from abele.passes.planner import derive
+from abele.tools.testing.mutation.python_source import PythonFile, copy_of, files_of
+
+PASS = "abele.passes.convert_nn_to_partition"
+HELPER = "abele.passes.planner.derive"
+
+
+def test_a_pass_is_its_module_and_those_of_its_room_that_it_imports():
+    files = files_of(PASS)
+    assert {PASS, HELPER} <= set(files)
+    assert all(name.startswith("abele.passes.") for name in files)
+
+
+def test_a_copy_uses_the_changed_module_and_nothing_else_does():
+    files = files_of(PASS)
+    tree = ast.parse(files[HELPER].path.read_text() + "\ncombining = 'changed'\n")
+    copy = copy_of(PASS, files, HELPER, tree)
+    assert vars(copy)["combining"] == "changed"
+    assert callable(derive.combining)
+    assert sys.modules[PASS].ConvertNnToPartition is ConvertNnToPartition
+    assert copy.ConvertNnToPartition is not ConvertNnToPartition
+
+
+def test_what_is_imported_from_its_package_is_a_copy_too():
+    module, helper = "abele.passes.own_rules", "abele.passes.rule_library"
+    tree = files_of(helper)[helper].tree
+    copy = copy_of(module, files_of(module), helper, tree)
+    assert copy.rule_library is not sys.modules[helper]
+    assert copy.rule_library.fixed.__doc__ == sys.modules[helper].fixed.__doc__
+
+
+def test_messages_annotations_and_types_are_no_places_for_a_bug():
+    source = "def f(n: int = 1) -> tuple[int, ...]:\n    raise ValueError(n + 1, f'{n + 2}')\n"
+    assert PythonFile("f", Path("f.py"), ast.parse(source)).slots == ()

@@ -1,0 +1,126 @@
+"""What is planted is found, what changes nothing told apart; whatever happens, the study ends."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from abele.dialects import nn
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.fold_constants import FoldConstants
+from abele.passes.group_supersteps import GroupSupersteps
+from abele.tools.testing.mutation import study
+from abele.tools.testing.mutation.compare import Budget, acting_as
+from abele.tools.testing.mutation.mutant import Mutant, some
+from abele.tools.testing.mutation.trial import Trial
+
+BUDGET = Budget(examples=40, seconds=10.0)
+IMPATIENT = replace(BUDGET, limit=1.0)
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are made small for a second: a trial inherits what its parent has loaded."""
+    monkeypatch.setattr("abele.tools.testing.checks.SHRINKING", 1.0)
+
+
+@pytest.fixture(scope="module")
+def folding() -> study.Planted:
+    return study.plant(FoldConstants(), "", BUDGET)
+
+
+def trial(planted: study.Planted, mutant: Mutant, budget: Budget = BUDGET) -> Trial:
+    ((_, found),) = study.trials(planted, [mutant], budget, 1)
+    return found
+
+
+def acting(planted: study.Planted, apply: Callable[[Context, ModuleOp], None]) -> Mutant:
+    right = planted.right
+    return Mutant(right.name, "mine", 1, "", "", "", lambda: acting_as(right, apply))
+
+
+def named(planted: study.Planted, kind: str, before: str) -> Mutant:
+    return next(m for m in planted.mutants if m.kind == kind and before in m.before)
+
+
+def test_mutants_are_the_same_each_time_and_all_have_names_of_their_own(folding: study.Planted):
+    again = study.plant(FoldConstants(), "", BUDGET)
+    assert again.mutants == folding.mutants
+    assert len({mutant.name for mutant in folding.mutants}) == len(folding.mutants)
+
+
+def test_a_bug_is_found_and_its_program_is_small(folding: study.Planted):
+    found = trial(folding, named(folding, "left-wrong-element", "first"))
+    assert (found.verdict, found.how) == ("found", "value")
+    assert 0 < found.examples <= BUDGET.examples
+    assert found.operators is not None
+    assert found.operators <= 2
+    assert 0 < found.seconds <= found.total
+
+
+def test_what_comes_out_the_same_is_no_bug(folding: study.Planted):
+    found = trial(folding, acting(folding, folding.right.apply))
+    assert found.verdict == "same"
+
+
+def test_what_comes_out_otherwise_and_is_right_survives_with_the_program(folding: study.Planted):
+    found = trial(folding, acting(folding, lambda ctx, op: None))
+    assert (found.verdict, found.how) == ("survived", "otherwise")
+    assert 0 < found.differing < found.compared == BUDGET.examples
+    assert "+++ mutant" in found.text
+
+
+def _dies(ctx: Context, op: ModuleOp) -> None:
+    os._exit(3)
+
+
+def _hangs(ctx: Context, op: ModuleOp) -> None:
+    while any(isinstance(each, nn.NegOp) for each in op.walk()):
+        pass
+
+
+def _grows(ctx: Context, op: ModuleOp) -> None:
+    bytearray(1 << 40)
+
+
+def _raises(ctx: Context, op: ModuleOp) -> None:
+    raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("apply", "how"),
+    [(_dies, "killed"), (_hangs, "hang"), (_grows, "memory"), (_raises, "raised")],
+)
+def test_whatever_a_mutant_does_is_a_result(
+    folding: study.Planted, apply: Callable[[Context, ModuleOp], None], how: str
+):
+    found = trial(folding, acting(folding, apply), IMPATIENT)
+    assert (found.verdict, found.how) == ("found", how)
+
+
+def test_a_pass_that_is_right_survives_itself(folding: study.Planted):
+    assert study.clean(folding, BUDGET).verdict == "survived"
+
+
+def test_supersteps_that_are_merged_are_found():
+    planted = study.plant(GroupSupersteps(), "", replace(BUDGET, examples=10))
+    assert trial(planted, named(planted, "left-drop-sync", "any")).verdict == "found"
+    assert trial(planted, named(planted, "left-skip-copy", "first")).verdict == "found"
+
+
+def test_of_too_many_mutants_each_class_gets_its_share():
+    def fail() -> ModulePass:
+        raise AssertionError
+
+    many = [Mutant("p", kind, i, "", "", "", fail) for kind in "abc" for i in range(1, 10)]
+    chosen = some(many, 6, seed=3)
+    assert [mutant.kind for mutant in chosen] == list("aabbcc")
+    assert some(many, 6, seed=3) == chosen
+
+
+def test_trials_leave_nothing_behind(folding: study.Planted, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    trial(folding, named(folding, "left-wrong-element", "first"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,128 @@
+"""abele mutate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...ir.errors import InputError
+from ...ir.pass_manager import parse_pipeline
+from ...ir.whole_file import whole_file
+from ...passes.pipelines import PASSES
+from ..table import console
+from .answers import CHECK_FAILED, answers, say
+from .arguments import Load
+from .files import check_files
+from .showing import progress
+
+if TYPE_CHECKING:
+    from ...ir.upstream import ModulePass
+    from ..extensions import Extensions
+
+ALL = "all"
+
+UNTESTED = ("plan-splits",)
+"""Passes that decide and do nothing: whatever they decide is right."""
+
+
+def mutate_command(
+    passes: Annotated[
+        str,
+        typer.Argument(metavar="PASS[,PASS...]", help="Passes, each with its options; or all."),
+    ],
+    load: Load = None,
+    level: Annotated[
+        str, typer.Option(help="Of the programs; the pass's own, or nn, if none is given.")
+    ] = "",
+    examples: Annotated[int, typer.Option(min=1, help="Programs for each mutant.")] = 2000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="CPU time for each mutant.")] = 60.0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the programs, and of what --limit takes.")
+    ] = 0,
+    only: Annotated[
+        str, typer.Option(metavar="CLASS", help="Mutants of one class, or the one of that name.")
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Mutants of each pass; all if none.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, max=2, help="How many run at once.")] = 1,
+    output: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help="Write all results here.")
+    ] = None,
+    only_list: Annotated[bool, typer.Option("--list", help="Say what there is to plant.")] = False,
+    fail_under: Annotated[
+        float, typer.Option(min=0, max=100, metavar="PERCENT", help="Exit 1 if fewer are found.")
+    ] = 0.0,
+) -> None:
+    """Plant bugs into copies of passes, and say which ones generated programs find, and how soon.
+
+    Nothing is changed on disk. What is planted must make a difference for some program to count.
+    Exits 1 if a pass is wrong without any bug planted, or fewer are found than --fail-under says.
+    """
+    # The kit takes a second to load, which other commands need not wait for.
+    from ..testing.mutation import report, study  # noqa: PLC0415
+    from ..testing.mutation.compare import Budget  # noqa: PLC0415
+
+    with answers() as about:
+        rights = _passes(passes, about.load(load))
+        check_files({}, {"--json": output})
+        budget = Budget(examples, seconds, seed)
+        terminal = console()
+        done: list[report.Done] = []
+        with progress() as tell:
+            for right in rights:
+                tell(f"{right.name}: look for places")
+                planted = study.plant(right, level, budget)
+                chosen = study.chosen(planted, only, limit, seed)
+                terminal.print(report.planted_line(planted), highlight=False)
+                if only_list:
+                    terminal.print(report.listing(chosen))
+                    continue
+                tell(f"{right.name}: check the pass itself")
+                wrong = study.clean(planted, budget)
+                if wrong.verdict == "found":
+                    say(f"{right.name} is wrong without any bug planted: {wrong.detail}")
+                    say(wrong.text)
+                    raise typer.Exit(CHECK_FAILED)
+                own: list[report.Done] = []
+                for mutant, trial in study.trials(planted, chosen, budget, jobs):
+                    own.append((mutant, trial))
+                    tell(f"{len(own)} of {len(chosen)}, {report.done_line(mutant, trial)}")
+                own.sort(key=lambda each: chosen.index(each[0]))
+                terminal.print(report.summary(own, right.name))
+                done += own
+                if output is not None:
+                    _write(output, report.record(done, seed, examples, seconds))
+        if only_list:
+            return
+        if len(rights) > 1:
+            terminal.print(report.summary(done, "all passes"))
+        for each in report.survivors(done):
+            terminal.print(each, highlight=False, markup=False, soft_wrap=True)
+        terminal.print(report.figures(done), highlight=False)
+        if report.share(done) < fail_under:
+            raise typer.Exit(CHECK_FAILED)
+
+
+def _passes(spec: str, extensions: Extensions) -> tuple[ModulePass, ...]:
+    """The passes of a text; all of abele's that do something, for "all". Raises InputError."""
+    if spec.strip() == ALL:
+        spec = ",".join(name for name in PASSES if name not in UNTESTED)
+    found = parse_pipeline(spec, extensions.passes)
+    if not found:
+        raise InputError("no pass; need passes as abele opt -p takes them, or all")
+    for each in found:
+        if each.name in UNTESTED:
+            raise InputError(f"pass '{each.name}' decides and does nothing; name what applies it")
+    return found
+
+
+def _write(path: Path, record: dict[str, object]) -> None:
+    try:
+        with whole_file(path) as stream:
+            stream.write(json.dumps(record, indent=1).encode() + b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

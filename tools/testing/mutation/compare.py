@@ -1,0 +1,139 @@
+"""What a mutant makes of programs, beside what the right pass makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from time import process_time
+
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.text import print_module
+from ....ir.upstream import Context, ModuleOp, ModulePass
+from ..checks import LIMIT, check_pass
+from ..failures import AtFault, Miscompiled
+from ..limits import TooLong, at_most
+
+LINES = 40
+"""Lines of a difference that are kept."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a trial may take. seconds: of CPU time, for the search alone."""
+
+    examples: int = 2000
+    seconds: float = 60.0
+    seed: int = 0
+    limit: float = LIMIT
+
+
+class Spent(BaseException):
+    """The CPU time of a search is over. No Exception, so that no pass catches it with its own."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program before and after the right pass. outcome: "" or how it did not come to an end."""
+
+    context: Context
+    given: ModuleOp = field(repr=False)
+    after: ModuleOp = field(repr=False)
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a mutant differs from the right pass. programs, of: in how many of how many. how: the
+    first time. text: the first program, and the lines in which what came out differs."""
+
+    programs: int = 0
+    of: int = 0
+    how: str = ""
+    text: str = ""
+
+
+def cases(right: ModulePass, level: str, budget: Budget) -> list[Case]:
+    """The programs that a check looks at, as long as the pass does what the right one does."""
+    found: list[Case] = []
+    begin = process_time()
+
+    def apply(ctx: Context, op: ModuleOp) -> None:
+        if process_time() - begin > budget.seconds:
+            raise Spent
+        given = op.clone()
+        outcome = _outcome(right, ctx, op, budget.limit)
+        # Of some programs the check wants the same twice.
+        if not (found and found[-1].given.is_structurally_equivalent(given)):
+            found.append(Case(ctx, given, op.clone(), outcome))
+        if outcome:
+            raise InputError(outcome)
+
+    # What is wrong with the right pass itself is told by a check of it.
+    with suppress(Spent, InputError, AtFault, Miscompiled):
+        check_pass(
+            acting_as(right, apply),
+            level,
+            examples=budget.examples,
+            seed=budget.seed,
+            limit=budget.limit,
+            results=False,
+        )
+    return found
+
+
+def compared(
+    mutant: ModulePass, known: Sequence[Case], budget: Budget, *, first: bool = False
+) -> Difference:
+    """In which programs a mutant makes something else than the right pass. first: stop there."""
+    differing, how, text = 0, "", ""
+    begin, count = process_time(), 0
+    for each in known:
+        if process_time() - begin > budget.seconds:
+            break
+        count += 1
+        module = each.given.clone()
+        outcome = _outcome(mutant, each.context, module, budget.limit)
+        if outcome == each.outcome and (outcome or module.is_structurally_equivalent(each.after)):
+            continue
+        if not differing:
+            how = outcome or ("takes it" if each.outcome else "otherwise")
+            text = _shown(each, module)
+        differing += 1
+        if first:
+            break
+    return Difference(differing, count, how, text)
+
+
+def acting_as(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -> ModulePass:
+    """A pass of the same name and options, which does something else."""
+    cls = type(tested)
+
+    def method(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+        apply(ctx, op)
+
+    body = {"apply": method, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    acting = object.__new__(type(cls.__name__, (cls,), body))
+    vars(acting).update(vars(tested))
+    return acting
+
+
+def _outcome(tested: ModulePass, ctx: Context, module: ModuleOp, limit: float) -> str:
+    """Run a pass on a module; "", or how it did not come to an end."""
+    try:
+        with at_most(limit / 2):
+            tested.apply(ctx, module)
+    except (InputError, DoesNotFit):
+        return "refuses"
+    except TooLong:
+        return "hang"
+    except Exception:
+        return "raised"
+    return ""
+
+
+def _shown(case: Case, wrong: ModuleOp) -> str:
+    a, b = (print_module(m, locations=False).splitlines() for m in (case.after, wrong))
+    lines = list(unified_diff(a, b, "right", "mutant", lineterm="", n=1))[:LINES]
+    return "\n".join([print_module(case.given, locations=False), *lines])

@@ -1,0 +1,226 @@
+"""The Python of a pass: its modules, the places in them that can be changed, copies that run."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+OWN = "abele."
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in a syntax tree where a statement or an expression stands.
+
+    node: what stands there. owner, field, index: where that is; index is -1 outside of lists.
+    function: the innermost one round it. statement: the innermost one round it, or itself.
+    """
+
+    node: ast.stmt | ast.expr
+    owner: ast.AST
+    field: str
+    index: int
+    function: ast.FunctionDef | ast.AsyncFunctionDef
+    statement: ast.stmt
+
+    def put(self, new: ast.AST) -> None:
+        """Let something else stand here."""
+        ast.copy_location(new, self.node)
+        if self.index < 0:
+            setattr(self.owner, self.field, new)
+        else:
+            getattr(self.owner, self.field)[self.index] = new
+
+    @property
+    def lines(self) -> range:
+        """The lines of what stands here; of a statement with a body, those of its head."""
+        first, last = self.node.lineno, self.node.end_lineno or self.node.lineno
+        if isinstance(self.node, ast.If | ast.For | ast.While | ast.With | ast.Try):
+            last = max(first, self.node.body[0].lineno - 1)
+        return range(first, last + 1)
+
+
+@dataclass(frozen=True)
+class PythonFile:
+    """A module's text. name: as it is imported."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Every statement and expression in its functions."""
+        return tuple(_slots(self.tree))
+
+    def changed(self, slot: int, new: ast.AST) -> ast.Module:
+        """The tree with something else at one of its slots."""
+        tree = deepcopy(self.tree)
+        list(_slots(tree))[slot].put(new)
+        return ast.fix_missing_locations(tree)
+
+    def imported(self) -> Iterator[str]:
+        """Names of the modules that it imports, as far as its text says."""
+        package = sys.modules[self.name].__package__ or ""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom):
+                parts = package.split(".")
+                base = ".".join(parts[: len(parts) + 1 - node.level]) if node.level else ""
+                module = ".".join(filter(None, (base, node.module)))
+                yield module
+                yield from (f"{module}.{each.name}" for each in node.names)
+            elif isinstance(node, ast.Import):
+                yield from (each.name for each in node.names)
+
+
+def files_of(module: str) -> dict[str, PythonFile]:
+    """The file of a module and, for abele's own, of those of the same room that it imports.
+
+    By the names of modules, which are those that are loaded; the first is the module itself. Empty
+    where there is no file.
+    """
+    room = ".".join(module.split(".")[:2]) + "." if module.startswith(OWN) else ""
+    found: dict[str, PythonFile] = {}
+    pending = [module]
+    while pending:
+        name = pending.pop(0)
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if name in found or path is None or not path.endswith(".py"):
+            continue
+        place = Path(path)
+        found[name] = PythonFile(name, place, ast.parse(place.read_bytes()))
+        if room:
+            pending += [each for each in found[name].imported() if each.startswith(room)]
+    return found
+
+
+def copy_of(
+    module: str, files: Mapping[str, PythonFile], changed: str, tree: ast.Module
+) -> ModuleType:
+    """A second copy of a module, in which a file of its has another text.
+
+    Whatever leads from the one to the other is copied too. What is loaded stays as it is, and
+    nothing finds the copies by import.
+    """
+    needed = _leading_to(changed, files)
+    copies: dict[str, ModuleType] = {}
+    for name in _in_order(module, needed, files):
+        text = tree if name == changed else files[name].tree
+        copies[name] = _run(sys.modules[name], text, files[name].path, copies)
+    return copies[module]
+
+
+def _leading_to(changed: str, files: Mapping[str, PythonFile]) -> set[str]:
+    """Modules that import another one, through others too; and itself."""
+    found = {changed}
+    while True:
+        more = {
+            name
+            for name, file in files.items()
+            if name not in found and not found.isdisjoint(file.imported())
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def _in_order(
+    module: str, needed: set[str], files: Mapping[str, PythonFile], seen: tuple[str, ...] = ()
+) -> list[str]:
+    """Modules to be run, each behind what it imports."""
+    order: list[str] = []
+    for name in dict.fromkeys(files[module].imported()):
+        if name in needed and name in files and name not in seen:
+            inner = _in_order(name, needed, files, (*seen, module))
+            order += [each for each in inner if each not in order]
+    return [*order, module]
+
+
+def _run(
+    original: ModuleType, tree: ast.Module, path: Path, copies: Mapping[str, ModuleType]
+) -> ModuleType:
+    made = ModuleType(original.__name__, original.__doc__)
+    made.__file__, made.__package__ = str(path), original.__package__
+
+    def importing(name: str, *rest: Any) -> ModuleType:
+        found = builtins.__import__(name, *rest)
+        wanted = rest[2] if len(rest) > 2 else None
+        if not wanted:
+            return found
+        if found.__name__ in copies:
+            return copies[found.__name__]
+        inner = {
+            name.rpartition(".")[2]: copy
+            for name, copy in copies.items()
+            if name.rpartition(".")[0] == found.__name__
+        }
+        if inner.keys().isdisjoint(wanted):
+            return found
+        # from . import module: the package as it is, but for the copies.
+        package = ModuleType(found.__name__)
+        vars(package).update({**vars(found), **inner})
+        return package
+
+    vars(made)["__builtins__"] = {**vars(builtins), "__import__": importing}
+    exec(compile(tree, str(path), "exec", dont_inherit=True), vars(made))
+    return made
+
+
+_LEFT_ALONE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.Import, ast.ImportFrom)
+"""What is for people, or says nothing of what a program becomes."""
+
+_NOTES = ("annotation", "returns", "decorator_list", "type_comment")
+
+
+def _slots(tree: ast.Module) -> Iterator[Slot]:
+    yield from _below(tree, None, None)
+
+
+def _below(
+    owner: ast.AST,
+    function: ast.FunctionDef | ast.AsyncFunctionDef | None,
+    statement: ast.stmt | None,
+) -> Iterator[Slot]:
+    if isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
+        function = owner
+    for field, value in ast.iter_fields(owner):
+        if field in _NOTES:
+            continue
+        children = cast("list[object]", value) if isinstance(value, list) else [value]
+        for index, child in enumerate(children):
+            if not isinstance(child, ast.AST) or isinstance(child, _LEFT_ALONE):
+                continue
+            if _is_text(child) or (isinstance(owner, ast.Subscript) and _names_a_type(owner)):
+                continue
+            inner = child if isinstance(child, ast.stmt) else statement
+            if function is not None and isinstance(child, ast.stmt | ast.expr):
+                assert inner is not None
+                at = index if isinstance(value, list) else -1
+                yield Slot(child, owner, field, at, function, inner)
+            yield from _below(child, function, inner)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+_TYPES = ("dict", "list", "set", "tuple", "frozenset", "type")
+
+
+def _names_a_type(node: ast.Subscript) -> bool:
+    """Whether what is in brackets are types: set[str]()."""
+    name = node.value.attr if isinstance(node.value, ast.Attribute) else None
+    name = node.value.id if isinstance(node.value, ast.Name) else name
+    return name is not None and (name in _TYPES or name[:1].isupper())

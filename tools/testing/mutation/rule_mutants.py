@@ -1,0 +1,116 @@
+"""Mistakes in the rules of a pass, where they fire."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from xdsl.ir import Operation
+
+from ....ir.rewriting import Source, Watcher, watched
+from ....ir.rules import RuleSet, RulesPass, parse_rule_set
+from ....ir.rules.check import check_rules
+from ....ir.rules.parse import parse_rules
+from ....ir.rules.syntax import Rule, RuleFile
+from ....ir.upstream import ModulePass
+from ....passes.own_rules import FOLDER
+from .mutant import Mutant, Numbers
+from .rule_classes import changed_rules
+from .rule_text import file_text, rule_text
+
+SUFFIX = ".rw"
+
+
+@dataclass(frozen=True)
+class RuleMutants:
+    """The mistakes that can be planted in a pass's rules.
+
+    reached, not_reached: how many of its rules fire for programs, and do not.
+    """
+
+    mutants: tuple[Mutant, ...] = ()
+    reached: int = 0
+    not_reached: int = 0
+
+
+def rule_mutants(tested: ModulePass, run: Callable[[], None]) -> RuleMutants:
+    """All mistakes in the rules of a pass that stand in .rw files, in their order.
+
+    run: runs the pass on programs. None are planted in rules that do not fire.
+    """
+    if not isinstance(tested, RulesPass):
+        return RuleMutants()
+    rules = tested.rule_set().chosen(tested.only, tested.skip)
+    watcher = _Fired()
+    with watched(watcher):
+        run()
+    names = dict.fromkeys(law.place.file for law in rules.laws)
+    own = {law.name for law in rules.laws}
+    numbers, found, counts = Numbers(), list[Mutant](), Counter[bool]()
+    for name in names:
+        if not name.endswith(SUFFIX):
+            continue
+        file = parse_rules(_read(name), name)
+        for index, rule in enumerate(file.rules):
+            if rule.name in own:
+                counts[rule.name in watcher.names] += 1
+            if rule.name in own and rule.name in watcher.names:
+                found += _of_rule(tested, rules, file, index, numbers)
+    return RuleMutants(tuple(found), counts[True], counts[False])
+
+
+@dataclass
+class _Fired(Watcher):
+    """Keeps the names of the rules that fire."""
+
+    names: set[str] = field(default_factory=set[str])
+
+    def begin(self, source: Source, root: Operation) -> None:
+        """A rule has matched."""
+        self.names.add(source.name)
+
+
+def _read(name: str) -> str:
+    path = Path(name)
+    if path.exists():
+        return path.read_text(encoding="utf-8")
+    return files("abele.passes").joinpath(FOLDER, name).read_text(encoding="utf-8")
+
+
+def _of_rule(
+    tested: RulesPass, rules: RuleSet, file: RuleFile, index: int, numbers: Numbers
+) -> Iterator[Mutant]:
+    rule = file.rules[index]
+    before = _one_line(rule)
+    for kind, new in changed_rules(rule, rules):
+        yield Mutant(
+            tested.name,
+            kind,
+            numbers.next(kind),
+            f"{Path(file.path).name}:{rule.place.line}",
+            before,
+            _one_line(new),
+            partial(_made, tested, rules, file, index, new),
+        )
+
+
+def _one_line(rule: Rule) -> str:
+    return " ".join(rule_text(rule).split())
+
+
+def _made(tested: RulesPass, rules: RuleSet, file: RuleFile, index: int, new: Rule) -> ModulePass:
+    """The pass with one other rule. Raises InputError if it is refused as a user's would be."""
+    changed = replace(file, rules=(*file.rules[:index], new, *file.rules[index + 1 :]))
+    mutated = parse_rule_set(file_text(changed), rules.vocabulary, file.path)
+    check_rules(mutated.chosen(only=[new.name]))
+    others = tuple(law for law in rules.laws if law.place.file != file.path)
+    made = replace(mutated, laws=(*others, *mutated.laws))
+    cls = type(tested)
+    body: dict[str, object] = {"rule_set": staticmethod(lambda: made), "__module__": cls.__module__}
+    mutant = object.__new__(type(cls.__name__, (cls,), body))
+    vars(mutant).update(vars(tested))
+    return mutant
