@@ -278,8 +278,9 @@ class Node:
         return bool(self.integer(name, int(default)))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A float attribute."""
-        return self._attribute(name, AttributeType.FLOAT, lambda a: a.f, default)
+        """A float attribute, which is float32, as is what it is if it is not given."""
+        rounded = None if default is None else float(np.float32(default))
+        return self._attribute(name, AttributeType.FLOAT, lambda a: a.f, rounded)
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string attribute."""

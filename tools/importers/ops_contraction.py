@@ -65,7 +65,9 @@ def _conv_transpose(node: Node) -> Results:
     mode = node.text("auto_pad", "NOTSET")
     shape = node.integers("output_shape", [])
     if not shape and mode in ("SAME_UPPER", "SAME_LOWER"):
-        shape = [n * s for n, s in zip(image, stride, strict=True)]
+        # As ONNX infers it: a kernel shorter than its stride is not padded.
+        reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+        shape = [f - max(0, r - s) for f, r, s in zip(full, reach, stride, strict=True)]
     if shape:
         if len(shape) != rank:
             raise node.bad(f"output_shape {shape}; need {rank} sizes")

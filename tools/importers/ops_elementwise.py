@@ -9,9 +9,10 @@ import numpy as np
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
+from ...backends.codelets.scalar import float_limits
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
-from .onnx_node import Importer, Node, Results, is_float
+from .onnx_node import Importer, Node, Results, dtype_of, is_float
 
 Binary = Callable[[SSAValue, SSAValue], nn.PureTensorOp]
 Unary = Callable[[SSAValue], nn.PureTensorOp]
@@ -68,25 +69,35 @@ def _pow(node: Node) -> Results:
         make = simple.get(power, lambda x: nn.PowerOp(x, power))
         return node.add(make(base))
     if is_float(exponent) and not is_float(base):
+        exponent = node.wide(exponent)
         wide = nn.element_of(exponent)
         return node.cast(node.add(nn.PowOp(node.cast(base, wide), exponent)), element)
     return node.add(nn.PowOp(base, node.cast(exponent, element)))
 
 
 def _clip(node: Node) -> Results:
+    """A bound that is not given is the last finite number: infinities do not pass."""
     value = node[0]
-    low, high = -np.inf, np.inf
+    most = float(float_limits(dtype_of(value)).largest) if is_float(value) else np.inf
     if node.opset < 11:
-        low, high = node.number("min", -np.inf), node.number("max", np.inf)
-    else:
-        bounds = [node.graph.known(node.value(i)) if node.has(i) else None for i in (1, 2)]
-        missing = [node.has(i) and bounds[i - 1] is None for i in (1, 2)]
-        if any(missing) or not is_float(value):
-            if node.has(1):
-                value = node.add(nn.MaxOp(value, node[1]))
-            return node.add(nn.MinOp(value, node[2])) if node.has(2) else value
-        low = low if bounds[0] is None else node.array_scalar(1, "min")
-        high = high if bounds[1] is None else node.array_scalar(2, "max")
+        return _clipped(node, value, node.number("min", -most), node.number("max", most))
+    bounds = [node.graph.known(node.value(i)) if node.has(i) else None for i in (1, 2)]
+    missing = [node.has(i) and bounds[i - 1] is None for i in (1, 2)]
+    if is_float(value) and not any(missing):
+        low = -most if bounds[0] is None else node.array_scalar(1, "min")
+        high = most if bounds[1] is None else node.array_scalar(2, "max")
+        if not np.isnan((low, high)).any():
+            return _clipped(node, value, low, high)
+    if is_float(value) and not (node.has(1) and node.has(2)):
+        value = node.add(
+            nn.ClipOp(value, -np.inf if node.has(1) else -most, np.inf if node.has(2) else most)
+        )
+    if node.has(1):
+        value = node.add(nn.MaxOp(value, node[1]))
+    return node.add(nn.MinOp(value, node[2])) if node.has(2) else value
+
+
+def _clipped(node: Node, value: SSAValue, low: float, high: float) -> SSAValue:
     if low > high:
         high_first = node.add(nn.MaxOp(value, node.constant(low, value)))
         return node.add(nn.MinOp(high_first, node.constant(high, value)))

@@ -96,7 +96,7 @@ def _transpose(node: Node) -> Results:
 def _concat(node: Node) -> Results:
     parts = node.all()
     axis = node.axis(node.integer("axis"), len(nn.shape_of(parts[0])))
-    filled = [p for p in parts if 0 not in nn.shape_of(p)] or parts[:1]
+    filled = [p for p in parts if nn.shape_of(p)[axis]] or parts[:1]
     return filled[0] if len(parts) == 1 else node.add(nn.ConcatOp(filled, axis))
 
 

@@ -112,11 +112,9 @@ def _layer_norm(node: Node) -> Results:
     value = node.add(nn.MulOp(value, node.wide(node[1])))
     if node.has(2):
         value = node.add(nn.AddOp(value, node.wide(node[2])))
-    element = nn.element_of(node[0])
-    if nn.element_of(average) != element:
-        stash = node.element(node.integer("stash_type", onnx.TensorProto.FLOAT))
-        average, inverse = node.cast(average, stash), node.cast(inverse, stash)
-    return [node.cast(value, element), average, inverse]
+    stash = node.element(node.integer("stash_type", onnx.TensorProto.FLOAT))
+    average, inverse = node.cast(average, stash), node.cast(inverse, stash)
+    return [node.cast(value, nn.element_of(node[0])), average, inverse]
 
 
 def _lrn(node: Node) -> Results:

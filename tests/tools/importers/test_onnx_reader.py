@@ -151,9 +151,11 @@ def test_there_are_nine_light_networks():
 # Numerics, against onnxruntime
 
 
-def same_as_onnxruntime(proto: onnx.ModelProto) -> None:
+def same_as_onnxruntime(
+    proto: onnx.ModelProto, inputs: dict[str, np.ndarray] | None = None
+) -> None:
     module = imported(proto)
-    inputs = {
+    inputs = inputs or {
         value.name: floats(*[d.dim_value for d in value.type.tensor_type.shape.dim], seed=i)
         for i, value in enumerate(proto.graph.input)
     }
@@ -298,6 +300,77 @@ ONE_FORM = [
 @pytest.mark.parametrize("proto", ONE_FORM, ids=lambda p: p.graph.node[0].op_type)
 def test_each_form_of_an_operator_means_what_onnxruntime_computes(proto: onnx.ModelProto):
     same_as_onnxruntime(proto)
+
+
+def of_types(proto: onnx.ModelProto, *dtypes) -> onnx.ModelProto:
+    """The model with inputs of other types."""
+    for value, dtype in zip(proto.graph.input, dtypes, strict=True):
+        value.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return proto
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_tensors_without_elements_are_joined_to_their_whole_size(axis: int):
+    shapes = [[2, 0, 3], [2, 0, 3]]
+    shapes[1][axis] += 4
+    same_as_onnxruntime(one("Concat", *shapes, axis=axis))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("bounds", [[], [-1.5], ["", 1.0]])
+@pytest.mark.parametrize("opset", [9, 22])
+def test_a_bound_that_is_not_given_is_the_last_finite_number(dtype, bounds, opset):
+    names = dict(zip(("min", "max"), bounds, strict=False))
+    attributes = {name: bound for name, bound in names.items() if bound != "" and opset < 11}
+    proto = of_types(one("Clip", [5], opset=opset, **attributes), dtype)
+    if opset >= 11:
+        proto.graph.node[0].input.extend(name if b != "" else "" for name, b in names.items())
+        proto.graph.initializer.extend(
+            numpy_helper.from_array(dtype(bound), name)
+            for name, bound in names.items()
+            if bound != ""
+        )
+    x = np.array([-np.inf, -3, 0.5, 3, np.inf], dtype)
+    got = run_reference(imported(proto), {"x0": x}).outputs["y"]
+    last = np.finfo(dtype).max
+    low = bounds[0] if bounds[:1] not in ([], [""]) else -last
+    high = bounds[1] if bounds[1:] else last
+    np.testing.assert_array_equal(got, np.clip(x, dtype(low), dtype(high)), strict=True)
+
+
+def test_a_bound_that_is_no_number_leaves_none():
+    proto = one("Clip", [3], weights=[np.float32(np.nan), np.float32(1)])
+    got = run_reference(imported(proto), {"x0": floats(3)}).outputs["y"]
+    assert np.isnan(got).all()
+
+
+def test_the_statistics_of_float64_are_kept_in_float32():
+    weights = [floats(4).astype(np.float64)]
+    proto = of_types(
+        one("LayerNormalization", [2, 4], weights=weights, outputs=OUTPUTS), np.float64
+    )
+    same_as_onnxruntime(proto, {"x0": floats(2, 4).astype(np.float64)})
+
+
+def test_what_a_float_attribute_is_unless_given_is_a_float32():
+    weights = [np.array([n], np.float64) for n in (1, 0, 0, 0)]
+    proto = of_types(one("BatchNormalization", [2, 1], weights=weights), np.float64)
+    x = np.array([[1.0], [2.0]])
+    got = run_reference(imported(proto), {"x0": x}).outputs["y"]
+    np.testing.assert_allclose(got, x / np.sqrt(float(np.float32(1e-5))), 1e-12)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+def test_a_transposed_kernel_shorter_than_its_stride_is_not_padded(mode: str):
+    attributes = {"strides": [3, 2], "dilations": [1, 2], "auto_pad": mode}
+    same_as_onnxruntime(one("ConvTranspose", [2, 3, 4, 5], [3, 2, 1, 2], **attributes))
+
+
+def test_powers_of_integers_pass_what_float16_holds():
+    proto = of_types(one("Pow", [3], [3]), np.int32, np.float16)
+    powers = {"x0": np.array([20, -20, 7], np.int32), "x1": np.array([5, 5, 0], np.float16)}
+    got = run_reference(imported(proto), powers).outputs["y"]
+    np.testing.assert_array_equal(got, np.array([3200000, -3200000, 1], np.int32), strict=True)
 
 
 LEARNING = [
