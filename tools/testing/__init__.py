@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .build import Operators, build
     from .checks import Report, check_pass, check_pipeline
     from .failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed
+    from .onnx_graphs.checks import Misread, check_import
+    from .onnx_graphs.strategies import onnx_models
     from .oracles import Difference, Outcome, bounded_run, difference, run
     from .program import Program
     from .relations import (
@@ -48,6 +50,9 @@ _HOME = {
     "PassFailed": "failures",
     "RelationFailed": "failures",
     "StrategyFailed": "failures",
+    "Misread": "onnx_graphs.checks",
+    "check_import": "onnx_graphs.checks",
+    "onnx_models": "onnx_graphs.strategies",
     "Difference": "oracles",
     "Outcome": "oracles",
     "bounded_run": "oracles",
@@ -71,6 +76,7 @@ _HOME = {
 __all__ = [
     "Difference",
     "Miscompiled",
+    "Misread",
     "NotApplicable",
     "Operators",
     "Outcome",
@@ -84,6 +90,7 @@ __all__ = [
     "batch_split",
     "bounded_run",
     "build",
+    "check_import",
     "check_pass",
     "check_pipeline",
     "cost_monotone",
@@ -91,6 +98,7 @@ __all__ = [
     "idempotent",
     "ignores_dead_code",
     "machines",
+    "onnx_models",
     "programs",
     "run",
     "scales_by_powers_of_two",

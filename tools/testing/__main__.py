@@ -11,6 +11,8 @@ from pathlib import Path
 from ...ir.errors import InputError
 from .checks import replayed
 from .failures import AtFault
+from .onnx_graphs.checks import replayed as replayed_model
+from .onnx_graphs.graph import MODEL
 from .program import Program
 
 
@@ -19,8 +21,11 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write(f"{__doc__}\n")
         return 2
+    folder = Path(arguments[0])
     try:
-        program, record = Program.load(Path(arguments[0]))
+        if (folder / MODEL).exists():
+            return _of_model(folder)
+        program, record = Program.load(folder)
         wrong = replayed(program, record)
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
@@ -29,6 +34,12 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(f"{error}\n")
         return 1
     sys.stdout.write(f"{program.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")
+    return 1 if wrong else 0
+
+
+def _of_model(folder: Path) -> int:
+    graph, wrong = replayed_model(folder)
+    sys.stdout.write(f"{graph.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")
     return 1 if wrong else 0
 
 

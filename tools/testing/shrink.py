@@ -44,10 +44,10 @@ def _of_sketch(
     while changed and monotonic() < end:
         changed = False
         assert best.sketch is not None
-        for simpler in _simpler(best.sketch):
+        for sketch in simpler(best.sketch):
             if monotonic() > end:
                 break
-            candidate = at_level(build(simpler, operators), level)
+            candidate = at_level(build(sketch, operators), level)
             if candidate is not None and _weight(candidate) < _weight(best) and fails(candidate):
                 best, changed = candidate, True
                 break
@@ -60,7 +60,7 @@ def _weight(program: Program) -> tuple[int, int, int]:
     return sum(1 for _ in program.module.walk()), elements, program.target.tiles
 
 
-def _simpler(sketch: Sketch) -> Iterator[Sketch]:
+def simpler(sketch: Sketch) -> Iterator[Sketch]:
     """Sketches with less in them, the most promising first."""
     steps = sketch.steps
     for keep in range(len(steps)):

@@ -1,0 +1,288 @@
+"""Generated ONNX models are valid and varied, and abele computes of them what onnxruntime does."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from onnx import TensorProto, helper
+
+from abele.dialects import nn
+from abele.ir.errors import InputError
+from abele.tools.importers import onnx_reader
+from abele.tools.testing import Misread, check_import, onnx_models
+from abele.tools.testing.onnx_graphs.build import OPSETS, build_graph
+from abele.tools.testing.onnx_graphs.checks import Check, NotCompared, check_valid
+from abele.tools.testing.onnx_graphs.graph import Graph
+from abele.tools.testing.onnx_graphs.runtimes import (
+    RefusedByRuntime,
+    by_onnxruntime,
+    by_reference,
+)
+from abele.tools.testing.sketch import random_sketch
+
+
+def some(count: int, **options) -> list[Graph]:
+    return [build_graph(random_sketch(Random(f"tests {i}"), 8), **options) for i in range(count)]
+
+
+# What is generated
+
+
+def test_a_sketch_is_always_the_same_model():
+    for graph in some(20):
+        again = build_graph(graph.sketch)
+        assert again.proto.SerializeToString() == graph.proto.SerializeToString()
+        for name, array in graph.inputs.items():
+            assert array.tobytes() == again.inputs[name].tobytes()
+
+
+def test_models_are_valid_and_onnxruntime_runs_nearly_all():
+    refused = 0
+    for graph in some(300):
+        check_valid(graph.proto)
+        try:
+            results = by_onnxruntime(graph.proto, graph.inputs)
+        except RefusedByRuntime:
+            refused += 1
+        else:
+            assert set(results) == {v.name for v in graph.proto.graph.output}
+    assert refused <= 12
+
+
+def test_models_have_what_readers_stumble_over():
+    seen: Counter[str] = Counter()
+    for graph in some(300):
+        proto = graph.proto.graph
+        uses = Counter(name for node in proto.node for name in node.input)
+        computed = {name for node in proto.node for name in node.output}
+        seen[f"opset {graph.opset}"] += 1
+        seen["several uses"] += any(uses[name] > 1 for name in computed)
+        seen["several outputs"] += len(proto.output) > 1
+        seen["no name"] += any(not node.name for node in proto.node)
+        seen["odd names"] += any("/" in n or " " in n or ":" in n for n in computed)
+        seen["left out"] += any("" in node.input for node in proto.node)
+        seen["weights"] += bool(proto.initializer)
+        seen["weights that are inputs"] += any(t.name in graph.inputs for t in proto.initializer)
+        seen["weights that are inputs"] += len(proto.input) > len(graph.inputs)
+        types = {v.type.tensor_type.elem_type for v in (*proto.input, *proto.output)}
+        seen.update(TensorProto.DataType.Name(type_) for type_ in types)
+        for node in proto.node:
+            for attribute in node.attribute:
+                seen["axis from the end"] += attribute.name == "axis" and attribute.i < 0
+                seen["SAME"] += attribute.s.startswith(b"SAME")
+    for what in (
+        *(f"opset {o}" for o in OPSETS),
+        *("several uses", "several outputs", "no name", "odd names", "left out", "weights"),
+        *("weights that are inputs", "axis from the end", "SAME"),
+        *("FLOAT", "FLOAT16", "INT32", "INT64", "BOOL"),
+    ):
+        assert seen[what] >= 3, what
+
+
+def test_every_operator_that_the_reader_supports_is_generated():
+    """One that is added to the reader's table is, too, unless its schema does not say enough: then
+    it needs a line in onnx_graphs/operators.py."""
+    seen = Counter(node.op_type for graph in some(700) for node in graph.proto.graph.node)
+    assert {o: seen[o] for o in onnx_reader.OPERATORS if seen[o] < 9} == {}
+
+
+def test_an_operator_of_tomorrow_is_generated_from_its_schema(monkeypatch: pytest.MonkeyPatch):
+    from abele.tools.testing.onnx_graphs import build
+
+    build.operators_of.cache_clear()
+    tomorrow = ("Erf", "Sign", "ArgMax", "CumSum", "Round", "IsNaN")
+    for name in tomorrow:
+        monkeypatch.setitem(onnx_reader.OPERATORS, name, lambda node: node[0])
+    try:
+        seen: Counter[str] = Counter()
+        for graph in some(60, operators=tomorrow):
+            check_valid(graph.proto)
+            by_onnxruntime(graph.proto, graph.inputs)
+            seen.update(node.op_type for node in graph.proto.graph.node)
+        assert all(seen[name] > 3 for name in tomorrow), seen
+    finally:
+        build.operators_of.cache_clear()
+
+
+@given(onnx_models(max_nodes=3, operators=["Relu", "Concat", "Conv"]))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_strategy_gives_models_of_the_operators_that_are_asked_for(graph: Graph):
+    check_valid(graph.proto)
+    made = {node.op_type for node in graph.proto.graph.node}
+    assert made <= {"Relu", "Concat", "Conv", "Constant", "Identity", "Shape", "Gather"}
+    assert repr(graph) == graph.text
+
+
+# What is checked
+
+
+def test_models_compute_what_onnxruntime_computes():
+    report = check_import(examples=150, seed=5)
+    assert report.examples > 140
+    assert report.not_compared["invalid"] == 0
+    assert report.exercised["Conv"] > 0
+
+
+def test_models_compute_it_on_a_machine():
+    assert check_import(examples=25, seed=6, target="tiny:8").examples > 20
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, operator: str, importer) -> None:
+    monkeypatch.setitem(onnx_reader.OPERATORS, operator, importer)
+
+
+def test_a_wrong_operator_is_found_made_small_and_replayed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    plant(monkeypatch, "Sub", lambda node: node.add(nn.SubOp(node[1], node[0])))
+    with pytest.raises(Misread) as caught:
+        check_import(examples=400, seed=1, folder=tmp_path)
+    found = caught.value
+    computing = [n.op_type for n in found.graph.proto.graph.node if n.op_type != "Constant"]
+    assert computing == ["Sub"]
+    text = str(found)
+    assert "of Sub: element [" in text
+    assert "onnx's evaluator does not agree with abele" in text
+    assert "ir_version" in text
+    assert f"saved in {tmp_path}" in text
+    # The reader of another process is right.
+    again = subprocess.run(found.command, shell=True, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "nothing is wrong any more" in again.stdout
+
+
+def test_an_axis_that_is_not_counted_from_the_end_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    right = onnx_reader.OPERATORS["Softmax"]
+
+    def last(node):
+        node.attributes.pop("axis", None)
+        return right(node)
+
+    plant(monkeypatch, "Softmax", last)
+    with pytest.raises(Misread, match="of Softmax"):
+        check_import(examples=600, seed=1, operators=["Softmax", "Add"], folder=tmp_path)
+
+
+def test_a_valid_model_that_is_refused_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def refuses(node):
+        raise node.bad("no")
+
+    plant(monkeypatch, "Relu", refuses)
+    with pytest.raises(Misread, match=r"a valid model is refused: .*\(Relu\): no"):
+        check_import(examples=200, seed=1, operators=["Relu", "Neg"], folder=tmp_path)
+
+
+def test_an_importer_that_raises_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def raises(node):
+        raise KeyError("broken")
+
+    plant(monkeypatch, "Relu", raises)
+    with pytest.raises(Misread, match="cannot be read: KeyError"):
+        check_import(examples=200, seed=1, operators=["Relu", "Neg"], folder=tmp_path)
+
+
+def test_a_machine_that_errs_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    from abele.tools.testing.onnx_graphs import checks
+
+    right = checks.compile_model
+
+    def swapped(proto, target):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(proto)
+        for node in copy.graph.node:
+            node.op_type = {"Exp": "Neg"}.get(node.op_type, node.op_type)
+        return right(copy, target)
+
+    monkeypatch.setattr(checks, "compile_model", swapped)
+    with pytest.raises(Misread, match="on tiny:4, .*element"):
+        check_import(
+            examples=200, seed=1, operators=["Exp", "Relu"], target="tiny:4", folder=tmp_path
+        )
+
+
+def test_a_check_ends_in_time():
+    report = check_import(seconds=0.5, seed=1)
+    assert report.examples > 0
+    assert report.seconds < 5
+
+
+def test_a_bad_target_is_an_input_error():
+    with pytest.raises(InputError, match="no target"):
+        check_import(examples=1, target="no target")
+
+
+# onnxruntime
+
+
+def single(operator: str, *arrays: np.ndarray, opset: int = 20, **attributes) -> Graph:
+    infos = [
+        helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for i, a in enumerate(arrays)
+    ]
+    node = helper.make_node(operator, [v.name for v in infos], ["y"], **attributes)
+    outputs = [helper.make_empty_tensor_value_info("y")]
+    graph = helper.make_graph([node], "one", infos, outputs)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    inferred = onnx.shape_inference.infer_shapes(proto)
+    return Graph(inferred, {v.name: a for v, a in zip(infos, arrays, strict=True)})
+
+
+def test_a_model_that_ends_onnxruntime_is_refused_and_the_next_one_runs():
+    # It divides by an instruction of the processor, for which the result is too large.
+    bad = single("Div", np.array([-(2**31)], np.int32), np.array([-1], np.int32))
+    for _ in range(2):
+        with pytest.raises(RefusedByRuntime, match="ended its process"):
+            by_onnxruntime(bad.proto, bad.inputs)
+    good = single("Neg", np.ones(2, np.float32))
+    np.testing.assert_array_equal(by_onnxruntime(good.proto, good.inputs)["y"], [-1, -1])
+
+
+def test_onnxruntime_leaves_our_arrays_as_they_are():
+    """It writes the statistics that a normalisation learns over its operands."""
+    arrays = [np.arange(n, dtype=np.float32) + 1 for n in (2, 2, 2, 2)]
+    image = np.array([[1, 2], [5, 4]], np.float32)
+    graph = single("BatchNormalization", image, *arrays, opset=15, training_mode=1)
+    graph.proto.graph.node[0].output.extend(["mean", "var"])
+    by_onnxruntime(graph.proto, graph.inputs)
+    np.testing.assert_array_equal(graph.inputs["x3"], [1, 2])
+
+
+def test_a_known_deviation_is_counted_and_what_follows_is_looked_at():
+    graph = single("Cast", np.array([np.nan, 3.7], np.float32), to=TensorProto.INT32)
+    check = Check(None)
+    assert check.counted(graph) is None
+    assert [operator for operator, _ in check.report.deviations] == ["Cast"]
+
+
+def test_a_deviation_says_nothing_of_values_that_it_does_not_explain(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    plant(monkeypatch, "Cast", lambda node: node.add(nn.CastOp(node.add(nn.NegOp(node[0])), i32())))
+    graph = single("Cast", np.array([np.nan, 3.7], np.float32), to=TensorProto.INT32)
+    assert "element [1] is -3 by abele and 3 by onnxruntime" in Check(None).wrong(graph).text
+
+
+def i32():
+    from xdsl.dialects.builtin import i32 as element
+
+    return element
+
+
+def test_an_invalid_model_is_not_compared():
+    graph = single("Neg", np.ones(2, np.float32))
+    graph.proto.graph.node[0].input[0] = "nowhere"
+    with pytest.raises(NotCompared) as caught:
+        Check(None).wrong(graph)
+    assert caught.value.why == "invalid"
+
+
+def test_the_evaluator_of_onnx_has_an_opinion():
+    graph = single("Neg", np.ones(2, np.float32))
+    np.testing.assert_array_equal(by_reference(graph.proto, graph.inputs)["y"], [-1, -1])

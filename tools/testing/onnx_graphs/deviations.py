@@ -1,0 +1,209 @@
+"""Where onnxruntime is known to compute something else: what, and why.
+
+Some of it the standard leaves open, some is coarser than any rounding, some is wrong. A node for
+which there is an entry says nothing; what comes after it is looked at with onnxruntime's results in
+its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ...arrays import Array
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node of which a result differs. operands: onnxruntime's; None for those left out.
+
+    ours, theirs: what abele makes of these, and onnxruntime.
+    """
+
+    node: onnx.NodeProto
+    opset: int
+    operands: Sequence[Array | None]
+    ours: Array
+    theirs: Array
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """The value of an attribute."""
+        found = {a.name: onnx.helper.get_attribute_value(a) for a in self.node.attribute}
+        value = found.get(name, default)
+        return value.decode() if isinstance(value, bytes) else value
+
+    @property
+    def finite(self) -> bool:
+        """Whether all operands are, as far as they are given."""
+        return all(np.isfinite(a).all() for a in self.operands if a is not None)
+
+    @property
+    def same_shape(self) -> bool:
+        """Whether both results can be compared at all."""
+        return self.ours.shape == self.theirs.shape and self.ours.dtype == self.theirs.dtype
+
+    @property
+    def unlike(self) -> Array:
+        """Where the results differ."""
+        both_nan = (self.ours != self.ours) & (self.theirs != self.theirs)
+        return (self.ours != self.theirs) & ~both_nan
+
+    def within(self, absolute: float | Array) -> bool:
+        """Whether the results are as near to each other as that, wherever they differ."""
+        if not self.same_shape:
+            return False
+        ours, theirs = self.ours.astype(np.float64), self.theirs.astype(np.float64)
+        with np.errstate(all="ignore"):
+            near = (np.abs(ours - theirs) <= absolute) | np.isinf(absolute)
+        return bool((~self.unlike | near).all())
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One way to differ. operators: that do, any if empty. when: it does. why: in words."""
+
+    operators: tuple[str, ...]
+    when: Callable[[Case], bool]
+    why: str
+
+
+def _is_no_integer(case: Case) -> bool:
+    """Whether all that differs is made of floats that no integer of the type is."""
+    value = case.operands[0]
+    if value is None or case.ours.dtype.kind not in "iu" or value.dtype.kind != "f":
+        return False
+    limits = np.iinfo(case.ours.dtype)
+    wide = value.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        fits = (np.trunc(wide) >= limits.min) & (np.trunc(wide) < float(limits.max) + 1)
+    return case.same_shape and not (case.unlike & fits).any()
+
+
+def _ends_integers(case: Case) -> bool:
+    """Whether all that differs is one of the last integers: what processors make of no number."""
+    if case.ours.dtype.kind not in "iu" or not case.same_shape:
+        return False
+    limits = np.iinfo(case.ours.dtype)
+    last = (case.theirs == limits.min) | (case.theirs == limits.max) | (case.theirs == 0)
+    return not (case.unlike & ~last).any()
+
+
+def _slides(case: Case) -> bool:
+    """Whether the results are those of sums of squares that are as inexact as their largest."""
+    value = case.operands[0]
+    if value is None or not case.same_shape:
+        return False
+    squares = value.astype(np.float64) ** 2
+    with np.errstate(all="ignore"):
+        if not (squares.sum(1) < np.finfo(np.float32).max).all():
+            return True
+        alpha, size = case.attribute("alpha", 1e-4), case.attribute("size", 1)
+        slack = 2.0**-22 * value.shape[1] * squares.sum(1, keepdims=True) * alpha / size
+        beta, bias = case.attribute("beta", 0.75), case.attribute("bias", 1.0)
+        padded = np.pad(squares, [(0, 0), (size // 2, size // 2), *[(0, 0)] * (value.ndim - 2)])
+        count = value.shape[1]
+        base = bias + alpha / size * sum(padded[:, i : i + count] for i in range(size))
+        ends = [value * (base + sign * slack) ** -beta for sign in (-1, 1)]
+        room = np.abs(ends[0] - ends[1]) + np.abs(value) * 2.0**-10 * (value.dtype == np.float16)
+        return case.within(np.where(np.isnan(room), np.inf, room))
+
+
+def _multiplies_out(case: Case) -> bool:
+    """Whether x * a + (b - mean * a) explains it, which cancels where (x - mean) * a does not."""
+    value, scale = case.operands[:2]
+    if value is None or scale is None or not case.same_shape:
+        return False
+    axes = tuple(range(2, value.ndim))
+    wide = value.astype(np.float64)
+    with np.errstate(all="ignore"):
+        deviation = np.sqrt(wide.var(axes, keepdims=True) + case.attribute("epsilon", 1e-5))
+        factor = np.abs(scale.astype(np.float64).reshape(-1, *[1] * (value.ndim - 2))) / deviation
+        size = np.abs(wide).max(axes, keepdims=True, initial=0.0) * factor
+        # Of its variance too, which is a difference of squares.
+        squares = (wide**2).mean(axes, keepdims=True) / deviation**2
+        room = size * (1 + squares) * 2.0**-19
+        lost = np.isnan(room) | (factor > 1e30) | (room > 1e30)
+        return case.within(np.where(lost, np.inf, room))
+
+
+def _is_dilated(case: Case) -> bool:
+    same = case.attribute("auto_pad", "NOTSET").startswith("SAME")
+    return same and any(d > 1 for d in case.attribute("dilations", ()))
+
+
+def _is_empty(case: Case) -> bool:
+    return any(a is not None and a.size == 0 for a in case.operands[:2])
+
+
+def _overflowed(case: Case) -> bool:
+    """Whether an operand of float16 is infinite."""
+    return any(a is not None and a.dtype == np.float16 and np.isinf(a).any() for a in case.operands)
+
+
+REDUCTIONS = tuple(
+    f"Reduce{name}"
+    for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")
+) + ("ReduceSumSquare",)
+
+DEVIATIONS: tuple[Deviation, ...] = (
+    Deviation(
+        ("Cast", "CastLike"),
+        _is_no_integer,
+        "the standard does not say which integer a float becomes that is none",
+    ),
+    Deviation(
+        ("Pow", *REDUCTIONS),
+        _ends_integers,
+        "integers are computed as floats, and what is no integer becomes any",
+    ),
+    Deviation((), _overflowed, "float16 is not rounded from one node to the next, nor overflows"),
+    Deviation(
+        ("Sigmoid",),
+        lambda case: case.within(4e-7),
+        "a quotient of polynomials, right to 4e-7, whatever the size of the result",
+    ),
+    Deviation(("LRN",), _slides, "one sum slides over all channels, and keeps its errors"),
+    Deviation(
+        ("InstanceNormalization",), _multiplies_out, "the brackets are multiplied out, and cancel"
+    ),
+    Deviation(
+        ("MaxPool", "AveragePool"), _is_dilated, "SAME is padded as if there were no dilation"
+    ),
+    Deviation(
+        ("MaxPool", "GlobalMaxPool"),
+        lambda case: not case.finite,
+        "the maximum begins with the least finite number, and no NaN is greater",
+    ),
+    Deviation(
+        ("Squeeze",),
+        lambda case: any(a is not None and not a.size for a in case.operands[1:]),
+        "no axes, given as an operand, are all that have one element",
+    ),
+    Deviation(
+        ("ConvTranspose",),
+        lambda case: (
+            case.attribute("auto_pad", "").startswith("SAME")
+            and any(case.attribute("output_padding", ()))
+        ),
+        "SAME takes no notice of output_padding",
+    ),
+    Deviation(("Conv", "ConvTranspose"), _is_empty, "a sum over no channels is not begun with 0"),
+    Deviation(REDUCTIONS, _is_empty, "axes of no elements are not reduced to one"),
+    Deviation(
+        ("Dropout",),
+        lambda case: case.opset < 12 and case.ours.dtype == np.bool_,
+        "before opset 12 the mask of what is kept is all false",
+    ),
+)
+
+
+def deviation(case: Case) -> str | None:
+    """Why onnxruntime is known to compute something else in a node; None if it is not."""
+    for each in DEVIATIONS:
+        if (not each.operators or case.node.op_type in each.operators) and each.when(case):
+            return each.why
+    return None

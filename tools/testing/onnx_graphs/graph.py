@@ -1,0 +1,164 @@
+"""A model under test: what it is, what can be cut out of it, and how it is saved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import onnx
+from onnx import numpy_helper
+
+from ....ir.errors import InputError
+from ....ir.whole_file import whole_file
+from ...arrays import Array, read_npz, write_npz
+from ...importers import import_onnx
+from ...program import new_context, signature
+from ..sketch import Sketch
+
+MODEL = "model.onnx"
+INPUTS = "inputs.npz"
+ABOUT = "replay.json"
+
+WEIGHTS_ARE_NO_INPUTS = 4
+"""The version of the format since which an initializer need not be an input as well."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model and the values of its inputs; sketch: what it was generated from.
+
+    Printing one prints the model as ONNX text.
+    """
+
+    proto: onnx.ModelProto
+    inputs: dict[str, Array]
+    sketch: Sketch | None = None
+
+    @property
+    def text(self) -> str:
+        """The model as ONNX text."""
+        return onnx.printer.to_text(self.proto)
+
+    @property
+    def opset(self) -> int:
+        """The version of the domain ai.onnx."""
+        return next(o.version for o in self.proto.opset_import if o.domain in ("", "ai.onnx"))
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """The initializers by name."""
+        return {t.name: numpy_helper.to_array(t) for t in self.proto.graph.initializer}
+
+    def maker(self, name: str) -> onnx.NodeProto | None:
+        """The node that computes a value."""
+        return next((n for n in self.proto.graph.node if name in n.output), None)
+
+    def with_all_results(self) -> Graph:
+        """With every result of a node as an output, in the order of the nodes."""
+        infos = _results(self.proto)
+        return self._with_outputs(list(infos.values()))
+
+    def only(self, outputs: Sequence[str]) -> Graph:
+        """With these results as the outputs, and what they take."""
+        infos = _results(self.proto)
+        return _without_dead(self._with_outputs([infos[name] for name in outputs]))
+
+    def with_inputs(self, values: Mapping[str, Array]) -> Graph:
+        """With inputs of these values in place of what computes or holds them, as far as that is
+        read; outputs among them are gone."""
+        proto = _copy(self.proto)
+        infos = {**_results(self.proto), **{v.name: v for v in self.proto.graph.input}}
+        outputs = [v for v in proto.graph.output if v.name not in values]
+        del proto.graph.output[:]
+        proto.graph.output.extend(outputs)
+        given = {v.name for v in proto.graph.input}
+        for name, array in values.items():
+            if name not in given:
+                code = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+                info = onnx.helper.make_tensor_value_info(name, code, array.shape)
+                proto.graph.input.append(infos.get(name, info))
+        kept = [n for n in proto.graph.node if not set(filter(None, n.output)) <= set(values)]
+        for node in kept:
+            for i, name in enumerate(node.output):
+                if name in values:
+                    node.output[i] = ""
+        held = [t for t in proto.graph.initializer if t.name not in values]
+        del proto.graph.node[:], proto.graph.initializer[:]
+        proto.graph.node.extend(kept)
+        proto.graph.initializer.extend(held)
+        return _without_dead(Graph(proto, {**self.inputs, **values}))
+
+    def alone(self, node: onnx.NodeProto, operands: Mapping[str, Array]) -> Graph:
+        """A node on operands that are always these, with all its results as outputs."""
+        infos = _results(self.proto)
+        results = [infos[name] for name in node.output if name in infos]
+        weights = [numpy_helper.from_array(array, name) for name, array in operands.items()]
+        graph = onnx.helper.make_graph([node], "alone", [], results, weights)
+        version = max(self.proto.ir_version, WEIGHTS_ARE_NO_INPUTS)
+        opsets = list(self.proto.opset_import)
+        return Graph(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=version), {})
+
+    def _with_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> Graph:
+        proto = _copy(self.proto)
+        del proto.graph.output[:]
+        proto.graph.output.extend(outputs)
+        return Graph(proto, self.inputs)
+
+    def save(self, folder: Path, about: Mapping[str, object]) -> None:
+        """Write the model, its inputs and what else replays it into a folder. Raises OSError."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with whole_file(folder / MODEL) as stream:
+            stream.write(self.proto.SerializeToString())
+        write_npz(folder / INPUTS, self.inputs)
+        with whole_file(folder / ABOUT) as stream:
+            stream.write((json.dumps(about, indent=1) + "\n").encode())
+
+    @staticmethod
+    def load(folder: Path) -> tuple[Graph, dict[str, object]]:
+        """A saved model with its inputs, and what was said about it. Raises InputError."""
+        try:
+            about = cast("dict[str, object]", json.loads((folder / ABOUT).read_text("utf-8")))
+            proto = onnx.load(folder / MODEL)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{folder}: cannot be read: {error}") from None
+        inputs = read_npz(folder / INPUTS, signature(import_onnx(proto, new_context())).inputs)
+        return Graph(proto, inputs), about
+
+    def __repr__(self) -> str:
+        """The text."""
+        return self.text
+
+
+def _copy(proto: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    return copy
+
+
+def _results(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
+    """What is known of the results of nodes, in the order of the nodes."""
+    inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True).graph
+    infos = {v.name: v for v in (*inferred.value_info, *inferred.output)}
+    names = [name for node in proto.graph.node for name in node.output]
+    return {name: infos[name] for name in names if name in infos}
+
+
+def _without_dead(graph: Graph) -> Graph:
+    """Without nodes, weights and inputs that nobody reads. The model is changed in place."""
+    proto = graph.proto.graph
+    wanted = {v.name for v in proto.output}
+    kept: list[onnx.NodeProto] = []
+    for node in reversed(proto.node):
+        if wanted & set(node.output):
+            wanted.update(node.input)
+            kept.append(node)
+    held = [t for t in proto.initializer if t.name in wanted]
+    given = [v for v in proto.input if v.name in wanted]
+    del proto.node[:], proto.initializer[:], proto.input[:]
+    proto.node.extend(reversed(kept))
+    proto.initializer.extend(held)
+    proto.input.extend(given)
+    return Graph(graph.proto, {n: a for n, a in graph.inputs.items() if n in wanted})

@@ -1,0 +1,482 @@
+"""What ONNX's schemas do not say of operators: the shapes that go together, and what parameters may
+be. All else follows from the schemas; an operator without a line here gets operands that broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from .draw import Draw, Form, Parameter, Shape
+
+# Parameters, whatever the operator
+
+
+def _axes(draw: Draw) -> list[int]:
+    return [draw.signed(a) for a in draw.some_axes()]
+
+
+PARAMETERS: dict[str, Callable[[Draw], Parameter]] = {
+    "axis": lambda draw: draw.signed(draw.random.randrange(draw.rank)),
+    "axes": _axes,
+    "perm": lambda draw: draw.random.sample(range(draw.rank), draw.rank),
+    "start": lambda draw: draw.random.randint(-draw.rank - 1, draw.rank + 1),
+    "end": lambda draw: draw.random.randint(-draw.rank - 1, draw.rank + 1),
+    "alpha": lambda draw: draw.one_of(0.5, 1.0, 2.0, -0.75, 0.01),
+    "beta": lambda draw: draw.one_of(0.5, 1.0, 2.0, -0.75),
+    "gamma": lambda draw: draw.one_of(0.5, 1.0, 2.0),
+    "epsilon": lambda draw: draw.one_of(1e-5, 1e-3, 0.1),
+    "value": lambda draw: np.array([draw.one_of(0.0, 1.5, -2.0)], np.float32),
+}
+"""Attributes, and operands that are known, by name."""
+
+LEFT_OUT = frozenset(("consumed_inputs", "round_mode", "saturate", "seed", "stash_type"))
+"""Attributes that mean nothing for the elements there are, or have one legal value."""
+
+# Windows
+
+
+def _window(draw: Draw) -> dict[str, Parameter]:
+    """Parameters of a window over an image [n, c, ...]."""
+    image = draw.shape[2:]
+    if 0 in draw.shape:
+        # onnxruntime refuses most of these; with no channels, a convolution of its does not end.
+        raise ValueError("a window sees nothing")
+    kernel = [draw.random.randint(1, min(4, n + 1)) for n in image]
+    stride = [draw.one_of(1, 1, 2, 3) for _ in image]
+    dilation = [draw.one_of(1, 1, 1, 2) for _ in image]
+    mode = draw.one_of("NOTSET", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+    low, high = [0] * len(image), [0] * len(image)
+    for i, n in enumerate(image):
+        if mode == "VALID":
+            kernel[i] = min(kernel[i], n)
+        if dilation[i] * (kernel[i] - 1) + 1 > n:
+            dilation[i] = 1
+        short = max(0, dilation[i] * (kernel[i] - 1) + 1 - n)
+        if draw.chance(0.6) or short:
+            low[i] = draw.random.randint(0, kernel[i] - 1)
+            high[i] = draw.random.randint(max(0, min(kernel[i] - 1, short - low[i])), kernel[i] - 1)
+    found: dict[str, Parameter] = {
+        "kernel_shape": kernel,
+        "strides": stride if any(s > 1 for s in stride) or draw.chance(0.5) else None,
+        "dilations": dilation if any(d > 1 for d in dilation) or draw.chance(0.5) else None,
+        "auto_pad": mode if mode != "NOTSET" or draw.chance(0.2) else None,
+        "pads": [*low, *high] if mode == "NOTSET" and any((*low, *high)) else None,
+    }
+    return found
+
+
+def _pool(draw: Draw) -> Form:
+    return Form(parameters=_window(draw))
+
+
+def _factor(draw: Draw, n: int) -> int:
+    """A number that divides n; 1 half of the time."""
+    return int(draw.one_of(1, *(d for d in range(1, n + 1) if n % d == 0)))
+
+
+def _conv(draw: Draw) -> Form:
+    parameters = _window(draw)
+    kernel = parameters["kernel_shape"]
+    if (parameters["auto_pad"] or "").startswith("SAME"):
+        # onnxruntime refuses dilations beside it.
+        parameters["dilations"] = None
+    group = _factor(draw, draw.shape[1])
+    made = group * draw.one_of(1, 2, 3)
+    if draw.chance(0.5):
+        parameters["kernel_shape"] = None
+    parameters["group"] = group if group > 1 or draw.chance(0.3) else None
+    return Form([(made, draw.shape[1] // group, *kernel), (made,)], parameters)
+
+
+def _conv_transpose(draw: Draw) -> Form:
+    parameters = _window(draw)
+    kernel, image = parameters["kernel_shape"], draw.shape[2:]
+    stride = parameters["strides"] or [1] * len(image)
+    dilation = parameters["dilations"] or [1] * len(image)
+    group = _factor(draw, draw.shape[1])
+    extra = [draw.random.randrange(max(s, d)) for s, d in zip(stride, dilation, strict=True)]
+    parameters["group"] = group if group > 1 or draw.chance(0.3) else None
+    parameters["output_padding"] = extra if draw.chance(0.3) else None
+    parameters["output_shape"] = None
+    if parameters["output_padding"] is None and draw.chance(0.2):
+        full = [
+            s * (n - 1) + d * (k - 1) + 1
+            for s, n, d, k in zip(stride, image, dilation, kernel, strict=True)
+        ]
+        parameters["output_shape"] = [max(1, n - draw.random.randint(0, 2)) for n in full]
+        parameters["pads"] = None
+    if draw.chance(0.5):
+        parameters["kernel_shape"] = None
+    made = draw.one_of(1, 2, 3)
+    return Form([(draw.shape[1], made, *kernel), (group * made,)], parameters)
+
+
+# Products
+
+
+def _gemm(draw: Draw) -> Form:
+    turned, other = draw.chance(0.4), draw.chance(0.4)
+    m, k = draw.shape[::-1] if turned else draw.shape
+    n = draw.size()
+    bias = draw.one_of((m, n), (n,), (1, n), (m, 1), (1,), ())
+    if draw.opset < 7:
+        bias = (m, n)
+    parameters = {"transA": int(turned), "transB": int(other)}
+    return Form([(n, k) if other else (k, n), bias], parameters)
+
+
+def _matmul(draw: Draw) -> Form:
+    k = draw.shape[-1]
+    if draw.chance(0.2):
+        return Form([(k,)])
+    batch = [n if draw.chance(0.7) else 1 for n in draw.shape[:-2]]
+    batch = batch[draw.one_of(0, len(batch)) :]
+    if draw.chance(0.2):
+        batch = [draw.one_of(2, 3), *([1] * (draw.rank - 2) if draw.chance(0.5) else batch)]
+    return Form([(*batch, k, draw.size())])
+
+
+# Normalisations
+
+
+def _channels(draw: Draw) -> Form:
+    return Form([draw.shape[1:2]] * 4)
+
+
+def _batch_norm(draw: Draw) -> Form:
+    learns = draw.opset >= 14 and draw.chance(0.4)
+    parameters = {
+        "training_mode": 1 if learns else None,
+        "momentum": draw.one_of(None, 0.9, 0.25),
+        # Before opset 7 a node learns unless told not to; statistics for each element are gone.
+        "is_test": 1,
+        "spatial": None,
+    }
+    return Form([draw.shape[1:2]] * 4, parameters, results=3 if learns else 1)
+
+
+def _layer_norm(draw: Draw) -> Form:
+    axis = draw.random.randrange(draw.rank)
+    return Form([draw.shape[axis:]] * 2, {"axis": draw.signed(axis)})
+
+
+def _lrn(draw: Draw) -> Form:
+    parameters = {
+        "size": draw.one_of(1, 3, 5),
+        "alpha": draw.one_of(None, 1e-4, 0.5),
+        "beta": draw.one_of(None, 0.75, 0.5),
+        "bias": draw.one_of(None, 1.0, 1.5),
+    }
+    return Form(parameters=parameters)
+
+
+def _softmax(draw: Draw) -> Form:
+    return Form(parameters={"axis": draw.signed(draw.random.randrange(draw.rank))})
+
+
+# Movements
+
+
+def _concat(draw: Draw) -> Form:
+    axis = draw.random.randrange(draw.rank)
+    others = [
+        (*draw.shape[:axis], draw.size(), *draw.shape[axis + 1 :])
+        for _ in range(draw.one_of(0, 1, 1, 2, 3))
+    ]
+    return Form(others, {"axis": draw.signed(axis)})
+
+
+def _slice(draw: Draw) -> Form:
+    axes = draw.some_axes(least=1)
+    if draw.chance(0.3):
+        axes = list(range(len(axes)))
+    starts: list[int] = []
+    ends: list[int] = []
+    steps: list[int] = []
+    for axis in axes:
+        n = draw.shape[axis]
+        step = draw.one_of(1, 1, 2, 3, -1, -1, -2) if draw.opset >= 10 else 1
+        reach = range(-n - 2, n + 3)
+        first, last = sorted(draw.random.choices(range(n + 1), k=2))
+        if draw.chance(0.3):
+            first, last = draw.random.choice(reach), draw.random.choice(reach)
+        elif step < 0:
+            first, last = last - 1 if last else 0, first - 1 if first else -n - 1
+        elif draw.chance(0.2):
+            last = np.iinfo(np.int32).max
+        starts.append(first)
+        ends.append(last)
+        steps.append(step)
+    plain = all(s == 1 for s in steps) and draw.chance(0.5)
+    whole = axes == list(range(len(axes))) and plain
+    signed = [draw.signed(a) if draw.opset >= 10 else a for a in axes]
+    parameters = {
+        "starts": starts,
+        "ends": ends,
+        "axes": None if whole else signed,
+        "steps": None if plain else steps,
+    }
+    return Form(parameters=parameters)
+
+
+def _split(draw: Draw) -> Form:
+    axis = draw.random.randrange(draw.rank)
+    n = draw.shape[axis]
+    count = draw.random.randint(1, min(4, max(n, 1)))
+    parameters: dict[str, Parameter] = {"axis": draw.signed(axis), "split": None}
+    parameters["num_outputs"] = None
+    even = n % count == 0 or draw.opset >= 18
+    if even and draw.chance(0.5):
+        # One part each; of opset 18 the last may be smaller, but not gone.
+        count = count if -(-n // count) * (count - 1) < n else 1
+        parameters["num_outputs"] = count
+    else:
+        cuts = sorted(draw.random.choices(range(n + 1), k=count - 1))
+        parameters["split"] = [b - a for a, b in zip((0, *cuts), (*cuts, n), strict=True)]
+    return Form(parameters=parameters, results=count)
+
+
+def _pad(draw: Draw) -> Form:
+    modes = ("constant", "constant", "reflect", "edge", *(("wrap",) if draw.opset >= 19 else ()))
+    mode = draw.one_of(*modes)
+    axes = draw.some_axes(least=1) if draw.opset >= 18 and draw.chance(0.5) else range(draw.rank)
+    low, high = ([_padding(draw, draw.shape[a], mode) for a in axes] for _ in range(2))
+    given = draw.opset >= 18 and (len(axes) < draw.rank or draw.chance(0.3))
+    if list(axes) != list(range(draw.rank)):
+        given = True
+    value = draw.one_of(0, 1, 3) if mode == "constant" and draw.chance(0.5) else None
+    parameters = {
+        "pads": [*low, *high],
+        "mode": mode if mode != "constant" or draw.chance(0.5) else None,
+        "constant_value": value,
+        "value": None if value is None else float(value),
+        "axes": [draw.signed(a) for a in axes] if given else None,
+    }
+    return Form(parameters=parameters)
+
+
+def _padding(draw: Draw, n: int, mode: str) -> int:
+    if mode == "reflect":
+        return draw.random.randint(0, min(3, max(n - 1, 0)))
+    if mode != "constant" and not n:
+        return 0
+    if mode == "wrap":
+        return draw.random.randint(0, min(3, n))
+    return draw.one_of(0, 0, 1, 2, 3, -1 if n > 2 else 0)
+
+
+def _reshape(draw: Draw) -> Form:
+    shape: list[int] = []
+    rest = prod(draw.shape)
+    for _ in range(draw.random.randint(0, 3)):
+        shape.append(_factor(draw, rest) if rest else draw.one_of(1, 2))
+        rest //= shape[-1] or 1
+    if rest != 1:
+        shape.append(rest)
+    draw.random.shuffle(shape)
+    for i, n in enumerate(shape):
+        if i < draw.rank and draw.shape[i] == n and draw.chance(0.4):
+            shape[i] = 0
+    if shape and 0 not in draw.shape and draw.chance(0.4):
+        shape[draw.random.randrange(len(shape))] = -1
+    zero = 0 if 0 in shape or draw.chance(0.7) else 1
+    return Form(parameters={"shape": shape, "allowzero": zero or None})
+
+
+def _expand(draw: Draw) -> Form:
+    shape = [n if n != 1 or draw.chance(0.5) else draw.size() for n in draw.shape]
+    shape = [1 if draw.chance(0.2) else n for n in shape]
+    if draw.chance(0.3):
+        shape = [draw.one_of(1, 2, 3), *shape]
+    elif draw.chance(0.2):
+        shape = shape[draw.random.randint(0, len(shape)) :]
+    return Form(parameters={"shape": shape})
+
+
+def _tile(draw: Draw) -> Form:
+    return Form(parameters={"repeats": [draw.one_of(1, 1, 2, 3) for _ in draw.shape]})
+
+
+def _gather(draw: Draw) -> Form:
+    axis = draw.random.randrange(draw.rank)
+    n = draw.shape[axis]
+    if not n:
+        return Form(parameters={"axis": axis, "indices": np.zeros(0)})
+    shape = draw.one_of((), (1,), (2,), (3,), (5,))
+    low = -n if draw.opset >= NEGATIVE_INDICES else 0
+    indices = [draw.random.randrange(low, n) for _ in range(prod(shape))]
+    if draw.chance(0.3):
+        indices = sorted(i % n for i in indices)
+    return Form(parameters={"axis": draw.signed(axis), "indices": np.reshape(indices, shape)})
+
+
+NEGATIVE_INDICES = 11
+"""The opset since which indices may be counted from the end."""
+
+
+def _squeeze(draw: Draw) -> Form:
+    ones = [i for i, n in enumerate(draw.shape) if n == 1]
+    axes = draw.random.sample(ones, draw.random.randint(0, len(ones)))
+    given = [draw.signed(a) for a in axes]
+    return Form(parameters={"axes": given if axes or draw.chance(0.3) else None})
+
+
+def _unsqueeze(draw: Draw) -> Form:
+    more = draw.random.randint(1, 2)
+    rank = draw.rank + more
+    axes = draw.random.sample(range(rank), more)
+    return Form(parameters={"axes": [draw.signed(a, rank) for a in axes]})
+
+
+def _flatten(draw: Draw) -> Form:
+    axis = draw.random.randint(0, draw.rank)
+    return Form(parameters={"axis": axis if axis == draw.rank else draw.signed(axis)})
+
+
+def _blocks(draw: Draw) -> Form:
+    """A block size that divides the channels, for depth; or both sizes of the image, for space."""
+    _, c, h, w = draw.shape
+    depth = draw.schema.name == "DepthToSpace"
+    fits = [b for b in (1, 2, 3) if (c % (b * b) == 0 if depth else h % b == w % b == 0)]
+    mode = draw.one_of(None, "DCR", "CRD") if draw.opset >= 11 else None
+    return Form(parameters={"blocksize": fits[-1] if draw.chance(0.7) else 1, "mode": mode})
+
+
+def _blocked(draw: Draw) -> Shape:
+    b = draw.one_of(1, 2, 2, 3)
+    if draw.schema.name == "DepthToSpace":
+        return (draw.one_of(1, 2), b * b * draw.one_of(1, 2, 3), draw.one_of(1, 2, 3), 2)
+    return (draw.one_of(1, 2), draw.one_of(1, 2, 3), b * draw.one_of(1, 2, 3), b)
+
+
+# Constants, and the rest
+
+
+def _constant(draw: Draw) -> Form:
+    if draw.opset < 12 or draw.chance(0.4):
+        dtype = draw.one_of(np.float32, np.float32, np.float16, np.int64, np.int32, np.bool_)
+        shape = draw.one_of((), (1,), (draw.size(),), (2, 3))
+        values = [draw.random.randint(-3, 3) for _ in range(prod(shape))]
+        return _only("value", np.array(values, dtype).reshape(shape))
+    name = draw.one_of("value_float", "value_floats", "value_int", "value_ints")
+    kind = float if "float" in name else int
+    count = draw.random.randint(1, 4)
+    values = [kind(draw.random.randint(-3, 3)) for _ in range(count)]
+    return _only(name, values if name.endswith("s") else values[0])
+
+
+def _only(name: str, value: Parameter) -> Form:
+    """One of the attributes that exclude each other."""
+    kinds = ("value", "value_float", "value_floats", "value_int", "value_ints")
+    kinds += ("value_string", "value_strings", "sparse_value")
+    return Form(parameters={**dict.fromkeys(kinds), name: value})
+
+
+def _constant_of_shape(draw: Draw) -> Form:
+    shape = [draw.size() for _ in range(draw.random.randint(0, 3))]
+    dtype = draw.one_of(np.float32, np.float16, np.int64, np.int32, np.bool_)
+    value = np.array([draw.one_of(0, 1, 3)], dtype) if draw.chance(0.7) else None
+    return Form(parameters={"input": shape, "value": value})
+
+
+def _clip(draw: Draw) -> Form:
+    if draw.opset >= 11:
+        return Form([(), ()])
+    low, high = draw.one_of((-1.5, 1.0), (0.0, 6.0), (-3.0, -1.0), (None, 1.0), (0.0, None))
+    return Form(parameters={"min": low, "max": high})
+
+
+def _dropout(draw: Draw) -> Form:
+    learns = draw.opset >= 12 and draw.chance(0.15)
+    ratio = 0.0 if learns else draw.one_of(0.0, 0.3, 0.5)
+    parameters = {"ratio": ratio, "training_mode": learns if draw.chance(0.5) or learns else None}
+    return Form(parameters={**parameters, "is_test": 1})
+
+
+def _variadic(draw: Draw) -> Form:
+    """Any number of operands; before opset 8, of one shape."""
+    shape = None if draw.opset >= 8 else draw.shape
+    return Form([shape] * draw.one_of(0, 1, 1, 2, 3))
+
+
+def _prelu(draw: Draw) -> Form:
+    shape = tuple(n if draw.chance(0.6) else 1 for n in draw.shape)
+    return Form([shape[draw.random.randint(0, len(shape)) :]])
+
+
+FORMS: dict[str, Callable[[Draw], Form]] = {
+    "MaxPool": _pool,
+    "AveragePool": _pool,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "BatchNormalization": _batch_norm,
+    "InstanceNormalization": _channels,
+    "LayerNormalization": _layer_norm,
+    "LRN": _lrn,
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "Concat": _concat,
+    "Slice": _slice,
+    "Split": _split,
+    "Pad": _pad,
+    "Reshape": _reshape,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Gather": _gather,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Flatten": _flatten,
+    "DepthToSpace": _blocks,
+    "SpaceToDepth": _blocks,
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "Clip": _clip,
+    "Dropout": _dropout,
+    "PRelu": _prelu,
+    **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
+}
+"""What fits together, of operators of which parameters and shapes depend on each other."""
+
+RANKS: dict[str, tuple[int, int]] = {
+    "Conv": (3, 5),
+    "ConvTranspose": (3, 5),
+    "MaxPool": (3, 5),
+    "AveragePool": (3, 5),
+    "GlobalAveragePool": (3, 5),
+    "GlobalMaxPool": (3, 5),
+    "InstanceNormalization": (3, 5),
+    "BatchNormalization": (2, 5),
+    "LRN": (4, 4),
+    "Gemm": (2, 2),
+    "MatMul": (1, 5),
+    "DepthToSpace": (4, 4),
+    "SpaceToDepth": (4, 4),
+    "Unsqueeze": (0, 3),
+    "Flatten": (0, 5),
+    **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
+}
+"""How many axes the first operand has, the fewest and the most; any number if there is no line, but
+one at least if the operator has an attribute axis."""
+
+MOST_AXES = 5
+
+LEADS: dict[str, Callable[[Draw], Shape]] = {"DepthToSpace": _blocked, "SpaceToDepth": _blocked}
+"""Shapes of first operands that few values have."""
+
+NO_OPERAND = frozenset(("ConstantOfShape",))
+"""Operators of which the first operand is a parameter."""
+
+POSITIVE = frozenset(("var", "input_var"))
+"""Operands, by name, that are no less than 0."""
+
+WRITTEN = frozenset(("mean", "var", "input_mean", "input_var"))
+"""Operands, by name, that nobody else reads: onnxruntime writes the statistics that a normalisation
+learns over those that it was given."""
+
+DIVISORS = frozenset((("Div", "B"), ("Mod", "B")))
+"""Operands that are not 0 if they are integers: onnxruntime refuses to divide by it."""

@@ -1,0 +1,148 @@
+"""What else runs ONNX models: onnxruntime, which is compared with, and onnx's own evaluator."""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+import selectors
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from ...arrays import Array
+
+OPSETS = range(7, 27)
+"""Versions of the domain ai.onnx that onnxruntime knows: of opset 6 it has few operators left."""
+
+OPEN = (1 << 31) - 1
+"""The last version of a kernel that is for the latest one."""
+
+PROVIDER = "CPUExecutionProvider"
+
+PATIENCE = 5.0
+"""Seconds that onnxruntime gets for one model."""
+
+Types = Mapping[str, frozenset[str]]
+"""Of one kernel: the types, tensor(float) for instance, that each type variable may be."""
+
+
+class RefusedByRuntime(Exception):
+    """A runtime does not take a model, and says why."""
+
+
+def by_onnxruntime(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs by name, of a model as it stands: without onnxruntime's own rewrites.
+
+    Raises RefusedByRuntime, also where the model has ended onnxruntime's process.
+    """
+    found = _WORKER.answer(model.SerializeToString(), dict(inputs))
+    if isinstance(found, str):
+        raise RefusedByRuntime(found)
+    return found
+
+
+class _Worker:
+    """onnxruntime's process, begun when it is first asked."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def answer(self, model: bytes, inputs: dict[str, Array]) -> dict[str, Array] | str:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("worker.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        done = False
+        try:
+            pickle.dump((model, inputs), process.stdin)
+            process.stdin.flush()
+            with selectors.DefaultSelector() as selector:
+                selector.register(process.stdout, selectors.EVENT_READ)
+                if not selector.select(PATIENCE):
+                    return f"no answer after {PATIENCE:g} s"
+            found = cast("dict[str, Array] | str", pickle.load(process.stdout))
+            done = True
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return f"it has ended its process: {process.wait()}"
+        finally:
+            # An answer that nobody has waited for would be taken for the next one.
+            if not done:
+                self.end()
+        return found
+
+    def end(self) -> None:
+        """End the process; another begins when it is asked again."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+_WORKER = _Worker()
+atexit.register(_WORKER.end)
+
+
+def by_reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs by name, as onnx itself evaluates a model. Raises RefusedByRuntime."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = cast("list[Any]", ReferenceEvaluator(model).run(None, dict(inputs)))
+    except Exception as error:
+        raise RefusedByRuntime(f"{type(error).__name__}: {error}") from None
+    names = [each.name for each in model.graph.output]
+    return dict(zip(names, map(np.asarray, results), strict=True))
+
+
+def is_function(schema: onnx.defs.OpSchema) -> bool:
+    """Whether an operator is defined by others."""
+    untyped = cast(Any, schema)
+    return bool(untyped.has_function or untyped.has_context_dependent_function)
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> dict[str, list[tuple[int, int, Types]]]:
+    """First and last version and types of onnxruntime's kernels, by operator."""
+    found: dict[str, list[tuple[int, int, Types]]] = {}
+    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    for each in cast("list[Any]", state.get_all_opkernel_def()):
+        if each.domain == "" and each.provider == PROVIDER:
+            first, last = each.version_range
+            types = {name: frozenset(some) for name, some in each.type_constraints.items()}
+            found.setdefault(each.op_name, []).append((first, last, types))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def kernels(operator: str, since: int) -> tuple[Types, ...]:
+    """The kernels for a version of an operator.
+
+    float16 is as good as float32: where it has no kernel, onnxruntime casts. A kernel without a
+    last version is for the version that it begins with alone.
+    Source: onnxruntime, core/framework/kernel_registry.cc, KernelRegistry::VerifyKernelDef.
+    """
+    there = [
+        types
+        for first, last, types in _kernels().get(operator, ())
+        if first == since or (first < since <= last and last != OPEN)
+    ]
+    return tuple({name: _with_halves(some) for name, some in each.items()} for each in there)
+
+
+def _with_halves(types: frozenset[str]) -> frozenset[str]:
+    return types | {"tensor(float16)"} if "tensor(float)" in types else types

@@ -1,0 +1,64 @@
+"""A failing model made small: first what it is generated from, then its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+
+import numpy as np
+
+from ..shrink import simpler
+from .build import build_graph
+from .graph import Graph
+from .runtimes import RefusedByRuntime, by_onnxruntime
+
+Fails = Callable[[Graph], bool]
+"""Whether a model still shows what is wrong."""
+
+LARGE = 8
+"""Weights of more elements than this are moved out of the model, to its inputs."""
+
+
+def smallest(graph: Graph, fails: Fails, seconds: float) -> Graph:
+    """A small model that fails like a given one, which fails; found in about so many seconds."""
+    end = monotonic() + seconds
+    best, changed = graph, True
+    while changed and monotonic() < end:
+        changed = False
+        for candidate in _smaller(best):
+            if monotonic() > end:
+                break
+            if _weight(candidate) < _weight(best) and fails(candidate):
+                best, changed = candidate, True
+                break
+    return best
+
+
+def _weight(graph: Graph) -> tuple[int, int, int, int]:
+    """What is to be small: nodes, all elements, those in the model, outputs."""
+    proto = graph.proto.graph
+    held = sum(int(np.prod(t.dims)) for t in proto.initializer)
+    given = sum(array.size for array in graph.inputs.values())
+    return len(proto.node), held + given, held, len(proto.output)
+
+
+def _smaller(graph: Graph) -> Iterator[Graph]:
+    """Models with less in them, the most promising first."""
+    whole = graph.with_all_results()
+    results = [v.name for v in whole.proto.graph.output]
+    for name in results:
+        yield graph.only([name])
+    if graph.sketch is not None:
+        for sketch in simpler(graph.sketch):
+            yield build_graph(sketch)
+    try:
+        values = by_onnxruntime(whole.proto, whole.inputs)
+    except RefusedByRuntime:
+        return
+    shown = {v.name for v in graph.proto.graph.output}
+    for node in reversed(graph.proto.graph.node):
+        if not shown & set(node.output) and all(name in values for name in node.output):
+            yield graph.with_inputs({name: values[name] for name in node.output})
+    for name, array in graph.weights.items():
+        if array.size > LARGE and name not in shown:
+            yield graph.with_inputs({name: array})

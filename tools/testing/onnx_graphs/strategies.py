@@ -1,0 +1,27 @@
+"""ONNX models as a Hypothesis strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from hypothesis.strategies import SearchStrategy
+
+from ..sketch import DATA, Data
+from ..strategies import sketches
+from .build import build_graph
+from .graph import Graph
+
+
+def onnx_models(
+    *,
+    max_nodes: int = 8,
+    operators: Collection[str] | None = None,
+    data: Sequence[Data] = DATA,
+) -> SearchStrategy[Graph]:
+    """Valid ONNX models of up to so many nodes, beside those that make their parameters, with
+    values for the inputs.
+
+    operators: by name; all that the reader supports if None. data: the kinds of values.
+    """
+    drawn = sketches("tiny:8", max_nodes, data, control_flow=False)
+    return drawn.map(lambda sketch: build_graph(sketch, operators))
