@@ -21,6 +21,9 @@ MAX_CANDIDATES = 60_000
 def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
     """The part counts of a dimension worth trying: the least for every size of the largest part."""
     each = problem.structure.space.dims[dim]
+    forced = problem.terms.parts(dim)
+    if forced:
+        return np.array([forced], np.int64)
     counts = np.arange(1, max(1, min(each.size, tiles)) + 1)
     if each.size <= 1 or each.kind == "whole":
         return counts[:1]
@@ -55,6 +58,7 @@ def _thinned(counts: Integers, most: int) -> Integers:
 
 def splits(problem: Problem, tiles: int) -> Integers:
     """Every split worth trying that needs at most so many tiles: (candidates, dimensions)."""
+    tiles = problem.terms.most_tiles(tiles)
     rank = len(problem.structure.space.dims)
     choices = [part_counts(problem, d, tiles) for d in range(rank)]
     most = max((len(c) for c in choices), default=1)
@@ -112,7 +116,7 @@ def _plain(order: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
     """True if the operator can be cut so and the cells find a tile each."""
-    if plan.first_tile + prod(plan.split) > target.tiles:
+    if plan.first_tile + prod(plan.split) > target.tiles or not problem.terms.allow(plan.split):
         return False
     try:
         result_layout(problem.structure, plan)

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import chain_cycles, number_dtype, partials_dtype
+from ...backends.codelets.prices import chain_cycles, compute_cycles, number_dtype, partials_dtype
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
 from .price import Integers, block_elements, cell_cycles, elements, least_compute_cycles
 from .problem import Problem
+from .terms import Terms, relaxed
 
 PRICED = 2_048
 """Splits that are priced in full, the others being worse even without start-up costs."""
@@ -54,8 +55,12 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     cycles = np.full(len(parts), float(cost.sync_cycles(target)))
     if not problem.moves:
         types = number_dtype(problem.operand_dtypes), problem.result_dtype
-        price = least_compute_cycles if quick else cell_cycles
-        cycles += price(problem.structure.unchained, cells, *types, target)
+        structure, method = problem.structure.unchained, problem.terms.method
+        if method:
+            cycles += compute_cycles(structure, cells, *types, target, method)[0]
+        else:
+            price = least_compute_cycles if quick else cell_cycles
+            cycles += price(structure, cells, *types, target)
     depth = _depth(problem, parts)
     merged = depth > 1
     points = elements(cells, result_dims(space))
@@ -138,11 +143,11 @@ def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
     parts = splits(problem, target.tiles)
     if len(parts) > PRICED:
         quick = estimates(problem, parts, target, quick=True)
-        fits = _fitting(quick, bound)
+        fits = _fitting(quick, bound, problem.terms)
         kept = _best_by_memory(quick.cycles[fits], quick.resident[fits], PRICED)
         parts = parts[fits[kept]]
     full = estimates(problem, parts, target, quick=False)
-    fits = _fitting(full, bound)
+    fits = _fitting(full, bound, problem.terms)
     parts = parts[fits]
     cycles, resident = full.cycles[fits], full.resident[fits]
     cells = np.prod(parts, axis=1)
@@ -164,7 +169,10 @@ def _rows(parts: Integers, rows: list[int]) -> Splits:
     return tuple(tuple(int(n) for n in parts[i]) for i in dict.fromkeys(rows))
 
 
-def _fitting(estimates: Estimates, bound: int) -> Integers:
-    """Candidates within the memory bound; where there are none, those of least memory."""
+def _fitting(estimates: Estimates, bound: int, terms: Terms) -> Integers:
+    """Candidates within the memory bound, and the terms' own as far as it can be kept; where there
+    are none, those of least memory."""
     memory = estimates.resident + estimates.temporary
-    return np.flatnonzero(memory <= max(bound, int(memory.min())))
+    fits = np.flatnonzero(memory <= max(bound, int(memory.min())))
+    temporary = estimates.temporary[fits]
+    return fits[temporary <= relaxed(terms.temporary_bytes, int(temporary.min()))]

@@ -26,6 +26,7 @@ from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
 from .derive import operand_layouts
+from .limits import Limits
 from .problem import Choice, Problem, final_layout_of, movement_problem
 from .search import best, exact, fastest, search
 
@@ -41,12 +42,26 @@ WORTH_MOVING = 1.01
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What an operator's plan was searched for: search(problem, have, target, bound) does.
+
+    have: the layout of every operand, None of those that stay where the plan wants them. bound:
+    bytes of a tile.
+    """
+
+    problem: Problem
+    have: tuple[Layout | None, ...]
+    bound: int
+
+
+@dataclass(frozen=True)
 class NetworkPlan:
     """The plan of every operation, and what the program then needs.
 
     cycles: of a run, by the planner's estimate; both branches of an if are counted, and a while
     once. resident_bytes: weights and constants of the tile that has most. live_bytes: values and
-    temporaries at the worst moment, if the busiest tiles of all were the same.
+    temporaries at the worst moment, if the busiest tiles of all were the same. asked: what each
+    plan was searched for.
     """
 
     plans: dict[Operation, Plan]
@@ -54,6 +69,7 @@ class NetworkPlan:
     cycles: float
     resident_bytes: int
     live_bytes: int
+    asked: dict[Operation, Asked]
 
     @property
     def bytes_per_tile(self) -> int:
@@ -61,36 +77,38 @@ class NetworkPlan:
         return self.resident_bytes + self.live_bytes
 
 
-def plan_network(module: ModuleOp, target: Target) -> NetworkPlan:
+def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None) -> NetworkPlan:
     """Decide every structured operation and movement of a module at nn.
 
-    Plans that operations already carry are kept. Where nothing fits the tiles, the plans that need
-    least memory are returned: the allocator says what does not fit.
+    limits: what is asked of its plans. Plans that operations already carry are kept. Where
+    nothing fits the tiles, the plans that need least memory are returned: the allocator says what
+    does not fit.
     Raises InputError for a plan that is none of its operation's.
     """
     usable = target.usable_bytes_per_tile
+    limits = limits or Limits()
     smallest: NetworkPlan | None = None
     for share in BOUNDS:
         bound = int(usable * share)
-        found = _planned(module, target, bound, 0.0)
+        found = _planned(module, target, limits, bound, 0.0)
         if found.bytes_per_tile <= usable:
             return found
-        cheap = _planned(module, target, bound, HIGHEST_BYTE_PRICE)
+        cheap = _planned(module, target, limits, bound, HIGHEST_BYTE_PRICE)
         if cheap.bytes_per_tile <= usable:
-            return _cheapest_that_fits(module, target, bound, cheap)
+            return _cheapest_that_fits(module, target, limits, bound, cheap)
         smallest = min((smallest or cheap, found, cheap), key=lambda p: p.bytes_per_tile)
     assert smallest is not None
     return smallest
 
 
 def _cheapest_that_fits(
-    module: ModuleOp, target: Target, bound: int, fitting: NetworkPlan
+    module: ModuleOp, target: Target, limits: Limits, bound: int, fitting: NetworkPlan
 ) -> NetworkPlan:
     """Bisect the price of a resident byte between one that is too low and one that fits."""
     low, high = np.log(LOWEST_BYTE_PRICE), np.log(HIGHEST_BYTE_PRICE)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        tried = _planned(module, target, bound, float(np.exp(middle)))
+        tried = _planned(module, target, limits, bound, float(np.exp(middle)))
         if tried.bytes_per_tile <= target.usable_bytes_per_tile:
             high = middle
             fitting = min(fitting, tried, key=lambda p: p.cycles)
@@ -99,8 +117,10 @@ def _cheapest_that_fits(
     return fitting
 
 
-def _planned(module: ModuleOp, target: Target, bound: int, byte_price: float) -> NetworkPlan:
-    walk = _Walk(module, target, bound, byte_price)
+def _planned(
+    module: ModuleOp, target: Target, limits: Limits, bound: int, byte_price: float
+) -> NetworkPlan:
+    walk = _Walk(module, target, limits, bound, byte_price)
     return walk.run()
 
 
@@ -115,6 +135,7 @@ class _Walk:
 
     module: ModuleOp
     target: Target
+    limits: Limits
     bound: int
     byte_price: float
     layouts: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
@@ -123,6 +144,7 @@ class _Walk:
     alias: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     plans: dict[Operation, Plan] = field(default_factory=dict[Operation, Plan])
     choices: dict[Operation, Choice] = field(default_factory=dict[Operation, Choice])
+    asked: dict[Operation, Asked] = field(default_factory=dict[Operation, Asked])
     functions: dict[str, func.FuncOp] = field(default_factory=dict[str, func.FuncOp])
     peaks: dict[str, int] = field(default_factory=dict[str, int])
     cycles: float = 0.0
@@ -144,6 +166,7 @@ class _Walk:
             self.cycles,
             int(self.resident.max(initial=0)),
             max(self.peaks.values(), default=0),
+            self.asked,
         )
 
     def _place_the_rest(self) -> None:
@@ -304,6 +327,7 @@ class _Walk:
             choice = self._balanced(problem, choice, have, price)
         self.plans[op] = choice.plan
         self.choices[op] = choice
+        self.asked[op] = Asked(problem, have, self.bound)
         self.cycles += choice.cycles * self.times
         self.layouts[result] = final_layout_of(problem, choice.plan)
         if any(problem.resident):
@@ -321,11 +345,12 @@ class _Walk:
 
     def _problem(self, op: Operation) -> Problem:
         dtypes = tuple(_dtype(value) for value in op.operands)
+        terms = self.limits.terms_of(op, self.target)
         if isinstance(op, Movement):
-            return movement_problem(op.moves(), _dtype(op.results[0]))
+            return movement_problem(op.moves(), _dtype(op.results[0]), terms=terms)
         assert isinstance(op, Structured)
         resident = tuple(self._unplaced(value) for value in op.operands)
-        return Problem(op.structure(), dtypes, _dtype(op.results[0]), resident)
+        return Problem(op.structure(), dtypes, _dtype(op.results[0]), resident, terms=terms)
 
     def _given(
         self, op: Operation, problem: Problem, plan: Plan, have: tuple[Layout | None, ...]

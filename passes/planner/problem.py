@@ -12,6 +12,7 @@ from ...dialects.structured import Body, Structure
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Dim, Space, identity_map
 from .derive import final_layout, movement_result_layout
+from .terms import FREE, Terms
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Problem:
     operand_dtypes: one each operand. resident: the operands that lie where this operator wants
     them for good (weights and constants nobody has placed yet). moves: of a movement, whose
     structure is then only the space of its result; empty for a compute. merges: whether
-    reductions may be split into partials.
+    reductions may be split into partials. terms: what a plan has to meet.
     """
 
     structure: Structure
@@ -30,6 +31,7 @@ class Problem:
     resident: tuple[bool, ...]
     moves: tuple[Space, ...] = ()
     merges: bool = True
+    terms: Terms = FREE
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Choice:
 
     resident_bytes: of operands that stay for good. temporary_bytes: copies of other operands,
     partials and the result, at the worst moment. result_bytes: the result alone. cells: tiles
-    used.
+    used. merge: of the cycles and bytes above, those of the compute that merges partials.
     """
 
     plan: Plan
@@ -50,12 +52,14 @@ class Choice:
     temporary_bytes: int
     result_bytes: int
     cells: int
+    merge: Choice | None = None
 
 
 def movement_problem(
     moves: tuple[Space, ...],
     dtype: np.dtype[Any],
     resident: tuple[bool, ...] = (),
+    terms: Terms = FREE,
 ) -> Problem:
     """The problem of a movement: to cut the axes of its result."""
     shape = moves[0].results[0].shape
@@ -63,7 +67,7 @@ def movement_problem(
     access = identity_map(tuple(range(len(shape))), shape)
     structure = Structure(Space(dims, (access,), (access,)), Body("identity"))
     still = resident or (False,) * len(moves)
-    return Problem(structure, (dtype,) * len(moves), dtype, still, moves)
+    return Problem(structure, (dtype,) * len(moves), dtype, still, moves, terms=terms)
 
 
 def final_layout_of(problem: Problem, plan: Plan) -> Layout:

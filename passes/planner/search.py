@@ -31,6 +31,7 @@ from .derive import (
 from .estimate import combining_cycles, result_dims, shortlist
 from .price import codelet
 from .problem import Choice, Problem
+from .terms import FREE, Terms, relaxed
 from .traffic import traffic
 
 COMBINE_FINALISTS = 1
@@ -169,6 +170,7 @@ def _combine_problem(problem: Problem, plan: Plan) -> Problem | None:
         problem.result_dtype,
         (False, *problem.resident[own:]),
         merges=False,
+        terms=Terms(tiles=problem.terms.tiles),
     )
 
 
@@ -196,6 +198,7 @@ def _combined(
         resident_bytes=first.resident_bytes + merge.resident_bytes,
         temporary_bytes=first.result_bytes + max(copies, merge.temporary_bytes),
         result_bytes=merge.result_bytes,
+        merge=merge,
     )
 
 
@@ -220,7 +223,11 @@ def fastest(
         splits = splits[:COMBINE_FINALISTS]
     first = _tried(problem, splits, have, target)
     hopeful = _hopeful(problem, first, target, bound)[:COMBINED]
-    return pareto([_combined(problem, choice, have, target, bound) for choice in hopeful], bound)[0]
+    return pareto(
+        [_combined(problem, choice, have, target, bound) for choice in hopeful],
+        bound,
+        problem.terms,
+    )[0]
 
 
 @lru_cache(maxsize=4096)
@@ -236,7 +243,7 @@ def search(
     lean = shortlist(problem, target, bound).lean
     first = _tried(problem, lean, have, target) if lean else []
     found = [_combined(problem, choice, have, target, bound) for choice in first]
-    return pareto([fastest(problem, have, target, bound), *found], bound)
+    return pareto([fastest(problem, have, target, bound), *found], bound, problem.terms)
 
 
 def _tried(
@@ -247,7 +254,8 @@ def _tried(
 ) -> list[Choice]:
     """The first supersteps of some splits, and of those that an operand already has."""
     plans = [*map(Plan, splits), *inherited(problem, have, target)]
-    return _first_supersteps(problem, tuple(dict.fromkeys(plans)), have, target)
+    own = map(problem.terms.complete, plans)
+    return _first_supersteps(problem, tuple(dict.fromkeys(own)), have, target)
 
 
 def _hopeful(problem: Problem, choices: list[Choice], target: Target, bound: int) -> list[Choice]:
@@ -258,13 +266,13 @@ def _hopeful(problem: Problem, choices: list[Choice], target: Target, bound: int
     parts = np.array([choice.plan.split for choice in choices], np.int64)
     merging = combining_cycles(problem, parts, target) if problem.merges else np.zeros(len(parts))
     total = {id(c): c.cycles + float(m) for c, m in zip(choices, merging, strict=True)}
-    fits = fitting(choices, bound)
+    fits = fitting(choices, bound, problem.terms)
     return sorted(fits, key=lambda c: (total[id(c)], c.resident_bytes, c.temporary_bytes, c.cells))
 
 
-def pareto(choices: Iterable[Choice], bound: int) -> tuple[Choice, ...]:
+def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[Choice, ...]:
     """The choices within a memory bound that no other beats in cycles and resident bytes."""
-    fits = fitting(choices, bound)
+    fits = fitting(choices, bound, terms)
     front: list[Choice] = []
     for c in sorted(fits, key=lambda c: (c.cycles, c.resident_bytes, c.temporary_bytes, c.cells)):
         if not front or c.resident_bytes < front[-1].resident_bytes:
@@ -272,11 +280,14 @@ def pareto(choices: Iterable[Choice], bound: int) -> tuple[Choice, ...]:
     return tuple(front)
 
 
-def fitting(choices: Iterable[Choice], bound: int) -> list[Choice]:
-    """The choices within a memory bound; where there are none, those of least memory."""
+def fitting(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> list[Choice]:
+    """The choices within a memory bound, and the terms' own as far as it can be kept; where there
+    are none, those of least memory."""
     every = list(choices)
     least = min(c.resident_bytes + c.temporary_bytes for c in every)
-    return [c for c in every if c.resident_bytes + c.temporary_bytes <= max(bound, least)]
+    fits = [c for c in every if c.resident_bytes + c.temporary_bytes <= max(bound, least)]
+    most = relaxed(terms.temporary_bytes, min(c.temporary_bytes for c in fits))
+    return [c for c in fits if c.temporary_bytes <= most]
 
 
 def best(choices: tuple[Choice, ...], byte_price: float) -> Choice:
