@@ -198,6 +198,7 @@ class _Binder:
             self.truth(each)
         self._right()
         self._unused()
+        self._carried()
         self.level(variants[0])
         source = Source(rule.name, self.file.path, rule.place.line)
         vocabulary = self.scope.vocabulary
@@ -216,6 +217,25 @@ class _Binder:
             document=rule.document,
             place=rule.place,
         )
+
+    def _carried(self) -> None:
+        """Check that attributes which a pattern lets through are on something that is made."""
+        rule = self.rule
+        made = [*(let.build for let in rule.lets), *rule.results]
+        models: set[str] = set()
+        while made:
+            each = made.pop()
+            if isinstance(each, Build):
+                models |= {each.head, each.like}
+                made += [operand for operand in each.operands if not isinstance(operand, Rest)]
+        for pattern in rule.pattern.walk():
+            if pattern.others and pattern.name not in models - {""}:
+                name = pattern.name or "p"
+                self.refuse(
+                    pattern.place,
+                    f"{{...}} lets attributes through that nothing takes over; make it anew with "
+                    f"{name}(...), or like {name}",
+                )
 
     def refuse(self, place: Place, message: str) -> NoReturn:
         raise refusal(place, message, self.file.text, self.first_line)
@@ -288,6 +308,8 @@ class _Binder:
             for info in infos
             for name, known in info.attributes.items()
             if known.is_property and known.is_optional and known.default is None
+            # What brings operands along is counted among them, so it is never let through.
+            if not pattern.others or name in info.companions
         }
         return BoundPattern(
             pattern.place,

@@ -218,7 +218,10 @@ class _Builder(Transformer[Token, object]):
         """A head, operands, fields, a name, types."""
         head, *middle, fields, name, types = c
         operands = tuple(each for each in middle if each is not None)
-        return Pattern(self._at(meta), head, operands, fields or (), str(name or ""), types or ())
+        known = tuple(each for each in fields or () if isinstance(each, Field))
+        others = fields is not None and len(known) < len(fields)
+        where = self._at(meta)
+        return Pattern(where, head, operands, known, str(name or ""), types or (), others)
 
     def op_head(self, meta: Meta, c: list[Token]) -> tuple[str, ...]:
         """Names of operations."""
@@ -240,9 +243,12 @@ class _Builder(Transformer[Token, object]):
         """The other operands."""
         return Rest(self._at(meta), str(c[0]))
 
-    def fields(self, meta: Meta, c: list[Any]) -> tuple[Field, ...]:
-        """The attributes."""
-        return tuple(each for each in c if each is not None)
+    def fields(self, meta: Meta, c: list[Any]) -> tuple[Field | None, ...]:
+        """The attributes; None for any others."""
+        return tuple(c)
+
+    def others(self, meta: Meta, c: list[Any]) -> None:
+        """Any other attributes."""
 
     def field(self, meta: Meta, c: list[Any]) -> Field:
         """One attribute."""

@@ -97,13 +97,17 @@ Operand: TypeAlias = "Variable | Rest | Nested"
 
 @dataclass(frozen=True)
 class Pattern(_Node):
-    """An operation. heads: names of operations, or of one class; name: what it is bound to."""
+    """An operation. heads: names of operations, or of one class; name: what it is bound to.
+
+    others: whether it may have optional attributes beside the fields.
+    """
 
     heads: tuple[str, ...]
     operands: tuple[Operand, ...]
     fields: tuple[Field, ...]
     name: str
     types: tuple[TypePattern, ...]
+    others: bool = False
 
     def walk(self) -> Iterator[Pattern]:
         """The pattern and those nested in it, outermost first, in order of operands."""

@@ -165,6 +165,13 @@ CASES = [
         f"%1 = nn.square %x then [clip [1.0, 6.0]] : {ONE}",
     ),
     (
+        "fuse-chains follow", [MATRIX, MATRIX], "%1 : tensor<4x4xf32>",
+        f"""%0 = nn.matmul %x, %y transpose_rhs : ({MATRIX}, {MATRIX}) -> tensor<4x4xf32>
+            %1 = nn.relu %0 : (tensor<4x4xf32>) -> tensor<4x4xf32>""",
+        f"%1 = nn.matmul %x, %y transpose_rhs then [relu] "
+        f": ({MATRIX}, {MATRIX}) -> tensor<4x4xf32>",
+    ),
+    (
         "fuse-chains followed_by_two", [MATRIX, MATRIX], f"%1 : {MATRIX}",
         f"%0 = nn.abs %x : {ONE}\n%1 = nn.max %0, %y : {TWO}",
         f"%1 = nn.abs %x then [max] (%y) : {TWO}",

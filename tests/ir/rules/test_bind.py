@@ -9,6 +9,12 @@ from .some_rules import rules_of
 
 BAD = [
     (
+        "rule r: nn.matmul(nn.neg(x), y) {...} => nn.matmul(x, y)",
+        "1:9: {...} lets attributes through that nothing takes over; make it anew with p(...), or "
+        "like p",
+        29,
+    ),
+    (
         "rule r: nn.rel(x) => x",
         "1:9: no operation nn.rel; did you mean nn.relu?",
         9,
