@@ -43,7 +43,8 @@ def mutate_command(
         int, typer.Option(min=0, help="Of the programs, and of what --limit takes.")
     ] = 0,
     only: Annotated[
-        str, typer.Option(metavar="CLASS", help="Mutants of one class, or the one of that name.")
+        str,
+        typer.Option(metavar="CLASS,...", help="Mutants of these classes, or of these names."),
     ] = "",
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Mutants of each pass; all if none.")
@@ -69,6 +70,7 @@ def mutate_command(
     with answers() as about:
         rights = _passes(passes, about.load(load))
         check_files({}, {"--json": output})
+        wanted = tuple(name for each in only.split(",") if (name := each.strip()))
         budget = Budget(examples, seconds, seed)
         terminal = console()
         done: list[report.Done] = []
@@ -76,7 +78,7 @@ def mutate_command(
             for right in rights:
                 tell(f"{right.name}: look for places")
                 planted = study.plant(right, level, budget)
-                chosen = study.chosen(planted, only, limit, seed)
+                chosen = study.chosen(planted, wanted, limit, seed)
                 terminal.print(report.planted_line(planted), highlight=False)
                 if only_list:
                     terminal.print(report.listing(chosen))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import unified_diff
@@ -108,15 +108,20 @@ def compared(
 
 def acting_as(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -> ModulePass:
     """A pass of the same name and options, which does something else."""
-    cls = type(tested)
 
     def method(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
         apply(ctx, op)
 
-    body = {"apply": method, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    acting = object.__new__(type(cls.__name__, (cls,), body))
-    vars(acting).update(vars(tested))
-    return acting
+    return with_methods(tested, {"apply": method})
+
+
+def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePass:
+    """A pass of the same name and options, some of whose methods are others."""
+    cls = type(tested)
+    body = {**methods, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    made = object.__new__(type(cls.__name__, (cls,), body))
+    vars(made).update(vars(tested))
+    return made
 
 
 def _outcome(tested: ModulePass, ctx: Context, module: ModuleOp, limit: float) -> str:

@@ -32,9 +32,9 @@ class Mutant:
         """What it is called: the same for the same source."""
         return f"{self.subject}/{self.kind}/{self.number}"
 
-    def is_one_of(self, chosen: str) -> bool:
-        """Whether it is of a class, or has a name. chosen: any of them if ""."""
-        return chosen in ("", self.kind, self.name, f"{self.kind}/{self.number}")
+    def is_called(self, name: str) -> bool:
+        """Whether a name is that of its class, or its own, with its pass or without."""
+        return name in (self.kind, self.name, f"{self.kind}/{self.number}")
 
 
 @dataclass

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from operator import attrgetter
+from pathlib import Path
+from typing import cast
 
+from ....ir.rules import PythonRule, RulesPass, bind_python_rules
 from ....ir.upstream import ModulePass
 from .mutant import Mutant, Numbers
 from .python_classes import PYTHON_CLASSES
 from .python_source import PythonFile, Slot, copy_of, files_of
 from .reached import reached_lines
+from .rule_mutants import with_rules
 
 LONGEST = 72
 """Letters of a piece of code that are shown."""
@@ -35,8 +39,8 @@ def python_mutants(tested: ModulePass, run: Callable[[], None]) -> PythonMutants
 
     run: runs the pass on a few programs. None are planted where these do not go.
     """
-    cls = type(tested)
-    files = files_of(cls.__module__) if _is_found(cls) else {}
+    module = _module_of(tested)
+    files = files_of(module) if module else {}
     if not files:
         return PythonMutants(())
     lines = reached_lines(run, [str(file.path) for file in files.values()])
@@ -51,14 +55,22 @@ def python_mutants(tested: ModulePass, run: Callable[[], None]) -> PythonMutants
     return PythonMutants(tuple(found), gone, total - gone)
 
 
-def _is_found(cls: type[ModulePass]) -> bool:
-    """Whether a class is where its name says, so that a copy of its module has it too."""
-    import_name, name = cls.__module__, cls.__qualname__
-    files = files_of(import_name)
-    return bool(files) and any(
-        isinstance(node, ast.ClassDef) and node.name == name.partition(".")[0]
-        for node in files[import_name].tree.body
-    )
+def _module_of(tested: ModulePass) -> str:
+    """The module that a pass, or its rules, are written in; "" if there is none."""
+    cls = type(tested)
+    if hasattr(sys.modules.get(cls.__module__), cls.__qualname__):
+        return cls.__module__
+    laws = tested.rule_set().laws if isinstance(tested, RulesPass) else ()
+    places = [law.place.file for law in laws]
+    paths = {Path(place).resolve() for place in places if place.endswith(".py")}
+    return next((name for name, path in _loaded() if path in paths), "")
+
+
+def _loaded() -> Iterator[tuple[str, Path]]:
+    for name, module in tuple(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None:
+            yield name, Path(file)
 
 
 def _of_file(
@@ -103,10 +115,14 @@ def _shown(node: ast.AST) -> str:
 def _made(
     tested: ModulePass, file: PythonFile, files: Mapping[str, PythonFile], slot: int, new: ast.AST
 ) -> ModulePass:
-    cls = type(tested)
-    module = copy_of(cls.__module__, files, file.name, file.changed(slot, new))
-    made: type[ModulePass] = attrgetter(cls.__qualname__)(module)
-    return made(**options_of(tested))
+    module, name = next(iter(files)), type(tested).__qualname__
+    copy = copy_of(module, files, file.name, file.changed(slot, new))
+    made = cast("type[ModulePass] | None", getattr(copy, name, None))
+    if made is not None:
+        return made(**options_of(tested))
+    assert isinstance(tested, RulesPass)
+    rules = [each for each in vars(copy).values() if isinstance(each, PythonRule)]
+    return with_rules(tested, bind_python_rules(rules, tested.rule_set().vocabulary))
 
 
 def options_of(tested: ModulePass) -> dict[str, object]:

@@ -18,6 +18,7 @@ from ....ir.rules.parse import parse_rules
 from ....ir.rules.syntax import Rule, RuleFile
 from ....ir.upstream import ModulePass
 from ....passes.own_rules import FOLDER
+from .compare import with_methods
 from .mutant import Mutant, Numbers
 from .rule_classes import changed_rules
 from .rule_text import file_text, rule_text
@@ -108,9 +109,9 @@ def _made(tested: RulesPass, rules: RuleSet, file: RuleFile, index: int, new: Ru
     mutated = parse_rule_set(file_text(changed), rules.vocabulary, file.path)
     check_rules(mutated.chosen(only=[new.name]))
     others = tuple(law for law in rules.laws if law.place.file != file.path)
-    made = replace(mutated, laws=(*others, *mutated.laws))
-    cls = type(tested)
-    body: dict[str, object] = {"rule_set": staticmethod(lambda: made), "__module__": cls.__module__}
-    mutant = object.__new__(type(cls.__name__, (cls,), body))
-    vars(mutant).update(vars(tested))
-    return mutant
+    return with_rules(tested, replace(mutated, laws=(*others, *mutated.laws)))
+
+
+def with_rules(tested: RulesPass, rules: RuleSet) -> ModulePass:
+    """A pass of rules with other rules."""
+    return with_methods(tested, {"rule_set": staticmethod(lambda: rules)})

@@ -88,11 +88,16 @@ def trials(
     return _trials(chosen, planted.cases, planted.level, budget, jobs)
 
 
-def chosen(planted: Planted, only: str, limit: int | None, seed: int) -> list[Mutant]:
-    """The mutants of a class or a name, at most so many. Raises InputError for no class."""
-    if only and set(KINDS).isdisjoint(only.split("/")):
-        raise InputError(f"--only {only}: no class of mutants; need one of {', '.join(KINDS)}")
-    return some([each for each in planted.mutants if each.is_one_of(only)], limit, seed)
+def chosen(planted: Planted, only: Sequence[str], limit: int | None, seed: int) -> list[Mutant]:
+    """The mutants of some classes or names, all if none, at most so many.
+
+    Raises InputError for what is neither.
+    """
+    for each in only:
+        if set(KINDS).isdisjoint(each.split("/")):
+            raise InputError(f"--only {each}: no class of mutants; need one of {', '.join(KINDS)}")
+    found = [m for m in planted.mutants if not only or any(m.is_called(each) for each in only)]
+    return some(found, limit, seed)
 
 
 def _trials(

@@ -64,6 +64,30 @@ def test_users_rules_are_listed_with_what_would_be_written(tmp_path: Path):
     assert "laws.rw:1" in result.output
 
 
+UNFOLD = """
+from abele.dialects import nn
+from abele.ir.rules import rewrite
+
+@rewrite("nn.square(x) as s")
+def unfold(x, s):
+    if len(x.type.get_shape()) > 1:
+        return None
+    return nn.MulOp(x, x)
+"""
+
+
+def test_a_rule_in_python_is_mutated_in_its_function(tmp_path: Path):
+    file, out = tmp_path / "unfold.py", tmp_path / "out.json"
+    file.write_text(UNFOLD)
+    options = ("--examples", 60, "--only", "comparison,drop-guard/1", "--json", out)
+    result = abele("mutate", "unfold", "--load", file, *options)
+    assert result.exit_code == 0, result.output
+    trials = json.loads(out.read_text())["trials"]
+    assert {each["name"] for each in trials} == {"unfold/comparison/1", "unfold/drop-guard/1"}
+    # Where it is applied changes the program, not what it means.
+    assert {each["verdict"] for each in trials} <= {"survived", "same"}
+
+
 def test_a_pass_that_is_wrong_itself_is_told_and_nothing_is_planted(tmp_path: Path):
     file = tmp_path / "mine.py"
     file.write_text(MINE.replace("nn.SquareOp) and", "nn.TensorOp) and"))
