@@ -18,7 +18,10 @@ from .target import ConvUnits, Target
 Cycles = NDArray[np.int64]
 FloatCycles = NDArray[np.float64]
 
-METHODS = ("amp", "mac", "vmac")
+METHODS = ("amp", "slic", "mac", "vmac", "outer")
+
+SUPERVISED = frozenset(("amp", "slic"))
+"""Methods whose codelet is one vertex a tile and starts the workers itself."""
 
 # Kernel rows whose weights the nx1 vertex can hold in the units at once.
 AMP_HEIGHTS = (1, 2, 4)
@@ -182,6 +185,89 @@ def _amp_nx1_cycles(
     return best
 
 
+def slic_cycles(
+    field: ArrayLike,
+    in_channels: ArrayLike,
+    out_channels: ArrayLike,
+    kernel_elements: ArrayLike,
+    conv_groups: ArrayLike,
+    dtype_name: str,
+    partials_name: str,
+    target: Target,
+    field_rows: ArrayLike = 1,
+    stride: int = 1,
+) -> FloatCycles:
+    """Cycles of a contraction in the conv units, a window of kernel elements at once.
+
+    Sizes as in `amp_cycles`. Four channels of a group, or of as many groups as make four, are done
+    together: more of them are assumed to be further passes. stride: of the window along a row.
+    Infinite for any type but 16-bit floats, which the units alone have such a mode for, and for
+    strides but 1 and 2.
+    Source: poplibs lib/poplin/PerformanceEstimation.hpp, SLIC 1x4.
+    """
+    field_, in_, out, kernel, groups, rows = np.broadcast_arrays(
+        *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups, field_rows))
+    )
+    units = target.conv_units(dtype_name, partials_name)
+    unfit = _kind(dtype_name) != "float16" or _is_float8(dtype_name) or stride not in (1, 2)
+    if units is None or unfit:
+        return np.full(field_.shape, np.inf)
+    slic, workers = target.slic, target.workers
+    narrow = _kind(partials_name) == "float16"
+    # Half the units with narrow partials have a codelet of their own.
+    small = narrow and units.units < 16
+    passes = 1 if units.units >= 16 else 2
+    # As many groups as have four channels together, in powers of two.
+    widest = np.maximum(in_, out)
+    together = np.where(widest == 1, 4, np.where(widest == 2, 2, 1))
+    blocks = _ceil(groups, together) * _ceil(out, slic.channels)
+    kernel_rows = np.ceil(np.sqrt(kernel)).astype(np.int64)
+    windows = kernel_rows * _ceil(_ceil(kernel, kernel_rows), slic.window)
+    windows = windows * _ceil(in_, slic.channels)
+
+    runs = np.maximum(_ceil(rows, workers), 1)
+    length = _ceil(_ceil(field_, workers), runs)
+
+    def row_cycles(*, zeroing: bool) -> Cycles:
+        if stride == 2:
+            few = np.where(length == 1, slic.single_row_cycles, slic.strided_pair_cycles)
+            many = slic.row_cycles + 2 * (length - slic.strided_pipelined_elements)
+            shortest = slic.strided_pipelined_elements
+        else:
+            first = slic.zeroing_row_cycles + np.where(length > 1, length, 0)
+            later = np.where(length == 1, slic.single_row_cycles, slic.few_row_cycles + length)
+            few = first if zeroing else later
+            many = slic.row_cycles + (length - slic.pipelined_elements)
+            many = many + (slic.small_row_cycles if small and not zeroing else 0)
+            shortest = slic.pipelined_elements + small
+        cycles = np.where(length < shortest, few, many)
+        cycles = cycles if narrow else cycles - 1
+        start = slic.small_run_cycles if small else slic.run_cycles
+        return start + zeroing + (0 if narrow else slic.wide_run_cycles) + passes * cycles
+
+    def inner(*, zeroing: bool) -> Cycles:
+        worker = slic.worker_cycles + runs * row_cycles(zeroing=zeroing) + (2 if small else 0)
+        merging = slic.merge_cycles + 2 * field_ if small and zeroing else 0
+        return workers * worker + merging
+
+    aligned = slic.aligned_weights_cycles
+    each = np.where(together == 2, slic.pair_weights_cycles, slic.single_weights_cycles)
+    arranged = slic.arranged_weights_cycles + workers * each
+    weights = slic.weights_cycles + np.where(together == 1, aligned, arranged)
+    body = weights + (slic.small_window_cycles if small else slic.window_cycles)
+    block = slic.small_block_cycles if small else slic.block_cycles
+    repeat = block + windows * body + _branches(windows, target)
+    repeat = repeat + inner(zeroing=True) + (windows - 1) * inner(zeroing=False)
+    start = slic.small_supervisor_cycles if small else slic.supervisor_cycles
+    total = start + blocks * repeat + _branches(blocks, target) + target.amp.return_cycles
+    return total.astype(np.float64)
+
+
+def _branches(turns: Cycles, target: Target) -> Cycles:
+    """Cycles of the branches of a supervisor's loop: all but the last one are taken."""
+    return target.slic.taken_branch_cycles * (turns - 1) + 1
+
+
 def mac_cycles(
     field: ArrayLike,
     in_channels: ArrayLike,
@@ -194,29 +280,35 @@ def mac_cycles(
 ) -> FloatCycles:
     """Cycles of a contraction as dot products over the input channels, on the workers.
 
-    Sizes as in `amp_cycles`; input channels are padded to a vector. The partials' type costs
-    nothing here. Integers go one product at a time, at an assumed rate.
+    Sizes as in `amp_cycles`; input channels are padded to a vector. 16-bit partials are made two
+    output channels at a time. Integers go one product at a time, at an assumed rate. Infinite for
+    8-bit floats on a machine that has no units for them.
     Source: poplibs lib/poplin/PerformanceEstimation.hpp, getConvPartialHorizontalMac.
     """
-    del partials_name
     mac, workers = target.mac, target.workers
     field_, in_, out, kernel, groups = np.broadcast_arrays(
         *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups))
     )
+    if _lacks(dtype_name, target):
+        return np.full(field_.shape, np.inf)
     kind = _kind(dtype_name)
-    start = {"float32": mac.float32_dot_cycles, "float16": mac.float16_dot_cycles, "int": 0}[kind]
-    dot = start + (
-        in_ * mac.integer_cycles_per_mac
-        if kind == "int"
-        else _ceil(in_, _vector_elements(dtype_name, target))
-    )
+    if kind == "int":
+        dots = out * in_ * mac.integer_cycles_per_mac
+    else:
+        vectors = _ceil(in_, _vector_elements(dtype_name, target))
+        narrow = _kind(partials_name) == "float16"
+        start = mac.narrow_dot_cycles if narrow else mac.wide_dot_cycles
+        dots = _ceil(out, 2 if narrow else 1) * (start + vectors * (2 if narrow else 1))
     elements = _ceil(field_, workers)
-    worker = mac.worker_cycles + kernel * (
-        mac.kernel_cycles + elements * (mac.element_cycles + out * dot)
+    flat = kernel == 1
+    call = np.where(flat, mac.flat_kernel_cycles, mac.kernel_cycles)
+    worker = mac.worker_cycles + kernel * (call + elements * (mac.element_cycles + dots))
+    supervisor = (
+        mac.float16_supervisor_cycles if kind == "float16" else mac.float32_supervisor_cycles
     )
-    call = mac.float16_supervisor_cycles if kind == "float16" else mac.float32_supervisor_cycles
     group = mac.group_cycles + mac.in_group_cycles + mac.out_group_cycles + workers * worker
-    return (call + groups * group).astype(np.float64)
+    total = supervisor - np.where(flat, mac.flat_saved_cycles, 0) + groups * group
+    return total.astype(np.float64)
 
 
 def vmac_cycles(
@@ -231,21 +323,73 @@ def vmac_cycles(
 ) -> FloatCycles:
     """Cycles of a depth-wise contraction, vectors running across its groups.
 
-    Infinite unless each group has one channel in and out and the type is a 16-bit float. The
-    workers' partials are charged as one more element of the field each.
+    Infinite unless each group has one channel in and out and the type is a 16-bit float. Each
+    worker has partials of its own, which are set to zero before and added up after.
     Source: poplibs lib/poplin/PerformanceEstimation.hpp, vertical MAC.
     """
-    del partials_name
     mac, workers = target.mac, target.workers
     field_, in_, out, kernel, groups = np.broadcast_arrays(
         *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups))
     )
-    if _kind(dtype_name) != "float16":
+    if _kind(dtype_name) != "float16" or _lacks(dtype_name, target):
         return np.full(field_.shape, np.inf)
-    blocks = _ceil(groups, mac.across_groups)
-    worker = (_ceil(field_, workers) * kernel + 1) * mac.across_cycles * blocks
-    cycles = mac.across_supervisor_cycles + workers * (mac.worker_cycles + worker)
+    narrow = _kind(partials_name) == "float16"
+    if narrow:
+        across, start = mac.across_groups, mac.across_worker_cycles
+        element = mac.across_element_cycles + mac.across_cycles * (kernel - 1)
+    else:
+        across, start = mac.across_groups // 2, mac.wide_across_worker_cycles
+        element = mac.wide_across_element_cycles + mac.wide_across_cycles * (kernel - 1)
+    blocks, share = _ceil(groups, across), _ceil(field_, workers)
+    inner = workers * (start + share * element)
+    vector = target.vector.vector_bytes // _element_bytes(partials_name)
+    zeroing = mac.across_zero_cycles + _ceil(field_ * across, vector)
+    merged = mac.across_merge_element_cycles + (workers - 1)
+    adding = mac.across_merge_cycles + share * merged
+    if not narrow:
+        # Two loads where one does, and two cycles more to store: 9 + 2 for each other worker.
+        adding = adding + share * (2 + workers - 1) - 1
+    block = mac.across_block_cycles + zeroing + inner + adding
+    cycles = mac.across_supervisor_cycles + blocks * block
     return np.where((in_ == 1) & (out == 1), cycles, np.inf)
+
+
+def outer_cycles(
+    field: ArrayLike,
+    in_channels: ArrayLike,
+    out_channels: ArrayLike,
+    kernel_elements: ArrayLike,
+    conv_groups: ArrayLike,
+    dtype_name: str,
+    partials_name: str,
+    target: Target,
+) -> FloatCycles:
+    """Cycles of an outer product: a contraction over one element, shared among the workers.
+
+    Sizes as in `amp_cycles`. Infinite where more than one element is added up, and for integers.
+    Source: poplibs lib/poplin/PerformanceEstimation.hpp, getOuterProductCycleEstimate.
+    """
+    del partials_name
+    outer, workers = target.outer, target.workers
+    field_, in_, out, kernel, groups = np.broadcast_arrays(
+        *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups))
+    )
+    kind = _kind(dtype_name)
+    if kind == "int" or _lacks(dtype_name, target):
+        return np.full(field_.shape, np.inf)
+    width = _vector_elements(dtype_name, target)
+    # The fast loop is three vectors deep, and works on whole vectors alone.
+    fast = (out >= 3 * width) & (out % width == 0)
+    narrow = kind == "float16"
+    slow = outer.float16_slow_half_cycles if narrow else outer.float32_slow_half_cycles
+    row = np.where(
+        fast, outer.fast_row_cycles + out // width - 3, outer.slow_row_cycles + out * slow // 2
+    )
+    group = (outer.float16_group_cycles if narrow else outer.float32_group_cycles) + (
+        _ceil(field_, workers) * row
+    )
+    cycles = workers * (outer.worker_cycles + groups * group)
+    return np.where((in_ == 1) & (kernel == 1), cycles, np.inf)
 
 
 def contraction_cycles(
@@ -257,50 +401,24 @@ def contraction_cycles(
     dtype_name: str,
     partials_name: str,
     target: Target,
-) -> Cycles:
-    """Cycles of a contraction by its cheapest method. Sizes as in `amp_cycles`."""
-    prices = _contraction_prices(
-        (field, in_channels, out_channels, kernel_elements, conv_groups),
-        dtype_name,
-        partials_name,
-        target,
-    )
-    return prices.min(axis=0).astype(np.int64)
-
-
-def contraction_method(
-    field: ArrayLike,
-    in_channels: ArrayLike,
-    out_channels: ArrayLike,
-    kernel_elements: ArrayLike,
-    conv_groups: ArrayLike,
-    dtype_name: str,
-    partials_name: str,
-    target: Target,
-) -> NDArray[np.str_]:
-    """The cheapest method of a contraction: one of METHODS. Sizes as in `amp_cycles`."""
-    prices = _contraction_prices(
-        (field, in_channels, out_channels, kernel_elements, conv_groups),
-        dtype_name,
-        partials_name,
-        target,
-    )
-    return np.asarray(np.array(METHODS)[prices.argmin(axis=0)])
-
-
-def _contraction_prices(
-    sizes: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike],
-    dtype_name: str,
-    partials_name: str,
-    target: Target,
+    field_rows: ArrayLike = 1,
+    stride: int = 1,
 ) -> FloatCycles:
-    """Cycles by every method, in the order of METHODS: (methods, ...)."""
-    return np.stack(
-        [
-            price(*sizes, dtype_name, partials_name, target)
-            for price in (amp_cycles, mac_cycles, vmac_cycles)
-        ]
+    """Cycles of a contraction by every method, in the order of METHODS: (methods, ...).
+
+    Sizes as in `amp_cycles`, stride as in `slic_cycles`; infinite for methods that are not for this
+    contraction.
+    """
+    sizes = field, in_channels, out_channels, kernel_elements, conv_groups
+    types = dtype_name, partials_name, target
+    prices = (
+        amp_cycles(*sizes, *types, field_rows=field_rows),
+        slic_cycles(*sizes, *types, field_rows=field_rows, stride=stride),
+        mac_cycles(*sizes, *types),
+        vmac_cycles(*sizes, *types),
+        outer_cycles(*sizes, *types),
     )
+    return np.stack(np.broadcast_arrays(*prices))
 
 
 # Element-wise work.
@@ -595,6 +713,15 @@ def _kind(dtype_name: str) -> str:
     if dtype_name.startswith(("bfloat16", "float16", "float8")):
         return "float16"
     return "float32" if dtype_name.startswith("float") else "int"
+
+
+def _is_float8(dtype_name: str) -> bool:
+    return dtype_name.startswith("float8")
+
+
+def _lacks(dtype_name: str, target: Target) -> bool:
+    """Whether a machine has no instructions for a type: 8-bit floats without units for them."""
+    return _is_float8(dtype_name) and target.conv_units(dtype_name, "float16") is None
 
 
 def _element_bytes(dtype_name: str) -> int:

@@ -186,11 +186,12 @@ def superstep_price(
     """The price of one superstep, executed once. Raises InputError for an unknown variable."""
     tiles = max(target.tiles, _last_tile(step, variables))
     received = np.zeros(tiles, np.int64)
+    arriving = np.zeros(tiles, np.int64)
     sent = np.zeros(tiles, np.int64)
     compute = np.zeros(tiles, np.int64)
     for op in step.body.block.ops:
         if isinstance(op, MoveOp):
-            _charge_move(op, variables, target, received, sent, compute)
+            _charge_move(op, variables, target, received, arriving, sent, compute)
         elif isinstance(op, ComputeOp):
             *reads, result = operands_of(op, variables)
             dtypes = [v.dtype for v in (*reads, result)]
@@ -200,7 +201,7 @@ def superstep_price(
             compute[plan.first_tile : plan.first_tile + cycles.size] += cycles.transpose(
                 order
             ).ravel()
-    exchange = cost.exchange_cycles(received, sent, target)
+    exchange = cost.exchange_cycles(arriving, sent, target)
     return SuperstepPrice(
         name=step.sym_name.data,
         origin=origin(step),
@@ -239,23 +240,50 @@ def _charge_move(
     variables: Mapping[str, Variable],
     target: Target,
     received: Integers,
+    arriving: Integers,
     sent: Integers,
     compute: Integers,
 ) -> None:
-    """Add to every tile's bytes received and sent, and its cycles for copies and padding."""
+    """Add to every tile's bytes received and sent, and its cycles for copies and padding.
+
+    arriving: the bytes received as its own bus would have to bring them.
+    """
     destination = variables[op.destination]
     layout, itemsize = destination.placed, destination.dtype.itemsize
     here = slice(layout.first_tile, layout.first_tile + layout.cells)
     padding = block_sizes(layout)
     for shared in copy_overlaps(op, variables):
         source = shared.source
-        received[here] += shared.received * itemsize
+        own = shared.received * itemsize
+        received[here] += own
+        arriving[here] += bus_bytes(layout, own, target)
         sent[source.first_tile : source.first_tile + source.cells] += (
             sent_elements(shared) * itemsize
         )
         compute[here] += cost.copy_cycles(shared.local * itemsize, target)
         padding = padding - shared.wanted
     compute[here] += cost.fill_cycles(np.maximum(padding, 0) * itemsize, target)
+
+
+def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
+    """What each cell receives, as bytes that its own bus would bring in the same time: (cells,).
+
+    The two tiles of a pair have buses that reach both: where they want one block, each brings a
+    share of it. Pairs are tiles 2i and 2i + 1.
+    """
+    if target.exchange.pair_factor == 1:
+        return received
+    cells = np.arange(layout.cells)
+    at = np.unravel_index(cells, layout.parts) if layout.parts else ()
+    block = np.zeros(layout.cells, np.int64)
+    for d, parts in enumerate(layout.parts):
+        if d not in layout.replica_dims:
+            block = block * parts + at[d]
+    partner = ((cells + layout.first_tile) ^ 1) - layout.first_tile
+    inside = (partner >= 0) & (partner < layout.cells)
+    same = inside & (block[np.where(inside, partner, 0)] == block)
+    shared = np.ceil(received / target.exchange.pair_factor).astype(np.int64)
+    return np.where(same, shared, received)
 
 
 def block_sizes(layout: Layout) -> Integers:

@@ -79,6 +79,12 @@ class Exchange:
         "ipu-stack topology.rs, IPU21: senders are 78 cycles early to 112 cycles late",
         (0, 1e7),
     )
+    pair_factor: float = fact(
+        2.0,
+        PUBLISHED,
+        "poplibs tilesPerSharedExchangeBus is 2: where two tiles receive the same",
+        (1, 2),
+    )
     word_bytes: int = fact(4, PUBLISHED, "poplibs TileMapping.cpp, exchange word", (1, 64))
 
 
@@ -176,23 +182,91 @@ class Amp:
 
 
 @dataclass(frozen=True)
+class Slic:
+    """A window of a kernel's row at once, for four channels (SLIC 1x4).
+
+    small: of the codelet for half the units and 16-bit partials, which makes two results and
+    merges them.
+    """
+
+    window: int = fact(4, PUBLISHED, POPLIN + ", SLIC", (1, 64))
+    channels: int = fact(4, PUBLISHED, POPLIN + ", SLIC, of all groups done together", (1, 64))
+    taken_branch_cycles: int = fact(6, PUBLISHED, POPLIN + ", SLIC, brnzdec")
+    supervisor_cycles: int = fact(28, PUBLISHED, POPLIN + ", SLIC, preamble")
+    small_supervisor_cycles: int = fact(25, PUBLISHED, POPLIN + ", SLIC, preamble, small")
+    block_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, groups done together")
+    small_block_cycles: int = fact(12, PUBLISHED, POPLIN + ", SLIC, groups done together, small")
+    window_cycles: int = fact(20, PUBLISHED, POPLIN + ", SLIC, 3 + 2 + 1 + 6 + 1 + 6 + 1")
+    small_window_cycles: int = fact(16, PUBLISHED, POPLIN + ", SLIC, 2 + 6 + 1 + 6 + 1")
+    weights_cycles: int = fact(16, PUBLISHED, POPLIN + ", SLIC, 16 weight loads")
+    aligned_weights_cycles: int = fact(18, PUBLISHED, POPLIN + ", SLIC, weights of one group")
+    arranged_weights_cycles: int = fact(21, PUBLISHED, POPLIN + ", SLIC, of several groups")
+    pair_weights_cycles: int = fact(12, PUBLISHED, POPLIN + ", SLIC, a worker, of two groups")
+    single_weights_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, a worker, of four")
+    worker_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, a worker's preamble")
+    run_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, a row")
+    small_run_cycles: int = fact(9, PUBLISHED, POPLIN + ", SLIC, a row, small")
+    wide_run_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, a row, 32-bit partials")
+    pipelined_elements: int = fact(5, PUBLISHED, POPLIN + ", SLIC, fewer are done one by one")
+    row_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, a row of 5 elements")
+    small_row_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, decisions on a row, small")
+    strided_pipelined_elements: int = fact(3, PUBLISHED, POPLIN + ", SLIC, stride 2")
+    strided_pair_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, stride 2, a row of 2")
+    few_row_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, a row of 2 to 4, and 1 each")
+    single_row_cycles: int = fact(13, PUBLISHED, POPLIN + ", SLIC, a row of 1")
+    zeroing_row_cycles: int = fact(13, PUBLISHED, POPLIN + ", SLIC, a first row of 1 to 4")
+    merge_cycles: int = fact(2, PUBLISHED, POPLIN + ", SLIC, merging both results, small")
+
+
+@dataclass(frozen=True)
 class Mac:
-    """Dot products on a worker's vector unit (HMAC), and products across groups (VMAC)."""
+    """Dot products on a worker's vector unit (HMAC), and products across groups (VMAC).
+
+    flat: of a kernel of one element. narrow, wide: of 16-bit and of 32-bit partials.
+    """
 
     float32_supervisor_cycles: int = fact(58, PUBLISHED, POPLIN + ", horizontal MAC")
     float16_supervisor_cycles: int = fact(65, PUBLISHED, POPLIN + ", horizontal MAC")
+    flat_saved_cycles: int = fact(10, PUBLISHED, POPLIN + ", horizontal MAC 1x1", (0, 50))
     group_cycles: int = fact(23, PUBLISHED, POPLIN + ", horizontal MAC")
     in_group_cycles: int = fact(15, PUBLISHED, POPLIN + ", horizontal MAC")
     out_group_cycles: int = fact(10, PUBLISHED, POPLIN + ", horizontal MAC")
     worker_cycles: int = fact(16, PUBLISHED, POPLIN + ", horizontal MAC")
-    kernel_cycles: int = fact(19, PUBLISHED, POPLIN + ", horizontal MAC, a kernel element")
+    kernel_cycles: int = fact(29, PUBLISHED, POPLIN + ", horizontal MAC, 16 - 6 + 19 an element")
+    flat_kernel_cycles: int = fact(14, PUBLISHED, POPLIN + ", horizontal MAC 1x1, 16 - 15 + 13")
     element_cycles: int = fact(7, PUBLISHED, POPLIN + ", horizontal MAC, a field element")
-    float32_dot_cycles: int = fact(4, PUBLISHED, POPLIN + ", getDenseDotProductCycles")
-    float16_dot_cycles: int = fact(6, PUBLISHED, POPLIN + ", getDenseDotProductCycles")
+    wide_dot_cycles: int = fact(7, PUBLISHED, POPLIN + ", getDenseDotProductCycles, 3 + 3 + 1")
+    narrow_dot_cycles: int = fact(
+        11, PUBLISHED, POPLIN + ", getDenseDotProductCycles, two outputs, 6 + 1 + 3 + 1"
+    )
     integer_cycles_per_mac: int = fact(7, ASSUMED, "an integer product, popopsCycleEstimators.hpp")
     across_supervisor_cycles: int = fact(100, PUBLISHED, POPLIN + ", vertical MAC, 61 + 14 + 25")
-    across_cycles: int = fact(3, PUBLISHED, POPLIN + ", vertical MAC, 8 groups")
-    across_groups: int = fact(8, PUBLISHED, POPLIN + ", vertical MAC", (1, 4096))
+    across_groups: int = fact(8, PUBLISHED, POPLIN + ", vertical MAC, half with wide", (2, 4096))
+    across_block_cycles: int = fact(56, PUBLISHED, POPLIN + ", vertical MAC, 32 + 24 a block")
+    across_worker_cycles: int = fact(13, PUBLISHED, POPLIN + ", vertical MAC, 8 groups")
+    across_element_cycles: int = fact(25, PUBLISHED, POPLIN + ", vertical MAC, 7 + 15 + 3")
+    across_cycles: int = fact(3, PUBLISHED, POPLIN + ", vertical MAC, a further kernel element")
+    wide_across_worker_cycles: int = fact(19, PUBLISHED, POPLIN + ", vertical MAC, 4 groups")
+    wide_across_element_cycles: int = fact(15, PUBLISHED, POPLIN + ", vertical MAC, 7 + 5 + 3")
+    wide_across_cycles: int = fact(2, PUBLISHED, POPLIN + ", vertical MAC, a further element")
+    across_zero_cycles: int = fact(4, PUBLISHED, POPLIN + ", vertical MAC, zeroing")
+    across_merge_cycles: int = fact(10, PUBLISHED, POPLIN + ", vertical MAC, reduction")
+    across_merge_element_cycles: int = fact(
+        7, PUBLISHED, POPLIN + ", vertical MAC, reduction, and one for each other worker"
+    )
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Outer products, on the workers. Slow rows are priced in half cycles an element."""
+
+    worker_cycles: int = fact(25, PUBLISHED, POPLIN + ", outer product")
+    float32_group_cycles: int = fact(11, PUBLISHED, POPLIN + ", outer product")
+    float16_group_cycles: int = fact(10, PUBLISHED, POPLIN + ", outer product")
+    fast_row_cycles: int = fact(6, PUBLISHED, POPLIN + ", outer product, three vectors")
+    slow_row_cycles: int = fact(10, PUBLISHED, POPLIN + ", outer product")
+    float32_slow_half_cycles: int = fact(4, PUBLISHED, POPLIN + ", outer product, 2 an element")
+    float16_slow_half_cycles: int = fact(5, PUBLISHED, POPLIN + ", outer product, 2.5 an element")
 
 
 @dataclass(frozen=True)
@@ -307,7 +381,9 @@ class Target:
     memory: Memory = field(default=Memory())
     exchange: Exchange = field(default=Exchange())
     amp: Amp = field(default=Amp())
+    slic: Slic = field(default=Slic())
     mac: Mac = field(default=Mac())
+    outer: Outer = field(default=Outer())
     vector: Vector = field(default=Vector())
     reduction: Reduction = field(default=Reduction())
     copy: Copy = field(default=Copy())
@@ -550,6 +626,7 @@ def _mk1() -> Target:
         tiles=1216,
         clock_hz=1.6e9,
         memory=Memory(bytes_per_tile=262_144, reserved_bytes=16_384),
+        exchange=Exchange(pair_factor=1.0),
         amp=Amp(
             float16_float16=eight,
             float16_float32=eight,
@@ -605,6 +682,7 @@ PRESET_SOURCES: Mapping[str, Mapping[str, str]] = {
         "tiles": "published: WikiChip, Colossus floorplan",
         "clock_hz": "published: arithmetic, 31.1 TFLOP/s of 1216 tiles and 8 MACs",
         "memory.bytes_per_tile": "published: Citadel's study of the chip, 256 KiB",
+        "exchange.pair_factor": "assumed: shared buses are described of the second chip alone",
         "memory.reserved_bytes": "assumed: code, stacks, vertex state, exchange code",
         "amp.float16_float16.units": "published: poplibs ConvPartial1x1Out.cpp, 8 on the first IPU",
         "amp.float16_float32.units": "published: poplibs ConvPartial1x1Out.cpp, 8 on the first IPU",

@@ -6,7 +6,7 @@ Planner and price both ask here: one price for each codelet, whoever asks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -143,15 +143,19 @@ def compute_cycles(
     """
     if structure.body.then:
         types = operand, result, target
-        core, methods = compute_cycles(structure.unchained, cells, *types, method, workers)
         shares, threads = _shares(cells, workers, target)
         outputs = _elements(shares, structure.space.of_kind("parallel")) * threads
+        if _is_scaled_add(structure, operand):
+            both = cost.scaled_add_cycles(outputs, operand.name, target)
+            rest = replace(structure.body, then=structure.body.then[1:])
+            return both + chain_cycles(rest, outputs, result, target), np.full(len(cells), "")
+        core, methods = compute_cycles(structure.unchained, cells, *types, method, workers)
         return core + chain_cycles(structure.body, outputs, result, target), methods
     space, body = structure.space, structure.body
     shares, threads = _shares(cells, workers, target)
     parts = roles(structure)
     if parts is not None:
-        prices = _contraction_prices(parts, shares, threads, operand, result, target)
+        prices = _contraction_prices(structure, shares, threads, operand, result, target)
         if not method:
             return prices.min(axis=0), np.array(cost.METHODS)[prices.argmin(axis=0)]
         if method not in cost.METHODS:
@@ -172,6 +176,20 @@ def compute_cycles(
     plain = (depth > 1) & (body.function == "identity")
     cycles = merging + np.where(plain, 0, each)
     return cycles.astype(np.float64), np.full(len(cells), "")
+
+
+def _is_scaled_add(structure: Structure, operand: np.dtype[Any]) -> bool:
+    """Whether a chain begins as a scaled tensor plus another of its size: one codelet's loop."""
+    space, body = structure.space, structure.body
+    first = body.then[0]
+    return (
+        body.function == "scale"
+        and body.combiner is None
+        and first.function == "add"
+        and first.extras == 1
+        and is_floating(operand)
+        and space.operands[0].dims() == space.operands[1].dims() == space.results[0].dims()
+    )
 
 
 def cells_cycles(
@@ -222,7 +240,7 @@ def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def _contraction_prices(
-    parts: Roles,
+    structure: Structure,
     cells: Integers,
     threads: Integers,
     operand: np.dtype[Any],
@@ -230,6 +248,8 @@ def _contraction_prices(
     target: Target,
 ) -> FloatCycles:
     """Cycles by every method, in the order of cost.METHODS: (methods, candidates)."""
+    parts = roles(structure)
+    assert parts is not None
     sizes = (
         _elements(cells, parts.field) * threads,
         _elements(cells, parts.in_channels),
@@ -239,13 +259,25 @@ def _contraction_prices(
     )
     names = operand.name, partials_dtype(result).name
     rows = _elements(cells, parts.field[:-1]) * threads
-    return np.stack(
-        [
-            cost.amp_cycles(*sizes, *names, target, field_rows=rows),
-            cost.mac_cycles(*sizes, *names, target),
-            cost.vmac_cycles(*sizes, *names, target),
-        ]
+    return cost.contraction_cycles(
+        *sizes, *names, target, field_rows=rows, stride=_stride(structure)
     )
+
+
+@lru_cache(maxsize=1024)
+def _stride(structure: Structure) -> int:
+    """How far the innermost window of a contraction moves; 0 if one of its windows is dilated."""
+    parts = roles(structure)
+    assert parts is not None
+    stride = 1
+    for axis in structure.space.operands[0].axes:
+        steps = [abs(a) for d, a in axis.terms if d in parts.kernel]
+        moves = [abs(a) for d, a in axis.terms if d in parts.field]
+        if any(step > 1 for step in steps):
+            return 0
+        if steps and moves:
+            stride = moves[0]
+    return stride
 
 
 def _elements(cells: Integers, dims: tuple[int, ...]) -> Integers:

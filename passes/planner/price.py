@@ -11,16 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends.codelets.prices import compute_cycles, partials_dtype, roles
-from ...backends.cost import METHODS
+from ...backends.cost import METHODS, SUPERVISED
 from ...backends.target import Target
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, AxisMap
 
 Integers = NDArray[np.int64]
 Cycles = NDArray[np.float64]
-
-SUPERVISED = frozenset(("amp",))
-"""Methods whose codelet is one vertex a tile and starts the workers itself."""
 
 
 def cell_cycles(

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...backends import cost
 from ...backends.codelets.prices import number_dtype, partials_dtype
-from ...backends.price import block_sizes, sent_elements
+from ...backends.price import block_sizes, bus_bytes, sent_elements
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
@@ -143,7 +143,7 @@ def _arrival(
         shared = traffic(source, layout, move)
         here = slice(layout.first_tile, layout.first_tile + layout.cells)
         there = slice(source.first_tile, source.first_tile + source.cells)
-        received[here] += shared.received * dtype.itemsize
+        received[here] += bus_bytes(layout, shared.received * dtype.itemsize, target)
         sent[there] += sent_elements(shared) * dtype.itemsize
         copying[here] += cost.copy_cycles(shared.local * dtype.itemsize, target)
         if move is None:

@@ -48,18 +48,110 @@ def test_amp_approaches_its_peak_and_never_passes_it(dtype, partials, peak):
         assert 0.9 * peak < rate <= peak
 
 
+def method_of(*sizes, **options):
+    """The cheapest method of a contraction."""
+    return cost.METHODS[int(cost.contraction_cycles(*sizes, MK2, **options).argmin())]
+
+
 @given(sizes, sizes, sizes, st.integers(1, 25), st.integers(1, 40))
-def test_contraction_takes_its_cheapest_method(field, inputs, outputs, kernel, groups):
+def test_contractions_are_priced_by_every_method_in_order(field, inputs, outputs, kernel, groups):
     shape = (field, inputs, outputs, kernel, groups)
     for types in [("float16", "float16"), ("float32", "float32"), ("int32", "int32")]:
-        by_method = {
-            "amp": cost.amp_cycles(*shape, *types, MK2),
-            "mac": cost.mac_cycles(*shape, *types, MK2),
-            "vmac": cost.vmac_cycles(*shape, *types, MK2),
-        }
-        price = cost.contraction_cycles(*shape, *types, MK2)
-        method = str(cost.contraction_method(*shape, *types, MK2))
-        assert price == min(by_method.values()) == by_method[method]
+        prices = cost.contraction_cycles(*shape, *types, MK2)
+        assert len(prices) == len(cost.METHODS)
+        for name, price in zip(cost.METHODS, prices, strict=True):
+            assert price == getattr(cost, f"{name}_cycles")(*shape, *types, MK2)
+        assert np.isfinite(prices).any()
+
+
+# By hand, from the published formulas; seven lines each in the notes of poplibs' sources.
+
+
+def test_slic_price_is_the_published_one():
+    # A row of 10 for each worker: 17 + 10 + 15 + 5, one more where it zeroes; three windows of
+    # 18 + 16 for weights and 20 to start; 28 + 15 and the branches' 1 + 13; 6 to return.
+    windows = 3 * (34 + 20) + 13
+    workers = 6 * 48 + 2 * 6 * 47
+    price = cost.slic_cycles(60, 4, 4, 9, 1, "float16", "float16", MK2, field_rows=6)
+    assert price == 28 + 15 + windows + workers + 1 + 6
+    # With 8 units, 32-bit partials take two passes of one cycle less, and 3 cycles a row.
+    workers = 6 * (17 + 11 + 3 + 2 * 19) + 2 * 6 * (17 + 10 + 3 + 2 * 19)
+    price = cost.slic_cycles(60, 4, 4, 9, 1, "float16", "float32", MK2, field_rows=6)
+    assert price == 28 + 15 + windows + workers + 1 + 6
+    # Four groups of one channel: their weights are arranged by workers, 10 cycles each.
+    arranged = cost.slic_cycles(60, 1, 1, 9, 4, "float16", "float16", MK2, field_rows=6)
+    one = cost.slic_cycles(60, 4, 4, 9, 1, "float16", "float16", MK2, field_rows=6)
+    assert arranged - one == 3 * (21 + 60 - 18)
+    # Every second element: two cycles each from the third one on.
+    strided = cost.slic_cycles(60, 4, 4, 9, 1, "float16", "float16", MK2, field_rows=6, stride=2)
+    assert strided - one == 3 * 6 * (2 * 7 - 5)
+
+
+def test_slic_is_for_16_bit_floats_and_short_strides():
+    sizes = 60, 4, 4, 9, 1
+    assert np.isinf(cost.slic_cycles(*sizes, "float32", "float32", MK2))
+    assert np.isinf(cost.slic_cycles(*sizes, "int8", "int32", MK2))
+    for stride in (0, 3):
+        assert np.isinf(cost.slic_cycles(*sizes, "float16", "float16", MK2, stride=stride))
+    assert method_of(784, 4, 4, 9, 1, "float16", "float16", field_rows=28) == "slic"
+    assert method_of(784, 64, 64, 9, 1, "float16", "float16", field_rows=28) == "amp"
+
+
+def test_horizontal_mac_price_is_the_published_one():
+    # Two field elements a worker, three outputs of 8 inputs; groups of 23 + 15 + 10.
+    price = cost.mac_cycles(12, 8, 3, 1, 2, "float32", "float32", MK2)
+    assert price == 58 - 10 + 2 * (48 + 6 * (16 + 14 + 2 * (7 + 3 * (7 + 4))))
+    price = cost.mac_cycles(12, 8, 3, 1, 2, "float16", "float16", MK2)
+    assert price == 65 - 10 + 2 * (48 + 6 * (16 + 14 + 2 * (7 + 2 * (11 + 2 * 2))))
+    price = cost.mac_cycles(12, 8, 3, 9, 2, "float32", "float32", MK2)
+    assert price == 58 + 2 * (48 + 6 * (16 + 9 * (29 + 2 * (7 + 3 * (7 + 4)))))
+
+
+def test_vertical_mac_price_is_the_published_one():
+    # Two blocks of 8 groups, two elements a worker of 7 + 15 + 3 + 3 * 8, zeroed four at a time,
+    # merged in 7 + 5 an element.
+    price = cost.vmac_cycles(12, 1, 1, 9, 16, "float16", "float16", MK2)
+    assert price == 100 + 2 * (56 + 4 + 24 + 6 * (13 + 2 * 49) + 10 + 2 * 12)
+    # Four blocks of 4, zeroed two at a time, merged in 9 + 2 * 5.
+    price = cost.vmac_cycles(12, 1, 1, 9, 16, "float16", "float32", MK2)
+    assert price == 100 + 4 * (56 + 4 + 24 + 6 * (19 + 2 * 31) + 9 + 2 * 19)
+    assert np.isinf(cost.vmac_cycles(12, 2, 1, 9, 16, "float16", "float16", MK2))
+
+
+def test_outer_product_price_is_the_published_one():
+    def price(out: int, dtype: str):
+        return cost.outer_cycles(12, 1, out, 1, 2, dtype, dtype, MK2)
+
+    assert price(24, "float32") == 6 * (25 + 2 * (11 + 2 * (6 + (24 - 6) // 2)))
+    assert price(5, "float32") == 6 * (25 + 2 * (11 + 2 * (10 + 2 * 5)))
+    assert price(24, "float16") == 6 * (25 + 2 * (10 + 2 * (6 + (24 - 12) // 4)))
+    assert price(6, "float16") == 6 * (25 + 2 * (10 + 2 * (10 + 15)))
+    assert np.isinf(cost.outer_cycles(12, 2, 24, 1, 2, "float32", "float32", MK2))
+    assert np.isinf(price(24, "int32"))
+    assert method_of(64, 1, 64, 1, 1, "float32", "float32") == "outer"
+
+
+def test_scaled_addition_price_is_the_published_one():
+    # 32 vectors, six of them the busiest worker's.
+    assert cost.scaled_add_cycles(64, "float32", MK2) == 57 + 6 * (25 + 3 * 5)
+    assert cost.scaled_add_cycles(65, "float32", MK2) == 57 + 6 + 6 * (25 + 3 * 5)
+    assert cost.scaled_add_cycles(64, "float16", MK2) == 57 + 6 * (25 + 3 * 2)
+    assert cost.scaled_add_cycles(0, "float32", MK2) == 0
+    assert cost.scaled_add_cycles(64, "int32", MK2) > 0
+
+
+def test_a_stream_moves_24_bytes_a_cycle():
+    once, twice = cost.streamed_add_cycles([6000, 12000], "float32", MK2)
+    assert 3 * 4 * 6000 / (twice - once) == 24
+
+
+def test_staging_pays_for_runs_and_words():
+    runs = cost.staging_cycles([0, 80, 160], [0, 10, 20], 8, MK2)
+    assert runs[0] == 0
+    assert runs[1] == 587 + 250 + 240
+    assert runs[2] - runs[1] == 250 + 240
+    short = cost.staging_cycles(80, 40, 2, MK2)
+    assert short == 587 + np.ceil(80 * 5.148) + 40 * 24
 
 
 @given(sizes, sizes, sizes, st.integers(1, 25), st.integers(0, 3))
@@ -76,12 +168,11 @@ def test_arrays_of_candidates_get_what_each_gets_alone():
     field = np.array([1, 5, 49, 3025])
     inputs = np.array([[3], [64]])
     together = cost.contraction_cycles(field, inputs, 96, 9, 1, "float16", "float32", MK2)
-    assert together.shape == (2, 4)
-    assert together.dtype == np.int64
+    assert together.shape == (len(cost.METHODS), 2, 4)
     for row, channels in enumerate((3, 64)):
         for column, elements in enumerate(field):
             alone = cost.contraction_cycles(elements, channels, 96, 9, 1, "float16", "float32", MK2)
-            assert together[row, column] == alone
+            assert (together[:, row, column] == alone).all()
 
 
 def test_units_that_a_machine_lacks_cost_the_earth():
@@ -89,12 +180,16 @@ def test_units_that_a_machine_lacks_cost_the_earth():
     assert np.isinf(cost.amp_cycles(9, 16, 16, 1, 1, "float8_e5m2", "float16", MK2))
     c600 = resolve_target("c600")
     assert np.isfinite(cost.amp_cycles(9, 16, 16, 1, 1, "float8_e5m2", "float16", c600))
-    assert cost.contraction_method(9, 16, 16, 1, 1, "int32", "int32", MK2) == "mac"
+    for price in (cost.mac_cycles, cost.vmac_cycles, cost.slic_cycles, cost.outer_cycles):
+        assert np.isinf(price(9, 1, 1, 1, 1, "float8_e4m3fn", "float16", MK2))
+    assert np.isfinite(cost.mac_cycles(9, 1, 1, 1, 1, "float8_e4m3fn", "float16", c600))
+    assert method_of(9, 16, 16, 1, 1, "int32", "int32") == "mac"
 
 
 def test_depth_wise_convolution_does_not_pad_a_channel_to_sixteen():
-    method = cost.contraction_method(49, 1, 1, 9, 112, "float16", "float16", MK2)
-    assert method == "vmac"
+    units = cost.amp_cycles(49, 1, 1, 9, 112, "float16", "float16", MK2)
+    assert cost.vmac_cycles(49, 1, 1, 9, 112, "float16", "float16", MK2) < 0.2 * units
+    assert method_of(49, 1, 1, 9, 112, "float16", "float16", stride=0) == "vmac"
 
 
 def test_few_input_channels_take_several_kernel_rows_at_once():

@@ -10,14 +10,23 @@ from hypothesis import given, settings
 
 from abele.backends import cost
 from abele.backends.codelets.prices import vertices_cycles
-from abele.backends.price import copy_overlaps, price, sent_elements, totals, variables_of
+from abele.backends.price import (
+    bus_bytes,
+    copy_overlaps,
+    price,
+    sent_elements,
+    totals,
+    variables_of,
+)
 from abele.backends.reference.moves import evaluate_moves
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.exchange import ComputeOp, MoveOp
 from abele.dialects.program import Copy, Variable
 from abele.ir.errors import InputError
-from abele.ir.geometry.space import AccessMap, Space
+from abele.ir.geometry.grid import Cut
+from abele.ir.geometry.layout import Layout
+from abele.ir.geometry.space import AccessMap, Space, identity_map
 
 from ..ir.geometry.strategies import cell_indices
 from ..strategies import Program, planned_programs
@@ -57,7 +66,29 @@ def test_an_element_that_all_want_is_sent_once():
     copies = variable("r", 200, "<[4 by 4, 24] (d1) of [24]>")
     (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @r"), copies), TINY)
     assert found.exchange_bytes == 4 * 18 * 4
-    assert found.exchange_cycles == cost.exchange_cycles(18 * 4, 6 * 4, TINY)
+    # Both tiles of a pair want it: their two buses bring it in half the time.
+    assert found.exchange_cycles == cost.exchange_cycles(18 * 4 // 2, 6 * 4, TINY)
+    alone = resolve_target("tiny,exchange.pair_factor=1")
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @r"), copies), alone)
+    assert found.exchange_cycles == cost.exchange_cycles(18 * 4, 6 * 4, alone)
+
+
+@pytest.mark.parametrize(
+    ("parts", "first", "shares"),
+    [
+        # Two blocks, three tiles each: tiles 2 and 3 want different ones.
+        ((2, 3), 0, "yynnyy"),
+        # From tile 1 on: its partner, and that of tile 6, has nothing.
+        ((2, 3), 1, "nyyyyn"),
+        ((6, 1), 0, "nnnnnn"),
+        ((1, 6), 0, "yyyyyy"),
+    ],
+)
+def test_tiles_of_a_pair_share_their_buses_where_they_want_one_block(parts, first, shares):
+    grid = Cut(8, parts[0]), Cut(8, parts[1])
+    layout = Layout(grid, identity_map((0,), (8,)), first_tile=first)
+    halved = bus_bytes(layout, np.full(6, 30), TINY) == 15
+    assert "".join("ny"[each] for each in halved.astype(int)) == shares
 
 
 def test_vertex_sets_of_a_superstep_add_up_on_each_tile():

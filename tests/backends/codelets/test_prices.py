@@ -90,10 +90,31 @@ def test_a_contraction_takes_its_cheapest_method_or_the_one_asked_for():
     for method, cycles in (("", amp), ("amp", amp), ("mac", mac)):
         plan = Plan((1,) * 7, method=method)
         assert vertices_cycles(structure, plan, [F16, F16, F16], MK2) == cycles
-    with pytest.raises(ValueError, match="method 'slic'"):
-        vertices_cycles(structure, Plan((1,) * 7, method="slic"), [F16] * 3, MK2)
+    with pytest.raises(ValueError, match="method 'fft'"):
+        vertices_cycles(structure, Plan((1,) * 7, method="fft"), [F16] * 3, MK2)
     with pytest.raises(ValueError, match="no method 'amp' for float64"):
         vertices_cycles(structure, Plan((1,) * 7, method="amp"), [F64] * 3, MK2)
+
+
+def test_a_window_that_moves_far_or_is_dilated_is_not_for_slic():
+    def slic(stride: int, dilation: int) -> float:
+        dims = (Dim("o", 4), Dim("x", 60), Dim("c", 4, "reduction"), Dim("k", 4, "reduction"))
+        reach = 59 * stride + 3 * dilation + 1
+        image = AccessMap(
+            (AxisMap(4, ((2, 1),)), AxisMap(reach, ((1, stride), (3, dilation)), outside="none"))
+        )
+        space = Space(
+            dims, (image, identity_map((0, 2, 3), (4, 4, 4))), (identity_map((0, 1), (4, 60)),)
+        )
+        cells = np.array([space.sizes])
+        structure = Structure(space, Body("mul", "sum"))
+        return compute_cycles(structure, cells, F16, F16, MK2, "slic")[0][0]
+
+    sizes = 60, 4, 4, 4, 1, "float16", "float32", MK2
+    assert slic(1, 1) == cost.slic_cycles(*sizes)
+    assert slic(2, 1) == cost.slic_cycles(*sizes, stride=2)
+    assert np.isinf(slic(4, 1))
+    assert np.isinf(slic(1, 2))
 
 
 def test_the_busiest_tile_has_the_largest_cell():
@@ -166,7 +187,7 @@ def chained(structure: Structure, *stages: Stage) -> Structure:
     )
 
 
-@pytest.mark.parametrize("method", ["", "amp", "mac", "vmac"])
+@pytest.mark.parametrize("method", ["", *cost.METHODS])
 def test_a_chain_adds_its_functions_to_any_method(method: str):
     alone, structure = conv(), chained(conv(), Stage("add"), Stage("relu"))
     cells = np.array([[1, 16, 4, 28, 32, 3, 3], [1, 8, 2, 28, 32, 3, 3]], np.int64)
@@ -211,3 +232,21 @@ def test_to_follow_is_cheaper_than_a_vertex_set_of_its_own(function: str):
                 chained(alone, stage), Plan((1,)), [dtype] * (3 + stage.extras), MK2
             )
             assert together < apart
+
+
+def test_a_scaled_tensor_plus_another_is_one_loop():
+    scale = elementwise("scale", 96)
+    scale = Structure(scale.space, Body("scale", None, (2.0,)))
+    cells = np.array([[96]])
+
+    def cycles(structure: Structure, dtype: np.dtype = F32) -> int:
+        return int(compute_cycles(structure, cells, dtype, dtype, MK2)[0][0])
+
+    both = chained(scale, Stage("add"))
+    assert cycles(both) == cost.scaled_add_cycles(96, "float32", MK2)
+    more = chained(scale, Stage("add"), Stage("relu"))
+    assert cycles(more) == cycles(both) + cost.following_cycles(96, 1, "relu", "float32", MK2)
+    # Of integers, and of a value that is added to all, it is a chain like others.
+    other = chained(scale, Stage("sub"))
+    assert cycles(both, I32) > cost.scaled_add_cycles(96, "float32", MK2)
+    assert cycles(other) == cycles(scale) + cost.following_cycles(96, 2, "sub", "float32", MK2)
