@@ -169,6 +169,10 @@ def _propagated(
         # What overflows on the way may come back, or not, whatever follows.
         reached = np.abs(value) + error >= float_limits(before).largest
         error = np.where(reached & np.isfinite(value), np.inf, error)
+    elif is_floating(before):
+        # At the edge one right run is infinite, and another is not.
+        edge = np.abs(np.abs(value) - float_limits(before).largest)
+        error = np.where((edge <= error) & np.isfinite(value), np.inf, error)
     for stage in body.then:
         function = scalar_function(stage.function)
         taken, extras = extras[: stage.extras], extras[stage.extras :]

@@ -286,3 +286,12 @@ def test_an_invalid_model_is_not_compared():
 def test_the_evaluator_of_onnx_has_an_opinion():
     graph = single("Neg", np.ones(2, np.float32))
     np.testing.assert_array_equal(by_reference(graph.proto, graph.inputs)["y"], [-1, -1])
+
+
+def test_at_the_edge_of_overflow_a_result_may_be_infinite_or_not():
+    nodes = [helper.make_node("Log", ["x"], ["h"]), helper.make_node("Exp", ["h"], ["y"])]
+    x = np.array([65504, 3], np.float16)
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2]) for name in "xhy"]
+    graph = helper.make_graph(nodes, "edge", infos[:1], infos[1:])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8)
+    assert Check(None).wrong(Graph(proto, {"x": x})) is None

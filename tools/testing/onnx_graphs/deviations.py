@@ -112,16 +112,20 @@ def _slides(case: Case) -> bool:
         return case.within(np.where(np.isnan(room), np.inf, room))
 
 
-def _multiplies_out(case: Case) -> bool:
-    """Whether x * a + (b - mean * a) explains it, which cancels where (x - mean) * a does not."""
+def _cancels(case: Case) -> bool:
+    """Whether the result is as inexact as the largest operand, not as what is left of it."""
     value, scale = case.operands[:2]
     if value is None or scale is None or not case.same_shape:
         return False
+    wide, factor = value.astype(np.float64), np.abs(scale.astype(np.float64))
     axes = tuple(range(2, value.ndim))
-    wide = value.astype(np.float64)
+    if case.node.op_type == "InstanceNormalization":
+        factor = factor.reshape(-1, *[1] * (value.ndim - 2))
+    else:
+        axes = tuple(range(case.attribute("axis", -1) % value.ndim, value.ndim))
     with np.errstate(all="ignore"):
         deviation = np.sqrt(wide.var(axes, keepdims=True) + case.attribute("epsilon", 1e-5))
-        factor = np.abs(scale.astype(np.float64).reshape(-1, *[1] * (value.ndim - 2))) / deviation
+        factor = factor / deviation
         size = np.abs(wide).max(axes, keepdims=True, initial=0.0) * factor
         # Of its variance too, which is a difference of squares.
         squares = (wide**2).mean(axes, keepdims=True) / deviation**2
@@ -168,7 +172,9 @@ DEVIATIONS: tuple[Deviation, ...] = (
     ),
     Deviation(("LRN",), _slides, "one sum slides over all channels, and keeps its errors"),
     Deviation(
-        ("InstanceNormalization",), _multiplies_out, "the brackets are multiplied out, and cancel"
+        ("InstanceNormalization", "LayerNormalization"),
+        _cancels,
+        "(x - mean) a + b is x a + (b - mean a), or the mean a sum of quotients: less cancels",
     ),
     Deviation(
         ("MaxPool", "AveragePool"), _is_dilated, "SAME is padded as if there were no dilation"
