@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from ...dialects import nn
@@ -155,11 +156,10 @@ def _reduce_mean(node: Node) -> Results:
 def _log_sum_exp(node: Node) -> Results:
     """Centred by the maximum, so that exp cannot overflow; an infinite one by a finite number."""
     axes = _reduction_axes(node, 18)
-    value = node.wide(node[0])
+    value = node.wide(node[0]) if is_float(node[0]) else node.cast(node[0], f32)
     largest = node.add(nn.ReduceOp(value, "max", axes, keep_dims=True))
-    if is_float(value):
-        most = float(np.finfo(numpy_dtype(nn.element_of(value))).max)
-        largest = node.add(nn.ClipOp(largest, -most, most))
+    most = float(np.finfo(numpy_dtype(nn.element_of(value))).max)
+    largest = node.add(nn.ClipOp(largest, -most, most))
     power = node.add(nn.ExpOp(node.add(nn.SubOp(value, largest))))
     total = node.add(nn.LogOp(node.add(nn.ReduceOp(power, "sum", axes, keep_dims=True))))
     result = node.cast(node.add(nn.AddOp(total, largest)), nn.element_of(node[0]))

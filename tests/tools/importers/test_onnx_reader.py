@@ -366,6 +366,11 @@ def test_a_transposed_kernel_shorter_than_its_stride_is_not_padded(mode: str):
     same_as_onnxruntime(one("ConvTranspose", [2, 3, 4, 5], [3, 2, 1, 2], **attributes))
 
 
+def test_logarithms_of_sums_of_integers_are_rounded_once():
+    proto = of_types(one("ReduceLogSumExp", [3, 2], weights=[ints(1)]), np.int32)
+    same_as_onnxruntime(proto, {"x0": np.array([[-2, -3], [2, 2], [-9, 0]], np.int32)})
+
+
 def test_powers_of_integers_pass_what_float16_holds():
     proto = of_types(one("Pow", [3], [3]), np.int32, np.float16)
     powers = {"x0": np.array([20, -20, 7], np.int32), "x1": np.array([5, 5, 0], np.float16)}
