@@ -44,7 +44,7 @@ MOST_RESULT = 8 * MOST_ELEMENTS
 """Elements of a result."""
 CHAINED = 0.85
 """How often a node begins with a value that is there already, if one fits."""
-SHARED = 0.6
+SHARED = 0.8
 """How often its other operands are such values."""
 OPTIONAL = 0.5
 """How often what may be left out is there."""
