@@ -13,7 +13,8 @@ from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass
 from .convert_nn_to_partition import TARGET
-from .planner.network import plan_network
+from .planner.constrained import plan_program
+from .planner.relaxed import write_relaxed
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,10 @@ class PlanSplits(ModulePass):
     nn -> nn.
 
     Plans that are there already are kept. target: what to plan for, as --target spells it; the
-    module's own if none is given, else mk2.
+    module's own if none is given, else mk2. constraints: a JSON file of choices for operators,
+    by their nodes' names. memory-proportion: how much of a tile's usable memory one operator may
+    take for copies, partials and its result; the file's own if none is given, else 0.6. Where no
+    plan of an operator keeps it, the limit is doubled until one does, and the module says so.
 
         nn.relu %0 : tensor<8x64xf32>
         nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
@@ -31,6 +35,8 @@ class PlanSplits(ModulePass):
     name = "plan-splits"
 
     target: str = ""
+    constraints: str = ""
+    memory_proportion: float | int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
@@ -43,9 +49,11 @@ class PlanSplits(ModulePass):
                 f"the module is for target {own.data}; remove its plans and {TARGET}, or give "
                 f'plan-splits{{target="{own.data}"}}'
             )
-        for each, plan in plan_network(op, target).plans.items():
+        planned = plan_program(op, target, self.constraints, self.memory_proportion)
+        for each, plan in planned.network.plans.items():
             each.attributes["plan"] = PlanAttr(plan)
         op.attributes[TARGET] = StringAttr(target.spelling())
+        write_relaxed(op, planned.relaxed(target))
 
 
 def _check_level(module: ModuleOp) -> None:

@@ -9,7 +9,6 @@ from xdsl.ir import Operation
 
 from ...backends.target import Target
 from ...ir.errors import InputError
-from .problem import Choice
 from .terms import FREE, Terms
 
 PROPORTION = 0.6
@@ -41,24 +40,6 @@ class Limits:
         """What the plan of an operator has to meet."""
         most = int(self.proportion_of(op) * target.usable_bytes_per_tile)
         return replace(self.terms.get(op, FREE), temporary_bytes=most)
-
-    def relaxed(self, choices: Mapping[Operation, Choice], target: Target) -> tuple[Relaxed, ...]:
-        """The operators whose plans take more than they may: where no plan keeps the limit."""
-        usable = target.usable_bytes_per_tile
-        return tuple(
-            Relaxed(op, self.proportion_of(op), choice.temporary_bytes / usable)
-            for op, choice in choices.items()
-            if choice.temporary_bytes > int(self.proportion_of(op) * usable)
-        )
-
-
-@dataclass(frozen=True)
-class Relaxed:
-    """An operator of which no plan keeps its proportion of a tile, and what its plan takes."""
-
-    op: Operation
-    proportion: float
-    taken: float
 
 
 def check_proportion(proportion: float, what: str = "memory proportion") -> None:

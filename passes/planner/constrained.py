@@ -1,0 +1,347 @@
+"""Plans under the constraints of users: their choices, checked against the operators they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from math import isfinite, prod
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ...backends.codelets.prices import compute_cycles, number_dtype, roles
+from ...backends.cost import METHODS
+from ...backends.target import Target
+from ...dialects.abele import Plan, PlanAttr
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.nn import element_of
+from ...dialects.structured import Movement, Structure, Structured
+from ...ir.errors import InputError
+from ...ir.json_lines import JsonText
+from ...ir.near import nearest
+from ...ir.provenance import origin, origin_names, place
+from ...ir.upstream import ModuleOp
+from .candidates import splits
+from .constraints import PROPORTION_KEY, Constraints, read_constraints
+from .derive import refined
+from .limits import PROPORTION, Limits, check_proportion
+from .network import NetworkPlan, plan_network
+from .problem import Problem, movement_problem
+from .relaxed import Relaxed, relaxed_limits
+from .steps import check_steps, takes_steps
+from .terms import FREE, Terms
+
+NO_DIMENSION = -1
+
+
+@dataclass(frozen=True)
+class Constrained:
+    """The constraints of one program. plans: those that are given as a whole. places: what is
+    said of an operator's parts, method, tiles and steps, and where."""
+
+    limits: Limits
+    plans: Mapping[Operation, Plan] = field(default_factory=dict[Operation, Plan])
+    places: Mapping[Operation, str] = field(default_factory=dict[Operation, str])
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plans of a program, and what was asked of them."""
+
+    network: NetworkPlan
+    limits: Limits
+
+    def relaxed(self, target: Target) -> tuple[Relaxed, ...]:
+        """The limits that no plan of their operators keeps."""
+        return relaxed_limits(self.network.choices, self.limits, target)
+
+
+def plan_program(
+    module: ModuleOp,
+    target: Target,
+    constraints: str | os.PathLike[str] = "",
+    proportion: float | None = None,
+) -> Planned:
+    """Plan a module at nn. constraints: the path of a file, or "". proportion: of a tile's memory,
+    instead of the file's. Whole plans that the file gives are written on their operations.
+
+    Raises InputError for what is wrong with the file, and for what no plan can meet.
+    """
+    found = read_constraints(constraints) if constraints else None
+    if proportion is None:
+        proportion = PROPORTION if found is None or found.proportion is None else found.proportion
+    check_proportion(proportion)
+    asked = (
+        Constrained(Limits(proportion))
+        if found is None
+        else resolve(found, module, target, proportion)
+    )
+    for op, plan in asked.plans.items():
+        op.attributes["plan"] = PlanAttr(plan)
+    planned = plan_network(module, target, asked.limits)
+    _check_met(planned, asked, target)
+    return Planned(planned, asked.limits)
+
+
+Asked = dict[str, tuple[str, object]]
+"""What is asked of one operator: by key, the name under which, and the value."""
+
+
+def resolve(
+    constraints: Constraints, module: ModuleOp, target: Target, proportion: float
+) -> Constrained:
+    """The constraints of a module's operators.
+
+    Raises InputError for a name that none has, and for what no plan of an operator can meet.
+    """
+    proportions: dict[Operation, float] = {}
+    terms: dict[Operation, Terms] = {}
+    plans: dict[Operation, Plan] = {}
+    places: dict[Operation, str] = {}
+    for op, asked in _asked(constraints, module).items():
+        if PROPORTION_KEY in asked:
+            proportions[op] = cast(float, asked.pop(PROPORTION_KEY)[1])
+        if not asked:
+            continue
+        each = _Operator(op, asked, constraints.json, target)
+        places[op] = each.said()
+        if "plan" in op.attributes:
+            raise InputError(f"{places[op]}: {op.name} has a plan already; remove one of both")
+        if "plan" in asked:
+            plans[op] = each.plan()
+        else:
+            terms[op] = each.terms()
+    return Constrained(Limits(proportion, proportions, terms), plans, places)
+
+
+def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]:
+    """What is asked of each operator; patterns first, so that full names outdo them."""
+    planned = [op for op in module.walk() if isinstance(op, Structured | Movement)]
+    asked: dict[Operation, Asked] = {}
+    every = {name: [op for op in planned if name in _names(op)] for name in constraints.operators}
+    patterns = [name for name, found in every.items() if not found]
+    for name in patterns:
+        every[name] = [op for op in planned if any(fnmatchcase(n, name) for n in _names(op))]
+        if not every[name]:
+            where = constraints.json.place("operators", name)
+            raise InputError(f"{where}: {_nobody(name, planned, module)}")
+    for name in (*patterns, *(name for name in every if name not in patterns)):
+        values = constraints.operators[name]
+        for op in every[name]:
+            before = _compatible(asked.get(op, {}), values)
+            asked[op] = before | {key: (name, value) for key, value in values.items()}
+    return asked
+
+
+def _compatible(before: Asked, values: Mapping[str, object]) -> Asked:
+    """What was asked before, without what a plan, or what takes a plan's place, outdoes."""
+    if "plan" in values:
+        return {key: each for key, each in before.items() if key == PROPORTION_KEY}
+    if set(values) - {PROPORTION_KEY}:
+        return {key: each for key, each in before.items() if key != "plan"}
+    return before
+
+
+def _names(op: Operation) -> tuple[str, ...]:
+    names = origin_names(op)
+    return (*names, "+".join(names)) if len(names) > 1 else names
+
+
+def _nobody(name: str, planned: Iterable[Operation], module: ModuleOp) -> str:
+    """What to say where no operator has a name."""
+    names = list(dict.fromkeys(n for op in planned for n in _names(op)))
+    below = [each for each in names if each.startswith(f"{name}/")]
+    if below:
+        return f"became {', '.join(below[:6])}; name one of them, or all as '{name}/*'"
+    other = next((op for op in module.walk() if name in origin_names(op)), None)
+    if other is not None:
+        return f"{other.name} needs no plan"
+    return f"no operator of that name{nearest(name, names)}"
+
+
+# What is asked of one operator
+
+
+@dataclass(frozen=True)
+class _Operator:
+    """An operator and what is asked of its plan."""
+
+    op: Operation
+    asked: Asked
+    json: JsonText
+    target: Target
+
+    @property
+    def problem(self) -> Problem:
+        op = self.op
+        result = numpy_dtype(element_of(op.results[0]))
+        if isinstance(op, Movement):
+            return movement_problem(op.moves(), result)
+        assert isinstance(op, Structured)
+        dtypes = tuple(numpy_dtype(element_of(value)) for value in op.operands)
+        return Problem(op.structure(), dtypes, result, (False,) * len(dtypes))
+
+    def place(self, *way: str) -> str:
+        """Where something is asked; way: its key, and one below."""
+        name = self.asked[way[0]][0]
+        where = self.json.place("operators", name, *way)
+        own = origin(self.op)
+        return where if own is None or own == name else f"{where} (for {own})"
+
+    def said(self) -> str:
+        """All that is asked of the plan, for a message about all of it."""
+        keys = list(self.asked)
+        texts: list[str] = []
+        for key in keys:
+            value = self.asked[key][1]
+            if isinstance(value, dict):
+                parts = cast(dict[str, object], value).items()
+                texts.append(f"{key} {', '.join(f'{d} = {n}' for d, n in parts)}")
+            else:
+                texts.append(
+                    f"{key} {PlanAttr(value).text() if isinstance(value, Plan) else value}"
+                )
+        return f"{self.place(keys[0])}: {'; '.join(texts)}"
+
+    def fail(self, problem: str, *way: str) -> InputError:
+        return InputError(f"{self.place(*way)}: {problem}")
+
+    def terms(self) -> Terms:
+        """What its plan has to meet. Raises InputError for what none can."""
+        problem = self.problem
+        structure, target = problem.structure, self.target
+        counts = {
+            key: tuple(self._by_dimension(structure, key, 0)) if key in self.asked else ()
+            for key in ("split", "steps")
+        }
+        found = Terms(
+            split=counts["split"],
+            method=cast(str, self.asked["method"][1]) if "method" in self.asked else "",
+            tiles=cast(int, self.asked["tiles"][1]) if "tiles" in self.asked else 0,
+            steps=tuple(max(n, 1) for n in counts["steps"]),
+            ring=self._rings(structure),
+        )
+        least = tuple(max(n, 1) for n in found.split) or (1,) * len(structure.space.dims)
+        if found.tiles > target.tiles:
+            raise self.fail(f"{found.tiles}; target {target.name} has {target.tiles}", "tiles")
+        if found.split:
+            self._check_split(structure, least, found)
+        if found.steps or found.ring:
+            which = "steps" if found.steps else "ring"
+            if problem.moves:
+                raise self.fail(f"{self.op.name} moves elements, in one step", which)
+            try:
+                check_steps(structure, replace(Plan(least), steps=found.steps, ring=found.ring))
+            except ValueError as error:
+                raise self.fail(str(error), which) from None
+        if found.method:
+            self._check_method(replace(problem, terms=found), found.method)
+        return found
+
+    def plan(self) -> Plan:
+        """Its whole plan. Raises InputError for one that is none of its operator's."""
+        problem, plan = self.problem, cast(Plan, self.asked["plan"][1])
+        last = plan.first_tile + prod(plan.split)
+        if last > self.target.tiles:
+            raise self.fail(
+                f"needs tiles up to {last - 1}; target {self.target.name} has {self.target.tiles}, "
+                "from 0",
+                "plan",
+            )
+        try:
+            if takes_steps(plan):
+                check_steps(problem.structure, plan)
+            else:
+                refined(problem.structure, plan)
+        except ValueError as error:
+            raise self.fail(str(error), "plan") from None
+        if plan.method:
+            self._check_method(replace(problem, terms=Terms(split=plan.split)), plan.method, "plan")
+        return plan
+
+    def _by_dimension(self, structure: Structure, key: str, free: int) -> Iterable[int]:
+        given = cast(dict[str, int], self.asked[key][1])
+        for name in given:
+            self._dimension(structure, key, name)
+        return (given.get(dim.name, free) for dim in structure.space.dims)
+
+    def _dimension(self, structure: Structure, key: str, name: str, *way: str) -> int:
+        """The number of a dimension of that name."""
+        names = [dim.name for dim in structure.space.dims]
+        if name not in names:
+            raise self.fail(
+                f"no dimension {name!r} in {self.op.name}{nearest(name, names)}",
+                key,
+                *way or (name,),
+            )
+        return names.index(name)
+
+    def _rings(self, structure: Structure) -> tuple[int, ...]:
+        if "ring" not in self.asked:
+            return ()
+        given = cast(dict[str, str], self.asked["ring"][1])
+        rings = [NO_DIMENSION] * len(structure.space.dims)
+        for name, other in given.items():
+            rings[self._dimension(structure, "ring", name)] = self._dimension(
+                structure, "ring", other, name
+            )
+        return tuple(rings)
+
+    def _check_split(self, structure: Structure, least: tuple[int, ...], terms: Terms) -> None:
+        try:
+            refined(structure, Plan(least))
+        except ValueError as error:
+            raise self.fail(str(error), "split") from None
+        needed, most = prod(least), terms.most_tiles(self.target.tiles)
+        if needed > most:
+            bound = (
+                f"{self.place('tiles')}: {terms.tiles}"
+                if terms.tiles and terms.tiles < self.target.tiles
+                else f"target {self.target.name} has {self.target.tiles}"
+            )
+            raise self.fail(f"needs {needed} tiles; {bound}", "split")
+
+    def _check_method(self, problem: Problem, method: str, key: str = "method") -> None:
+        """Raise InputError for a method that no split allowed has on the target."""
+        structure = problem.structure
+        if problem.moves or roles(structure) is None:
+            raise self.fail(f"{self.op.name} sums no products; leave the method out", key)
+        if method not in METHODS:
+            raise self.fail(f"no method {method!r}{nearest(method, METHODS)}", key)
+        parts = splits(problem, self.target.tiles)
+        cells = -(-np.array(structure.space.sizes, np.int64) // parts)
+        dtype = number_dtype(problem.operand_dtypes)
+        cycles, _ = compute_cycles(
+            structure.unchained, cells, dtype, problem.result_dtype, self.target, method
+        )
+        if not np.isfinite(cycles).any():
+            sizes = ", ".join(f"{dim.name} = {dim.size}" for dim in structure.space.dims)
+            raise self.fail(
+                f"target {self.target.name} has no {method} for {dtype.name} and {sizes}", key
+            )
+
+
+def _check_met(planned: NetworkPlan, asked: Constrained, target: Target) -> None:
+    """Raise InputError where what is asked of an operator leaves no plan that a tile can hold."""
+    usable = target.usable_bytes_per_tile
+    for op, where in asked.places.items():
+        choice = planned.choices.get(op)
+        if choice is None:
+            continue
+        if not isfinite(choice.cycles):
+            raise InputError(f"{where}: no such plan of {op.name} at {place(op)} can be priced")
+        needed = choice.temporary_bytes + choice.resident_bytes
+        if needed > usable:
+            raise InputError(
+                f"{where}: the leanest such plan of {op.name} at {place(op)} takes {needed:,} "
+                f"bytes of a tile; target {target.name} has {usable:,}"
+            )
+        terms = asked.limits.terms.get(op, FREE)
+        if not terms.allow(choice.plan.split) or (terms.steps and terms.steps != choice.plan.steps):
+            raise InputError(
+                f"{where}: the planner found no such plan of {op.name} at {place(op)}; give it as "
+                'a whole, as "plan"'
+            )

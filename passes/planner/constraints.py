@@ -1,0 +1,143 @@
+"""What users ask of plans: a JSON file of choices for operators, found by their nodes' names.
+
+    {"memory_proportion": 0.6,
+     "operators": {"conv1": {"method": "amp", "split": {"o": 4, "c": 1}, "tiles": 64},
+                   "fc*": {"memory_proportion": 0.3},
+                   "fc8": {"plan": "split [1, 8, 1] method amp"}}}
+
+A name is the whole path of a node ("bn1/scale"), of one of those that were fused, or a pattern in
+which * stands for any letters. Of several that name an operator, what a full name asks outdoes what
+a pattern does, and what comes later outdoes what came before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from ...backends.cost import METHODS
+from ...dialects.abele import Plan, PlanAttr
+from ...ir.errors import InputError
+from ...ir.json_lines import JsonText, read_json
+from ...ir.near import nearest
+from ...ir.upstream import Context, ParseError, Parser
+
+PROPORTION_KEY = "memory_proportion"
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """A file of constraints, read and of the right form; whom it names is not known yet."""
+
+    json: JsonText
+    proportion: float | None = None
+    operators: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
+
+
+def read_constraints(path: str | os.PathLike[str]) -> Constraints:
+    """A file of constraints. Raises InputError, with file, line and key."""
+    json = read_json(path)
+    whole = _members(json, ("memory_proportion", "operators"))
+    proportion = None
+    if PROPORTION_KEY in whole:
+        proportion = _proportion(json, (PROPORTION_KEY,), whole[PROPORTION_KEY])
+    operators: dict[str, Mapping[str, object]] = {}
+    for name, given in _mapping(json, ("operators",), whole.get("operators", {})).items():
+        way = ("operators", name)
+        values = _members(json, tuple(KEYS), way, given)
+        operators[name] = {
+            key: KEYS[key](json, (*way, key), value) for key, value in values.items()
+        }
+        others = [key for key in values if key not in ("plan", PROPORTION_KEY)]
+        if "plan" in values and others:
+            raise InputError(
+                f"{json.place(*way, others[0])}: beside a plan, which says all; leave out one"
+            )
+    return Constraints(json, proportion, operators)
+
+
+def _fail(json: JsonText, way: tuple[str, ...], problem: str) -> InputError:
+    place = json.place(*way)
+    return InputError(f"{place}: {problem}")
+
+
+def _mapping(json: JsonText, way: tuple[str, ...], value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise _fail(json, way, f"{_shown(value)}; need an object {{...}}")
+    return cast(dict[str, object], value)
+
+
+def _members(
+    json: JsonText, known: tuple[str, ...], way: tuple[str, ...] = (), value: object = None
+) -> dict[str, object]:
+    """The members of an object, which has no others."""
+    members = _mapping(json, way, value if way else json.value)
+    for key in members:
+        if key not in known:
+            raise _fail(json, (*way, key), f"no such key{nearest(key, known)}")
+    return members
+
+
+def _proportion(json: JsonText, way: tuple[str, ...], value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise _fail(json, way, f"{_shown(value)}; need a number in 0..1")
+    return float(value)
+
+
+def _text(json: JsonText, way: tuple[str, ...], value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise _fail(json, way, f"{_shown(value)}; need a text")
+    return value
+
+
+def _count(json: JsonText, way: tuple[str, ...], value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+        raise _fail(json, way, f"{_shown(value)}; need an integer of at least 1")
+    return value
+
+
+def _counts(json: JsonText, way: tuple[str, ...], value: object) -> dict[str, int]:
+    return {name: _count(json, (*way, name), n) for name, n in _mapping(json, way, value).items()}
+
+
+def _texts(json: JsonText, way: tuple[str, ...], value: object) -> dict[str, str]:
+    return {name: _text(json, (*way, name), n) for name, n in _mapping(json, way, value).items()}
+
+
+def _method(json: JsonText, way: tuple[str, ...], value: object) -> str:
+    name = _text(json, way, value)
+    if name not in METHODS:
+        raise _fail(json, way, f"no method {name!r}{nearest(name, METHODS)}")
+    return name
+
+
+def _plan(json: JsonText, way: tuple[str, ...], value: object) -> Plan:
+    text = _text(json, way, value)
+    example = "need what stands in #abele.plan<...>, such as 'split [4, 2, 1] method amp'"
+    try:
+        if set(text) & set("<>"):
+            raise _fail(json, way, f"{text!r}; {example}")
+        return PlanAttr.parse_parameter(Parser(Context(), f"<{text}>"))
+    except ParseError as error:
+        raise _fail(json, way, f"{text!r}: {error.msg}; {example}") from None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+KEYS: Mapping[str, Callable[[JsonText, tuple[str, ...], object], object]] = {
+    "method": _method,
+    "split": _counts,
+    "tiles": _count,
+    "memory_proportion": _proportion,
+    "steps": _counts,
+    "ring": _texts,
+    "plan": _plan,
+}
+"""What may be said of an operator, and what reads it."""
