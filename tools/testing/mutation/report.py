@@ -16,7 +16,7 @@ Done = tuple[Mutant, Trial]
 COLUMNS = (
     "planted",
     "found",
-    "by value",
+    "silent",
     "same",
     "refused",
     "examples",
