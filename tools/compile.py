@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -32,6 +33,8 @@ from ..ir.verify import verify
 from ..ir.whole_file import check_folder
 from ..passes.pipelines import LEADS_TO, LEVELS, PASSES, TAKES, expand, level_after, way
 from ..passes.pipelines import stages as stages_of
+from ..passes.plan_splits import PlanSplits
+from ..passes.planner.limits import check_proportion
 from ..passes.reduce import reduce_module
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
 from .extensions import Extensions, load_extensions
@@ -57,6 +60,8 @@ def compile_model(
     dims: Mapping[str, int] | None = None,
     passes: str = "",
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
+    constraints: str | os.PathLike[str] | None = None,
+    memory_proportion: float | None = None,
     dump_ir: str | os.PathLike[str] | None = None,
     reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
@@ -68,15 +73,21 @@ def compile_model(
     or an onnx.ModelProto. target: as resolve_target takes it; the model's own, else mk2, if none
     is given. dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level,
     in which a level's name stands for the passes that end there; the whole way if "". load: files
-    of extensions, as load_extensions takes them. dump_ir: a folder for the program after each
-    pass, and a page that shows what each did. reproducers: a folder for what is needed to see a
-    pass fail again, or what finds one for the name of the pass; dump_ir's, if that is given.
+    of extensions, as load_extensions takes them. constraints: a JSON file of choices for operators.
+    memory_proportion: of a tile, for what one operator needs for a while. dump_ir: a folder for
+    the program after each pass, and a page that shows what each did. reproducers: a folder for what
+    is needed to see a pass fail again, or what finds one for the name of the pass; dump_ir's, if
+    that is given.
     Raises InputError, and DoesNotFit for a program too large for the target.
     """
     tell: Watcher = watch or _silent
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
         _refuse_for_program(model, dims, passes, dump_ir)
+        if constraints is not None or memory_proportion is not None:
+            raise InputError(
+                f"{model}: compiled already, so no plan is left to make; need its model"
+            )
         tell("read")
         return load_executable(os.fspath(model), target, extensions.context)
     context = extensions.context()
@@ -91,7 +102,11 @@ def compile_model(
         start = perf_counter()
         program = read_program(model, context, dict(dims or {}))
         machine = plan_target(program.module, target, program.path)
-        pipeline = checked_pipeline(passes, program.level, machine.spelling(), extensions)
+        pipeline = limited(
+            checked_pipeline(passes, program.level, machine.spelling(), extensions),
+            constraints,
+            memory_proportion,
+        )
         refuse_tensors_larger_than(program.module, machine)
         stages = Stages({"read": perf_counter() - start})
         instruments: list[Instrument] = [_Tell(tell)]
@@ -181,6 +196,26 @@ def checked_pipeline(
     )
     _check_end(f"pipeline '{spec}'", level_after([each.name for each in passes], level))
     return passes
+
+
+def limited(
+    passes: tuple[ModulePass, ...],
+    constraints: str | os.PathLike[str] | None,
+    memory_proportion: float | None,
+) -> tuple[ModulePass, ...]:
+    """The passes, of which the one that plans keeps constraints and a memory proportion.
+
+    Raises InputError where none plans.
+    """
+    more: dict[str, str | float] = {}
+    if constraints is not None:
+        more["constraints"] = os.fspath(constraints)
+    if memory_proportion is not None:
+        check_proportion(memory_proportion)
+        more["memory_proportion"] = memory_proportion
+    if more and not any(isinstance(each, PlanSplits) for each in passes):
+        raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
+    return tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)
 
 
 def _check_end(what: str, level: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from ..ir.context import AbeleContext
 from ..ir.errors import InputError
 from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS
+from ..passes.planner.relaxed import Relaxed, read_relaxed
 from .arrays import Array, Tensor, checked
 from .program import Signature, check_target, new_context, signature, verified_level
 
@@ -155,6 +156,11 @@ class Executable:
         self._runners.clear()
 
     @property
+    def relaxed(self) -> tuple[Relaxed, ...]:
+        """The operators of which no plan keeps its limit on memory."""
+        return read_relaxed(self.module_at(MACHINE))
+
+    @property
     def profile(self) -> dict[str, Any]:
         """What the program is and costs; seconds by stage, of the last run."""
         return self._figures | {
@@ -184,6 +190,7 @@ class Executable:
             "tiles_used": memory.tiles_used,
             "max_tile_bytes": memory.max_tile_bytes,
             "fullest_tile": memory.fullest_tile,
+            "relaxed_limits": [asdict(each) for each in self.relaxed],
             "ops": {level: _operations(self.module_at(level)) for level in self.levels},
         }
 

@@ -42,6 +42,23 @@ Load = Annotated[
         "a .toml. May be repeated.",
     ),
 ]
+ConstraintsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--constraints",
+        metavar="FILE.json",
+        help="Choices for operators by name: method, split, tiles, steps, memory_proportion, plan.",
+    ),
+]
+MemoryProportion = Annotated[
+    float | None,
+    typer.Option(
+        "--memory-proportion",
+        metavar="P",
+        help="Of a tile's usable memory, 0..1: what one operator may take for copies, partials and "
+        "its result. Relaxed, and said, where no plan keeps it. The constraints' own, else 0.6.",
+    ),
+]
 ProfileFile = Annotated[
     Path | None,
     typer.Option("--profile", metavar="P.json", help="Write counts, cycles and seconds here."),

@@ -12,7 +12,18 @@ from ...ir.instruments.reproducer import fresh_folder
 from ..compile import compile_model
 from ..executable import PROGRAM_FILE
 from .answers import answers, text_in
-from .arguments import Dims, DumpFolder, Load, ModelFile, Pipeline, ProfileFile, TargetName, sizes
+from .arguments import (
+    ConstraintsFile,
+    Dims,
+    DumpFolder,
+    Load,
+    MemoryProportion,
+    ModelFile,
+    Pipeline,
+    ProfileFile,
+    TargetName,
+    sizes,
+)
 from .files import check_files, write_profile
 from .showing import progress, show
 
@@ -26,6 +37,8 @@ def compile_command(
     dim: Dims = None,
     passes: Pipeline = "",
     load: Load = None,
+    constraints: ConstraintsFile = None,
+    memory_proportion: MemoryProportion = None,
     profile: ProfileFile = None,
     dump_ir: DumpFolder = None,
 ) -> None:
@@ -34,7 +47,10 @@ def compile_command(
         extensions = about.load(load)
         if output.suffix != PROGRAM_FILE:
             raise InputError(f"{output}: program files end in {PROGRAM_FILE}")
-        check_files({"the model": Path(model)}, {"-o": output, "--profile": profile})
+        check_files(
+            {"the model": Path(model), "--constraints": constraints},
+            {"-o": output, "--profile": profile},
+        )
         with progress() as tell:
             exe = compile_model(
                 model,
@@ -42,6 +58,8 @@ def compile_command(
                 dims=sizes(dim),
                 passes=passes,
                 load=extensions,
+                constraints=constraints,
+                memory_proportion=memory_proportion,
                 dump_ir=dump_ir,
                 reproducers=fresh_folder,
                 watch=tell,

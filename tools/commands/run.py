@@ -14,7 +14,18 @@ from ..check import check_run
 from ..compile import compile_model
 from ..executable import MACHINE
 from .answers import answers, say, text_in
-from .arguments import Dims, DumpFolder, Load, ModelFile, Pipeline, ProfileFile, TargetName, sizes
+from .arguments import (
+    ConstraintsFile,
+    Dims,
+    DumpFolder,
+    Load,
+    MemoryProportion,
+    ModelFile,
+    Pipeline,
+    ProfileFile,
+    TargetName,
+    sizes,
+)
 from .files import check_files, write_profile
 from .showing import progress, show
 
@@ -32,6 +43,8 @@ def run(
     dim: Dims = None,
     passes: Pipeline = "",
     load: Load = None,
+    constraints: ConstraintsFile = None,
+    memory_proportion: MemoryProportion = None,
     at: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="The level to run.")] = MACHINE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Poison memory, and check every access.")
@@ -47,7 +60,7 @@ def run(
     with answers(text_in(model)) as about:
         extensions = about.load(load)
         check_files(
-            {"the model": Path(model), "--inputs": inputs},
+            {"the model": Path(model), "--inputs": inputs, "--constraints": constraints},
             {"--outputs": outputs, "--profile": profile},
         )
         with progress() as tell:
@@ -57,6 +70,8 @@ def run(
                 dims=sizes(dim),
                 passes=passes,
                 load=extensions,
+                constraints=constraints,
+                memory_proportion=memory_proportion,
                 dump_ir=dump_ir,
                 reproducers=fresh_folder,
                 watch=tell,

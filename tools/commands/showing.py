@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 import typer
 from rich.console import Console
 
+from ...passes.planner.relaxed import Relaxed
 from ..check import Verdict
 from ..compile import Watcher
 from ..executable import Executable
@@ -26,8 +27,15 @@ def progress() -> Generator[Watcher]:
         yield lambda _: None
 
 
+def warn(relaxed: Iterable[Relaxed]) -> None:
+    """Say which limits on memory no plan keeps, on standard error."""
+    for each in relaxed:
+        say(f"warning: no plan keeps the memory proportion of {each}")
+
+
 def show(exe: Executable, title: str, verdict: Verdict | None) -> None:
-    """Print the table; exit when the check has failed."""
+    """Print the table, and which limits were relaxed; exit when the check has failed."""
+    warn(exe.relaxed)
     console().print(summary(exe, title, verdict.text if verdict else ""))
     if verdict is not None and not verdict.passed:
         say(f"check failed: {verdict.problem}")
