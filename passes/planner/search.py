@@ -246,6 +246,20 @@ def search(
     return pareto([fastest(problem, have, target, bound), *found], bound, problem.terms)
 
 
+@lru_cache(maxsize=1024)
+def considered(
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> tuple[Choice, ...]:
+    """All plans that are priced in full where none is left out for time, fastest first.
+
+    have, bound: as for `search`, whose plans are among them. For people who ask why.
+    """
+    short = shortlist(problem, target, bound)
+    first = _tried(problem, tuple(dict.fromkeys(short.fast + short.lean)), have, target)
+    found = [_combined(problem, choice, have, target, bound) for choice in first]
+    return tuple(sorted(fitting(found, bound, problem.terms), key=lambda c: c.cycles))
+
+
 def _tried(
     problem: Problem,
     splits: tuple[tuple[int, ...], ...],
