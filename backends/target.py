@@ -325,6 +325,9 @@ class Copy:
         8, PUBLISHED, "Target::getMemcpyBytesPerCycle in ipu-stack", (1, 4096)
     )
     call_cycles: int = fact(288, MEASURED, "ipu-stack, a local copy call on C600")
+    staging_workers: int = fact(
+        6, PUBLISHED, "ipu-stack: the local copy of IPU21 is a call of six workers", (1, 64)
+    )
     staged_run_cycles: int = fact(
         24, ASSUMED, "four instructions of one worker for a run that is gathered or scattered"
     )
@@ -627,6 +630,7 @@ def _mk1() -> Target:
         clock_hz=1.6e9,
         memory=Memory(bytes_per_tile=262_144, reserved_bytes=16_384),
         exchange=Exchange(pair_factor=1.0),
+        copy=Copy(staging_workers=1),
         amp=Amp(
             float16_float16=eight,
             float16_float32=eight,
@@ -682,6 +686,7 @@ PRESET_SOURCES: Mapping[str, Mapping[str, str]] = {
         "tiles": "published: WikiChip, Colossus floorplan",
         "clock_hz": "published: arithmetic, 31.1 TFLOP/s of 1216 tiles and 8 MACs",
         "memory.bytes_per_tile": "published: Citadel's study of the chip, 256 KiB",
+        "copy.staging_workers": "assumed: one worker copies; four measured phases agree to 10 %",
         "exchange.pair_factor": "assumed: shared buses are described of the second chip alone",
         "memory.reserved_bytes": "assumed: code, stacks, vertex state, exchange code",
         "amp.float16_float16.units": "published: poplibs ConvPartial1x1Out.cpp, 8 on the first IPU",

@@ -146,12 +146,15 @@ def test_a_stream_moves_24_bytes_a_cycle():
 
 
 def test_staging_pays_for_runs_and_words():
-    runs = cost.staging_cycles([0, 80, 160], [0, 10, 20], 8, MK2)
+    one = resolve_target("mk1")
+    runs = cost.staging_cycles([0, 80, 160], [0, 10, 20], 8, one)
     assert runs[0] == 0
     assert runs[1] == 587 + 250 + 240
     assert runs[2] - runs[1] == 250 + 240
-    short = cost.staging_cycles(80, 40, 2, MK2)
+    short = cost.staging_cycles(80, 40, 2, one)
     assert short == 587 + np.ceil(80 * 5.148) + 40 * 24
+    # Six workers share it on later chips.
+    assert cost.staging_cycles(80, 10, 8, MK2) == 587 + np.ceil(490 / 6)
 
 
 @given(sizes, sizes, sizes, st.integers(1, 25), st.integers(0, 3))

@@ -271,10 +271,22 @@ def _product(op: str, shape: str, dtype: str, tiles: int) -> Product:
 
 
 def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
-    found = words.sizes(shape)
-    extents = words.boxes(shape)
-    operand, partials = _contraction_types(dtype)
+    # What the operation's name says, the shape may say again.
+    found = words.sizes(op) | words.sizes(shape)
+    extents = words.boxes(op) | words.boxes(shape)
+    operand, partials = words.dtypes(dtype)
+    # A library picks them where nobody says: as narrow as the operands, as for products.
+    partials = partials or operand
     image = _extent(extents, found, ("image", "in", "input", "field", "size", "hw"), ("h", "w"))
+    if len(image) == 4:
+        # [batch, height, width, channels].
+        found.setdefault("batch", image[0])
+        image = image[1:]
+    if len(image) == 3 and not {"cin", "ic", "c", "ci", "channels_in"} & found.keys():
+        found["cin"] = image[-1]
+        image = image[:-1]
+    if len(extents.get("out", ())) == 3:
+        found.setdefault("cout", extents["out"][-1])
     rank = len(image)
     kernel = _spread(
         _extent(extents, found, ("kernel", "filter", "ks", "r"), ("kh", "kw"), ("r", "s")), rank
@@ -287,13 +299,22 @@ def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
         each = tuple(_same(*sizes) for sizes in zip(image, kernel, stride, dilation))
     else:
         each = tuple((n, n) for n in _spread(pads, rank))
-    channels = words.whole(found, "cin", "ic", "c", "in_channels", "inchans", "ci")
+    channels = words.whole(found, "cin", "ic", "c", "in_channels", "inchans", "ci", "channels_in")
     groups = words.whole(found, "groups", "g", default=1)
     case = Convolution(
         batch=words.whole(found, "batch", "n", "b", "bs", default=1),
         in_channels=channels,
         out_channels=words.whole(
-            found, "cout", "oc", "k", "o", "out_channels", "outchans", "co", default=channels
+            found,
+            "cout",
+            "oc",
+            "k",
+            "o",
+            "out_channels",
+            "outchans",
+            "co",
+            "channels_out",
+            default=channels,
         ),
         groups=groups,
         image=image,
@@ -410,7 +431,13 @@ def _sparse(op: str, shape: str, dtype: str, tiles: int) -> SparseProduct:
         density = 1 - found["sparsity"]
     if density is None or not 0 < density <= 1:
         raise Unclear(f"shape {shape!r}: density {density}; need density= in 0..1, 0 left out")
-    block = (extents.get("block") or extents.get("block_size") or extents.get("b") or (0,))[0]
+    block = (
+        extents.get("block")
+        or extents.get("block_size")
+        or extents.get("b")
+        or extents.get("bs")
+        or (0,)
+    )[0]
     if block < 1:
         raise Unclear(f"shape {shape!r}: no block; need block=, a positive integer")
     return SparseProduct(

@@ -6,7 +6,13 @@ import re
 from collections.abc import Mapping
 
 SIZE = r"\d+(?:\.\d+)?"
-KEYS = re.compile(rf"((?:[A-Za-z_]\w*\s*=\s*)+)({SIZE}(?:[x*]\d+)*)\s*([kKM%]?)(?!\w)")
+KEYS = re.compile(rf"((?:[A-Za-z_]\w*\s*=\s*)+)({SIZE}(?:/{SIZE}|(?:[x*]\d+)*))\s*([kKM%]?)(?!\w)")
+SAID = re.compile(
+    r"\b(stride|pad|padding|dilation|groups|batch|density|sparsity|block|block size|in|out|input"
+    r"|image|kernel|filter|channels in|channels out)\s*:?\s+(?=\d)"
+)
+WINDOW = re.compile(r"\b(\d+x\d+(?:x\d+)?)[ -]+(?:kernel|filter|window|conv)", re.IGNORECASE)
+CONVOLVED = re.compile(r"\bconv\w*\s+(?=\d+x\d+)", re.IGNORECASE)
 BOX = re.compile(r"(?<![\w=.])(\d+(?:\s*[x*]\s*\d+)+)(?![\w.])")
 COUNT = re.compile(rf"({SIZE})\s*([kKM]?)\s+(?:el\b|elem|values)")
 
@@ -60,21 +66,31 @@ class Unclear(ValueError):
     """A row that cannot be understood: the reason."""
 
 
+def keyed(text: str) -> str:
+    """The text with `=` where it is left out: `stride 2`, `3x3 kernel`, `conv 3x3`."""
+    text = WINDOW.sub(r"kernel=\1 ", text)
+    text = CONVOLVED.sub("kernel=", text)
+    return SAID.sub(lambda said: f"{said[1].replace(' ', '_')}=", text)
+
+
 def sizes(text: str) -> dict[str, float]:
-    """Values by lower-case key: `m=k=1024,n=4` has three. Of `kernel=3x3`, see `box`."""
+    """Values by lower-case key: `m=k=1024,n=4` has three. Of `kernel=3x3`, see `boxes`."""
     found: dict[str, float] = {}
-    for keys, value, unit in KEYS.findall(text):
+    for keys, value, unit in KEYS.findall(keyed(text)):
         if not re.search(r"[x*]", value):
+            over, _, under = value.partition("/")
+            if under and not float(under):
+                raise Unclear(f"shape {text!r}: {value}; need a number")
             for key in re.findall(r"\w+", keys):
-                found[key.lower()] = float(value) * SCALE[unit]
+                found[key.lower()] = float(over) / float(under or 1) * SCALE[unit]
     return found
 
 
 def boxes(text: str) -> dict[str, tuple[int, ...]]:
     """Extents by lower-case key: `kernel=3x3`; a key with one number has one extent."""
     found: dict[str, tuple[int, ...]] = {}
-    for keys, value, _ in KEYS.findall(text):
-        if "." not in value:
+    for keys, value, _ in KEYS.findall(keyed(text)):
+        if not re.search(r"[./]", value):
             for key in re.findall(r"\w+", keys):
                 found[key.lower()] = tuple(int(n) for n in re.split(r"[x*]", value))
     return found

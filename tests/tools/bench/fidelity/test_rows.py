@@ -136,6 +136,28 @@ def test_ids_devices_and_sources_say_nothing(tmp_path: Path):
             ),
         ),
         (
+            "convolution 3x3, stride 2, pad 1",
+            "batch 1, in 56x56x64, out 28x28x128",
+            "half",
+            Convolution(
+                1, 64, 128, 1, (56, 56), (3, 3), (2, 2), (1, 1), ((1, 1),) * 2, "float16", "float16"
+            ),
+        ),
+        (
+            "poplin::convolution",
+            "N=4,C=3,H=224,W=224,O=64,KH=7,KW=7,stride=2",
+            "fp32",
+            Convolution(
+                4, 3, 64, 1, (224, 224), (7, 7), (2, 2), (1, 1), ((2, 3),) * 2, "float32", "float32"
+            ),
+        ),
+        (
+            "popsparse static block-sparse matmul b=16",
+            "m=k=4096,n=256,d=1/8",
+            "fp16",
+            SparseProduct(4096, 4096, 256, 16, 0.125, False, "float16", "float16"),
+        ),
+        (
             "popsparse static block-sparse matmul",
             "m=k=4096,n=256,block=16,density=0.125",
             "fp16",
@@ -143,7 +165,7 @@ def test_ids_devices_and_sources_say_nothing(tmp_path: Path):
         ),
         (
             "popsparse dynamic spmm",
-            "m=64,k=64,n=8,block_size=4,density=25%",
+            "m=64,k=64,n=8,block size 4,density 25%",
             "fp32",
             SparseProduct(64, 64, 8, 4, 0.25, True, "float32", "float32"),
         ),
