@@ -296,7 +296,8 @@ def verify_chain(stages: Sequence[Stage], element: Attribute) -> None:
 class BodyAttr(_Value[Body]):
     """What happens at each point.
 
-    Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>
+    Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
+    #abele.body<mul sum narrow>
     """
 
     name = "abele.body"
@@ -308,14 +309,16 @@ class BodyAttr(_Value[Body]):
         chained = parser.parse_optional_keyword("then")
         combiner = None if chained else parser.parse_optional_identifier()
         parameters = () if chained else _parse_parameters(parser)
+        narrow = not chained and parser.parse_optional_keyword("narrow") is not None
         chained = chained or parser.parse_optional_keyword("then")
-        return Body(function, combiner, parameters, parse_stages(parser) if chained else ())
+        stages = parse_stages(parser) if chained else ()
+        return Body(function, combiner, parameters, stages, narrow)
 
     def text(self) -> str:
         """What stands between the brackets."""
         body = self.data
         text = body.function + (f" {body.combiner}" if body.combiner else "")
-        text += _print_parameters(body.parameters)
+        text += _print_parameters(body.parameters) + (" narrow" if body.narrow else "")
         return f"{text} then {stages_text(body.then)}" if body.then else text
 
 

@@ -156,13 +156,15 @@ class Body:
     combiner: merges the points of the reduction dimensions; None where there are none.
     parameters: constants of the function (a slope, an exponent).
     then: functions applied to every result element once its points are merged, in order. The
-    operands are those of function, then the extras of each stage.
+    operands are those of function, then the extras of each stage. narrow: whether points may be
+    merged in the first operand's own type, where that is narrower than 32 bits.
     """
 
     function: str
     combiner: str | None = None
     parameters: tuple[float, ...] = ()
     then: tuple[Stage, ...] = ()
+    narrow: bool = False
 
     def __post_init__(self) -> None:
         if self.combiner is not None and self.combiner not in COMBINERS:

@@ -291,7 +291,8 @@ class _Conversion:
         *path: str,
     ) -> SSAValue:
         """Steps that add up, each to what those before it have left."""
-        between = element_type(partials_dtype(numpy_dtype(tensor.element_type)))
+        body = steps[0].structure.body
+        between = element_type(partials_dtype(numpy_dtype(tensor.element_type), body))
         left: SSAValue | None = None
         for i, step in enumerate(steps):
             structure, plan = step.structure, step.plan

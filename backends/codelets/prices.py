@@ -101,8 +101,11 @@ def roles(structure: Structure) -> Roles | None:
     )
 
 
-def partials_dtype(result: np.dtype[Any]) -> np.dtype[Any]:
-    """The type a contraction adds up in: 32-bit floats for narrower floats."""
+def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[Any]:
+    """The type a contraction adds up in: 32-bit floats for narrower floats, unless its body says
+    that sums may be narrow."""
+    if body is not None and body.narrow:
+        return result
     return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result
 
 
@@ -257,7 +260,7 @@ def _contraction_prices(
         _elements(cells, parts.kernel),
         _elements(cells, parts.groups),
     )
-    names = operand.name, partials_dtype(result).name
+    names = operand.name, partials_dtype(result, structure.body).name
     rows = _elements(cells, parts.field[:-1]) * threads
     return cost.contraction_cycles(
         *sizes, *names, target, field_rows=rows, stride=_stride(structure)

@@ -60,11 +60,14 @@ def evaluate_structure(
 ) -> tuple[Array, Doubles]:
     """The result and its error bound, both of the result's shape.
 
-    accumulator: the dtype sums and products are kept in; that of the computing by default.
+    accumulator: the dtype sums and products are kept in; by default that of the computing, or of
+    the first operand where the body says that it may be narrow.
     The result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
     Raises ValueError if the operands do not fit the space, or the result is not covered.
     """
     task = _task(structure, operands, np.dtype(result_dtype))
+    if accumulator is None and structure.body.narrow:
+        accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
         parts = task.evaluate(bounded=True)
         value, bound = _finished(task, parts, accumulator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.builtin import AnyFloat, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
@@ -18,6 +18,7 @@ from .base import (
     Shape,
     axis_map,
     broadcast,
+    element_of,
     flags,
     integer,
     integers,
@@ -31,7 +32,10 @@ from .base import (
 )
 from .chain import CHAIN, ChainableOp
 
-MULTIPLY_ADD = Body("mul", "sum")
+NARROW_BITS = 16
+
+PARTIALS = " (`narrow_partials` $narrow_partials^)?"
+"""How the type of partial sums is written."""
 
 
 class _Window:
@@ -52,7 +56,30 @@ def window_size(size: int, low: int, high: int, window: int, stride: int, dilati
     return (size + low + high - dilation * (window - 1) - 1) // stride + 1
 
 
-class ConvolutionOp(ChainableOp, ABC):
+class ContractionOp(ChainableOp, ABC):
+    """A sum of products.
+
+    narrow_partials: sums are kept in the operands' own type of 16 bits, and not in 32: the units
+    that multiply are twice as fast then, and partial sums half as large, but less exact.
+    """
+
+    narrow_partials = opt_prop_def(UnitAttr)
+
+    @property
+    def multiply_add(self) -> Body:
+        """What happens at each point."""
+        return Body("mul", "sum", narrow=self.narrow_partials is not None)
+
+    def verify_(self) -> None:
+        """As all chainable operations; sums of 16-bit floats alone can be narrow."""
+        super().verify_()
+        element = element_of(self.result)
+        narrow = isinstance(element, AnyFloat) and element.bitwidth == NARROW_BITS
+        if self.narrow_partials is not None and not narrow:
+            raise VerifyException(f"narrow_partials of elements {element}; need floats of 16 bits")
+
+
+class ConvolutionOp(ContractionOp, ABC):
     """What a convolution and its gradients share: stride, dilation, padding and groups.
 
     Lists have an entry a spatial axis; a gradient has those of its convolution.
@@ -113,7 +140,7 @@ class ConvOp(ConvolutionOp):
     pad_high = prop_def(INTEGERS)
     assembly_format = (
         "$image `,` $weight `stride` $stride `dilation` $dilation `pad` $pad_low `to` $pad_high"
-        " (`groups` $groups^)?" + CHAIN
+        " (`groups` $groups^)?" + PARTIALS + CHAIN
     )
 
     def __init__(
@@ -214,7 +241,7 @@ class ConvOp(ConvolutionOp):
             ),
             (AccessMap(w.plain("n", "g", "o", *names)),),
         )
-        return Structure(space, MULTIPLY_ADD)
+        return Structure(space, self.multiply_add)
 
 
 @irdl_op_definition
@@ -236,7 +263,7 @@ class ConvInputGradOp(ConvolutionOp):
     size = prop_def(INTEGERS)
     assembly_format = (
         "$gradient `,` $weight `size` $size `stride` $stride `dilation` $dilation `pad` $pad_low"
-        " (`groups` $groups^)?" + CHAIN
+        " (`groups` $groups^)?" + PARTIALS + CHAIN
     )
 
     def __init__(
@@ -327,7 +354,7 @@ class ConvInputGradOp(ConvolutionOp):
             ),
             (AccessMap(w.plain("n", "g", "c", *names)),),
         )
-        return Structure(space, MULTIPLY_ADD)
+        return Structure(space, self.multiply_add)
 
 
 @irdl_op_definition
@@ -347,7 +374,7 @@ class ConvWeightGradOp(ConvolutionOp):
     kernel = prop_def(INTEGERS)
     assembly_format = (
         "$image `,` $gradient `kernel` $kernel `stride` $stride `dilation` $dilation `pad` $pad_low"
-        " (`groups` $groups^)?" + CHAIN
+        " (`groups` $groups^)?" + PARTIALS + CHAIN
     )
 
     def __init__(
@@ -432,11 +459,11 @@ class ConvWeightGradOp(ConvolutionOp):
             ),
             (AccessMap(w.plain("g", "o", "c", *kernels)),),
         )
-        return Structure(space, MULTIPLY_ADD)
+        return Structure(space, self.multiply_add)
 
 
 @irdl_op_definition
-class MatMulOp(ChainableOp):
+class MatMulOp(ContractionOp):
     """Matrix product over the last two axes; leading axes are broadcast.
 
     lhs: [batch..., rows, terms]. rhs: [batch..., terms, columns], of the same element type.
@@ -453,7 +480,7 @@ class MatMulOp(ChainableOp):
     transpose_rhs = opt_prop_def(UnitAttr)
     assembly_format = (
         "$lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)?"
-        " (`transpose_rhs` $transpose_rhs^)?" + CHAIN
+        " (`transpose_rhs` $transpose_rhs^)?" + PARTIALS + CHAIN
     )
 
     def __init__(
@@ -517,4 +544,4 @@ class MatMulOp(ChainableOp):
             ),
             (access(shape_of(self.result), rank, rank + 1, False),),
         )
-        return Structure(space, MULTIPLY_ADD)
+        return Structure(space, self.multiply_add)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...backends.codelets.scalar import is_floating
 from ...dialects.abele import Plan
-from ...dialects.structured import Body, Structure
+from ...dialects.structured import Structure
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, canonical, raw_layout
 from ...ir.geometry.space import (
@@ -221,7 +221,7 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     operand = AccessMap((*leading, *result.axes))
     axis_of = {axis.terms[0][0]: i for i, axis in enumerate(axes) if axis.terms}
     extras = (a.renamed(axis_of) for a in old.operands[structure.body.own_arity :])
-    body = Body("identity", structure.body.combiner, (), structure.body.then)
+    body = replace(structure.body, function="identity", parameters=())
     return Structure(Space(dims, (operand, *extras), (result,)), body)
 
 

@@ -83,7 +83,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
             moved += block
     cycles += cost.exchange_cycles(moved, 0, target)
     copies = np.zeros_like(moved) if problem.moves else moved
-    between = partials_dtype(problem.result_dtype).itemsize
+    between = partials_dtype(problem.result_dtype, problem.structure.body).itemsize
     left = points * np.where(merged, between, problem.result_dtype.itemsize)
     merging = share * (depth * between + problem.result_dtype.itemsize)
     temporary = left + np.maximum(copies, np.where(merged, merging, 0))
@@ -101,7 +101,7 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
     space = problem.structure.space
     cells = -(-np.array(space.sizes, np.int64) // parts)
     depth = _depth(problem, parts)
-    between = partials_dtype(problem.result_dtype)
+    between = partials_dtype(problem.result_dtype, problem.structure.body)
     share = -(-elements(cells, result_dims(space)) // depth)
     cycles = (
         cost.sync_cycles(target)
@@ -163,6 +163,19 @@ def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
         _rows(parts, np.lexsort((cells, resident, cycles))[:FAST].tolist()),
         _rows(parts, lean),
     )
+
+
+def trade_offs(problem: Problem, target: Target, bound: int) -> Splits:
+    """The cheapest split of every quarter octave of memory, resident and temporary: for people who
+    ask what a byte is worth."""
+    parts = splits(problem, target.tiles)
+    found = estimates(problem, parts, target, quick=len(parts) > PRICED)
+    fits = _fitting(found, bound, problem.terms)
+    memory = (found.resident + found.temporary)[fits]
+    bucket = (4 * np.log2(np.maximum(memory, 1))).astype(np.int64)
+    order = np.lexsort((memory, found.cycles[fits], bucket))
+    first = np.r_[True, np.diff(bucket[order]) > 0]
+    return _rows(parts[fits], order[first].tolist())
 
 
 def _rows(parts: Integers, rows: list[int]) -> Splits:

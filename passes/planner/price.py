@@ -79,7 +79,7 @@ def least_compute_cycles(
     parts = roles(structure)
     if parts is None:
         return cell_cycles(structure, cells, operand, result, target)
-    units = target.conv_units(operand.name, partials_dtype(result).name)
+    units = target.conv_units(operand.name, partials_dtype(result, structure.body).name)
     fixed = elements(cells, parts.field) * elements(cells, parts.kernel)
     fixed = fixed * elements(cells, parts.groups)
     in_, out = elements(cells, parts.in_channels), elements(cells, parts.out_channels)

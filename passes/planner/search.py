@@ -28,7 +28,7 @@ from .derive import (
     movement_result_layout,
     result_layout,
 )
-from .estimate import combining_cycles, result_dims, shortlist
+from .estimate import combining_cycles, result_dims, shortlist, trade_offs
 from .price import codelet
 from .problem import Choice, Problem
 from .terms import FREE, Terms, relaxed
@@ -99,7 +99,8 @@ def _first_supersteps(
 def _left_dtype(problem: Problem, plan: Plan) -> np.dtype[Any]:
     """The type of what the first superstep leaves: partials or the result."""
     merged = leaves_partials(problem.structure, plan)
-    return partials_dtype(problem.result_dtype) if merged else problem.result_dtype
+    between = partials_dtype(problem.result_dtype, problem.structure.body)
+    return between if merged else problem.result_dtype
 
 
 def _left_elements(problem: Problem, plan: Plan) -> int:
@@ -166,7 +167,10 @@ def _combine_problem(problem: Problem, plan: Plan) -> Problem | None:
     own = problem.structure.body.own_arity
     return Problem(
         combine,
-        (partials_dtype(problem.result_dtype), *problem.operand_dtypes[own:]),
+        (
+            partials_dtype(problem.result_dtype, problem.structure.body),
+            *problem.operand_dtypes[own:],
+        ),
         problem.result_dtype,
         (False, *problem.resident[own:]),
         merges=False,
@@ -255,7 +259,27 @@ def considered(
     have, bound: as for `search`, whose plans are among them. For people who ask why.
     """
     short = shortlist(problem, target, bound)
-    first = _tried(problem, tuple(dict.fromkeys(short.fast + short.lean)), have, target)
+    every = tuple(dict.fromkeys(short.fast + short.lean))
+    return _priced(problem, every, have, target, bound)
+
+
+def traded(
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> tuple[Choice, ...]:
+    """As considered, with the cheapest plans for every amount of memory."""
+    more = _priced(problem, trade_offs(problem, target, bound), have, target, bound)
+    found = {c.plan: c for c in (*considered(problem, have, target, bound), *more)}
+    return tuple(sorted(found.values(), key=lambda c: c.cycles))
+
+
+def _priced(
+    problem: Problem,
+    splits: tuple[tuple[int, ...], ...],
+    have: tuple[Layout | None, ...],
+    target: Target,
+    bound: int,
+) -> tuple[Choice, ...]:
+    first = _tried(problem, splits, have, target)
     found = [_combined(problem, choice, have, target, bound) for choice in first]
     return tuple(sorted(fitting(found, bound, problem.terms), key=lambda c: c.cycles))
 

@@ -1,0 +1,70 @@
+"""Sums of products that may be kept in 16 bits, from nn to the machine."""
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import StringAttr
+
+from abele.backends.target import resolve_target
+from abele.dialects import partition
+from abele.ir.context import AbeleContext
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.text import parse_module, print_module
+from abele.ir.upstream import VerifyException
+from abele.passes.pipelines import PASSES
+from abele.passes.planner.network import plan_network
+from abele.tools.testing import Program
+from abele.tools.testing.oracles import bounded_run
+
+from .strategies import context
+
+PRODUCT = """
+func.func @main(%a: tensor<64x512xf16>, %b: tensor<512x64xf16>) -> tensor<64x64xf16> {{
+  %0 = nn.matmul %a, %b {}: (tensor<64x512xf16>, tensor<512x64xf16>) -> tensor<64x64xf16>
+  func.return %0 : tensor<64x64xf16>
+}}
+"""
+
+
+def product(narrow: bool):
+    return parse_module(PRODUCT.format("narrow_partials " if narrow else ""), context())
+
+
+def test_narrow_partials_are_text_and_back():
+    module = product(True)
+    assert "nn.matmul %a, %b narrow_partials" in print_module(module, locations=False)
+
+
+def test_the_bound_is_that_of_sums_in_16_bits():
+    a, b = np.random.default_rng(0).normal(size=(2, 64, 512)).astype(np.float16)
+    inputs = {"arg0": a, "arg1": b.T.copy()}
+    bounds = {}
+    for narrow in (False, True):
+        module = product(narrow)
+        program = Program(module, context(), inputs, resolve_target("tiny:4"))
+        bounds[narrow] = bounded_run(program).errors["out0"].max()
+    assert bounds[True] > 20 * bounds[False]
+
+
+def test_partials_that_are_narrow_take_half_the_bytes_and_cycles():
+    target = resolve_target("mk2:16")
+    wide, narrow = (plan_network(product(each), target) for each in (False, True))
+    assert narrow.cycles < 0.75 * wide.cycles
+
+
+PLAN = "{plan = #abele.plan<split [4, 1, 2] combine split [8, 1, 1]>} "
+
+
+def test_a_split_sum_leaves_partials_of_16_bits():
+    module = parse_module(PRODUCT.format("narrow_partials " + PLAN), context())
+    module.attributes["abele.target"] = StringAttr("tiny:8")
+    for each in parse_pipeline("convert-nn-to-partition", PASSES):
+        each.apply(AbeleContext(), module)
+    computes = [op for op in module.walk() if isinstance(op, partition.ComputeOp)]
+    assert len(computes) == 2
+    assert {str(op.result.type.tensor.element_type) for op in computes} == {"f16"}
+
+
+def test_sums_of_32_bits_cannot_be_narrow():
+    module = parse_module(PRODUCT.format("narrow_partials ").replace("f16", "f32"), context())
+    with pytest.raises(VerifyException, match="elements f32; need floats of 16 bits"):
+        module.verify()
