@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -44,6 +44,13 @@ class BoundPattern:
     name: str
     types: tuple[TypePattern, ...]
     absent: tuple[str, ...]
+
+    def walk(self) -> Iterator[BoundPattern]:
+        """The pattern and those nested in it, outermost first, in order of operands."""
+        yield self
+        for operand in self.operands:
+            if isinstance(operand, BoundNested):
+                yield from operand.pattern.walk()
 
     @cached_property
     def fixed(self) -> int:

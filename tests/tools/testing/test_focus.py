@@ -1,0 +1,64 @@
+"""What a pass speaks of."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from abele.dialects import nn
+from abele.dialects.structured import Structured
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.pipelines import PASSES
+from abele.tools.testing.build import default_operators
+from abele.tools.testing.focus import focused
+
+
+def _is_clip(op: object) -> bool:
+    return isinstance(op, nn.ClipOp)
+
+
+@dataclass(frozen=True)
+class Mine(ModulePass):
+    """Names one operation itself, one in a function beside it and one in a function inside."""
+
+    name = "mine"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        def is_relu(each: object) -> bool:
+            return isinstance(each, nn.ReluOp)
+
+        for each in op.walk():
+            if is_relu(each) or _is_clip(each) or isinstance(each, nn.AddOp):
+                return
+
+
+@dataclass(frozen=True)
+class OfAll(ModulePass):
+    """Names what all operators are."""
+
+    name = "of-all"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assert not any(isinstance(each, Structured) for each in op.walk())
+
+
+def names(*passes: ModulePass) -> set[str]:
+    found = focused(passes, default_operators())
+    return {cls.name for cls in found.classes} if found else set()
+
+
+def test_a_pass_speaks_of_the_operators_that_its_code_names():
+    assert names(Mine()) == {"nn.relu", "nn.clip", "nn.add"}
+
+
+def test_a_class_of_nearly_all_operators_says_nothing():
+    assert names(OfAll()) == set()
+    assert names(OfAll(), Mine()) == names(Mine())
+
+
+@pytest.mark.parametrize(
+    ("own", "some"),
+    [("canonicalize", {"nn.transpose", "nn.power"}), ("fold-scales", {"nn.conv", "nn.mul"})],
+)
+def test_rules_speak_of_what_is_in_their_patterns(own: str, some: set[str]):
+    assert some <= names(*parse_pipeline(own, PASSES))
