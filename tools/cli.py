@@ -14,12 +14,14 @@ from .commands.explain import explain_command
 from .commands.fuzz import fuzz_command
 from .commands.mutate import mutate_command
 from .commands.opt import opt
+from .commands.plan import plan_command
 from .commands.run import run
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
     "compile": compile_command,
     "opt": opt,
+    "plan": plan_command,
     "bisect": bisect_command,
     "explain": explain_command,
     "fuzz": fuzz_command,

@@ -80,7 +80,7 @@ def compile_model(
     that is given.
     Raises InputError, and DoesNotFit for a program too large for the target.
     """
-    tell: Watcher = watch or _silent
+    tell: Watcher = watch or silent
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
         _refuse_for_program(model, dims, passes, dump_ir)
@@ -330,8 +330,8 @@ class _Tell(Instrument):
         self._tell(f"{step.current.name} ({step.index + 1} of {len(step.pipeline)})")
 
 
-def _silent(_: str) -> None:
-    return
+def silent(_: str) -> None:
+    """A watcher that says nothing."""
 
 
 @contextmanager

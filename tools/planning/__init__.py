@@ -1,0 +1,1 @@
+"""What the planner decided for each operator, why, and what else there was."""
