@@ -142,12 +142,16 @@ class Sampler:
             if match is not None:
                 block = root.parent_block()
                 assert block is not None
-                self._led_here.setdefault(law.name, []).append(self._plan)
+                self.remember(law.name)
                 yield Sample(block, root, match)
                 found += 1
                 # Of what is hard to make fewer will do.
                 if found == count or (found >= ENOUGH and self._left < TRIES // 2):
                     return
+
+    def remember(self, name: str) -> None:
+        """Make more of that name like the program that programs has made last."""
+        self._led_here.setdefault(name, []).append(self._plan)
 
     def programs(
         self,

@@ -129,9 +129,9 @@ def _rule_checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Re
         given = _given(request, keywords)
         if replay is not None:
             given["replay"] = Path(replay)
-        report = function(*arguments, **given)
+        report = given.setdefault("report", rules.RuleReport())
         config.stash.setdefault(REPORTS, []).append(report)
-        return report
+        return function(*arguments, **given)
 
     return check
 
@@ -219,23 +219,25 @@ class RuleItem(pytest.Item):
 
     def runtest(self) -> None:
         """Test it, with the budget of the command line."""
-        from .rules import check_rule  # noqa: PLC0415
+        from .rules import RuleReport, check_rule  # noqa: PLC0415
 
         file = self.getparent(RulesFile)
         assert file is not None
         rules, operators = file.loaded
         replay: str | None = self.config.getoption("--abele-replay")
         what: Property = self.name  # pyright: ignore[reportAssignmentType]
-        report = check_rule(
+        report = RuleReport()
+        self.config.stash.setdefault(REPORTS, []).append(report)
+        budget: dict[str, Any] = {"report": report, **_budget(self.config)}
+        check_rule(
             self.law,
             rules=rules,
             operators=operators,
             properties=(what,),
             command=self._command(),
             replay=None if replay is None else Path(replay),
-            **_budget(self.config),
+            **budget,
         )
-        self.config.stash.setdefault(REPORTS, []).append(report)
 
     def _command(self) -> str:
         load = [

@@ -9,16 +9,8 @@ A rule has to fire wherever its text says that it fits, keep the meaning of the 
 nowhere else.
 """
 
-from .check import (
-    PROPERTIES,
-    NeverFired,
-    RuleFailed,
-    RuleReport,
-    RuleWrong,
-    check_rule,
-    check_rules,
-    rules_of,
-)
+from .check import PROPERTIES, RuleReport, check_rule, check_rules, rules_of
+from .faults import NeverFired, RuleFailed, RuleWrong
 from .watch import watching_rules
 
 __all__ = [

@@ -13,40 +13,35 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from xdsl.ir import Operation
 
+from ....dialects.levels import legal_ops
 from ....ir.errors import DoesNotFit, InputError
-from ....ir.pass_manager import parse_pipeline
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import PythonRule, RuleSet, Vocabulary, bind_python_rules
 from ....ir.rules.evaluate import CallFailed
 from ....ir.rules.law import Law
 from ....ir.rules.match import match_law
-from ....ir.rules.samples import Sampler
-from ....ir.upstream import ModuleOp, ModulePass, VerifyException
+from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
-from ....passes.pipelines import DOWN, LEVELS, PASSES, expand
-from ...program import level_of, new_context
-from ..build import Operators, build, default_operators
+from ...program import level_of
+from ..build import Operators, default_operators
 from ..checks import LIMIT, SHRINKING, Refused, Report, disagreement, exercised, invalid
-from ..failures import Miscompiled, PassFailed, Wrong
-from ..levels import at_level
+from ..failures import Wrong
 from ..limits import TooLong, at_most
 from ..oracles import Outcome, bounded_run
 from ..program import Program
 from ..shrink import smallest
-from ..sketch import DATA, Data, edges, machine_of, random_sketch
-from .embed import Flow, Instance, Style, Unsuited, embedded
-from .misses import MISSES, missed, retyped
-from .reading import Fit, fit, misfit, places_of, unmet
+from ..sketch import DATA, Data
+from .faults import NeverFired, RuleFailed, RuleWrong
+from .reading import Fit, fit, misfit
+from .sources import SEARCHED, Sources, way_down
 from .watch import watching_rules
 
 Property: TypeAlias = Literal["keeps_the_meaning", "fires_only_where_it_fits"]
@@ -56,21 +51,8 @@ PROPERTIES: tuple[Property, ...] = ("keeps_the_meaning", "fires_only_where_it_fi
 
 EXAMPLES = 60
 """Programs for each property of a rule."""
-ROUNDS = 40
-"""How often samples of a rule are looked for, with other sizes each time."""
-FRUITLESS = 5
-"""After how many rounds without one a rule is one of which no samples are made."""
-SAMPLES = 8
-"""How many samples are made in a round."""
-EMBEDDED = 4
-"""How many programs a sample is put into."""
-SEARCHED = 400
-"""How many generated programs are looked through for a rule of which no samples are made."""
-FALSIFIED = 300
-"""How many operations are tried for a guard that does not hold, in a round."""
 MOST = 3
 """How many programs are tried for each that can be run."""
-TARGETS = ("tiny:1", "tiny:4", "tiny:7")
 
 
 @dataclass
@@ -86,80 +68,13 @@ class RuleReport(Report):
     guards: Counter[tuple[str, str, bool]] = field(default_factory=Counter[tuple[str, str, bool]])
     misses: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, other: RuleReport) -> None:
-        """Take what another check has looked at as well."""
-        for name in ("examples", "refused", "changed", "undecided", "seconds"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("exercised", "fired", "guards", "misses"):
-            getattr(self, name).update(getattr(other, name))
-
-
-class RuleWrong(Miscompiled):
-    """A rule changes what a program means, or does not fire exactly where it fits.
-
-    program: the smallest found, before the rule. made: what the rule has made of it, as text.
-    """
-
-    def __init__(
-        self,
-        law: Law,
-        program: Program,
-        wrong: Wrong,
-        made: str = "",
-        folder: Path | None = None,
-        command: str = "",
-        examples: int = 0,
-    ) -> None:
-        self.law = law
-        self.made = made
-        super().__init__(
-            program, wrong, (law.name,), law.name, str(law.source), folder, command, examples
-        )
-
-    def _text(self) -> str:
-        after = f", example {self.examples}" if self.examples else ""
-        lines = [f"rule {self.law.source}{after}: {self.wrong.text}", "", self.law.text.rstrip()]
-        lines += ["", f"The program, on {self.program.target.spelling()}:", ""]
-        lines.append(self.program.text.rstrip())
-        if self.made:
-            lines += ["", "What the rule makes of it:", "", self.made.rstrip()]
-        return "\n".join([*lines, *_ending(self.folder, self.command)])
-
-
-class RuleFailed(PassFailed):
-    """A rule is at fault itself: what is written in Python raises or hangs, or its right side
-    cannot be built. Its own error is the cause."""
-
-    def __init__(
-        self,
-        law: Law,
-        program: Program,
-        problem: str,
-        folder: Path | None = None,
-        command: str = "",
-    ) -> None:
-        super().__init__(program, law.name, problem, folder, command)
-        self.law = law
-        lines = [f"rule {law.source} {problem}", "", law.text.rstrip(), ""]
-        lines += [f"The program, on {program.target.spelling()}:", "", program.text.rstrip()]
-        self.args = ("\n".join([*lines, *_ending(folder, command)]),)
-
-
-class NeverFired(AssertionError):
-    """No program was found that a rule fits, so nothing is known of it."""
-
-
-def _ending(folder: Path | None, command: str) -> list[str]:
-    lines = ["", f"saved in {folder}"] if folder is not None else []
-    return [*lines, f"replay: {command}"] if command else lines
-
 
 def check_rules(
     tested: RuleSet | str | os.PathLike[str],
     *,
     load: Sequence[str | os.PathLike[str]] = (),
     only: Sequence[str] = (),
-    **budget: object,
+    **budget: Any,
 ) -> RuleReport:
     """Test every rule of a set, or of a file with rules, as check_rule does.
 
@@ -170,10 +85,10 @@ def check_rules(
     rules, operators = (
         (tested, default_operators()) if isinstance(tested, RuleSet) else rules_of(tested, load)
     )
-    report = RuleReport()
+    report = budget.pop("report", None) or RuleReport()
+    given: dict[str, Any] = {"rules": rules, "operators": operators, **budget, "report": report}
     for law in rules.chosen(only).laws:
-        found = check_rule(law, rules=rules, operators=operators, **budget)  # pyright: ignore[reportArgumentType]
-        report.add(found)
+        check_rule(law, **given)
     return report
 
 
@@ -213,6 +128,7 @@ def check_rule(
     folder: Path | None = None,
     command: str = "",
     replay: Path | None = None,
+    report: RuleReport | None = None,
 ) -> RuleReport:
     """Test one rule on programs made from its left side, and on those that it all but fits.
 
@@ -221,8 +137,8 @@ def check_rule(
     operators: of a context with the rule's dialects; abele's own if None. properties: which of them
     to test. examples: programs for each. seconds: after these no more are begun. seed: of the
     programs; any if None, but 0 where the environment has CI. data: the kinds of values. limit:
-    seconds for one program. folder, command: as in check_pass. replay: a folder with the one
-    program to be looked at.
+    seconds for one program. folder, command, report: as in check_pass. replay: a folder with the
+    one program to be looked at.
     Raises RuleWrong, which is a Miscompiled, RuleFailed, which is a PassFailed, NeverFired where no
     program is found that the rule fits, and InputError where none of them can be run.
     """
@@ -235,18 +151,19 @@ def check_rule(
         rules = rules or RuleSet((law,), known.instances.vocabulary)
     if seed is None:
         seed = 0 if os.environ.get("CI") else Random().randrange(1 << 32)
-    check = _Check(law, rules, known, seed, tuple(data), limit, folder, command)
+    begin = monotonic()
+    end = begin + seconds if seconds is not None else float("inf")
+    check = _Check(law, rules, known, seed, tuple(data), limit, folder, command, end)
+    check.report = report or check.report
     if replay is not None:
         check.again(replay)
         return check.report
-    begin = monotonic()
     count = examples or (1_000_000 if seconds is not None else EXAMPLES)
-    check.end = begin + seconds if seconds is not None else float("inf")
     try:
         for each in properties:
             check.all(each, count)
     finally:
-        check.report.seconds = monotonic() - begin
+        check.report.seconds += monotonic() - begin
     return check.report
 
 
@@ -271,7 +188,7 @@ class _Check:
     limit: float
     folder: Path | None
     command: str
-    end: float = float("inf")
+    end: float
     report: RuleReport = field(default_factory=RuleReport)
     refusal: str = ""
 
@@ -279,7 +196,16 @@ class _Check:
         self.applied = (
             self.rules if self.law.kind == "lower" else RuleSet((self.law,), self.vocabulary)
         )
-        self.level = _level(self.law, self.vocabulary)
+        self.sources = Sources(
+            self.law,
+            self.vocabulary,
+            self.operators,
+            self.seed,
+            self.data,
+            self._fit,
+            self.limit / 2,
+            self.end,
+        )
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -290,8 +216,7 @@ class _Check:
     def all(self, what: Property, count: int) -> None:
         """Look at so many programs. Raises what check_rule does."""
         looked, found = 0, 0
-        programs = self._matching() if what == "keeps_the_meaning" else self._misses()
-        for program, must in programs:
+        for program, must in self._programs(what):
             if looked >= count or found >= MOST * count or monotonic() > self.end:
                 break
             found += 1
@@ -303,6 +228,15 @@ class _Check:
             )
         if found and not looked and self.refusal:
             raise InputError(f"rule {self.law.source}: no program could be run: {self.refusal}")
+
+    def _programs(self, what: Property) -> Iterator[tuple[Program, bool]]:
+        if what == "keeps_the_meaning":
+            for program in self.sources.fitting():
+                yield program, True
+            return
+        for name, program in self.sources.near():
+            self.report.misses[name] += 1
+            yield program, False
 
     def _look(self, program: Program, must: bool) -> bool:
         """Look at one program; whether it could be run. must: it has the rule's left side."""
@@ -320,137 +254,6 @@ class _Check:
         if wrong is not None:
             raise self._told(program, wrong)
         return True
-
-    # Programs that the rule fits
-
-    def _matching(self) -> Iterator[tuple[Program, bool]]:
-        for each in self._instances("matching"):
-            yield each.program, True
-
-    def _instances(self, what: str) -> Iterator[Instance]:
-        """Programs that the rule fits: from its left side, else such as there are."""
-        some = False
-        if self.level == LEVELS[0] and self.law.kind == "rule":
-            for each in self._from_samples(what):
-                some = True
-                yield each
-        if not some:
-            yield from self._searched(what)
-
-    def _from_samples(self, what: str) -> Iterator[Instance]:
-        sampler = Sampler(self.vocabulary)
-        fruitless = 0
-        for number in range(ROUNDS):
-            random = Random(f"{self.seed} {self.law.name} {what} {number}")
-            target = machine_of(random.choice(TARGETS))
-            sampler.seed = random.randrange(1 << 30)
-            sampler.sizes = _sizes(target.tiles, random)
-            found = 0
-            for sample in sampler.samples(self.law, SAMPLES):
-                for _ in range(EMBEDDED):
-                    instance = self._embedded(sample.root, random, sampler.sizes)
-                    if instance is not None:
-                        found += 1
-                        yield instance
-            fruitless = 0 if found else fruitless + 1
-            if fruitless == FRUITLESS:
-                return
-
-    def _embedded(self, root: Operation, random: Random, sizes: Sequence[int]) -> Instance | None:
-        """A program around a sample that the rule still fits; None if there is none."""
-        target = machine_of(random.choice(TARGETS))
-        flow: Flow = random.choice(("", "", "", "", "repeat", "if"))
-        data = random.choice(self.data)
-        styles = (
-            Style(flow, shared=random.random() < 0.7, data=data),
-            Style(flow, data=data),
-            Style(plain=True, data=data),
-        )
-        for style in styles:
-            try:
-                found = embedded(root, style, self.operators, sizes, target, random)
-            except Unsuited:
-                continue
-            if self._fit(found.root, found.program) is not None:
-                return found
-        return None
-
-    def _searched(self, what: str) -> Iterator[Instance]:
-        """Generated programs of the rule's level that it fits somewhere."""
-        random = Random(f"{self.seed} {self.law.name} {what} search")
-        for program in _pool(self.operators, self.level, self.law.kind == "lower", self.seed).all():
-            if monotonic() > self.end:
-                return
-            roots = [op for op in program.module.walk() if type(op) in self.law.roots]
-            fitting = [op for op in roots if self._fit(op, program) is not None]
-            if fitting:
-                yield Instance(program, random.choice(fitting))
-
-    # Programs that it all but fits
-
-    def _misses(self) -> Iterator[tuple[Program, bool]]:
-        random = Random(f"{self.seed} {self.law.name} misses")
-        names = list(MISSES)
-        others = self._unmet(random)
-        for instance in self._instances("misses"):
-            found = self._fit(instance.root, instance.program)
-            assert found is not None
-            for name in random.sample(names, 2):
-                program = missed(name, instance, found, self.law, self.vocabulary, random)
-                if program is not None and invalid(program.module) is None:
-                    self.report.misses[name] += 1
-                    yield program, False
-            for name, program in islice(others, 2):
-                self.report.misses[name] += 1
-                yield program, False
-
-    def _unmet(self, random: Random) -> Iterator[tuple[str, Program]]:
-        """Programs made anew: a guard does not hold, a type is another, a block is another."""
-        if self.level != LEVELS[0] or self.law.kind != "rule":
-            return
-        sampler = Sampler(self.vocabulary)
-        nested = any(each.operands for each in list(places_of(self.law.variants[0]))[1:])
-        for _ in range(ROUNDS):
-            sampler.seed = random.randrange(1 << 30)
-            target = machine_of(random.choice(TARGETS))
-            sampler.sizes = _sizes(target.tiles, random)
-            for sample in islice(sampler.samples(self.law, SAMPLES), 2):
-                other = retyped(sample.root, random)
-                if other is not None:
-                    yield from self._put("another type", other, Style(), sampler.sizes, random)
-                if nested:
-                    style = Style("split", plain=True)
-                    yield from self._put("another block", sample.root, style, sampler.sizes, random)
-            if not self.law.guards:
-                continue
-            name = f"{self.law.name} guards"
-            roots = sampler.programs(name, self.law.variants, self.law.guards, FALSIFIED)
-            kept: Counter[str] = Counter()
-            for root in roots:
-                try:
-                    failed = unmet(self.law, root, self.vocabulary)
-                except CallFailed as failure:
-                    # That is the rule's fault only if it raises in a whole program, too.
-                    which = str(failure.place)
-                else:
-                    if failed is None or len(failed) != 1:
-                        continue
-                    which = str(failed[0].place)
-                kept[which] += 1
-                if kept[which] <= 2:
-                    yield from self._put(
-                        "a guard does not hold", root, Style(), sampler.sizes, random
-                    )
-
-    def _put(
-        self, name: str, root: Operation, style: Style, sizes: Sequence[int], random: Random
-    ) -> Iterator[tuple[str, Program]]:
-        target = machine_of(random.choice(TARGETS))
-        try:
-            found = embedded(root, style, self.operators, sizes, target, random)
-        except Unsuited:
-            return
-        yield name, found.program
 
     # One program
 
@@ -473,6 +276,9 @@ class _Check:
         problem = self._matched(program, fitting)
         if problem is not None:
             return problem
+        if self.law.kind == "lower" and not must:
+            # What is no longer lowered is refused: there is nothing to run.
+            return None
         after, fired = self._after(program)
         alone = self.law.kind == "rule"
         if alone and fitting and not fired and not self._declines(fitting):
@@ -537,7 +343,7 @@ class _Check:
             raise self._raised(program, error) from error
         if self.law.kind == "lower" and not _is_on_one_level(after.module):
             try:
-                _way_down(self.level, program)[-1].apply(after.context, after.module)
+                way_down(self.sources.level, program)[-1].apply(after.context, after.module)
             except (InputError, DoesNotFit) as error:
                 raise Refused(str(error)) from None
         return after, firing.count
@@ -571,7 +377,8 @@ class _Check:
             return found is not None and found.kind == wrong.kind
 
         counted, self.report = self.report, RuleReport()
-        small = smallest(program, self.level, alike, SHRINKING) if alike(program) else program
+        level = self.sources.level
+        small = smallest(program, level, alike, SHRINKING) if alike(program) else program
         wrong = self.wrong(small, must=True) or wrong
         self.report = counted
         folder, command = self._saved(small, wrong.kind)
@@ -598,7 +405,7 @@ class _Check:
 
         # What hangs would do so at each step.
         hangs = isinstance(failed.__cause__, TooLong)
-        small = program if hangs else smallest(program, self.level, alike, SHRINKING)
+        small = program if hangs else smallest(program, self.sources.level, alike, SHRINKING)
         folder, command = self._saved(small, "rule")
         return RuleFailed(self.law, small, failed.problem, folder, command)
 
@@ -612,65 +419,6 @@ class _Check:
             return folder, ""
         words = ("pytest", "--rules", source.file, f"{source.file}::{source.name}")
         return folder, shlex.join([*words, "--abele-replay", str(folder)])
-
-
-@dataclass(eq=False)
-class _Pool:
-    """Generated programs of a level, each made once for all rules.
-
-    lower: they are ready to go to the next level.
-    """
-
-    operators: Operators
-    level: str
-    lower: bool
-    seed: int
-    made: list[Program | None] = field(default_factory=list["Program | None"])
-
-    def all(self) -> Iterator[Program]:
-        """The programs, always the same ones."""
-        for number in range(SEARCHED):
-            if number == len(self.made):
-                self.made.append(self._program(Random(f"{self.seed} {number}")))
-            found = self.made[number]
-            if found is not None:
-                yield found
-
-    def _program(self, random: Random) -> Program | None:
-        program = at_level(build(random_sketch(random), self.operators), self.level)
-        if program is None or not self.lower:
-            return program
-        for each in _way_down(self.level, program)[:-1]:
-            try:
-                each.apply(program.context, program.module)
-            except (InputError, DoesNotFit):
-                return None
-        return program
-
-
-@lru_cache(maxsize=2)
-def _pool(operators: Operators, level: str, lower: bool, seed: int) -> _Pool:
-    return _Pool(operators, level, lower, seed)
-
-
-def _way_down(level: str, program: Program) -> tuple[ModulePass, ...]:
-    """The passes from a level to the next one, for a program's target."""
-    below = LEVELS[LEVELS.index(level) + 1]
-    return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
-
-
-def _level(law: Law, vocabulary: Vocabulary) -> str:
-    """The level of the programs that a rule is for; nn if it speaks of no level's operations."""
-    classes = [cls for part in places_of(law.variants[0]) for cls in part.classes]
-    levels = {vocabulary.level_of(cls.name) for cls in classes}
-    return next((level for level in reversed(LEVELS) if level in levels), LEVELS[0])
-
-
-def _sizes(tiles: int, random: Random) -> tuple[int, ...]:
-    """A few sizes of axes, where compilers err; an axis of none is rare."""
-    some = edges(tiles)
-    found = tuple(random.choice(some) for _ in range(random.choice((2, 3, 5, 8))))
-    return (*found, 0) if random.random() < 0.04 else found
 
 
 def _expected(program: Program) -> Outcome:
@@ -688,7 +436,7 @@ def _expected(program: Program) -> Outcome:
 
 def _is_on_one_level(module: ModuleOp) -> bool:
     try:
-        verify(module, new_context().levels[level_of(module)])
+        verify(module, legal_ops(level_of(module)))
     except VerifyException:
         return False
     return True

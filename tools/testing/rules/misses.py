@@ -5,20 +5,23 @@ Whether the rule fits what comes out is not decided here: another legal match is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from random import Random
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import TensorType, f16, f32, i32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import HasParent
 
 from ....ir.rules.build import Infers
 from ....ir.rules.choices import Choices, Hints
 from ....ir.rules.law import BoundPattern, Law
 from ....ir.rules.vocabulary import Vocabulary
-from ....ir.upstream import UNKNOWN_LOC, ModuleOp, VerifyException
+from ....ir.upstream import UNKNOWN_LOC, ModuleOp
 from ..program import Program
 from .embed import Instance
 from .reading import Fit, places_of
@@ -51,8 +54,11 @@ class Copy:
         return Choices(self.random, Hints(), sizes=(1, 2, 3))
 
 
-Change = Callable[[Copy], bool]
-"""Change one thing in place; whether there was anything to change."""
+Change: TypeAlias = "Callable[[], bool]"
+"""Changes one thing in place; false, with all as it was, where that cannot be."""
+
+Kind: TypeAlias = "Callable[[Copy], Iterator[Change]]"
+"""All changes of a kind that a copy may allow."""
 
 
 def missed(
@@ -71,12 +77,9 @@ def missed(
         for each in places_of(law.variants[0])
         if each.place in found.ops
     ]
-    copy = Copy(program, parts, vocabulary, random)
-    return program if MISSES[name](copy) else None
-
-
-def _part(copy: Copy) -> tuple[BoundPattern, Operation]:
-    return copy.random.choice(copy.parts)
+    changes = list(MISSES[name](Copy(program, parts, vocabulary, random)))
+    random.shuffle(changes)
+    return program if any(change() for change in changes) else None
 
 
 def _tensors(op: Operation) -> list[TensorType[Attribute]]:
@@ -89,23 +92,32 @@ def _tensors(op: Operation) -> list[TensorType[Attribute]]:
 
 def _is_right(op: Operation) -> bool:
     """Whether an operation verifies, and its result has the type that follows."""
+    # xDSL's error has the text of all that is around the operation, which takes long.
+    alone = op if op.parent is None or op.has_trait(HasParent) else op.clone()
     try:
         if isinstance(op, Infers) and op.infer() != op.results[0].type:
             return False
-        op.verify(verify_nested_ops=False)
+        alone.verify(verify_nested_ops=False)
     except Exception:
         # An operation of a user's may fail on nonsense in any way.
         return False
+    finally:
+        if alone is not op:
+            # A guard may count who reads a value.
+            alone.drop_all_references()
     return True
 
 
 # What is changed
 
 
-def _another_operation(copy: Copy) -> bool:
-    pattern, op = _part(copy)
-    if op.regions:
-        return False
+def _another_operation(copy: Copy) -> Iterator[Change]:
+    for pattern, op in copy.parts:
+        if not op.regions:
+            yield partial(_with_other_class, copy, pattern, op)
+
+
+def _with_other_class(copy: Copy, pattern: BoundPattern, op: Operation) -> bool:
     dialect = op.name.partition(".")[0]
     others = [
         cls
@@ -157,24 +169,26 @@ def _replace(op: Operation, new: Operation) -> None:
     op.erase()
 
 
-def _another_attribute(copy: Copy) -> bool:
-    pattern, op = _part(copy)
-    notes = [each.name for each in pattern.fields if each.is_note and each.name in op.attributes]
-    if notes and copy.random.random() < 0.5:
-        del op.attributes[copy.random.choice(notes)]
-        return True
-    names = [n for n in copy.vocabulary.info(type(op)).attributes if n not in pattern.absent]
-    return bool(names) and _with_other(copy, op, copy.random.choice(names))
+def _another_attribute(copy: Copy) -> Iterator[Change]:
+    for pattern, op in copy.parts:
+        for each in pattern.fields:
+            if each.is_note and each.name in op.attributes:
+                yield partial(_without_note, op, each.name)
+        for name in copy.vocabulary.info(type(op)).attributes:
+            if name not in pattern.absent:
+                yield partial(_with_other, copy, op, name)
 
 
-def _what_it_does_not_mention(copy: Copy) -> bool:
-    there = [
-        (op, name)
-        for pattern, op in copy.parts
-        for name in pattern.absent
-        if name in copy.vocabulary.info(type(op)).attributes
-    ]
-    return bool(there) and _with_other(copy, *copy.random.choice(there))
+def _without_note(op: Operation, name: str) -> bool:
+    del op.attributes[name]
+    return True
+
+
+def _what_it_does_not_mention(copy: Copy) -> Iterator[Change]:
+    for pattern, op in copy.parts:
+        for name in pattern.absent:
+            if name in copy.vocabulary.info(type(op)).attributes:
+                yield partial(_with_other, copy, op, name)
 
 
 def _with_other(copy: Copy, op: Operation, name: str) -> bool:
@@ -203,34 +217,34 @@ def _with_other(copy: Copy, op: Operation, name: str) -> bool:
     return False
 
 
-def _operands_turned_round(copy: Copy) -> bool:
-    _, op = _part(copy)
-    if len(op.operands) < 2:
-        return False
-    operands = list(op.operands)
-    i, j = copy.random.sample(range(len(operands)), 2) if len(operands) > 2 else (0, 1)
-    turned = list(operands)
-    turned[i], turned[j] = turned[j], turned[i]
-    if turned == operands:
-        return False
-    op.operands = turned
+def _operands_turned_round(copy: Copy) -> Iterator[Change]:
+    for _, op in copy.parts:
+        for i, j in combinations(range(len(op.operands)), 2):
+            if op.operands[i] is not op.operands[j]:
+                yield partial(_turned, op, i, j)
+
+
+def _turned(op: Operation, i: int, j: int) -> bool:
+    old = list(op.operands)
+    op.operands[i], op.operands[j] = old[j], old[i]
     if _is_right(op):
         return True
-    op.operands = operands
+    op.operands = old
     return False
 
 
-def _another_value(copy: Copy) -> bool:
+def _another_operand(copy: Copy) -> Iterator[Change]:
     """One operand is another value of its type: where a name stands twice it is no longer one."""
-    _, op = _part(copy)
-    if not op.operands:
-        return False
-    at = copy.random.randrange(len(op.operands))
-    old = op.operands[at]
-    others = [v for v in _visible(op) if v.type == old.type and v is not old]
-    if not others:
-        return False
-    op.operands[at] = copy.random.choice(others)
+    for _, op in copy.parts:
+        visible = _visible(op) if op.operands else []
+        for at, old in enumerate(op.operands):
+            others = [v for v in visible if v.type == old.type and v is not old]
+            if others:
+                yield partial(_with_operand, op, at, copy.random.choice(others))
+
+
+def _with_operand(op: Operation, at: int, value: SSAValue) -> bool:
+    op.operands[at] = value
     return True
 
 
@@ -250,48 +264,42 @@ def _visible(op: Operation) -> list[SSAValue]:
     return found
 
 
-def _one_more_reader(copy: Copy) -> bool:
-    inner = [
-        value
-        for _, op in copy.parts
-        if op is not copy.root
-        for value in op.results
-        if value.first_use is not None
-    ]
-    if not inner:
-        return False
-    value = copy.random.choice(inner)
-    block = value.owner.parent
-    last = block.last_op if block is not None else None
-    if isinstance(last, ReturnOp) and copy.random.random() < 0.6:
-        _return_too(last, value)
-        return True
-    uses = [u.operation for u in value.uses if not u.operation.regions and u.operation.results]
-    if not uses:
-        return False
-    reader = copy.random.choice(uses)
+def _one_more_reader(copy: Copy) -> Iterator[Change]:
+    inner = (op for _, op in copy.parts if op is not copy.root)
+    for value in (value for op in inner for value in op.results):
+        block = value.owner.parent
+        last = block.last_op if isinstance(block, Block) else None
+        if isinstance(last, ReturnOp):
+            yield partial(_return_too, last, value)
+        for use in value.uses:
+            if use.operation.results and not use.operation.regions:
+                yield partial(_read_again, use.operation)
+
+
+def _read_again(reader: Operation) -> bool:
     again = reader.clone()
-    reading = reader.parent
-    assert reading is not None
-    reading.insert_op_after(again, reader)
-    if isinstance(reading.last_op, ReturnOp):
-        _return_too(reading.last_op, *again.results)
+    block = reader.parent
+    assert block is not None
+    block.insert_op_after(again, reader)
+    return _return_too(block.last_op, *again.results)
+
+
+def _return_too(last: Operation | None, *values: SSAValue) -> bool:
+    """Let a function return values as well; from a loop or a branch nothing more is handed on."""
+    if isinstance(last, ReturnOp):
+        last.operands = [*last.operands, *values]
+        main = last.parent_op()
+        assert isinstance(main, FuncOp)
+        main.update_function_type()
     return True
 
 
-def _return_too(last: ReturnOp, *values: SSAValue) -> None:
-    last.operands = [*last.operands, *values]
-    main = last.parent_op()
-    assert isinstance(main, FuncOp)
-    main.update_function_type()
-
-
-MISSES: dict[str, Change] = {
+MISSES: dict[str, Kind] = {
     "another operation": _another_operation,
     "another attribute": _another_attribute,
     "an attribute that it does not mention": _what_it_does_not_mention,
     "operands turned round": _operands_turned_round,
-    "another operand": _another_value,
+    "another operand": _another_operand,
     "one more reader": _one_more_reader,
 }
 """What can be changed in any program, by what it is then called."""
@@ -322,9 +330,8 @@ def retyped(root: Operation, random: Random) -> Operation | None:
             if isinstance(new, Infers):
                 new.results[0]._type = new.infer()  # pyright: ignore[reportPrivateUsage]
             new.verify(verify_nested_ops=False)
-        except Exception as error:
-            if isinstance(error, MemoryError | VerifyException | ValueError | LookupError):
-                return None
+        except Exception:
+            # An operation of a user's may fail on nonsense in any way.
             return None
     return new
 

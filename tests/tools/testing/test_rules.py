@@ -1,0 +1,437 @@
+"""Rules that are wrong are found, and so is a matcher that is; those that are right pass."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, ClassVar
+
+import pytest
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Dialect, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    base,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+)
+
+from abele.dialects import nn
+from abele.ir.errors import InputError
+from abele.ir.rules import (
+    RuleSet,
+    Vocabulary,
+    bind,
+    function,
+    guard,
+    match,
+    parse_rule_set,
+    rewrite,
+)
+from abele.ir.rules.match import Matcher, match_law
+from abele.passes.canonicalize import Canonicalize
+from abele.passes.own_rules import own_rules, own_vocabulary
+from abele.tools.program import new_context
+from abele.tools.testing import Miscompiled, PassFailed
+from abele.tools.testing.build import Operators, build, default_operators
+from abele.tools.testing.rules import (
+    NeverFired,
+    RuleFailed,
+    RuleWrong,
+    check,
+    check_rule,
+    check_rules,
+    watching_rules,
+)
+from abele.tools.testing.rules.reading import fit, guards_of
+from abele.tools.testing.sketch import Sketch, Step
+
+pytest_plugins = ["pytester"]
+
+
+def rules(text: str) -> RuleSet:
+    return parse_rule_set(text, own_vocabulary(), "my.rw")
+
+
+def wrong(text: str, folder: Path, **budget: Any) -> RuleWrong:
+    with pytest.raises(RuleWrong) as caught:
+        check_rules(rules(text), **{"seed": 1, "folder": folder, "examples": 60, **budget})
+    return caught.value
+
+
+@pytest.fixture(autouse=True)
+def soon_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "SHRINKING", 2.0)
+
+
+# Rules that are wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("rule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)", id="a sign is lost"),
+        pytest.param("rule r: nn.reduce(nn.neg(x)) as s => nn.neg(s(x))", id="a maximum is no sum"),
+        pytest.param(
+            "rule r: nn.relu(nn.scale(x) {factor = f}) => nn.scale(nn.relu(x)) {factor = f}",
+            id="a factor is negative",
+        ),
+        pytest.param(
+            "rule r: nn.add(nn.sub(x, y), y) as s => x where same_type(x, s)",
+            id="rounding and overflow",
+        ),
+        pytest.param(
+            "rule r: nn.cast(nn.cast(x: f32[...]): f16[...]): f32[...] => x", id="f16 is narrow"
+        ),
+        pytest.param("rule r: nn.relu(nn.abs(x) {then = _}) => nn.abs(x)", id="a lost chain"),
+    ],
+)
+def test_a_rule_that_changes_the_meaning_is_found(text: str, tmp_path: Path):
+    found = wrong(text, tmp_path)
+    assert isinstance(found, Miscompiled)
+    assert found.wrong.kind == "value"
+    ops = [op for op in found.program.module.walk() if op.name.startswith("nn.")]
+    assert len(ops) <= 4
+
+
+def test_a_failure_has_the_rule_its_line_both_programs_and_what_differs(tmp_path: Path):
+    text = str(wrong("\n\nrule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)", tmp_path))
+    assert "rule r (my.rw:3), example" in text
+    assert "rule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)" in text
+    assert "element [" in text
+    before, after = text.split("What the rule makes of it:")
+    assert "nn.abs" in before
+    assert "nn.abs" not in after
+    assert f"saved in {tmp_path}" in after
+
+
+def test_a_saved_failure_is_looked_at_again(tmp_path: Path):
+    text = "rule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)"
+    wrong(text, tmp_path)
+    (law,) = rules(text).laws
+    with pytest.raises(RuleWrong, match=r"element \["):
+        check_rule(law, replay=tmp_path)
+    (law,) = rules("rule r: nn.abs(nn.neg(x)) => nn.abs(x)").laws
+    assert check_rule(law, replay=tmp_path).examples == 1
+
+
+def test_a_rule_that_nothing_fits_has_never_fired():
+    text = "rule r: nn.abs(x) {then = _} => x where rank(x) > 9"
+    with pytest.raises(NeverFired, match=r"rule r \(my.rw:1\) has never fired"):
+        check_rules(rules(text), seed=1, examples=5)
+
+
+# Rules that are at fault themselves
+
+
+@guard
+def of_no_vector(value: SSAValue) -> bool:
+    """Fails on vectors."""
+    return 1 // (len(nn.shape_of(value)) - 1) > -9
+
+
+@guard
+def after_a_while(value: SSAValue) -> bool:
+    """Does not end on matrices."""
+    while len(nn.shape_of(value)) == 2:
+        pass
+    return True
+
+
+@function
+def one_too_many(value: SSAValue) -> tuple[int, ...]:
+    """A shape that does not suit."""
+    return (*nn.shape_of(value), 2)
+
+
+@irdl_op_definition
+class DarkOp(IRDLOperation):
+    """Nobody knows what it computes."""
+
+    T: ClassVar = VarConstraint("T", base(TensorType))
+    name = "mine.dark"
+    operand = operand_def(T)
+    result = result_def(T)
+
+
+Mine = Dialect("mine", [DarkOp], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("rule r: nn.abs(nn.abs(x) as a) => a where of_no_vector(x)", "raised ZeroDivisionError"),
+        ("rule r: nn.abs(nn.abs(x) as a) => a where after_a_while(x)", r"is not done after 1 s"),
+        (
+            "rule r: nn.abs(x) => nn.reshape(x) {shape = one_too_many(x)}",
+            "cannot be applied: .*nn.reshape cannot be built so",
+        ),
+        ("rule r: nn.relu(x) => nn.relu(nn.relu(x))", "cannot be applied: .*do not come to an end"),
+    ],
+)
+def test_a_rule_at_fault_itself_is_told_apart(text: str, problem: str, tmp_path: Path):
+    with pytest.raises(RuleFailed, match=problem) as caught:
+        check_rules(
+            rules(text),
+            seed=1,
+            examples=60,
+            limit=2 if "while" in text else 30,
+            folder=tmp_path,
+            data=["normal"],
+        )
+    assert isinstance(caught.value, PassFailed)
+    assert "nn.abs" in str(caught.value) or "nn.relu" in str(caught.value)
+
+
+def test_a_rule_on_what_cannot_be_run_is_refused():
+    context = new_context([Mine])
+    law = "rule r: mine.dark(nn.abs(x)) => mine.dark(x)"
+    with pytest.raises(InputError, match=r"rule r \(.*no program could be run"):
+        check_rules(
+            parse_rule_set(law, Vocabulary(context)), operators=Operators(context), examples=2
+        )
+
+
+# A matcher that is wrong
+
+
+def planted(
+    monkeypatch: pytest.MonkeyPatch, home: type | ModuleType, name: str, old: str, new: str
+) -> None:
+    """Change a function's text, as a mistake would."""
+    original: FunctionType = getattr(home, name)
+    text = textwrap.dedent(inspect.getsource(original))
+    assert old in text
+    found: dict[str, FunctionType] = {}
+    exec(text.replace(old, new), original.__globals__, found)
+    monkeypatch.setattr(home, name, found[name])
+
+
+UNARY = "rule r: nn.abs(nn.abs(_) as a) => a"
+PLANTED = [
+    pytest.param(
+        Matcher, "holds", "guards))", "guards[:-1]))",
+        'rule r: nn.relu(nn.add(x, y) as s) => s(x, y) {then = ["relu"]}'
+        " where is_float(s), one_use(s)",
+        id="a guard is dropped",
+    ),
+    pytest.param(Matcher, "op", "if name in op.properties:", "if False:", UNARY,
+                 id="an attribute that is not mentioned is ignored"),
+    pytest.param(Matcher, "op", "if self.matched and", "if False and", UNARY,
+                 id="any block will do"),
+    pytest.param(Matcher, "_bind", "return known == value or", "return True or",
+                 "rule r: nn.mul(x, x) => nn.square(x)", id="a name is two things"),
+    pytest.param(Matcher, "_field", "if same_kind and alike(value, pattern.value):", "if True:",
+                 "rule r: nn.scale(x) {factor = 1.0} => x", id="an attribute is anything"),
+    pytest.param(Matcher, "_element", "if wanted == element:", "if True:",
+                 "rule r: nn.abs(nn.neg(x: f32[...])) => nn.abs(x)", id="elements are anything"),
+    pytest.param(Matcher, "_sizes", "if each.value != size:", "if False:",
+                 "rule r: nn.abs(nn.neg(x: ?[1, _])) => nn.abs(x)", id="a size is anything"),
+    pytest.param(bind, "_orders", "if commutes and", "if",
+                 "@commutative rule r: nn.add(nn.sub(nn.neg(x), y), z) as s"
+                 " => s(nn.neg(nn.add(x, y)), z)",
+                 id="a difference is commutative"),
+    pytest.param(Matcher, "op", "if type(op) not in pattern.classes:",
+                 "if not type(op).__mro__[1] in {c.__mro__[1] for c in pattern.classes}:",
+                 UNARY, id="an operation is like another"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("home", "name", "old", "new", "text"), PLANTED)
+def test_a_mistake_in_the_matcher_is_found(
+    home: type | ModuleType,
+    name: str,
+    old: str,
+    new: str,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+):
+    check_rules(rules(text), seed=1, examples=40, data=["integers"])
+    planted(monkeypatch, home, name, old, new)
+    found = wrong(text, tmp_path, properties=["fires_only_where_it_fits"], data=["integers"])
+    assert found.wrong.kind == "fires"
+
+
+def test_two_readings_of_a_rule_agree_on_any_program():
+    laws = [law for name in ("canonicalize", "fuse_chains") for law in own_rules(name).laws]
+    fitting = 0
+    for number in range(60):
+        steps = tuple(Step(number * 7 + i, i, number + i) for i in range(5))
+        program = build(Sketch(steps, (1, 2, 3), seed=number), default_operators())
+        for op in program.module.walk():
+            for law in laws:
+                if type(op) in law.roots:
+                    found = match_law(law, op, own_vocabulary())
+                    again = fit(law, op, own_vocabulary())
+                    assert (found is None) == (again is None)
+                    if found is not None and again is not None:
+                        fitting += 1
+                        assert found.env == again.names
+    assert fitting > 10
+
+
+# Rules that are right
+
+
+def test_rules_are_fired_often_and_guards_are_seen_true_and_false():
+    text = """
+        rule scales: nn.scale(nn.scale(x) as p) as q => nn.scale(x) {factor = p.factor * q.factor}
+          where one_use(p), is_wide(x) and rank(x) <= 2
+        rule square: nn.mul(x, x) => nn.square(x)
+    """
+    report = check_rules(rules(textwrap.dedent(text)), seed=3, examples=30, data=["integers"])
+    assert report.fired["scales"] >= 20
+    assert report.fired["square"] >= 20
+    for text in ("one_use(p)", "is_wide(x)", "rank(x) <= 2"):
+        assert report.guards["scales", text, True] > 0
+        assert report.guards["scales", text, False] > 0
+    assert len(report.misses) >= 6
+    assert report.examples == 120
+
+
+@rewrite("nn.relu(nn.abs(x) as a)", where="rank(x) < 3")
+def no_sign(x: SSAValue, a: nn.AbsOp) -> nn.AbsOp | None:
+    """Fits no vector after all."""
+    return nn.AbsOp(x) if len(nn.shape_of(x)) != 1 else None
+
+
+@rewrite("nn.neg(nn.abs(x))")
+def wrong_sign(x: SSAValue) -> SSAValue:
+    """Loses a sign."""
+    return nn.NegOp(x).result
+
+
+def test_rules_in_python_are_tested_the_same(tmp_path: Path):
+    report = check_rule(no_sign, seed=1, examples=30)
+    assert report.fired["no_sign"] >= 5
+    assert report.guards["no_sign", "rank(x) < 3", False] > 0
+    with pytest.raises(RuleWrong, match="wrong_sign"):
+        check_rule(wrong_sign, seed=1, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("rule r: partition.relayout(partition.relayout(x) {moves = none}) {moves = none}"
+         " => partition.relayout(x)", "r"),
+        ("lower sync: tile.sync() as s => exchange.sync() like s", "sync"),
+        ('rule r: exchange.sync() {zone = "internal"} as s => s() {zone = "external"}', "r"),
+    ],
+)  # fmt: skip
+def test_rules_of_every_level_are_tested_on_programs_of_it(text: str, name: str):
+    report = check_rules(rules(text), seed=0, examples=2)
+    assert report.fired[name] >= 2
+
+
+def test_a_rule_of_a_lower_level_that_is_wrong_is_found(tmp_path: Path):
+    text = """
+        lower copy: tile.copy() {moves = _} as c => exchange.move() {moves = none} like c
+    """
+    found = wrong(textwrap.dedent(text), tmp_path, examples=20)
+    assert found.program.level == "tile"
+
+
+@dataclass
+class Counts:
+    fired: Counter[str] = field(default_factory=Counter[str])
+    guards: Counter[tuple[str, str, bool]] = field(default_factory=Counter[tuple[str, str, bool]])
+
+
+def test_whoever_runs_a_pass_can_count_what_its_rules_do():
+    counts = Counts()
+    steps = tuple(Step(i, 0, i) for i in range(60))
+    program = build(Sketch(steps, (1, 2)), default_operators())
+    with watching_rules(counts):
+        Canonicalize().apply(program.context, program.module)
+    before = Counter(counts.fired)
+    Canonicalize().apply(program.context, program.module)
+    assert counts.fired == before
+    laws = {law.name: law for law in own_rules("canonicalize").laws}
+    for name, count in counts.fired.items():
+        guards = guards_of(laws[name])
+        held = [counts.guards[name, match.shown(each), True] for each in guards]
+        assert all(each >= count for each in held)
+    assert counts.guards
+
+
+# The plug-in
+
+
+MY_RULES = """
+rule square: nn.mul(x, x) => nn.square(x)
+rule no_sign: nn.abs(nn.sub(x, y)) => nn.sub(x, y) where is_small(x)
+"""
+
+MY_GUARDS = """
+from abele.dialects import nn
+from abele.ir.rules import guard
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Dialect, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    base,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+)
+
+@guard
+def is_small(value: SSAValue) -> bool:
+    return len(nn.shape_of(value)) < 3
+"""
+
+
+def test_every_rule_of_a_file_is_tested_by_one_command(pytester: pytest.Pytester):
+    pytester.makefile(".rw", my=MY_RULES)
+    pytester.makepyfile(my_guards=MY_GUARDS, test_other="def test_other(): assert False")
+    command = ("-p", "no:cacheprovider", "--abele-load", "my_guards.py", "--abele-examples=25")
+    result = pytester.runpytest_subprocess("--rules", "my.rw", *command, "--abele-seed=1", "-v")
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "my.rw::square::keeps_the_meaning PASSED*",
+            "my.rw::square::fires_only_where_it_fits PASSED*",
+            "rule no_sign (*my.rw:2), example *: out*: element *",
+            "replay: pytest my.rw::no_sign::keeps_the_meaning --abele-load my_guards.py *",
+            "*abele: rules*",
+            "square: fired *",
+            "  is_small(x): true *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    replay = next(line for line in result.stdout.lines if line.startswith("replay: pytest "))
+    again = pytester.runpytest_subprocess(*replay.split()[2:], "-p", "no:cacheprovider")
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines(["*element [[]*"])
+
+
+def test_a_file_of_rules_that_is_wrong_is_refused_in_one_message(pytester: pytest.Pytester):
+    pytester.makefile(".rw", my="rule r: nn.rlu(x) => x\n")
+    result = pytester.runpytest_inprocess("--rules", "my.rw")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*my.rw:1:9: no operation nn.rlu; did you mean nn.relu?*"])
+    result = pytester.runpytest_inprocess("--rules", "my.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_fixture_tests_rules_within_a_test(pytester: pytest.Pytester):
+    pytester.makefile(".rw", my=MY_RULES)
+    pytester.makepyfile(my_guards=MY_GUARDS)
+    pytester.makepyfile("""
+        def test_square(check_rules):
+            assert check_rules("my.rw", load=["my_guards.py"], only=["square"]).fired["square"] > 5
+
+        def test_no_sign(check_rules):
+            check_rules("my.rw", load=["my_guards.py"], only=["no_sign"])
+    """)
+    result = pytester.runpytest_subprocess("--abele-examples=15", "--abele-seed=1")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*RuleWrong: rule no_sign*", "*replay: pytest *::test_no_sign*"])

@@ -1,0 +1,69 @@
+"""What a check of a rule has to say where it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ....ir.rules.law import Law
+from ..failures import Miscompiled, PassFailed, Wrong
+from ..program import Program
+
+
+class RuleWrong(Miscompiled):
+    """A rule changes what a program means, or does not fire exactly where it fits.
+
+    program: the smallest found, before the rule. made: what the rule has made of it, as text.
+    """
+
+    def __init__(
+        self,
+        law: Law,
+        program: Program,
+        wrong: Wrong,
+        made: str = "",
+        folder: Path | None = None,
+        command: str = "",
+        examples: int = 0,
+    ) -> None:
+        self.law = law
+        self.made = made
+        super().__init__(
+            program, wrong, (law.name,), law.name, str(law.source), folder, command, examples
+        )
+
+    def _text(self) -> str:
+        after = f", example {self.examples}" if self.examples else ""
+        lines = [f"rule {self.law.source}{after}: {self.wrong.text}", "", self.law.text.rstrip()]
+        lines += ["", f"The program, on {self.program.target.spelling()}:", ""]
+        lines.append(self.program.text.rstrip())
+        if self.made:
+            lines += ["", "What the rule makes of it:", "", self.made.rstrip()]
+        return "\n".join([*lines, *_ending(self.folder, self.command)])
+
+
+class RuleFailed(PassFailed):
+    """A rule is at fault itself: what is written in Python raises or hangs, or its right side
+    cannot be built. Its own error is the cause."""
+
+    def __init__(
+        self,
+        law: Law,
+        program: Program,
+        problem: str,
+        folder: Path | None = None,
+        command: str = "",
+    ) -> None:
+        super().__init__(program, law.name, problem, folder, command)
+        self.law = law
+        lines = [f"rule {law.source} {problem}", "", law.text.rstrip(), ""]
+        lines += [f"The program, on {program.target.spelling()}:", "", program.text.rstrip()]
+        self.args = ("\n".join([*lines, *_ending(folder, command)]),)
+
+
+class NeverFired(AssertionError):
+    """No program was found that a rule fits, so nothing is known of it."""
+
+
+def _ending(folder: Path | None, command: str) -> list[str]:
+    lines = ["", f"saved in {folder}"] if folder is not None else []
+    return [*lines, f"replay: {command}"] if command else lines

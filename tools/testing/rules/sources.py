@@ -1,0 +1,296 @@
+"""Where the programs come from that a rule is tested on.
+
+Samples of its left side are put into programs. Of rules at lower levels, and of those on operations
+with regions, no samples are made: generated programs are looked through for what they fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from random import Random
+from time import monotonic
+from typing import TypeAlias
+
+from xdsl.ir import Operation
+
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.pass_manager import parse_pipeline
+from ....ir.rules.evaluate import CallFailed
+from ....ir.rules.law import Law
+from ....ir.rules.samples import Sampler
+from ....ir.rules.vocabulary import Vocabulary
+from ....ir.upstream import ModulePass
+from ....passes.pipelines import DOWN, LEVELS, PASSES, expand
+from ..build import Operators, build
+from ..checks import invalid
+from ..levels import at_level
+from ..limits import TooLong, at_most
+from ..program import Program
+from ..sketch import Data, edges, machine_of, random_sketch
+from .embed import Flow, Instance, Style, Unsuited, embedded
+from .misses import MISSES, missed, retyped
+from .reading import Fit, places_of, unmet
+
+ROUNDS = 40
+"""How often samples of a rule are looked for, with other sizes each time."""
+FRUITLESS = 5
+"""After how many rounds without one a rule is one of which no samples are made."""
+SAMPLES = 8
+"""How many samples are made in a round."""
+FEW = 4
+"""If a round makes no more, the rule is one of which samples are hard to make."""
+EMBEDDED, EMBEDDED_OFTEN = 4, 12
+"""How many programs a sample is put into, and one that was hard to make."""
+CHANGED = 2
+"""How many programs are made of one that a rule fits, by changing one thing."""
+BARREN = 10
+"""How many programs in a row, of which nothing can be changed, end the search for near-misses."""
+SEARCHED = 200
+"""How many generated programs are looked through for a rule of which no samples are made."""
+TARGETS = ("tiny:1", "tiny:4", "tiny:7")
+
+Fits: TypeAlias = "Callable[[Operation, Program], Fit | None]"
+"""How the rule fits an operation of a program; None if it does not."""
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The root of a program that the rule fits. sizes: of its axes; times: how often it is used."""
+
+    root: Operation
+    sizes: Sequence[int]
+    times: int
+
+
+@dataclass
+class Sources:
+    """Programs for one rule.
+
+    limit: seconds for one question to its guards. end: when no more are looked for, as monotonic()
+    has it.
+    """
+
+    law: Law
+    vocabulary: Vocabulary
+    operators: Operators
+    seed: int
+    data: Sequence[Data]
+    fits: Fits
+    limit: float
+    end: float
+    _made: list[_Sample] = field(default_factory=list[_Sample])
+    _near: list[_Sample] = field(default_factory=list[_Sample])
+    _rounds: int = 0
+    _fruitless: int = 0
+
+    def __post_init__(self) -> None:
+        self.level = level_of_rule(self.law, self.vocabulary)
+        self.sampled = self.level == LEVELS[0] and self.law.kind == "rule"
+        self._sampler = Sampler(self.vocabulary)
+
+    def _random(self, what: str) -> Random:
+        return Random(f"{self.seed} {self.law.name} {what}")
+
+    # Programs that the rule fits
+
+    def fitting(self) -> Iterator[Program]:
+        """Programs that the rule fits: from its left side, else such as there are."""
+        for each in self._instances("fitting"):
+            yield each.program
+
+    def _instances(self, what: str) -> Iterator[Instance]:
+        random, some = self._random(what), False
+        for sample in self._samples():
+            for _ in range(sample.times):
+                instance = self._embedded(sample, random)
+                if instance is not None:
+                    some = True
+                    yield instance
+        if not some:
+            yield from self._searched(random)
+
+    def _samples(self) -> Iterator[_Sample]:
+        """Samples, each made once and kept."""
+        number = 0
+        while True:
+            while number < len(self._made):
+                yield self._made[number]
+                number += 1
+            if not self.sampled or self._rounds == ROUNDS or self._fruitless == FRUITLESS:
+                return
+            self._more()
+
+    def _more(self) -> None:
+        """One more round: what all guards hold for, and what one alone does not hold for."""
+        random = self._random(f"round {self._rounds}")
+        self._rounds += 1
+        self._sampler.seed, self._sampler.sizes = random.randrange(1 << 30), _sizes(random)
+        law, found = self.law, list[Operation]()
+        near: Counter[str] = Counter()
+        for root in self._sampler.programs(law.name, law.variants, law.guards):
+            failed = self._unmet(root)
+            if failed == []:
+                self._sampler.remember(law.name)
+            if not failed:
+                found.append(root)
+            elif len(failed) == 1:
+                near[failed[0]] += 1
+                if near[failed[0]] <= CHANGED:
+                    self._near.append(_Sample(root, self._sampler.sizes, 1))
+            if len(found) == SAMPLES:
+                break
+        times = EMBEDDED if len(found) > FEW else EMBEDDED_OFTEN
+        self._made += [_Sample(root, self._sampler.sizes, times) for root in found]
+        self._fruitless = 0 if found else self._fruitless + 1
+
+    def _unmet(self, root: Operation) -> list[str] | None:
+        """The places of the guards that do not hold; None where one raises or does not end.
+
+        In a whole program such a guard may do; if not, that is the rule's fault.
+        """
+        try:
+            with at_most(self.limit):
+                failed = unmet(self.law, root, self.vocabulary)
+        except (CallFailed, TooLong):
+            return None
+        return [str(each.place) for each in failed or ()]
+
+    def _embedded(self, sample: _Sample, random: Random) -> Instance | None:
+        """A program around a sample that the rule still fits; None if there is none."""
+        flow: Flow = random.choice(("", "", "", "", "repeat", "if"))
+        data = random.choice(self.data)
+        styles = (
+            Style(flow, shared=random.random() < 0.7, data=data),
+            Style(flow, data=data),
+            Style(plain=True, data=data),
+        )
+        for style in styles:
+            found = self._put(sample.root, style, sample.sizes, random)
+            if found is not None and self.fits(found.root, found.program) is not None:
+                return found
+        return None
+
+    def _put(
+        self, root: Operation, style: Style, sizes: Sequence[int], random: Random
+    ) -> Instance | None:
+        target = machine_of(random.choice(TARGETS))
+        try:
+            return embedded(root, style, self.operators, sizes, target, random)
+        except Unsuited:
+            return None
+
+    def _searched(self, random: Random) -> Iterator[Instance]:
+        """Generated programs of the rule's level that it fits somewhere."""
+        for program in _pool(self.operators, self.level, self.law.kind == "lower", self.seed).all():
+            if monotonic() > self.end:
+                return
+            roots = [op for op in program.module.walk() if type(op) in self.law.roots]
+            there = [op for op in roots if self.fits(op, program) is not None]
+            if there:
+                yield Instance(program, random.choice(there))
+
+    # Programs that it all but fits
+
+    def near(self) -> Iterator[tuple[str, Program]]:
+        """Programs that the rule all but fits, with what was changed in each."""
+        random = self._random("near")
+        others = self._anew(random)
+        barren = 0
+        for instance in self._instances("near"):
+            made = [
+                *islice(self._changed(instance, random), CHANGED),
+                *islice(others, CHANGED),
+            ]
+            yield from made
+            barren = 0 if made else barren + 1
+            if barren == BARREN:
+                return
+
+    def _changed(self, instance: Instance, random: Random) -> Iterator[tuple[str, Program]]:
+        """A program that the rule fits with one thing changed, of each kind that can be."""
+        found = self.fits(instance.root, instance.program)
+        assert found is not None
+        for name in random.sample(list(MISSES), len(MISSES)):
+            program = missed(name, instance, found, self.law, self.vocabulary, random)
+            if program is not None and invalid(program.module) is None:
+                yield name, program
+
+    def _anew(self, random: Random) -> Iterator[tuple[str, Program]]:
+        """Programs made anew: a guard does not hold, a type is another, a block is another."""
+        inner = list(places_of(self.law.variants[0]))[1:]
+        used = 0
+        for sample in self._samples():
+            other = retyped(sample.root, random)
+            alternatives = [("another type", other, Style())]
+            if any(each.operands for each in inner):
+                alternatives.append(("another block", sample.root, Style("split", plain=True)))
+            some = self._near[used : used + CHANGED]
+            used += len(some)
+            alternatives += [("a guard does not hold", each.root, Style()) for each in some]
+            for name, root, style in alternatives:
+                found = root and self._put(root, style, sample.sizes, random)
+                if found is not None:
+                    yield name, found.program
+
+
+def _sizes(random: Random) -> Sequence[int]:
+    """A few sizes of axes, where compilers err; an axis of none is rare."""
+    some = edges(machine_of(random.choice(TARGETS)).tiles)
+    sizes = [random.choice(some) for _ in range(random.choice((2, 3, 5, 8)))]
+    return (*sizes, 0) if random.random() < 0.04 else sizes
+
+
+@dataclass(eq=False)
+class _Pool:
+    """Generated programs of a level, each made once for all rules.
+
+    lower: they are ready to go to the next level.
+    """
+
+    operators: Operators
+    level: str
+    lower: bool
+    seed: int
+    made: list[Program | None] = field(default_factory=list["Program | None"])
+
+    def all(self) -> Iterator[Program]:
+        """The programs, always the same ones."""
+        for number in range(SEARCHED):
+            if number == len(self.made):
+                self.made.append(self._program(Random(f"{self.seed} {number}")))
+            found = self.made[number]
+            if found is not None:
+                yield found
+
+    def _program(self, random: Random) -> Program | None:
+        program = at_level(build(random_sketch(random), self.operators), self.level)
+        if program is None or not self.lower:
+            return program
+        for each in way_down(self.level, program)[:-1]:
+            try:
+                each.apply(program.context, program.module)
+            except (InputError, DoesNotFit):
+                return None
+        return program
+
+
+@lru_cache(maxsize=2)
+def _pool(operators: Operators, level: str, lower: bool, seed: int) -> _Pool:
+    return _Pool(operators, level, lower, seed)
+
+
+def way_down(level: str, program: Program) -> tuple[ModulePass, ...]:
+    """The passes from a level to the next one, for a program's target."""
+    below = LEVELS[LEVELS.index(level) + 1]
+    return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
+
+
+def level_of_rule(law: Law, vocabulary: Vocabulary) -> str:
+    """The level of the programs that a rule is for; nn if it speaks of no level's operations."""
+    classes = [cls for part in places_of(law.variants[0]) for cls in part.classes]
+    levels = {vocabulary.level_of(cls.name) for cls in classes}
+    return next((level for level in reversed(LEVELS) if level in levels), LEVELS[0])
