@@ -296,7 +296,7 @@ def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array
     operands = {each: there[each] for each in node.input if each}
     ours = bounded_run(read(graph.alone(node, operands)))
     given = [operands.get(each) for each in node.input]
-    return Case(node, graph.opset, given, ours.outputs[name], values[name])
+    return Case(node, graph.opset, given, ours.outputs[name], values[name], ours.errors[name])
 
 
 def _words(apart: Difference, node: onnx.NodeProto | None) -> str:

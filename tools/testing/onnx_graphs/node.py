@@ -44,6 +44,8 @@ MOST_RESULT = 8 * MOST_ELEMENTS
 """Elements of a result."""
 CHAINED = 0.85
 """How often a node begins with a value that is there already, if one fits."""
+AGAIN = 0.25
+"""How often that is one that other nodes read too, for that reason alone."""
 SHARED = 0.8
 """How often its other operands are such values."""
 OPTIONAL = 0.5
@@ -157,7 +159,10 @@ class NodeDraw:
         allowed = self._allowed(variable)
         there = [v for v in self.pool.shared if v.type in allowed and least <= len(v.shape) <= most]
         if there and not self.alone and random.random() < CHAINED:
+            again = [v for v in there if v.name in self.pool.used]
             value = there[-1 - self.step.operand % len(there)]
+            if again and random.random() < AGAIN:
+                value = random.choice(again)
             self.types[variable] = value.type
             return value
         type_ = self._bound(variable)

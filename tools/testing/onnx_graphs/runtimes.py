@@ -28,7 +28,7 @@ OPEN = (1 << 31) - 1
 
 PROVIDER = "CPUExecutionProvider"
 
-PATIENCE = 5.0
+PATIENCE = 10.0
 """Seconds that onnxruntime gets for one model."""
 
 Types = Mapping[str, frozenset[str]]
