@@ -26,12 +26,13 @@ from ...ir.provenance import origin, origin_names, place
 from ...ir.upstream import ModuleOp
 from .candidates import splits
 from .constraints import PROPORTION_KEY, Constraints, read_constraints
-from .derive import refined
+from .derive import combine_structure, refined
 from .limits import PROPORTION, Limits, check_proportion
 from .network import NetworkPlan, plan_network
-from .problem import Problem, movement_problem
+from .problem import Choice, Problem, movement_problem
 from .relaxed import Relaxed, relaxed_limits
-from .steps import check_steps, takes_steps
+from .search import exact
+from .steps import check_steps
 from .terms import FREE, Terms
 
 NO_DIMENSION = -1
@@ -49,10 +50,12 @@ class Constrained:
 
 @dataclass(frozen=True)
 class Planned:
-    """The plans of a program, and what was asked of them."""
+    """The plans of a program, and what was asked of them. given: the operators whose plans were not
+    searched for, but there already or in the constraints."""
 
     network: NetworkPlan
     limits: Limits
+    given: frozenset[Operation] = frozenset()
 
     def relaxed(self, target: Target) -> tuple[Relaxed, ...]:
         """The limits that no plan of their operators keeps."""
@@ -81,9 +84,10 @@ def plan_program(
     )
     for op, plan in asked.plans.items():
         op.attributes["plan"] = PlanAttr(plan)
+    given = frozenset(op for op in module.walk() if "plan" in op.attributes)
     planned = plan_network(module, target, asked.limits)
     _check_met(planned, asked, target)
-    return Planned(planned, asked.limits)
+    return Planned(planned, asked.limits, given)
 
 
 Asked = dict[str, tuple[str, object]]
@@ -233,34 +237,38 @@ class _Operator:
             which = "steps" if found.steps else "ring"
             if problem.moves:
                 raise self.fail(f"{self.op.name} moves elements, in one step", which)
-            try:
-                check_steps(structure, replace(Plan(least), steps=found.steps, ring=found.ring))
-            except ValueError as error:
-                raise self.fail(str(error), which) from None
+            self._priced(problem, found.complete(Plan(least)), which)
         if found.method:
             self._check_method(replace(problem, terms=found), found.method)
         return found
 
     def plan(self) -> Plan:
-        """Its whole plan. Raises InputError for one that is none of its operator's."""
+        """Its whole plan, with the method and the workers that it leaves out.
+
+        Raises InputError for one that is none of its operator's.
+        """
         problem, plan = self.problem, cast(Plan, self.asked["plan"][1])
-        last = plan.first_tile + prod(plan.split)
-        if last > self.target.tiles:
-            raise self.fail(
-                f"needs tiles up to {last - 1}; target {self.target.name} has {self.target.tiles}, "
-                "from 0",
-                "plan",
-            )
         try:
-            if takes_steps(plan):
-                check_steps(problem.structure, plan)
-            else:
-                refined(problem.structure, plan)
+            _check_ranks(problem.structure, plan)
         except ValueError as error:
             raise self.fail(str(error), "plan") from None
+        last, tiles = plan.first_tile + prod(plan.split), self.target.tiles
+        if last > tiles:
+            raise self.fail(
+                f"needs tiles 0..{last - 1}; target {self.target.name} has 0..{tiles - 1}", "plan"
+            )
         if plan.method:
             self._check_method(replace(problem, terms=Terms(split=plan.split)), plan.method, "plan")
-        return plan
+        return replace(self._priced(problem, plan, "plan").plan, combine=plan.combine)
+
+    def _priced(self, problem: Problem, plan: Plan, key: str) -> Choice:
+        """A plan and its price. Raises InputError for one that is none of the operator's."""
+        have = (None,) * len(problem.operand_dtypes)
+        try:
+            check_steps(problem.structure, plan)
+            return exact(problem, plan, have, self.target, self.target.usable_bytes_per_tile)
+        except ValueError as error:
+            raise self.fail(str(error), key) from None
 
     def _by_dimension(self, structure: Structure, key: str, free: int) -> Iterable[int]:
         given = cast(dict[str, int], self.asked[key][1])
@@ -322,6 +330,23 @@ class _Operator:
             raise self.fail(
                 f"target {self.target.name} has no {method} for {dtype.name} and {sizes}", key
             )
+
+
+def _check_ranks(structure: Structure, plan: Plan) -> None:
+    """Raise ValueError for a plan, or one that combines its partials, of other dimensions."""
+    dims = [dim.name for dim in structure.space.dims]
+    for what, given in (("split", plan.split), ("workers", plan.workers)):
+        if len(given) != len(dims) and (given or what == "split"):
+            raise ValueError(f"{what} {list(given)}; need a number for each of {', '.join(dims)}")
+    if plan.combine is None:
+        return
+    combine = combine_structure(structure, replace(plan, steps=(), ring=()))
+    if combine is None:
+        raise ValueError("a plan to combine, and no partials: need a reduction that is split")
+    try:
+        _check_ranks(combine, plan.combine)
+    except ValueError as error:
+        raise ValueError(f"combine: {error}") from None
 
 
 def _check_met(planned: NetworkPlan, asked: Constrained, target: Target) -> None:

@@ -18,9 +18,13 @@ from ...passes.planner.price import block_elements
 from ...passes.planner.problem import Choice, Problem
 from ...passes.planner.search import considered, fastest
 from ...passes.planner.steps import takes_steps
+from ...passes.planner.terms import FREE
 
 WORTH_SAYING = 1.02
 """How much faster a plan must be for what kept it away to be named."""
+
+NO_BOUND = 2**62
+"""More bytes than a tile can have."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +98,15 @@ def split_text(dims: tuple[Dim, ...], plan: Plan) -> str:
 
 
 def figures(
-    node: str, op: str, times: int, asked: Asked, choice: Choice, target: Target
+    node: str,
+    op: str,
+    times: int,
+    asked: Asked,
+    choice: Choice,
+    target: Target,
+    given: bool = False,
 ) -> OperatorPlan:
-    """The figures of a choice. asked: what it was searched for."""
+    """The figures of a choice. asked: what it was searched for; given: it was not."""
     problem = asked.problem
     merge = choice.merge
     limit = problem.terms.temporary_bytes
@@ -118,7 +128,7 @@ def figures(
         tiles=choice.cells,
         utilisation=used,
         peak=peak,
-        limited_by=_limited_by(asked, choice, target),
+        limited_by=_limited_by(asked, choice, target, given),
         runner_up=_runner_up(asked, choice, target),
     )
 
@@ -170,9 +180,9 @@ def _utilisation(problem: Problem, choice: Choice, target: Target) -> tuple[floa
 # Why it is no faster
 
 
-def _limited_by(asked: Asked, choice: Choice, target: Target) -> str:
-    """What keeps an operator from being faster: memory, or the largest of its phases."""
-    kept = _kept_away(asked, choice, target)
+def _limited_by(asked: Asked, choice: Choice, target: Target, given: bool) -> str:
+    """What keeps an operator from being faster: what was asked, memory, or its largest phase."""
+    kept = _kept_away(asked, choice, target, given)
     if kept:
         return kept
     merge = choice.merge
@@ -190,22 +200,29 @@ def _limited_by(asked: Asked, choice: Choice, target: Target) -> str:
     return f"{text}, {padding:.0%} padding" if padding >= 0.005 else text
 
 
-def _kept_away(asked: Asked, choice: Choice, target: Target) -> str:
+def _kept_away(asked: Asked, choice: Choice, target: Target, given: bool) -> str:
     """What kept a plan away that would be faster; "" if none would."""
     problem, usable = asked.problem, target.usable_bytes_per_tile
     limit = problem.terms.temporary_bytes
     if limit is not None and choice.temporary_bytes > limit > 0:
-        return f"memory: {limit / usable:.3g} of a tile is too little"
-    free = replace(problem, terms=replace(problem.terms, temporary_bytes=None))
-    best = fastest(free, asked.have, target, 2**62)
-    if choice.cycles <= WORTH_SAYING * best.cycles or not np.isfinite(choice.cycles):
+        return f"memory: no plan keeps {limit:,} bytes"
+    chosen = replace(problem.terms, temporary_bytes=None)
+    within = fastest(replace(problem, terms=chosen), asked.have, target, NO_BOUND)
+    best = fastest(replace(problem, terms=FREE), asked.have, target, NO_BOUND)
+    if choice.cycles <= WORTH_SAYING * best.cycles or choice.cycles == inf:
         return ""
-    faster = f"{1 - best.cycles / choice.cycles:.0%} faster"
-    if best.temporary_bytes > max(choice.temporary_bytes, min(limit or 0, asked.bound)):
-        return f"memory: {faster} with {best.temporary_bytes / usable:.2g} of a tile"
-    if best.resident_bytes > choice.resident_bytes:
-        return f"memory: {faster} with {best.resident_bytes:,} bytes of weights"
+    if given or within.cycles > WORTH_SAYING * best.cycles:
+        return f"what was asked: {_faster(choice, best)} without"
+    faster = _faster(choice, within)
+    if within.temporary_bytes > max(choice.temporary_bytes, min(limit or 0, asked.bound)):
+        return f"memory: {faster} with {within.temporary_bytes / usable:.2g} of a tile"
+    if within.resident_bytes > choice.resident_bytes:
+        return f"memory: {faster} with {within.resident_bytes:,} bytes of weights"
     return f"its neighbours: {faster} alone"
+
+
+def _faster(choice: Choice, other: Choice) -> str:
+    return f"{1 - other.cycles / choice.cycles:.0%} faster"
 
 
 def _padding(problem: Problem, plan: Plan, target: Target) -> float:

@@ -188,7 +188,17 @@ def plan_model(
     rows: list[OperatorPlan] = []
     for op, choice in network.choices.items():
         tell(f"{_node(op)}: runner-up")
-        rows.append(figures(_node(op), op.name, _times(op), network.asked[op], choice, machine))
+        rows.append(
+            figures(
+                _node(op),
+                op.name,
+                _times(op),
+                network.asked[op],
+                choice,
+                machine,
+                op in planned.given,
+            )
+        )
     work = sum(
         _times(op) * macs(each.problem) / peak_macs(each.problem, machine)
         for op, each in network.asked.items()

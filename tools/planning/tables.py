@@ -111,7 +111,7 @@ def memory_lines(plan: ProgramPlan) -> Iterable[str]:
         f"{plan.resident_bytes:,} of weights and constants; one operator may take "
         f"{plan.proportion:.3g} of a tile"
     )
-    if 0 < plan.bound_bytes < usable:
+    if plan.fits and 0 < plan.bound_bytes < usable:
         yield (
             f"bounded to {plan.bound_bytes / usable:.2g} of a tile each, weights included, so that "
             "all fit together"
