@@ -47,8 +47,8 @@ from ...passes.planner.derive import can_pad, combine_structure, is_legal_in_ste
 from ...passes.planner.steps import passes_of, takes_steps
 from ...passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 
-STAGES = ("plain", "numbered", "addressed", "grouped")
-"""How far a program of tile may have been decided."""
+STAGES = ("plain", "numbered", "placed", "addressed", "grouped")
+"""How far a program of tile may have been decided. placed: some variables have an address."""
 
 PLANNED = "planned"
 """What programs of nn are called that have a plan on every operation."""
@@ -296,10 +296,10 @@ def decide_supersteps(module: ModuleOp, random: Random) -> None:
                 op.attributes[SUPERSTEP] = IntegerAttr(number.value.data + more, i64)
 
 
-def decide_addresses(module: ModuleOp, target: Target, random: Random) -> None:
-    """Give some variables any address at which they disturb no other, and pack the rest.
+def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> None:
+    """Give some variables any address at which they disturb no other, and leave room for the rest.
 
-    Raises DoesNotFit.
+    None gets one where all would not fit then.
     """
     variables = [op for op in module.body.block.ops if isinstance(op, tile.VariableOp)]
     lives = lifetimes(module, variables)
@@ -317,9 +317,9 @@ def decide_addresses(module: ModuleOp, target: Target, random: Random) -> None:
     packed = pack(variables, lives, given)
     ends = packed + np.array([v.bytes_per_tile for v in variables], np.int64)
     if len(variables) and int(ends.max()) <= room:
-        for variable, address in zip(variables, packed.tolist(), strict=True):
-            variable.attributes[ADDRESS] = IntegerAttr(address, i64)
-    Allocate().apply(AbeleContext(), module)
+        for variable, address in zip(variables, given, strict=True):
+            if address is not None:
+                variable.attributes[ADDRESS] = IntegerAttr(address, i64)
 
 
 # The way down
@@ -328,7 +328,8 @@ def decide_addresses(module: ModuleOp, target: Target, random: Random) -> None:
 def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     """Take a module of nn down to a level, in place, by random decisions.
 
-    level: "planned" is nn with a plan on every operation, its composites decomposed.
+    level: "planned" is nn with a plan on every operation, its composites decomposed; one of STAGES
+    is tile, decided so far, which tile alone leaves to chance.
     Raises DoesNotFit where a program of tile or exchange is too large for the target's memory.
     """
     Decompose().apply(AbeleContext(), module)
@@ -344,13 +345,15 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
     if level == "partition":
         return
     ConvertPartitionToTile().apply(context, module)
-    stage = len(STAGES) - 1 if level == "exchange" else random.randrange(len(STAGES))
+    stage = "grouped" if level == "exchange" else level
+    stage = stage if stage in STAGES else random.choice(STAGES)
     steps: tuple[Callable[[], None], ...] = (
         lambda: decide_supersteps(module, random),
-        lambda: decide_addresses(module, target, random),
+        lambda: decide_some_addresses(module, target, random),
+        lambda: Allocate().apply(context, module),
         lambda: GroupSupersteps().apply(context, module),
     )
-    for step in steps[:stage]:
+    for step in steps[: STAGES.index(stage)]:
         step()
     if level == "exchange":
         ConvertTileToExchange().apply(context, module)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from ...ir.errors import DoesNotFit
-from ...passes.pipelines import TAKES
-from .decisions import PLANNED, lower
+from ...passes.pipelines import LEVELS, TAKES
+from .decisions import PLANNED, STAGES, lower
 from .program import Program
 
 
@@ -34,4 +34,15 @@ def at_level(program: Program, level: str) -> Program | None:
 
 def level_before(name: str) -> str:
     """What programs a pass is for; those of nn if it is not one of abele's."""
-    return PLANNED if name == "convert-nn-to-partition" else TAKES.get(name, "nn")
+    return NEEDS.get(name) or TAKES.get(name, "nn")
+
+
+NEEDS = {
+    "convert-nn-to-partition": PLANNED,
+    "allocate": "placed",
+    "convert-tile-to-exchange": "grouped",
+}
+"""What must be decided in a program before a pass takes it, where its level alone is not enough."""
+
+KNOWN = (*LEVELS, PLANNED, *STAGES)
+"""All that programs can be asked for."""

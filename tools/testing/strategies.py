@@ -19,10 +19,8 @@ from hypothesis.strategies import SearchStrategy
 from xdsl.ir import Attribute, Operation
 
 from ...backends.target import Target
-from ...passes.pipelines import LEVELS
 from .build import ELEMENTS, Operators, build, default_operators
-from .decisions import PLANNED
-from .levels import at_level
+from .levels import KNOWN, at_level
 from .program import Program
 from .sketch import (
     DATA,
@@ -97,13 +95,13 @@ def programs(
 
     level: nn; or partition, tile or exchange, which random legal decisions lead to; or planned, for
     nn with these decisions not yet applied. A program of tile may have its supersteps and addresses
-    decided. target: any machine if None. dtypes: element
-    types; truth values may come in beside them. operators: classes or names; all that the dialects
-    of nn define if None. data: the kinds of values that inputs have.
+    decided, or has them as one of decisions.STAGES says. target: any machine if None. dtypes:
+    element types; truth values may come in beside them. operators: classes or names; all that the
+    dialects of nn define if None. data: the kinds of values that inputs have.
     Raises ValueError for an unknown level, or operators that there are not.
     """
-    if level not in (*LEVELS, PLANNED):
-        raise ValueError(f"level {level!r}; need one of {', '.join((*LEVELS, PLANNED))}")
+    if level not in KNOWN:
+        raise ValueError(f"level {level!r}; need one of {', '.join(KNOWN)}")
     known = operators_of(operators)
     elements = tuple(dtypes)
 

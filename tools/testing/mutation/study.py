@@ -11,9 +11,7 @@ from time import monotonic
 
 from ....ir.errors import InputError
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import LEVELS
-from ..decisions import PLANNED
-from ..levels import level_before
+from ..levels import KNOWN, level_before
 from .compare import Budget, Case, cases
 from .left_behind import LEFT_CLASSES, left_behind
 from .mutant import Mutant, some
@@ -53,8 +51,8 @@ def plant(right: ModulePass, level: str, budget: Budget) -> Planted:
     which of its lines are reached. Raises InputError where the pass takes none of the programs.
     """
     chosen = level or level_before(right.name)
-    if chosen not in (PLANNED, *LEVELS):
-        raise InputError(f"level '{chosen}': need one of {', '.join((PLANNED, *LEVELS))}")
+    if chosen not in KNOWN:
+        raise InputError(f"level '{chosen}': need one of {', '.join(KNOWN)}")
     known = tuple(cases(right, chosen, budget))
 
     def run(count: int | None = None) -> None:
