@@ -99,9 +99,10 @@ def _run_partition(
 def _run_tile(
     module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
 ) -> Run:
-    ops = tuple(module.walk())
     _check_phases(module)
-    if any(isinstance(op, tile.VariableOp) and ADDRESS in op.attributes for op in ops):
+    placed = [ADDRESS in op.attributes for op in module.ops if isinstance(op, tile.VariableOp)]
+    # Where only some lie somewhere, the others' places are still to be decided.
+    if placed and all(placed):
         return _run_machine(_with_bytes(_grouped(module)), target, inputs, watch)
     variables = {op.symbol: op for op in module.ops if isinstance(op, Variable)}
 
