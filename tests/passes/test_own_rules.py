@@ -1,6 +1,7 @@
 """Every rule of abele's own: what it makes of a program, and that the program computes the same."""
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from abele.dialects import nn
 from abele.dialects.nn.base import shape_of
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.rewriting import Source, Watcher, watched
-from abele.ir.rules.check import check_rules
+from abele.ir.rules.check import check_rules as statically_checked
+from abele.ir.rules.law import Law
 from abele.ir.text import print_module
 from abele.ir.verify import verify
 from abele.passes.own_rules import own_rules
 from abele.passes.pipelines import PASSES
 from abele.passes.rule_library import LONGEST_CHAIN
+from abele.tools.testing.rules import RuleReport
 
 HALVES = np.full((4, 6), 0.5, np.float32)
 W = small_integers(1, (8, 4, 3, 3))
@@ -228,17 +231,45 @@ def test_a_rule_makes_what_it_says_and_the_program_computes_the_same(
         assert np.array_equal(value, expected[key])
 
 
-@pytest.mark.parametrize("name", ["canonicalize", "fold_scales", "fuse_chains"])
+OF_NN = ("canonicalize", "fold_scales", "fuse_chains")
+OFTEN = 20
+"""How often each rule is fired, at least."""
+
+
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [(name, law) for name in OF_NN for law in own_rules(name).laws],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_rule_keeps_the_meaning_and_fires_only_where_it_fits(
+    check_rule: Callable[..., RuleReport], name: str, law: Law
+):
+    report = check_rule(law, rules=own_rules(name), examples=OFTEN, seed=0)
+    assert report.fired[law.name] >= OFTEN
+
+
+def test_the_rules_from_tile_to_exchange_keep_the_meaning_and_fire_only_where_they_fit(
+    check_rules: Callable[..., RuleReport],
+):
+    rules = own_rules("tile_to_exchange")
+    report = check_rules(rules, examples=2, seed=0)
+    # Few programs have a predicate.
+    check_rules(rules, only=["read"], examples=12, seed=0, report=report)
+    for law in rules.laws:
+        assert report.fired[law.name] >= OFTEN, law.name
+
+
+@pytest.mark.parametrize("name", OF_NN)
 def test_every_rule_has_a_case(name: str):
     proven = {case[0].split()[1] for case in CASES if case[0].startswith(name.replace("_", "-"))}
     assert {law.name for law in own_rules(name).laws} == proven
 
 
-@pytest.mark.parametrize("name", ["canonicalize", "fold_scales", "fuse_chains"])
+@pytest.mark.parametrize("name", OF_NN)
 def test_on_programs_made_of_its_own_pattern_every_rule_is_well_typed_and_none_hides_another(
     name: str,
 ):
-    assert check_rules(own_rules(name)) == ()
+    assert statically_checked(own_rules(name)) == ()
 
 
 KEPT = [

@@ -130,7 +130,9 @@ def _rule_checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Re
         if replay is not None:
             given["replay"] = Path(replay)
         report = given.setdefault("report", rules.RuleReport())
-        config.stash.setdefault(REPORTS, []).append(report)
+        reports = config.stash.setdefault(REPORTS, [])
+        if not any(each is report for each in reports):
+            reports.append(report)
         return function(*arguments, **given)
 
     return check

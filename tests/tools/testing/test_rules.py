@@ -47,6 +47,7 @@ from abele.tools.testing.rules import (
     check,
     check_rule,
     check_rules,
+    sources,
     watching_rules,
 )
 from abele.tools.testing.rules.reading import fit, guards_of
@@ -67,7 +68,7 @@ def wrong(text: str, folder: Path, **budget: Any) -> RuleWrong:
 
 @pytest.fixture(autouse=True)
 def soon_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "SHRINKING", 2.0)
+    monkeypatch.setattr(check, "SHRINKING", 1.0)
 
 
 # Rules that are wrong
@@ -121,7 +122,8 @@ def test_a_saved_failure_is_looked_at_again(tmp_path: Path):
     assert check_rule(law, replay=tmp_path).examples == 1
 
 
-def test_a_rule_that_nothing_fits_has_never_fired():
+def test_a_rule_that_nothing_fits_has_never_fired(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sources, "SEARCHED", 20)
     text = "rule r: nn.abs(x) {then = _} => x where rank(x) > 9"
     with pytest.raises(NeverFired, match=r"rule r \(my.rw:1\) has never fired"):
         check_rules(rules(text), seed=1, examples=5)
@@ -253,7 +255,7 @@ def test_a_mistake_in_the_matcher_is_found(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ):
-    check_rules(rules(text), seed=1, examples=40, data=["integers"])
+    check_rules(rules(text), seed=1, examples=10, data=["integers"])
     planted(monkeypatch, home, name, old, new)
     found = wrong(text, tmp_path, properties=["fires_only_where_it_fits"], data=["integers"])
     assert found.wrong.kind == "fires"

@@ -17,11 +17,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import HasParent
 
+from ....dialects.dtypes import numpy_dtype
 from ....ir.rules.build import Infers
 from ....ir.rules.choices import Choices, Hints
 from ....ir.rules.law import BoundPattern, Law
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.upstream import UNKNOWN_LOC, ModuleOp
+from ....passes.pipelines import LEVELS
+from ..build import values_of
 from ..program import Program
 from .embed import Instance
 from .reading import Fit, places_of
@@ -63,10 +66,11 @@ Kind: TypeAlias = "Callable[[Copy], Iterator[Change]]"
 
 def missed(
     name: str, instance: Instance, found: Fit, law: Law, vocabulary: Vocabulary, random: Random
-) -> Program | None:
+) -> Instance | None:
     """A copy of a program with one thing changed; None if nothing of that kind can be.
 
-    name: of MISSES. found: how the law fits the instance.
+    name: of MISSES. found: how the law fits the instance. The root of what comes out stands where
+    that of the instance stood.
     """
     program = instance.program.clone()
     program.source = None
@@ -77,9 +81,10 @@ def missed(
         for each in places_of(law.variants[0])
         if each.place in found.ops
     ]
-    changes = list(MISSES[name](Copy(program, parts, vocabulary, random)))
+    copy = Copy(program, parts, vocabulary, random)
+    changes = list(MISSES[name](copy))
     random.shuffle(changes)
-    return program if any(change() for change in changes) else None
+    return Instance(program, copy.root) if any(change() for change in changes) else None
 
 
 def _tensors(op: Operation) -> list[TensorType[Attribute]]:
@@ -128,6 +133,7 @@ def _with_other_class(copy: Copy, pattern: BoundPattern, op: Operation) -> bool:
         new = _of_class(cls, op, copy)
         if new is not None:
             _replace(op, new)
+            copy.parts = [(part, new if each is op else each) for part, each in copy.parts]
             return True
     return False
 
@@ -248,6 +254,33 @@ def _with_operand(op: Operation, at: int, value: SSAValue) -> bool:
     return True
 
 
+def _given_from_outside(copy: Copy) -> Iterator[Change]:
+    """What was a constant, a state, or made of them, is an argument."""
+    main = next((op for op in copy.module.body.block.ops if isinstance(op, FuncOp)), None)
+    if main is None or copy.program.level != LEVELS[0]:
+        return
+    inner = {result for _, op in copy.parts for result in op.results}
+    for _, op in copy.parts:
+        for value in op.operands:
+            if value not in inner and isinstance(value.owner, Operation):
+                yield partial(_argument, copy, main, value)
+
+
+def _argument(copy: Copy, main: FuncOp, value: SSAValue) -> bool:
+    try:
+        dtype = numpy_dtype(cast("TensorType[Attribute]", value.type).element_type)
+    except (ValueError, AttributeError):
+        return False
+    block = main.body.block
+    shape = cast("TensorType[Attribute]", value.type).get_shape()
+    number = len(block.args)
+    copy.program.inputs[f"arg{number}"] = values_of(shape, dtype, number, "integers")
+    new = block.insert_arg(value.type, number)
+    value.replace_all_uses_with(new)
+    main.update_function_type()
+    return True
+
+
 def _visible(op: Operation) -> list[SSAValue]:
     """Values that an operation may read."""
     found: list[SSAValue] = []
@@ -300,6 +333,7 @@ MISSES: dict[str, Kind] = {
     "an attribute that it does not mention": _what_it_does_not_mention,
     "operands turned round": _operands_turned_round,
     "another operand": _another_operand,
+    "an argument in place of what is known": _given_from_outside,
     "one more reader": _one_more_reader,
 }
 """What can be changed in any program, by what it is then called."""
@@ -311,14 +345,19 @@ _ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32)
 
 
 def retyped(root: Operation, random: Random) -> Operation | None:
-    """The root of a sample whose leaves have other elements or another size; None if it cannot.
+    """The root of a sample with other elements, another size, or one leaf of another shape.
 
-    root: in the block of a sample.
+    root: in the block of a sample. None if what comes out does not verify.
     """
     block = root.parent_block()
     assert block is not None
     change = _other_types(block, random)
-    made = Block(arg_types=[change(a.type) for a in block.args])
+    leaves = [change(a.type) for a in block.args]
+    if leaves and random.random() < 0.4:
+        leaves = [a.type for a in block.args]
+        at = random.randrange(len(leaves))
+        leaves[at] = _reshaped(leaves[at], block, random)
+    made = Block(arg_types=leaves)
     values: dict[SSAValue, SSAValue] = dict(zip(block.args, made.args, strict=True))
     new: Operation | None = None
     for op in block.ops:
@@ -336,10 +375,24 @@ def retyped(root: Operation, random: Random) -> Operation | None:
     return new
 
 
+def _sizes(block: Block) -> list[int]:
+    return sorted({n for op in block.ops for t in _tensors(op) for n in t.get_shape()})
+
+
+def _reshaped(type_: Attribute, block: Block, random: Random) -> Attribute:
+    """A type with one axis of another size: 1, which is repeated, or one that there is."""
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast("TensorType[Attribute]", type_)
+    shape = list(tensor.get_shape())
+    if shape:
+        shape[random.randrange(len(shape))] = random.choice((1, *_sizes(block)))
+    return TensorType(tensor.element_type, shape)
+
+
 def _other_types(block: Block, random: Random) -> Callable[[Attribute], Attribute]:
-    tensors = [t for op in block.ops for t in _tensors(op)]
-    sizes = sorted({n for t in tensors for n in t.get_shape()})
-    elements = [t.element_type for t in tensors]
+    sizes = _sizes(block)
+    elements = [t.element_type for op in block.ops for t in _tensors(op)]
     if sizes and random.random() < 0.5:
         old = random.choice(sizes)
         new = random.choice([n for n in (1, 2, 3, 4, old + 1) if n != old])

@@ -76,8 +76,11 @@ class Reading:
         alone = op is self.root or not op.operands
         self.claim(alone or op.parent is self.root.parent, f"{op.name} is in the root's block")
         self.stands(pattern.name, op)
-        mentioned = {each.name for each in pattern.fields}
-        for name, known in self.vocabulary.info(type(op)).attributes.items():
+        info = self.vocabulary.info(type(op))
+        # Others may be there, but for those that bring operands along.
+        let = info.attributes.keys() - info.companions.keys() if pattern.others else set[str]()
+        mentioned = {each.name for each in pattern.fields} | let
+        for name, known in info.attributes.items():
             optional = known.is_property and known.is_optional and known.default is None
             if optional and name not in mentioned:
                 self.claim(name not in op.properties, f"{op.name} has no {name}")

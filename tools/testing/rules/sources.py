@@ -137,10 +137,9 @@ class Sources:
                 self._sampler.remember(law.name)
             if not failed:
                 found.append(root)
-            elif len(failed) == 1:
+            elif len(failed) == 1 and near[failed[0]] < CHANGED:
                 near[failed[0]] += 1
-                if near[failed[0]] <= CHANGED:
-                    self._near.append(_Sample(root, self._sampler.sizes, 1))
+                self._near.append(_Sample(root, self._sampler.sizes, 1))
             if len(found) == SAMPLES:
                 break
         times = EMBEDDED if len(found) > FEW else EMBEDDED_OFTEN
@@ -196,28 +195,38 @@ class Sources:
     # Programs that it all but fits
 
     def near(self) -> Iterator[tuple[str, Program]]:
-        """Programs that the rule all but fits, with what was changed in each."""
+        """Programs that the rule all but fits, with what was changed in each.
+
+        Of several that can be made of one, those come first whose like was rare so far: in which
+        the same guard does not hold, or the same kind of thing was changed.
+        """
         random = self._random("near")
         others = self._anew(random)
+        seen: Counter[str] = Counter()
         barren = 0
         for instance in self._instances("near"):
-            made = [
-                *islice(self._changed(instance, random), CHANGED),
-                *islice(others, CHANGED),
-            ]
-            yield from made
-            barren = 0 if made else barren + 1
+            made = list(self._changed(instance, random))
+            made = sorted(made, key=lambda each: seen[each[0]])[:CHANGED]
+            seen.update(likeness for likeness, _, _ in made)
+            some = [(name, program) for _, name, program in made]
+            some += islice(others, CHANGED)
+            yield from some
+            barren = 0 if some else barren + 1
             if barren == BARREN:
                 return
 
-    def _changed(self, instance: Instance, random: Random) -> Iterator[tuple[str, Program]]:
-        """A program that the rule fits with one thing changed, of each kind that can be."""
+    def _changed(self, instance: Instance, random: Random) -> Iterator[tuple[str, str, Program]]:
+        """A program that the rule fits with one thing changed, of each kind that can be.
+
+        First what it is like, then the kind.
+        """
         found = self.fits(instance.root, instance.program)
         assert found is not None
         for name in random.sample(list(MISSES), len(MISSES)):
-            program = missed(name, instance, found, self.law, self.vocabulary, random)
-            if program is not None and invalid(program.module) is None:
-                yield name, program
+            made = missed(name, instance, found, self.law, self.vocabulary, random)
+            if made is not None and invalid(made.program.module) is None:
+                failed = self._unmet(made.root)
+                yield failed[0] if failed else name, name, made.program
 
     def _anew(self, random: Random) -> Iterator[tuple[str, Program]]:
         """Programs made anew: a guard does not hold, a type is another, a block is another."""
