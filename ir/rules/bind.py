@@ -320,6 +320,7 @@ class _Binder:
             "" if pattern.name == ANY else pattern.name,
             pattern.types,
             tuple(sorted(absent - mentioned)),
+            pattern.others,
         )
 
     def _arity(self, pattern: Pattern, infos: tuple[OpInfo, ...], heads: str) -> None:

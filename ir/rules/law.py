@@ -33,7 +33,7 @@ class BoundPattern:
     """A pattern whose operations are known.
 
     absent: optional attributes that the pattern does not mention, which an operation must lack.
-    heads: as written, for messages.
+    heads: as written, for messages. others: whether optional ones may be there all the same.
     """
 
     place: Place
@@ -44,6 +44,7 @@ class BoundPattern:
     name: str
     types: tuple[TypePattern, ...]
     absent: tuple[str, ...]
+    others: bool = False
 
     def walk(self) -> Iterator[BoundPattern]:
         """The pattern and those nested in it, outermost first, in order of operands."""

@@ -184,7 +184,9 @@ def _common(a: BoundPattern, b: BoundPattern) -> BoundPattern | None:
         return None
     mentioned = {each.name for each in fields}
     absent = tuple(sorted({*a.absent, *b.absent} - mentioned))
-    return BoundPattern(a.place, a.heads, classes, operands, fields, "", types, absent)
+    return BoundPattern(
+        a.place, a.heads, classes, operands, fields, "", types, absent, a.others and b.others
+    )
 
 
 def _common_fields(a: BoundPattern, b: BoundPattern) -> tuple[Field, ...] | None:

@@ -1,0 +1,142 @@
+"""The testing kit, measured: how fast it is, what it generates, how often it is wrong.
+
+python -m abele.tools.bench.kit [--clean 20000]
+
+`abele mutate all` measures what it finds, `python -m abele.tools.bench.blame` whom it blames.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from random import Random
+from time import process_time
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ...passes.canonicalize import Canonicalize
+from ...passes.convert_tile_to_exchange import ConvertTileToExchange
+from ...passes.fold_scales import FoldScales
+from ...passes.fuse_chains import FuseChains
+from ...passes.pipelines import LEVELS, PASSES
+from ..table import console
+from ..testing.build import build, default_operators
+from ..testing.checks import Report, check_pass, check_pipeline
+from ..testing.decisions import PLANNED, LowerAtRandom
+from ..testing.levels import level_before
+from ..testing.rules.check import check_rules
+from ..testing.sketch import random_sketch
+from ..testing.strategies import programs
+
+SKETCHES = 2000
+"""Programs in which operators are counted."""
+
+RULES = 40
+"""Programs for each rule and property."""
+
+RATED = 200
+"""Programs that a rate is taken of."""
+
+EIGHT = "tiny:8"
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def kit(
+    clean: Annotated[
+        int, typer.Option(min=0, help="Programs of each level that have no bug in them.")
+    ] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Of these.")] = 0,
+) -> None:
+    """Print rates, counts and false alarms; exit 1 if there is one of those."""
+    terminal = console()
+    for each in (_rates(), _operators(), _rules()):
+        terminal.print(each)
+    alarms = 0
+    for level, check in _clean(clean, seed):
+        begin = process_time()
+        try:
+            found: object = check()
+        except Exception as alarm:
+            found = alarm
+            alarms += 1
+        terminal.print(f"{level}: {found}; {process_time() - begin:.0f} s CPU", markup=False)
+    if alarms:
+        raise typer.Exit(1)
+
+
+def _rates() -> Table:
+    """Programs a second of CPU time, once everything is loaded."""
+    table = Table(title="programs a second, one core", title_justify="left")
+    table.add_column("what")
+    table.add_column("a second", justify="right")
+    operators = default_operators()
+    for number in range(300):
+        build(random_sketch(Random(number)), operators)
+    own = [name for name in PASSES if level_before(name) == "nn" and name != "plan-splits"]
+    eight = programs(target=EIGHT)
+    runs: dict[str, Callable[[], Report]] = {
+        **{f"nn: {name}": partial(check_pass, name, examples=RATED, seed=1) for name in own},
+        "nn -> exchange, as planned, 1 to 16 tiles": partial(
+            check_pipeline, examples=RATED // 2, seed=1
+        ),
+        "nn -> exchange, as planned, 8 tiles": partial(
+            check_pipeline, programs=eight, examples=RATED // 2, seed=1
+        ),
+        "nn -> exchange, at random": partial(
+            check_pass, LowerAtRandom("exchange"), PLANNED, examples=RATED // 2, seed=1
+        ),
+    }
+    for name, run in runs.items():
+        begin = process_time()
+        report = run()
+        looked_at = report.examples + report.refused
+        table.add_row(name, f"{looked_at / (process_time() - begin):.0f}")
+    return table
+
+
+def _operators() -> Table:
+    """How many of some programs each operator is in: the least."""
+    counts: Counter[str] = Counter(dict.fromkeys((c.name for c in default_operators().classes), 0))
+    for number in range(SKETCHES):
+        program = build(random_sketch(Random(f"kit {number}")), default_operators())
+        counts.update({op.name for op in program.module.walk() if op.name in counts})
+    table = Table(title=f"programs with an operator, of {SKETCHES:,}", title_justify="left")
+    table.add_column("operator")
+    table.add_column("programs", justify="right")
+    for name, count in counts.most_common()[:-9:-1]:
+        table.add_row(name, f"{count:,}")
+    table.add_row(f"median of {len(counts)}", f"{sorted(counts.values())[len(counts) // 2]:,}")
+    return table
+
+
+def _rules() -> Table:
+    """How often each rule has fired: the least of each pass."""
+    table = Table(title=f"rules, {RULES} programs each", title_justify="left")
+    for name in ("pass", "rules", "fired least", "times"):
+        table.add_column(name, justify="right" if name in ("rules", "times") else "left")
+    for each in (Canonicalize, FoldScales, FuseChains, ConvertTileToExchange):
+        report = check_rules(each.rule_set(), examples=RULES, seed=1)
+        laws = [law.name for law in each.rule_set().laws]
+        least = min(laws, key=lambda law, fired=report.fired: fired[law])
+        table.add_row(each.name, str(len(laws)), least, f"{report.fired[least]:,}")
+    return table
+
+
+def _clean(count: int, seed: int) -> Iterator[tuple[str, Callable[[], Report]]]:
+    if not count:
+        return
+    yield "nn", partial(check_pass, "decompose", examples=count, seed=seed)
+    for level in LEVELS[1:]:
+        yield (
+            level,
+            partial(check_pass, LowerAtRandom(level), PLANNED, examples=count, seed=seed),
+        )
+
+
+if __name__ == "__main__":
+    app()
