@@ -328,7 +328,9 @@ class _Operator:
         if not np.isfinite(cycles).any():
             sizes = ", ".join(f"{dim.name} = {dim.size}" for dim in structure.space.dims)
             raise self.fail(
-                f"target {self.target.name} has no {method} for {dtype.name} and {sizes}", key
+                f"target {self.target.name} has no {method} for {dtype.name} and {sizes}"
+                + ", cut as asked" * (len(self.asked) > 1),
+                key,
             )
 
 

@@ -35,11 +35,16 @@ def draw_trade_offs(found: TradeOffs, path: Path) -> None:
             axes.scatter([getattr(c, name) for c in choices], [c.cycles for c in choices], **style)
         axes.set_xlabel(f"{name.replace('_', ' ')} of the fullest tile")
         axes.set_yscale("log")
+        sizes = [getattr(c, name) for c in found.choices]
+        # Zero bytes have a place too, left of the least.
+        least = min((n for n in sizes if n), default=1)
+        axes.set_xscale("symlog", base=2, linthresh=least / 2)
+        axes.set_xlim(-least / 16, 1.3 * max(*sizes, 1))
         axes.grid(visible=True, which="both", alpha=0.2)
     left = figure.axes[0]
     left.set_ylabel("cycles")
     left.legend()
-    figure.suptitle(f"{found.node}: {split_text(dims, found.chosen.plan)}")
+    figure.suptitle(f"{found.node}: {split_text(dims, found.chosen.plan)}", parse_math=False)
     try:
         with whole_file(path) as stream:
             figure.savefig(stream, format="png", dpi=120)
