@@ -10,7 +10,7 @@ a function, the error is infinite: anything is right there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -78,12 +78,24 @@ def moved_error(
     return made.reshape(shape)
 
 
-def structure_error(
+@dataclass(frozen=True)
+class Bounded:
+    """How far a result may be from the exact one: error, element by element.
+
+    exact: that one, in float64 and not rounded, where it is known: of operands that have no error.
+    A right machine is then within error of it, and not only within twice of another machine.
+    """
+
+    error: Errors
+    exact: Array | None = None
+
+
+def bounded_structure(
     structure: Structure,
     operands: Sequence[Array],
     errors: Sequence[Errors],
     result: Array,
-) -> Errors:
+) -> Bounded:
     """How far the result of a structured operation may be from the exact one.
 
     operands: as they were received; errors: how far each may be from what is exact. result: what
@@ -95,9 +107,35 @@ def structure_error(
         if not any(error.any() for error in errors):
             value, local = evaluate_structure(structure, operands, dtype, shape)
             if _is_exact(structure, operands, value, local, result):
-                return np.zeros(shape)
-            return _over_the_edge(structure, operands, local, dtype, shape)
-        return _propagated(structure, operands, errors, result).reshape(shape)
+                return Bounded(np.zeros(shape))
+            edge = _over_the_edge(structure, operands, local, dtype, shape)
+            return Bounded(np.where(_is_certain(structure, value), 0.0, edge), value)
+        return Bounded(_propagated(structure, operands, errors, result).reshape(shape))
+
+
+def structure_error(
+    structure: Structure,
+    operands: Sequence[Array],
+    errors: Sequence[Errors],
+    result: Array,
+) -> Errors:
+    """The error of bounded_structure."""
+    return bounded_structure(structure, operands, errors, result).error
+
+
+def _is_certain(structure: Structure, value: Array) -> Array:
+    """Where every right machine gives the very NaN or infinity that is there.
+
+    What has no number for its exact operands has none in any order and in any dtype. An infinity is
+    sure only where nothing is added up or multiplied on the way, and no sign of a 0 decides on its
+    own. What precedes a chain may round to where the chain has a value.
+    """
+    body = structure.body
+    if body.then or not is_floating(value.dtype):
+        return np.zeros(value.shape, bool)
+    if body.combiner in ("sum", "prod") or body.function in POLES or body.function not in KNOWN:
+        return np.isnan(value)
+    return ~np.isfinite(value)
 
 
 def _over_the_edge(

@@ -28,6 +28,7 @@ from ...backends.target import DEFAULT_TARGET
 from ...dialects.levels import legal_ops
 from ...dialects.partition import PartitionTensor
 from ...dialects.program import verify_symbols
+from ...ir.equal import same_program
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.pass_manager import parse_pipeline
 from ...ir.rewriting import limited
@@ -42,7 +43,7 @@ from .failures import AtFault, Miscompiled, PassFailed, RelationFailed, Strategy
 from .failures import said as said_of
 from .levels import at_level
 from .limits import TooLong, at_most
-from .oracles import Outcome, difference, run
+from .oracles import Outcome, coarseness, difference, run
 from .program import Program
 from .record import recorded_passes, recorded_relations, replay_command, replay_record
 from .relations import NotApplicable, Relation, expected_of, name_of
@@ -113,6 +114,7 @@ def check_pass(
     programs: SearchStrategy[Program] | None = None,
     relation: Relations = None,
     results: bool = True,
+    rounded_once: bool = True,
     seed: int | None = None,
     limit: float = LIMIT,
     folder: Path | None = None,
@@ -124,10 +126,12 @@ def check_pass(
     tested: the pass, or its name. examples: how many programs. seconds: after these no more are
     begun. programs: a strategy of programs; any of the level if None. relation: what must hold
     beside, one or several (see relations). results: whether results are compared at all; with False
-    a relation stands alone. seed: of the programs; any if None, but 0 where the environment has CI.
-    limit: seconds for one program. folder: where a failing program is saved; a new temporary folder
-    if None. command: what replays it, FOLDER standing for that; found out if "". report: filled in
-    as the check goes on, and there also where it raises; a new one if None.
+    a relation stands alone. rounded_once: whether a result of fewer than 32 bits must be as near as
+    what is computed in 32 bits and rounded once; False allows passes to round on the way. seed: of
+    the programs; any if None, but 0 where the environment has CI. limit: seconds for one program.
+    folder: where a failing program is saved; a new temporary folder if None. command: what replays
+    it, FOLDER standing for that; found out if "". report: filled in as the check goes on, and there
+    also where it raises; a new one if None.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be
     run, or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
     raises or hangs, RelationFailed and StrategyFailed if a relation or what makes the programs
@@ -138,6 +142,7 @@ def check_pass(
         level,
         _relations(relation),
         results,
+        rounded_once,
         limit,
         folder,
         command,
@@ -155,6 +160,7 @@ def check_pipeline(
     programs: SearchStrategy[Program] | None = None,
     relation: Relations = None,
     results: bool = True,
+    rounded_once: bool = True,
     seed: int | None = None,
     limit: float = LIMIT,
     folder: Path | None = None,
@@ -165,7 +171,9 @@ def check_pipeline(
     tested: passes, or their names as abele opt -p takes them; a level stands for the passes that
     end there, each program being compiled for its own machine. Otherwise as check_pass.
     """
-    plan = _Check(_passes(tested), level, _relations(relation), results, limit, folder, command)
+    plan = _Check(
+        _passes(tested), level, _relations(relation), results, rounded_once, limit, folder, command
+    )
     return plan.all(programs, examples, seconds, seed)
 
 
@@ -215,6 +223,7 @@ class _Check:
     level: str
     relations: tuple[Relation, ...] = ()
     results: bool = True
+    rounded_once: bool = True
     limit: float = LIMIT
     folder: Path | None = None
     command: str = ""
@@ -309,7 +318,7 @@ class _Check:
             return problem
         # What is the same means the same.
         looked = twice
-        if not after.module.is_structurally_equivalent(program.module):
+        if not same_program(after.module, program.module):
             self.report.changed += 1
             looked = True
         if twice:
@@ -325,7 +334,7 @@ class _Check:
         expected = self._expected(program)
         self.report.undecided += not expected.decided
         self.doing = "running the program"
-        return disagreement(expected, after, twice)
+        return disagreement(expected, after, twice, self.rounded_once)
 
     def _unrelated(self, program: Program, after: Program) -> Wrong | None:
         """The first relation that does not hold."""
@@ -381,7 +390,7 @@ class _Check:
         else:
             before, alone = self._first_wrong(program)
         wrong = alone.wrong(before) or wrong
-        small = smallest(before, self.level, _fails_like(alone, wrong), SHRINKING)
+        small = _smallest(before, self.level, _fails_like(alone, wrong))
         wrong = alone.wrong(small) or wrong
         blamed = alone.passes(small)[-1]
         folder, command = self._saved(small, alone, wrong.kind)
@@ -451,7 +460,7 @@ class _Check:
                 return False
             return False
 
-        small = smallest(program, self.level, alike, SHRINKING)
+        small = _smallest(program, self.level, alike)
         if not alike(small):
             return failed
         blamed = [e for e in self.passes(program) if e.name == failed.name]
@@ -469,6 +478,7 @@ def replay(
     *,
     relation: Relations = None,
     results: bool = True,
+    rounded_once: bool = True,
     limit: float = LIMIT,
     **budget: object,
 ) -> None:
@@ -478,7 +488,9 @@ def replay(
     InputError.
     """
     program, _ = Program.load(folder)
-    check = _Check(_passes(tested), level, _relations(relation), results, limit, folder)
+    check = _Check(
+        _passes(tested), level, _relations(relation), results, rounded_once, limit, folder
+    )
     try:
         wrong = check.wrong(program)
     except Refused as refused:
@@ -507,6 +519,14 @@ def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
         return check.wrong(program)
     except Refused:
         return None
+
+
+def _smallest(program: Program, level: str, fails: Fails) -> Program:
+    try:
+        return smallest(program, level, fails, SHRINKING)
+    except ValueError:
+        # What fails now and then may not fail when it is looked at again.
+        return program
 
 
 def _fails_like(check: _Check, wrong: Wrong) -> Fails:
@@ -585,10 +605,13 @@ def unreadable(program: Program) -> Wrong | None:
     return Wrong("text", f"its text reads as another program: {line}")
 
 
-def disagreement(expected: Outcome, after: Program, twice: bool = False) -> Wrong | None:
+def disagreement(
+    expected: Outcome, after: Program, twice: bool = False, rounded_once: bool = True
+) -> Wrong | None:
     """What is wrong with the results of a program; None if they are what they have to be.
 
-    twice: run it again, and want the same bits. Raises Refused for one that is on several levels.
+    twice: run it again, and want the same bits. rounded_once: want of narrow results what is
+    computed in 32 bits. Raises Refused for one that is on several levels.
     """
     try:
         verify(after.module, legal_ops(level_of(after.module)))
@@ -604,6 +627,9 @@ def disagreement(expected: Outcome, after: Program, twice: bool = False) -> Wron
     differs = difference(expected, found)
     if differs is not None:
         return Wrong("value", str(differs))
+    coarse = coarseness(expected, found) if rounded_once else None
+    if coarse is not None:
+        return Wrong("narrow", str(coarse))
     for name, array in found.outputs.items():
         if array.tobytes() != again.outputs[name].tobytes():
             return Wrong("random", f"{name}: two runs differ")

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ...backends.codelets.scalar import is_floating
 from ...backends.evaluate.host import Run
 from ...backends.evaluate.partition import Stacked, run_partition
-from ...backends.reference import evaluate_pure, run_reference
+from ...backends.reference import evaluate_pure, run_reference, worst_of
 from ...backends.reference.operation import parts_of
 from ...dialects import control, nn, partition
 from ...dialects.host import host_names
@@ -27,7 +27,7 @@ from ...dialects.program import Copy, HostInput, HostOutput, ReadPredicate, Vari
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..arrays import Array
 from ..observed import Value, run_observed
-from .bounds import Errors, moved_error, no_error, structure_error
+from .bounds import Errors, bounded_structure, moved_error, no_error, structure_error
 from .program import Program
 
 TWICE = 2.002
@@ -39,14 +39,16 @@ class Outcome:
     """What a run has left behind, and how far each element may be from what is exact.
 
     outputs, state: by name; of states those that the program stores. errors: of both, by the same
-    names, states as "@name". decided: false if a branch hung on a value that a right run may have
-    otherwise: then nothing follows.
+    names, states as "@name". exact: by these names, what exact arithmetic makes of operands without
+    an error, of results of fewer than 32 bits. decided: false if a branch hung on a value that a
+    right run may have otherwise: then nothing follows.
     """
 
     outputs: dict[str, Array]
     state: dict[str, Array]
     errors: dict[str, Errors]
     decided: bool = True
+    exact: dict[str, Array] = field(default_factory=dict[str, "Array"])
 
     def named(self) -> dict[str, Array]:
         """Outputs and states by the names of their errors."""
@@ -119,6 +121,33 @@ def _differs(name: str, right: Array, found: Array, error: Errors) -> Difference
     return Difference(name, text, index, actual, need, bound, worst)
 
 
+def coarseness(expected: Outcome, found: Run) -> Difference | None:
+    """The first result of fewer than 32 bits that is further from the exact one than what is
+    computed in 32 bits and rounded once.
+
+    Two right runs may be apart by both their roundings, and as far is a sum whose parts are held in
+    so few bits: only beside the exact value does that show. (A median of errors says less: right
+    ones have half of a bound, and those of narrow partial sums twice as much.)
+    """
+    if not expected.decided:
+        return None
+    there = {**found.outputs, **{f"@{name}": array for name, array in found.state.items()}}
+    for name, exact in expected.exact.items():
+        if name not in there or there[name].shape != exact.shape:
+            continue
+        worst = worst_of(there[name], exact, expected.errors[name])
+        if worst.ratio > 1:
+            text = (
+                f"element {list(worst.index)} is {worst.actual:.9g}; need {worst.expected:.9g} "
+                f"within {worst.bound:.3g}, as {there[name].dtype.name} rounded once: something "
+                "is held in fewer bits on the way"
+            )
+            return Difference(
+                name, text, worst.index, worst.actual, worst.expected, worst.bound, worst.ratio
+            )
+    return None
+
+
 def ratios(right: Array, found: Array, error: Errors) -> Errors:
     """|found - right| over what two right runs may be apart, element by element."""
     with np.errstate(all="ignore"):
@@ -147,7 +176,9 @@ def _nn(program: Program) -> Outcome:
     stored = {op.state.string_value() for op in program.module.walk() if isinstance(op, nn.StoreOp)}
     state = {name: array for name, array in done.state.items() if name in stored}
     errors |= {f"@{name}": watch.error(array) for name, array in state.items()}
-    return Outcome(done.outputs, state, errors, watch.decided)
+    named = {**done.outputs, **{f"@{name}": array for name, array in state.items()}}
+    exact = {n: watch.exact[id(a)] for n, a in named.items() if id(a) in watch.exact}
+    return Outcome(done.outputs, state, errors, watch.decided, exact)
 
 
 @dataclass
@@ -160,6 +191,7 @@ class _Watch:
         default_factory=dict[int, "tuple[object, Errors]"]
     )
     of_values: dict[SSAValue, Errors] = field(default_factory=dict[SSAValue, "Errors"])
+    exact: dict[int, Array] = field(default_factory=dict[int, "Array"])
 
     def error(self, holder: object, array: Array | None = None) -> Errors:
         found = self.known.get(id(holder))
@@ -180,8 +212,14 @@ class _Watch:
             return
         if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
             return
-        errors = [self.error(each) for each in operands]
-        self.keep(op.results[0], results[0], operation_error(op, operands, errors, results[0]))
+        errors, made = [self.error(each) for each in operands], results[0]
+        if not isinstance(op, Structured):
+            self.keep(op.results[0], made, operation_error(op, operands, errors, made))
+            return
+        bounded = bounded_structure(op.structure(), operands, errors, made)
+        self.keep(op.results[0], made, bounded.error)
+        if bounded.exact is not None and is_floating(made.dtype) and made.dtype.itemsize < 4:
+            self.exact[id(made)] = bounded.exact
 
     def of_partition(
         self, op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]

@@ -51,7 +51,10 @@ def _written(each: ModulePass | str) -> dict[str, str]:
 
 
 def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...]:
-    """The passes that a record names, and texts of pipelines. Loading a file runs it. Raises InputError."""
+    """The passes that a record names, and texts of pipelines. Loading a file runs it.
+
+    Raises InputError.
+    """
     found: list[ModulePass | str] = []
     for each in cast("list[dict[str, str]]", record.get("passes", [])):
         if "pipeline" in each:
