@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from time import process_time
 
+from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ..checks import LIMIT, check_pass
+from ..contracts import acting_as
 from ..failures import AtFault, Miscompiled
 from ..limits import TooLong, at_most
 
@@ -65,7 +67,7 @@ def cases(right: ModulePass, level: str, budget: Budget) -> list[Case]:
         given = op.clone()
         outcome = _outcome(right, ctx, op, budget.limit)
         # Of some programs the check wants the same twice.
-        if not (found and found[-1].given.is_structurally_equivalent(given)):
+        if not (found and same_program(found[-1].given, given)):
             found.append(Case(ctx, given, op.clone(), outcome))
         if outcome:
             raise InputError(outcome)
@@ -95,7 +97,7 @@ def compared(
         count += 1
         module = each.given.clone()
         outcome = _outcome(mutant, each.context, module, budget.limit)
-        if outcome == each.outcome and (outcome or module.is_structurally_equivalent(each.after)):
+        if outcome == each.outcome and (outcome or same_program(module, each.after)):
             continue
         if not differing:
             how = outcome or ("takes it" if each.outcome else "otherwise")
@@ -104,24 +106,6 @@ def compared(
         if first:
             break
     return Difference(differing, count, how, text)
-
-
-def acting_as(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -> ModulePass:
-    """A pass of the same name and options, which does something else."""
-
-    def method(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
-        apply(ctx, op)
-
-    return with_methods(tested, {"apply": method})
-
-
-def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePass:
-    """A pass of the same name and options, some of whose methods are others."""
-    cls = type(tested)
-    body = {**methods, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    made = object.__new__(type(cls.__name__, (cls,), body))
-    vars(made).update(vars(tested))
-    return made
 
 
 def _outcome(tested: ModulePass, ctx: Context, module: ModuleOp, limit: float) -> str:

@@ -26,11 +26,13 @@ from ....dialects.partition import laid_out, partition_type
 from ....dialects.program import ALIGNMENT, Copy, HostOutput, Variable, Vertices
 from ....dialects.superstep import Superstep, Sync
 from ....ir.blob import Blob
+from ....ir.equal import same_program
 from ....ir.geometry.space import Space
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.allocate import ADDRESS
 from ....passes.schedule_supersteps import SUPERSTEP
-from .compare import Case, acting_as
+from ..contracts import acting_as
+from .compare import Case
 from .mutant import Mutant
 
 Break = Callable[[], None]
@@ -326,11 +328,7 @@ def left_behind(right: ModulePass, known: Sequence[Case]) -> list[Mutant]:
 
     known: what it makes of programs. A class that applies to none of them is left out.
     """
-    done = [
-        each
-        for each in known
-        if not each.outcome and not each.after.is_structurally_equivalent(each.given)
-    ]
+    done = [each for each in known if not each.outcome and not same_program(each.after, each.given)]
     found: list[Mutant] = []
     for kind in LEFT_CLASSES:
         hit = sum(next(kind.sites(each.after), None) is not None for each in done)
@@ -354,7 +352,7 @@ def _made(right: ModulePass, kind: LeftClass, choose: Which) -> ModulePass:
     def apply(ctx: Context, op: ModuleOp) -> None:
         given = op.clone()
         right.apply(ctx, op)
-        if given.is_structurally_equivalent(op):
+        if same_program(given, op):
             return
         for each in choose(list(kind.sites(op))):
             try:

@@ -176,7 +176,7 @@ def row(name: str, of: Sequence[Trial]) -> Row:
     )
 
 
-LOUD = ("raised", "refuses", "killed", "memory", "kit")
+LOUD = ("raised", "killed", "memory", "kit")
 """What any run of the pass would have shown."""
 
 

@@ -11,8 +11,9 @@ from abele.dialects import nn
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.fold_constants import FoldConstants
 from abele.passes.group_supersteps import GroupSupersteps
+from abele.tools.testing.contracts import acting_as
 from abele.tools.testing.mutation import study
-from abele.tools.testing.mutation.compare import Budget, acting_as
+from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant, some
 from abele.tools.testing.mutation.trial import Trial
 

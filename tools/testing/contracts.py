@@ -1,0 +1,92 @@
+"""What a pass of the way down owes the others, beside the meaning of programs.
+
+It takes every program of its level, and the passes behind it take what it leaves. A pass that
+refuses, or that leaves its work undone, computes nothing wrong: results alone do not show it.
+
+    check_pass(takes_all(Allocate()), "placed", relation=goes_on("allocate"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...ir.errors import InputError
+from ...ir.pass_manager import parse_pipeline
+from ...ir.upstream import Context, ModuleOp, ModulePass
+from ...passes.pipelines import DOWN, LEVELS, PASSES, STAGE
+from .checks import LIMIT, Refused, apply, disagreement, invalid
+from .failures import PassFailed
+from .program import Program
+from .relations import Compiled, NotApplicable, Relation, expected_of
+
+
+class Refuses(Exception):
+    """A pass does not take a program that it has to take. It says why."""
+
+
+def takes_all(tested: ModulePass) -> ModulePass:
+    """The same pass, at fault where it refuses a program, but for one that does not fit."""
+
+    def insist(ctx: Context, op: ModuleOp) -> None:
+        try:
+            tested.apply(ctx, op)
+        except InputError as error:
+            raise Refuses(str(error)) from error
+
+    return acting_as(tested, insist)
+
+
+def acting_as(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -> ModulePass:
+    """A pass of the same name and options, which does something else."""
+
+    def method(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+        apply(ctx, op)
+
+    return with_methods(tested, {"apply": method})
+
+
+def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePass:
+    """A pass of the same name and options, some of whose methods are others."""
+    cls = type(tested)
+    body = {**methods, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    made = object.__new__(type(cls.__name__, (cls,), body))
+    vars(made).update(vars(tested))
+    return made
+
+
+def followed_by(passes: str) -> Relation:
+    """A relation: further passes take what the tested ones have made, and it computes the same.
+
+    passes: as abele opt -p takes them; TARGET stands for the program's own machine. Says nothing of
+    programs that do not fit.
+    """
+
+    def taken_on(before: Program, after: Program, compiled: Compiled) -> str | None:
+        further = after.clone()
+        spelling = f'"{before.target.spelling()}"'
+        for each in parse_pipeline(passes.replace("TARGET", spelling), PASSES):
+            try:
+                apply(takes_all(each), further, after, LIMIT)
+            except Refused as error:
+                raise NotApplicable(str(error)) from None
+            except PassFailed as failed:
+                return f"{each.name} behind it {failed.problem}"
+        wrong = invalid(further.module) or disagreement(expected_of(before), further)
+        return None if wrong is None else f"then {passes}: {wrong.text}"
+
+    return taken_on
+
+
+def goes_on(name: str) -> tuple[Relation, ...]:
+    """The relation of one of abele's passes to those behind it on the way down, if there are any.
+
+    Those of its own stretch of the way, and of the next one.
+    """
+    stage = STAGE.get(name)
+    if stage is None:
+        return ()
+    own = [each.partition("{")[0] for each in DOWN[stage]]
+    behind = [*DOWN[stage][own.index(name) + 1 :]]
+    for level in LEVELS[LEVELS.index(stage) + 1 :][:1]:
+        behind += DOWN[level]
+    return (followed_by(",".join(behind)),) if behind else ()
