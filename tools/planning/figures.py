@@ -196,8 +196,8 @@ def _limited_by(asked: Asked, choice: Choice, target: Target, given: bool) -> st
     text = f"{name} {phases[name] / max(choice.cycles, 1):.0%}"
     if name != "compute" or takes_steps(choice.plan):
         return text
-    padding = _padding(asked.problem, choice.plan, target)
-    return f"{text}, {padding:.0%} padding" if padding >= 0.005 else text
+    wasted = padding(asked.problem, choice.plan, target)
+    return f"{text}, {wasted:.0%} padding" if wasted >= 0.005 else text
 
 
 def _kept_away(asked: Asked, choice: Choice, target: Target, given: bool) -> str:
@@ -225,7 +225,7 @@ def _faster(choice: Choice, other: Choice) -> str:
     return f"{1 - other.cycles / choice.cycles:.0%} faster"
 
 
-def _padding(problem: Problem, plan: Plan, target: Target) -> float:
+def padding(problem: Problem, plan: Plan, target: Target) -> float:
     """The part of the work of all cells, were each as large as the largest, that is for nothing."""
     sizes = problem.structure.space.sizes
     cell = [-(-n // k) for n, k in zip(sizes, plan.split, strict=True)]

@@ -30,7 +30,7 @@ from ...passes.planner.relaxed import Relaxed
 from ...passes.planner.search import traded
 from ..compile import Watcher, refuse_tensors_larger_than, silent, verifiers
 from ..extensions import Extensions, load_extensions
-from ..program import Model, Program, plan_target, read_program
+from ..program import Model, Program, level_of, plan_target, read_program
 from .figures import OperatorPlan, figures, macs, peak_macs
 
 DTYPES: Mapping[str, str] = {"f16": "float16", "f32": "float32"}
@@ -59,6 +59,11 @@ class ProgramPlan:
     utilisation: float
 
     @property
+    def between_cycles(self) -> float:
+        """Cycles of a run that belong to no operator: what loops carry is copied round."""
+        return self.cycles - sum(each.times * each.cycles for each in self.operators)
+
+    @property
     def fits(self) -> bool:
         """Whether the fullest tile holds all of it, by the planner's estimate."""
         return self.resident_bytes + self.live_bytes <= self.target.usable_bytes_per_tile
@@ -72,6 +77,7 @@ class ProgramPlan:
             "usable_bytes_per_tile": self.target.usable_bytes_per_tile,
             "memory_proportion": self.proportion,
             "cycles": self.cycles,
+            "between_cycles": self.between_cycles,
             "resident_bytes": self.resident_bytes,
             "live_bytes": self.live_bytes,
             "bound_bytes": self.bound_bytes,
@@ -182,6 +188,11 @@ def plan_model(
     tell(f"passes: {passes}")
     pipeline = parse_pipeline(spec, extensions.passes)
     PassManager(pipeline, verifiers(program.level)).run(context, program.module)
+    level = level_of(program.module)
+    if level != LEVELS[0]:
+        raise InputError(
+            f"pipeline '{passes}' ends at {level}; need passes that stay at {LEVELS[0]}"
+        )
     tell("plan")
     planned = plan_program(program.module, machine, constraints or "", memory_proportion)
     network = planned.network

@@ -53,6 +53,8 @@ def plan_table(plan: ProgramPlan, top: int | None = None) -> Table:
     for each in shown:
         table.add_row(*_names(each), *_numbers(each), each.limited_by, _runner_up(each))
     table.add_section()
+    if plan.between_cycles >= 1:
+        table.add_row("between operators", *[""] * (len(NAMES) - 1), f"{plan.between_cycles:,.0f}")
     table.add_row(*_totals(plan))
     return table
 

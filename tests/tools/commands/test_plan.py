@@ -1,0 +1,157 @@
+import json
+import re
+from pathlib import Path
+
+import onnx
+import pytest
+from some_models import convolutions
+from typer.testing import CliRunner, Result
+
+from abele.tools.cli import app
+
+
+def plan(*arguments: str | Path, command: str = "plan") -> Result:
+    result = CliRunner().invoke(app, [command, *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "small.onnx"
+    onnx.save(convolutions(), path)
+    return path
+
+
+def rows(output: str) -> list[list[str]]:
+    """The cells of a table's rows."""
+    lines = [line for line in output.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+def test_each_operator_has_a_row_and_all_together_the_last(network: Path):
+    result = plan(network, "--target", "tiny:16")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    found = rows(result.stdout)
+    assert found[-1][0] == f"all {len(found) - 1}"
+    assert [row[1] for row in found[:-1]].count("nn.conv") == 2
+    cycles = [[int(n.replace(",", "")) for n in row[5:10]] for row in found]
+    for whole, *phases in cycles:
+        assert abs(whole - sum(phases)) <= len(found)
+    assert abs(cycles[-1][0] - sum(row[0] for row in cycles[:-1])) <= len(found)
+    assert re.search(r"fullest tile: [\d,]+ of 245,760 bytes", result.stdout)
+
+
+def test_the_dearest_come_first_when_few_are_asked_for(network: Path):
+    every = rows(plan(network, "--target", "tiny:16").stdout)[:-1]
+    few = rows(plan(network, "--target", "tiny:16", "--top", "2").stdout)[:-1]
+    dearest = sorted(every, key=lambda row: -int(row[5].replace(",", "")))
+    assert [row[0] for row in few] == [row[0] for row in dearest[:2]]
+
+
+def test_a_product_of_matrices_needs_no_file():
+    result = plan("--matmul", "64,256,32", "--target", "tiny:16")
+    assert result.exit_code == 0, result.output
+    assert "m=64 n=32 k=256" in result.stdout
+    assert "matmul 64,256,32 f16" in result.stdout
+
+
+def test_one_operator_shows_what_else_there_was(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    picture, record = tmp_path / "it.png", tmp_path / "it.json"
+    arguments = ("--matmul", "64,256,32", "--target", "tiny:16", "--operator", "matmul")
+    result = plan(*arguments, "--png", picture, "--json", record)
+    assert result.exit_code == 0, result.output
+    front = rows(result.stdout)
+    assert [row[-1] for row in front].count("chosen") == 1
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    plans = json.loads(record.read_text())["trade_offs"]["plans"]
+    assert [p["cycles"] for p in plans] == sorted(p["cycles"] for p in plans)
+    assert sum(p["pareto"] or p["chosen"] for p in plans) == len(front)
+    every = rows(plan(*arguments, "--every").stdout)
+    assert len(every) == len(plans) > len(front)
+
+
+def test_what_was_relaxed_is_said_by_every_command(network: Path):
+    limit = ("--target", "tiny:16", "--memory-proportion", "0.001")
+    told = plan(network, *limit)
+    assert told.exit_code == 0
+    (relaxed, *_) = re.findall(r"relaxed: (the_\S+: 0\.001 -> [\d.]+ of a tile)", told.stdout)
+    assert f"warning: no plan keeps the memory proportion of {relaxed}" in told.stderr
+    for command, more in (("run", ()), ("compile", ("-o", "p.abele"))):
+        result = plan(network, *limit, *more, "--profile", "p.json", command=command)
+        assert result.exit_code == 0, result.output
+        assert f"warning: no plan keeps the memory proportion of {relaxed}" in result.stderr
+        (first, *_) = json.loads(Path("p.json").read_text())["relaxed_limits"]
+        assert first["limit"] == 0.001
+        assert first["relaxed_to"] > 0.001
+    # A saved program has not forgotten.
+    assert relaxed in plan("p.abele", command="run").stderr
+
+
+def test_constraints_are_kept_by_every_command(network: Path):
+    Path("c.json").write_text('{"operators": {"the_c1*": {"split": {"y": 2}}}}')
+    asked = ("--target", "tiny:16", "--constraints", "c.json")
+    found = [row for row in rows(plan(network, *asked).stdout) if "the_c1" in row[0]]
+    assert all("y=2" in row[3] for row in found)
+    assert found
+    result = plan(network, *asked, "--dump-ir", "dump", "-o", "p.abele", command="compile")
+    assert result.exit_code == 0, result.output
+    dump = next(Path("dump").glob("*plan-splits*.mlir")).read_text()
+    splits = re.findall(r"split \[1, 2, \d+, 2, ", dump)
+    assert splits
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "need a MODEL or --matmul M,K,N"),
+        (("small.onnx", "--matmul", "1,2,3"), "need a MODEL or --matmul M,K,N, and one of them"),
+        (("--matmul", "1,2"), "--matmul 1,2: need M,K,N"),
+        (("--matmul", "1,0,2"), "need sizes of at least 1"),
+        (("--matmul", "1,2,x"), "need M,K,N"),
+        (("--matmul", "1,2,3", "--dtype", "f8"), "dtype 'f8'; need one of f16, f32"),
+        (("small.onnx", "--dtype", "f16"), "--dtype is for --matmul"),
+        (("small.onnx", "--png", "x.png"), "--png: of which --operator?"),
+        (("small.onnx", "--every"), "--every: of which --operator?"),
+        (("small.onnx", "--operator", "the_c9"), "operator 'the_c9': there is none; did you mean"),
+        (("small.onnx", "--memory-proportion", "1.5"), "memory proportion 1.5; need 0..1"),
+        (("small.onnx", "--memory-proportion", "nan"), "memory proportion nan; need 0..1"),
+        (("small.onnx", "--constraints", "absent.json"), "absent.json: cannot be read"),
+        (("small.onnx", "--constraints", "bad.json"), "bad.json:2: operators.conv9: no operator"),
+        (("small.onnx", "--json", "small.onnx"), "both the model and --json"),
+        (
+            ("small.onnx", "-p", "nn,partition"),
+            "pipeline 'nn,partition' ends at partition; need passes that stay",
+        ),
+        (("p.abele",), "p.abele: what kind of file is it?"),
+        (("small.onnx", "--target", "bad.toml"), "bad.toml:2: tiles: 0; need an integer in"),
+    ],
+)
+def test_bad_input_is_one_message(network: Path, arguments: tuple[str, ...], says: str):
+    Path("bad.json").write_text('{"operators": {\n"conv9": {}}}')
+    Path("bad.toml").write_text('base = "tiny"\ntiles = 0\n')
+    before = sorted(Path().rglob("*"))
+    result = plan(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert says in result.stderr
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_constraints_need_a_pass_that_plans(network: Path):
+    assert plan(network, "-o", "p.abele", "--target", "tiny:16", command="compile").exit_code == 0
+    Path("c.json").write_text("{}")
+    result = plan("p.abele", "--constraints", "c.json", command="run")
+    assert result.exit_code == 2
+    assert "compiled already, so no plan is left to make" in result.stderr
+
+
+def test_what_does_not_fit_is_said(network: Path):
+    result = plan(network, "--target", "tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
+    assert result.exit_code == 0, result.output
+    assert "warning: by this estimate the program does not fit" in result.stderr
