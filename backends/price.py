@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..dialects.exchange import ComputeOp, MoveOp, SuperstepOp
 from ..dialects.program import Copy, Variable, Vertices
 from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout
-from ..ir.geometry.overlap import Overlap, overlap
+from ..ir.geometry.overlap import Overlap, overlap, parts_of_cells
 from ..ir.provenance import origin, place
 from ..ir.upstream import ModuleOp
 from . import cost
@@ -273,19 +274,22 @@ def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
     """
     if target.exchange.pair_factor == 1:
         return received
+    shared = np.ceil(received / target.exchange.pair_factor).astype(np.int64)
+    return np.where(_wants_what_its_pair_wants(layout), shared, received)
+
+
+@lru_cache(maxsize=4096)
+def _wants_what_its_pair_wants(layout: Layout) -> NDArray[np.bool_]:
+    """Whether the other tile of each cell's pair holds the same block: (cells,)."""
+    own = tuple(d for d in layout.split_dims if d not in layout.replica_dims)
+    block = parts_of_cells(layout.parts, own)
     cells = np.arange(layout.cells)
-    at = np.unravel_index(cells, layout.parts) if layout.parts else ()
-    block = np.zeros(layout.cells, np.int64)
-    for d, parts in enumerate(layout.parts):
-        if d not in layout.replica_dims:
-            block = block * parts + at[d]
     partner = ((cells + layout.first_tile) ^ 1) - layout.first_tile
     inside = (partner >= 0) & (partner < layout.cells)
-    same = inside & (block[np.where(inside, partner, 0)] == block)
-    shared = np.ceil(received / target.exchange.pair_factor).astype(np.int64)
-    return np.where(same, shared, received)
+    return inside & (block[np.where(inside, partner, 0)] == block)
 
 
+@lru_cache(maxsize=4096)
 def block_sizes(layout: Layout) -> Integers:
     """Elements of each cell's block, padding included: (cells,)."""
     sizes = np.ones(layout.parts, np.int64)
@@ -302,21 +306,19 @@ def sent_elements(shared: Overlap) -> Integers:
     """
     source, destination = shared.source, shared.destination
     cells = np.arange(source.cells)
-    at = np.unravel_index(cells, source.parts) if source.parts else ()
     named = {d for g in shared.groups for d in g.destination_dims}
     free = prod(destination.parts[d] for d in destination.split_dims if d not in named)
     wanted = np.full(source.cells, free, np.int64)
     for group in shared.groups:
-        part = np.zeros(source.cells, np.int64)
-        for d in group.source_dims:
-            part = part * source.parts[d] + at[d]
-        wanted *= group.shared.sum(0)[part]
+        wanted *= group.shared.sum(0)[parts_of_cells(source.parts, group.source_dims)]
     first = cells.copy()
     for d in source.replica_dims:
-        wanted *= at[d] == 0
-        first -= at[d] * source.weights[d]
+        at = parts_of_cells(source.parts, (d,))
+        wanted *= at == 0
+        first -= at * source.weights[d]
     receiver = cells + source.first_tile - destination.first_tile
     same = (receiver >= 0) & (receiver < destination.cells)
     # What a tile has a replica of, the first one need not send it.
-    np.subtract.at(wanted, first[same], shared.local[receiver[same]])
+    saved = np.bincount(first[same], shared.local[receiver[same]], len(cells))
+    wanted -= saved.astype(np.int64)
     return np.minimum(wanted, shared.sent)

@@ -195,6 +195,24 @@ def _is_scaled_add(structure: Structure, operand: np.dtype[Any]) -> bool:
     )
 
 
+def method_cycles(
+    structure: Structure,
+    cells: Integers,
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+    workers: Sequence[int] = (),
+) -> FloatCycles:
+    """As compute_cycles, of a contraction, by every method of cost.METHODS: (methods, candidates).
+
+    Infinite for a method that the machine lacks.
+    """
+    shares, threads = _shares(cells, workers, target)
+    outputs = _elements(shares, structure.space.of_kind("parallel")) * threads
+    core = _contraction_prices(structure.unchained, shares, threads, operand, result, target)
+    return core + chain_cycles(structure.body, outputs, result, target)
+
+
 def cells_cycles(
     structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
 ) -> Integers:

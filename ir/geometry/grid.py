@@ -48,11 +48,8 @@ class Cut:
             )
 
     def edges(self) -> NDArray[np.int64]:
-        """Part boundaries: (parts + 1,), from 0 to size."""
-        units = ceil(self.size / self.grain)
-        q, r = divmod(units, self.parts)
-        p = np.arange(self.parts + 1, dtype=np.int64)
-        return np.minimum((p * q + np.minimum(p, r)) * self.grain, self.size)
+        """Part boundaries: (parts + 1,), from 0 to size, not to be written to."""
+        return _edges(self)
 
     @property
     def largest(self) -> int:
@@ -62,6 +59,16 @@ class Cut:
     def runs(self) -> tuple[Run, ...]:
         """The parts grouped into neighbours of equal size: at most three runs."""
         return _runs(self)
+
+
+@lru_cache(maxsize=4096)
+def _edges(cut: Cut) -> NDArray[np.int64]:
+    units = ceil(cut.size / cut.grain)
+    q, r = divmod(units, cut.parts)
+    p = np.arange(cut.parts + 1, dtype=np.int64)
+    edges = np.minimum((p * q + np.minimum(p, r)) * cut.grain, cut.size)
+    edges.flags.writeable = False
+    return edges
 
 
 @lru_cache(maxsize=4096)

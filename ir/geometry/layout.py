@@ -106,7 +106,7 @@ class Layout:
         return np.maximum((high - low) // self.steps[axis] + 1, 0)
 
     def _extreme(self, axis: int, bounds: Bounds | None, lowest: bool) -> NDArray[np.int64]:
-        bounds = bounds if bounds is not None else self.bounds()
+        bounds = self.bounds() if bounds is None else bounds
         rank = len(self.grid)
         value = np.full((1,) * rank, self.access.axes[axis].offset, np.int64)
         for d, a in self.access.axes[axis].terms:
@@ -132,6 +132,10 @@ class Layout:
 
     def bounds(self) -> Bounds:
         """First and one-past-last element of every part, for each grid dimension."""
+        return self._bounds
+
+    @cached_property
+    def _bounds(self) -> Bounds:
         edges = [cut.edges() for cut in self.grid]
         return tuple((e[:-1], e[1:]) for e in edges)
 

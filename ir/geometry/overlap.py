@@ -43,27 +43,10 @@ class Overlap:
     destination: Layout
     groups: tuple[Group, ...]
 
-    def _coordinates(self, layout: Layout, cells: Counts) -> tuple[Counts, ...]:
-        parts = layout.parts
-        return tuple(np.unravel_index(cells, parts)) if parts else ()
-
-    def _part(self, coordinates: tuple[Counts, ...], layout: Layout, dims: tuple[int, ...], n: int):
-        part = np.zeros(n, np.int64)
-        for d in dims:
-            part = part * layout.parts[d] + coordinates[d]
-        return part
-
     @cached_property
     def wanted(self) -> Counts:
         """Elements of the source that each destination cell holds: (destination cells,)."""
-        cells = np.arange(self.destination.cells)
-        at = self._coordinates(self.destination, cells)
-        total = np.ones(len(cells), np.int64)
-        for g in self.groups:
-            total *= g.shared.sum(1)[
-                self._part(at, self.destination, g.destination_dims, len(cells))
-            ]
-        return total
+        return self._at_destinations(tuple(g.shared.sum(1) for g in self.groups))
 
     @cached_property
     def local(self) -> Counts:
@@ -71,20 +54,16 @@ class Overlap:
 
         What a tile holds itself it reads there; all else comes from the first replica.
         """
-        cells = np.arange(self.destination.cells)
-        owners = cells + self.destination.first_tile - self.source.first_tile
+        owners = (
+            np.arange(self.destination.cells) + self.destination.first_tile - self.source.first_tile
+        )
         here = (owners >= 0) & (owners < self.source.cells)
         owners = np.where(here, owners, 0)
-        at, owner_at = (
-            self._coordinates(self.destination, cells),
-            self._coordinates(self.source, owners),
-        )
-        total = np.where(here, 1, 0)
+        total = here.astype(np.int64)
         for g in self.groups:
-            total *= g.shared[
-                self._part(at, self.destination, g.destination_dims, len(cells)),
-                self._part(owner_at, self.source, g.source_dims, len(cells)),
-            ]
+            to = parts_of_cells(self.destination.parts, g.destination_dims)
+            of = parts_of_cells(self.source.parts, g.source_dims)
+            total *= g.shared[to, of[owners]]
         return total
 
     @property
@@ -95,13 +74,13 @@ class Overlap:
     @cached_property
     def sources(self) -> Counts:
         """Source cells that each destination cell hears: (destination cells,)."""
-        cells = np.arange(self.destination.cells)
-        at = self._coordinates(self.destination, cells)
-        total = np.ones(len(cells), np.int64)
-        for g in self.groups:
-            total *= np.count_nonzero(g.shared, 1)[
-                self._part(at, self.destination, g.destination_dims, len(cells))
-            ]
+        return self._at_destinations(tuple(np.count_nonzero(g.shared, 1) for g in self.groups))
+
+    def _at_destinations(self, counts: tuple[Counts, ...]) -> Counts:
+        """The product of what every group counts for its destination parts, for each cell."""
+        total = np.ones(self.destination.cells, np.int64)
+        for g, count in zip(self.groups, counts, strict=True):
+            total *= count[parts_of_cells(self.destination.parts, g.destination_dims)]
         return total
 
     @cached_property
@@ -111,13 +90,11 @@ class Overlap:
         A word that several tiles want is sent once. Words that only the own tile wants are
         counted too.
         """
-        cells = np.arange(self.source.cells)
-        at = self._coordinates(self.source, cells)
-        total = np.ones(len(cells), np.int64)
+        total = np.ones(self.source.cells, np.int64)
         for g in self.groups:
-            total *= g.sent[self._part(at, self.source, g.source_dims, len(cells))]
+            total *= g.sent[parts_of_cells(self.source.parts, g.source_dims)]
         for d in self.source.replica_dims:
-            total *= at[d] == 0
+            total *= parts_of_cells(self.source.parts, (d,)) == 0
         return total
 
     def pairs(self) -> tuple[Counts, Counts, Counts]:
@@ -155,6 +132,17 @@ class Overlap:
             self.destination.parts[d] for d in self.destination.split_dims if d not in named
         )
         return prod(int(np.count_nonzero(g.shared)) for g in self.groups) * free
+
+
+@lru_cache(maxsize=2048)
+def parts_of_cells(parts: tuple[int, ...], dims: tuple[int, ...]) -> Counts:
+    """The part of every cell of a grid along some dimensions, row-major over them: (cells,)."""
+    part = np.zeros(prod(parts), np.int64)
+    at = np.unravel_index(np.arange(len(part)), parts) if dims else ()
+    for d in dims:
+        part = part * parts[d] + at[d]
+    part.flags.writeable = False
+    return part
 
 
 @lru_cache(maxsize=2048)

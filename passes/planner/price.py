@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.codelets.prices import compute_cycles, partials_dtype, roles
+from ...backends.codelets.prices import compute_cycles, method_cycles, partials_dtype, roles
 from ...backends.cost import METHODS, SUPERVISED
 from ...backends.target import Target
 from ...dialects.structured import Structure
@@ -44,6 +44,7 @@ def cell_cycles(
     return best
 
 
+@lru_cache(maxsize=16384)
 def codelet(
     structure: Structure,
     cell: tuple[int, ...],
@@ -58,13 +59,20 @@ def codelet(
     cell: the sizes of its dimensions. method, workers: already decided, unless empty.
     """
     cells = np.array([cell], np.int64)
-    methods = (method,) if method else METHODS if roles(structure) is not None else ("",)
+    types = operand, result, target
     shared = workers or worker_parts(cell, structure.space.of_kind("parallel"), target.workers)
-    found: list[tuple[float, str, tuple[int, ...]]] = []
-    for name in methods:
-        parts = workers if name in SUPERVISED else shared
-        cycles, _ = compute_cycles(structure, cells, operand, result, target, name, parts)
-        found.append((float(cycles[0]), name, parts))
+    if method or roles(structure) is None:
+        parts = workers if method in SUPERVISED else shared
+        cycles, _ = compute_cycles(structure, cells, *types, method, parts)
+        return float(cycles[0]), method, parts
+    alone = method_cycles(structure, cells, *types, workers)[:, 0]
+    together = method_cycles(structure, cells, *types, shared)[:, 0]
+    found = [
+        (float(alone[i]), name, workers)
+        if name in SUPERVISED
+        else (float(together[i]), name, shared)
+        for i, name in enumerate(METHODS)
+    ]
     return min(found, key=lambda choice: choice[0])
 
 

@@ -160,6 +160,19 @@ def _arrival(
     )
 
 
+def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Target) -> int:
+    """Cycles of a superstep that copies a tensor from one layout into another; 0 if it lies there
+    already."""
+    if source == wanted:
+        return 0
+    shared = traffic(source, wanted)
+    arriving = bus_bytes(wanted, shared.received * itemsize, target)
+    sent = sent_elements(shared) * itemsize
+    copying = cost.copy_cycles(shared.local * itemsize, target)
+    exchange = cost.exchange_cycles(arriving.max(), sent.max(), target)
+    return cost.sync_cycles(target) + int(exchange) + int(copying.max())
+
+
 def _combine_problem(problem: Problem, plan: Plan) -> Problem | None:
     combine = combine_structure(problem.structure, plan)
     if combine is None:
@@ -206,6 +219,7 @@ def _combined(
     )
 
 
+@lru_cache(maxsize=4096)
 def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
     """The layouts that the first superstep reads; of a movement, the one that all arrive in."""
     if not problem.moves:
@@ -214,7 +228,28 @@ def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
     return (movement_result_layout(shape, plan),) * len(problem.moves)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
+def finalists(
+    problem: Problem,
+    have: tuple[Layout | None, ...],
+    target: Target,
+    bound: int,
+    *,
+    lean: bool = False,
+) -> tuple[Choice, ...]:
+    """The most promising plans of an operator, fastest first.
+
+    have, bound: as for `search`. lean: also those that trade cycles for less resident memory.
+    """
+    short = shortlist(problem, target, bound)
+    splits = short.fast if problem.merges else short.fast[:COMBINE_FINALISTS]
+    hopeful = _hopeful(problem, _tried(problem, splits, have, target), target, bound)[:COMBINED]
+    if lean and short.lean:
+        hopeful += _tried(problem, short.lean, have, target)
+    found = [_combined(problem, choice, have, target, bound) for choice in hopeful]
+    return tuple(sorted(fitting(found, bound, problem.terms), key=_rank))
+
+
 def fastest(
     problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
 ) -> Choice:
@@ -222,16 +257,7 @@ def fastest(
 
     have, bound: as for `search`.
     """
-    splits = shortlist(problem, target, bound).fast
-    if not problem.merges:
-        splits = splits[:COMBINE_FINALISTS]
-    first = _tried(problem, splits, have, target)
-    hopeful = _hopeful(problem, first, target, bound)[:COMBINED]
-    return pareto(
-        [_combined(problem, choice, have, target, bound) for choice in hopeful],
-        bound,
-        problem.terms,
-    )[0]
+    return finalists(problem, have, target, bound)[0]
 
 
 @lru_cache(maxsize=4096)
@@ -244,10 +270,7 @@ def search(
     for the resident operands and temporaries. Fastest first. Where no plan keeps the bound,
     the one with least memory is returned.
     """
-    lean = shortlist(problem, target, bound).lean
-    first = _tried(problem, lean, have, target) if lean else []
-    found = [_combined(problem, choice, have, target, bound) for choice in first]
-    return pareto([fastest(problem, have, target, bound), *found], bound, problem.terms)
+    return pareto(finalists(problem, have, target, bound, lean=True), bound, problem.terms)
 
 
 @lru_cache(maxsize=1024)
@@ -312,10 +335,14 @@ def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[
     """The choices within a memory bound that no other beats in cycles and resident bytes."""
     fits = fitting(choices, bound, terms)
     front: list[Choice] = []
-    for c in sorted(fits, key=lambda c: (c.cycles, c.resident_bytes, c.temporary_bytes, c.cells)):
+    for c in sorted(fits, key=_rank):
         if not front or c.resident_bytes < front[-1].resident_bytes:
             front.append(c)
     return tuple(front)
+
+
+def _rank(choice: Choice) -> tuple[float, int, int, int]:
+    return choice.cycles, choice.resident_bytes, choice.temporary_bytes, choice.cells
 
 
 def fitting(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> list[Choice]:

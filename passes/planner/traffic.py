@@ -5,24 +5,83 @@ Candidate splits of one operator, and operators of one network, share the cuts o
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Group, Overlap, overlap
 from ...ir.geometry.space import AccessMap, Space
 
+Integers = NDArray[np.int64]
+
 
 def traffic(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
-    """As `overlap`, axis by axis where the two tensors have the same shape."""
-    if move is None:
-        mine, theirs = _axes(source), _axes(destination)
-        same = [source.shape[i] for i in mine] == [destination.shape[j] for j in theirs]
-        if same and _separable(source) and _separable(destination):
-            groups = tuple(
-                _group(source, i, destination, j) for i, j in zip(mine, theirs, strict=True)
-            )
-            return Overlap(source, destination, groups)
-    return overlap(source, destination, move)
+    """As `overlap`, axis by axis where both tensors have the same shape or a move only shifts."""
+    found = None
+    if _separable(source) and _separable(destination):
+        if move is None:
+            found = _same_axes(source, destination)
+        elif (source.shape, destination.shape) == (move.operands[0].shape, move.results[0].shape):
+            found = _shifted_axes(source, destination, move)
+    return overlap(source, destination, move) if found is None else found
+
+
+def _same_axes(source: Layout, destination: Layout) -> Overlap | None:
+    mine, theirs = _axes(source), _axes(destination)
+    if [source.shape[i] for i in mine] != [destination.shape[j] for j in theirs]:
+        return None
+    groups = tuple(
+        _group(source, i, destination, j, _Shift(0, 0, source.shape[i]))
+        for i, j in zip(mine, theirs, strict=True)
+    )
+    return Overlap(source, destination, groups)
+
+
+def _shifted_axes(source: Layout, destination: Layout, move: Space) -> Overlap | None:
+    shifts = _shifts(move)
+    if shifts is None or any(
+        not _in_runs(_along(layout, axis)[0])
+        for i, j, _ in shifts
+        for layout, axis in ((source, i), (destination, j))
+    ):
+        return None
+    groups = tuple(_group(source, i, destination, j, shift) for i, j, shift in shifts)
+    return Overlap(source, destination, groups)
+
+
+@dataclass(frozen=True)
+class _Shift:
+    """Element i of one axis is element i + by of another, where that lies in low..high - 1."""
+
+    by: int
+    low: int
+    high: int
+
+
+@lru_cache(maxsize=1024)
+def _shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
+    """The axes that a move goes along, as (of operand, of result, shift); None if it does more than
+    shift: each axis then is a dimension of its own."""
+    (read,), (written,) = move.operands, move.results
+    at = {axis.terms: i for i, axis in enumerate(read.axes) if axis.terms}
+    found: list[tuple[int, int, _Shift]] = []
+    for j, axis in enumerate(written.axes):
+        if not axis.terms and axis.size == 1:
+            continue
+        if axis.terms not in at or [a for _, a in axis.terms] != [1]:
+            return None
+        i = at.pop(axis.terms)
+        own = read.axes[i]
+        if own.divisor != 1 or own.outside not in ("none", "fill"):
+            return None
+        size = move.sizes[axis.terms[0][0]]
+        low, high = max(own.offset, 0), min(own.offset + size, own.size)
+        found.append((i, j, _Shift(own.offset - axis.offset, low, max(low, high))))
+    whole = all(axis.terms or axis.size == 1 for axis in read.axes)
+    return tuple(found) if whole and not at and move.points else None
 
 
 def _axes(layout: Layout) -> list[int]:
@@ -36,11 +95,11 @@ def _separable(layout: Layout) -> bool:
     return len(dims) == len(set(dims))
 
 
-def _group(source: Layout, i: int, destination: Layout, j: int) -> Group:
+def _group(source: Layout, i: int, destination: Layout, j: int, shift: _Shift) -> Group:
     """The elements shared along one axis of each layout."""
     of, from_dims = _along(source, i)
     to, to_dims = _along(destination, j)
-    (cut,) = overlap(of, to).groups
+    cut = _shared(of, to, shift)
     return replace(
         cut,
         destination_dims=tuple(to_dims[d] for d in cut.destination_dims),
@@ -48,9 +107,52 @@ def _group(source: Layout, i: int, destination: Layout, j: int) -> Group:
     )
 
 
+@lru_cache(maxsize=8192)
 def _along(layout: Layout, axis: int) -> tuple[Layout, tuple[int, ...]]:
     """The layout of one axis alone, and the dimensions of the whole that its own are."""
     dims = tuple(sorted({d for d, _ in layout.access.axes[axis].terms}))
     index = {d: k for k, d in enumerate(dims)}
     access = AccessMap((layout.access.axes[axis],), layout.access.fill).renamed(index)
     return Layout(tuple(layout.grid[d] for d in dims), access), dims
+
+
+@lru_cache(maxsize=4096)
+def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
+    """The elements shared by two layouts of one axis, which is shifted in between.
+
+    Of layouts that are not in runs the shift is none.
+    """
+    if not (_in_runs(of) and _in_runs(to)):
+        return overlap(of, to).groups[0]
+    own = _runs(of)
+    wanted = tuple(np.clip(edge + shift.by, shift.low, shift.high) for edge in _runs(to))
+    low = np.maximum(wanted[0][:, None], own[0])
+    high = np.minimum(wanted[1][:, None], own[1])
+    # How many of the elements before each one some part wants.
+    size = of.shape[0]
+    open_ = np.bincount(wanted[0], minlength=size + 1) - np.bincount(wanted[1], minlength=size + 1)
+    before = np.concatenate([[0], np.cumsum(np.cumsum(open_) > 0)])
+    return Group(
+        to.split_dims, of.split_dims, np.maximum(high - low, 0), before[own[1]] - before[own[0]]
+    )
+
+
+def _in_runs(layout: Layout) -> bool:
+    """Whether every part of a layout of one axis is a run of elements, but for padding."""
+    (axis,) = layout.access.axes
+    return (
+        axis.size > 0
+        and axis.divisor == 1
+        and axis.outside in ("none", "fill")
+        and layout.steps == (1,)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _runs(layout: Layout) -> tuple[Integers, Integers]:
+    """The first and one-past-last element of every part: (parts,) each."""
+    starts = layout.starts(0).ravel()
+    ends = starts + layout.counts(0).ravel()
+    size = layout.shape[0]
+    starts = np.clip(starts, 0, size)
+    return starts, np.maximum(np.clip(ends, 0, size), starts)

@@ -2,11 +2,13 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from abele.backends.price import sent_elements
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.ir.geometry.blocks import gather, scatter
 from abele.ir.geometry.layout import Layout, linear_layout
 from abele.ir.geometry.overlap import overlap
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from abele.passes.planner.candidates import splits
 from abele.passes.planner.derive import compute_layouts, movement_result_layout
 from abele.passes.planner.traffic import traffic
@@ -65,3 +67,34 @@ def test_traffic_is_what_brute_force_counts(structure: Structure, data: st.DataO
     np.testing.assert_array_equal(found.sent, whole.sent)
     np.testing.assert_array_equal(found.wanted, whole.wanted)
     np.testing.assert_array_equal(found.local, whole.local)
+
+
+@st.composite
+def shifts(draw: st.DrawFn) -> Space:
+    """A move that cuts each axis out of a larger one, permutes them, and puts them into another."""
+    sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    order = draw(st.permutations(range(len(sizes))))
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(sizes))
+
+    def axis(d: int, padded: bool) -> AxisMap:
+        before, after = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+        if padded and draw(st.booleans()):
+            return AxisMap(sizes[d], ((d, 1),), draw(st.integers(-2, 2)), outside="fill")
+        return AxisMap(before + sizes[d] + after, ((d, 1),), before)
+
+    read = AccessMap(tuple(axis(d, True) for d in range(len(sizes))))
+    written = AccessMap(tuple(axis(d, False) for d in order))
+    return Space(dims, (read,), (written,))
+
+
+@given(shifts(), st.data())
+def test_traffic_through_a_move_is_that_of_its_overlap(move: Space, data: st.DataObject):
+    def layout(shape: tuple[int, ...]) -> Layout:
+        cut = [data.draw(st.integers(1, min(n, 3))) for n in shape]
+        return movement_result_layout(shape, Plan(tuple(cut), (), data.draw(st.integers(0, 4))))
+
+    source, wanted = layout(move.operands[0].shape), layout(move.results[0].shape)
+    found, whole = traffic(source, wanted, move), overlap(source, wanted, move)
+    for each in ("wanted", "local", "sent", "sources"):
+        np.testing.assert_array_equal(getattr(found, each), getattr(whole, each))
+    np.testing.assert_array_equal(sent_elements(found), sent_elements(whole))

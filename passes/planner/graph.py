@@ -1,0 +1,420 @@
+"""What a program leaves to be decided: its operators, what they read, how often, and when.
+
+Read once from the module; layouts come later, and many times. Whatever has a layout is a slot:
+the result of an operator, the home of a state or constant (which the first operator that computes
+with it places where it wants it), and what nobody decides, in linear order. A reshaped value, what
+a loop carries and what a branch chooses lie in the slot of the value that they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...backends.target import Target
+from ...dialects import control, nn
+from ...dialects.abele import Plan, PlanAttr
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.structured import Movement, Reinterpretation, Structured
+from ...ir.geometry.layout import Layout, linear_layout
+from .limits import Limits
+from .problem import Problem, movement_problem
+
+ENTRY = "main"
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """An operation whose plan is to be decided.
+
+    operands: the slot of each operand, None of those that stay where the plan wants them. result:
+    its slot. homes: by operand, the slots that the plan decides. shared: those of them that others
+    read too. times: how often a run executes it. given: the plan that it came with. moment: of its
+    execution, within its function.
+    """
+
+    op: Operation
+    problem: Problem
+    operands: tuple[int | None, ...]
+    result: int
+    homes: dict[int, int]
+    shared: frozenset[int]
+    times: int
+    given: Plan | None
+    moment: int
+
+
+@dataclass(frozen=True, eq=False)
+class Relayout:
+    """A value that has to be in another slot's layout: carried round a loop, stored, handed over.
+
+    shape, dtype: of the value.
+    """
+
+    source: int
+    destination: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    times: int
+
+
+Node = Operator | Relayout
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """From which moment of a function to which a value lies in its slot, both included."""
+
+    slot: int
+    itemsize: int
+    start: int
+    end: int
+
+
+@dataclass
+class Function:
+    """The memory of a function over its moments. calls: at which moments it calls which others."""
+
+    moments: int = 0
+    lifetimes: list[Lifetime] = field(default_factory=list[Lifetime])
+    operators: list[Operator] = field(default_factory=list[Operator])
+    calls: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A program, as far as its plans depend on it.
+
+    nodes: in program order. fixed: the layouts that nobody decides, by slot. itemsizes: of each
+    slot's elements. empty: plans of operations on no elements. stored: layouts and dtypes of
+    states and constants that no operator places. uses: by slot, the nodes that read or fill it.
+    """
+
+    nodes: tuple[Node, ...]
+    functions: dict[str, Function]
+    fixed: dict[int, Layout]
+    itemsizes: tuple[int, ...]
+    empty: dict[Operation, Plan]
+    stored: tuple[tuple[Layout, np.dtype[Any]], ...]
+
+    @property
+    def operators(self) -> Iterator[Operator]:
+        """The nodes that have a plan."""
+        return (node for node in self.nodes if isinstance(node, Operator))
+
+    def uses(self) -> dict[int, list[int]]:
+        """By slot, the nodes that read or fill it, in order."""
+        found: dict[int, list[int]] = {}
+        for i, node in enumerate(self.nodes):
+            slots = (node.source, node.destination) if isinstance(node, Relayout) else node.operands
+            for slot in dict.fromkeys(slots):
+                if slot is not None:
+                    found.setdefault(slot, []).append(i)
+        return found
+
+
+def read_graph(module: ModuleOp, target: Target, limits: Limits) -> Graph:
+    """The graph of a module at nn."""
+    return _Reader(module, target, limits).read()
+
+
+@dataclass
+class _Reader:
+    """One pass over the program, in order.
+
+    slots: of every value that has one. kept: the key of what a value's elements are the elements
+    of, for states and constants. homes: their slots by key, once an operator has placed them.
+    """
+
+    module: ModuleOp
+    target: Target
+    limits: Limits
+    slots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    kept: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
+    homes: dict[object, int] = field(default_factory=dict[object, int])
+    aliases: set[SSAValue] = field(default_factory=set[SSAValue])
+    nodes: list[Node] = field(default_factory=list[Node])
+    fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
+    itemsizes: list[int] = field(default_factory=list[int])
+    empty: dict[Operation, Plan] = field(default_factory=dict[Operation, Plan])
+    found: dict[str, Function] = field(default_factory=dict[str, Function])
+    linear: dict[tuple[tuple[int, ...], int], int] = field(
+        default_factory=dict[tuple[tuple[int, ...], int], int]
+    )
+    users: dict[object, int] = field(default_factory=dict[object, int])
+    here: Function = field(default_factory=Function)
+    times: int = 1
+
+    def read(self) -> Graph:
+        """Read everything."""
+        functions = {
+            op.sym_name.data: op
+            for op in self.module.body.block.ops
+            if isinstance(op, func.FuncOp) and op.body.blocks
+        }
+        self.users = _users(functions)
+        times = _executions(functions)
+        for name, op in functions.items():
+            self.here = self.found[name] = Function()
+            self.times = times[name]
+            self._block(op.body.block)
+            if name != ENTRY:
+                self._handed_over(op)
+        left = {key: value for value, key in reversed(self.kept.items()) if key not in self.homes}
+        return Graph(
+            tuple(self.nodes),
+            self.found,
+            self.fixed,
+            tuple(self.itemsizes),
+            self.empty,
+            tuple((self._linear_layout(v), dtype_of(v)) for v in left.values()),
+        )
+
+    def _handed_over(self, op: func.FuncOp) -> None:
+        """What a function returns, its callers find in linear order."""
+        last = op.body.block.last_op
+        assert last is not None
+        for value in last.operands:
+            self._relayout(value, self._linear(value))
+
+    # Slots
+
+    def _new(self, value: SSAValue) -> int:
+        self.itemsizes.append(dtype_of(value).itemsize)
+        return len(self.itemsizes) - 1
+
+    def _linear_layout(self, value: SSAValue) -> Layout:
+        return linear_layout(nn.shape_of(value), dtype_of(value).itemsize, self.target.tiles)
+
+    def _linear(self, value: SSAValue) -> int:
+        key = nn.shape_of(value), dtype_of(value).itemsize
+        if key not in self.linear:
+            self.linear[key] = self._new(value)
+            self.fixed[self.linear[key]] = self._linear_layout(value)
+        return self.linear[key]
+
+    def _slot(self, value: SSAValue) -> int:
+        """Where a value lies; what nobody has placed yet counts as in linear order."""
+        if value in self.kept:
+            home = self.homes.get(self.kept[value])
+            return self._linear(value) if home is None else home
+        if value not in self.slots:
+            self.slots[value] = self._linear(value)
+        return self.slots[value]
+
+    def _unplaced(self, value: SSAValue) -> bool:
+        """Whether a value is a state's or constant's elements, which no operator has placed yet."""
+        return value in self.kept and self.kept[value] not in self.homes
+
+    def _relayout(self, value: SSAValue, destination: int) -> None:
+        source = self._slot(value)
+        if source != destination and 0 not in nn.shape_of(value):
+            self.nodes.append(
+                Relayout(source, destination, nn.shape_of(value), dtype_of(value), self.times)
+            )
+
+    # Blocks
+
+    def _moment(self) -> int:
+        self.here.moments += 1
+        return self.here.moments - 1
+
+    def _block(self, block: Block) -> None:
+        """Read the operations of a block. Each has a moment, or those within it, and one after
+        it, in which its results are there as well."""
+        start: dict[SSAValue, int] = dict.fromkeys(block.args, self._moment())
+        position: dict[Operation, int] = {}
+        for op in block.ops:
+            self._operation(op)
+            position[op] = self._moment()
+            start |= dict.fromkeys(op.results, position[op])
+        for value, at in start.items():
+            if isinstance(value.type, TensorType) and not (
+                value in self.aliases or value in self.kept
+            ):
+                end = max(at, _last_use(value, position))
+                slot, itemsize = self._slot(value), dtype_of(value).itemsize
+                self.here.lifetimes.append(Lifetime(slot, itemsize, at, end))
+
+    def _operation(self, op: Operation) -> None:
+        if isinstance(op, Structured | Movement):
+            self._operator(op)
+            return
+        if isinstance(op, Reinterpretation):
+            self._same(op.operands[0], op.results[0])
+            self.aliases.add(op.results[0])
+            return
+        match op:
+            case nn.LoadOp():
+                self.kept[op.result] = op.state.string_value()
+            case nn.ConstantOp():
+                self.kept[op.result] = op.result
+            case nn.StoreOp():
+                home = self.homes.get(op.state.string_value())
+                self._relayout(op.stored, self._linear(op.stored) if home is None else home)
+            case control.RepeatOp():
+                self._loop(op, (op.body,), max(op.turns, 1))
+            case control.WhileOp():
+                self._loop(op, (op.test, op.body), 1)
+            case control.IfOp():
+                self._branches(op)
+            case func.CallOp():
+                for value in op.arguments:
+                    self._relayout(value, self._linear(value))
+                self.here.calls.append((self._moment(), op.callee.string_value()))
+            case _:
+                pass
+
+    def _same(self, old: SSAValue, new: SSAValue) -> None:
+        """The new value lies where the old one does."""
+        if old in self.kept:
+            self.kept[new] = self.kept[old]
+        else:
+            self.slots[new] = self._slot(old)
+
+    def _loop(
+        self, op: control.RepeatOp | control.WhileOp, regions: Sequence[Region], turns: int
+    ) -> None:
+        slots = [self._slot(value) for value in op.initial]
+        outer, self.times = self.times, self.times * turns
+        for region in regions:
+            self.slots.update(zip(region.block.args, slots, strict=True))
+            self._block(region.block)
+        last = regions[-1].block.last_op
+        assert last is not None
+        for value, slot in zip(last.operands, slots, strict=True):
+            self._relayout(value, slot)
+        self.times = outer
+        self.slots.update(zip(op.outputs, slots, strict=True))
+
+    def _branches(self, op: control.IfOp) -> None:
+        self._block(op.then.block)
+        first = op.then.block.last_op
+        assert first is not None
+        slots = [self._slot(value) for value in first.operands]
+        self._block(op.otherwise.block)
+        second = op.otherwise.block.last_op
+        assert second is not None
+        for value, slot in zip(second.operands, slots, strict=True):
+            self._relayout(value, slot)
+        self.slots.update(zip(op.outputs, slots, strict=True))
+
+    # Operators
+
+    def _operator(self, op: Operation) -> None:
+        problem = self._problem(op)
+        result = op.results[0]
+        given = op.attributes.get("plan")
+        plan = given.data if isinstance(given, PlanAttr) else None
+        moment = self._moment()
+        if 0 in problem.structure.space.sizes or 0 in nn.shape_of(result):
+            self.empty[op] = plan or Plan((1,) * len(problem.structure.space.dims))
+            return
+        operands = tuple(
+            None if stays else self._slot(value)
+            for stays, value in zip(problem.resident, op.operands, strict=True)
+        )
+        homes: dict[int, int] = {}
+        for i, (value, stays) in enumerate(zip(op.operands, problem.resident, strict=True)):
+            if stays and self._unplaced(value):
+                homes[i] = self.homes[self.kept[value]] = self._new(value)
+        shared = frozenset(i for i in homes if self.users[self.kept[op.operands[i]]] > 1)
+        self.slots[result] = self._new(result)
+        node = Operator(
+            op, problem, operands, self.slots[result], homes, shared, self.times, plan, moment
+        )
+        self.nodes.append(node)
+        self.here.operators.append(node)
+
+    def _problem(self, op: Operation) -> Problem:
+        dtypes = tuple(dtype_of(value) for value in op.operands)
+        terms = self.limits.terms_of(op, self.target)
+        if isinstance(op, Movement):
+            return movement_problem(op.moves(), dtype_of(op.results[0]), terms=terms)
+        assert isinstance(op, Structured)
+        resident = tuple(self._unplaced(value) for value in op.operands)
+        return Problem(op.structure(), dtypes, dtype_of(op.results[0]), resident, terms=terms)
+
+
+def dtype_of(value: SSAValue) -> np.dtype[Any]:
+    """The type of a tensor's elements."""
+    return numpy_dtype(nn.element_of(value))
+
+
+def _users(functions: dict[str, func.FuncOp]) -> dict[object, int]:
+    """How many operations read or fill each state (by name) and constant (by value)."""
+    found: dict[object, int] = {}
+    for function in functions.values():
+        for op in function.walk():
+            match op:
+                case nn.LoadOp():
+                    key, count = op.state.string_value(), _uses(op.result)
+                case nn.ConstantOp():
+                    key, count = op.result, _uses(op.result)
+                case nn.StoreOp():
+                    key, count = op.state.string_value(), 1
+                case _:
+                    continue
+            found[key] = found.get(key, 0) + count
+    return found
+
+
+def _uses(value: SSAValue) -> int:
+    count = 0
+    for use in value.uses:
+        op = use.operation
+        count += _uses(op.results[0]) if isinstance(op, Reinterpretation) else 1
+    return count
+
+
+def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
+    """How often a run executes each function; once if nothing calls it."""
+    calls: dict[str, list[tuple[str, int]]] = {name: [] for name in functions}
+    for name, function in functions.items():
+        for op in function.walk():
+            if isinstance(op, func.CallOp) and op.callee.string_value() in functions:
+                calls[op.callee.string_value()].append((name, _turns(op)))
+    known: dict[str, int] = {}
+
+    def count(name: str) -> int:
+        if name not in known:
+            # Were a function to call itself, that call would count for nothing.
+            known[name] = 0
+            known[name] = max(1, sum(count(caller) * n for caller, n in calls[name]))
+        return known[name]
+
+    return {name: count(name) for name in functions}
+
+
+def _turns(op: Operation) -> int:
+    """How often the loops around an operation turn for one execution of its function."""
+    around: list[int] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, control.RepeatOp):
+            around.append(max(parent.turns, 1))
+        parent = parent.parent_op()
+    return prod(around)
+
+
+def _last_use(value: SSAValue, position: dict[Operation, int]) -> int:
+    """The position of the last operation that uses a value, perhaps in a region or reshaped, of
+    those that have one; -1 if none does."""
+    last = -1
+    for use in value.uses:
+        op: Operation | None = use.operation
+        while op is not None and op not in position:
+            op = op.parent_op()
+        if op is None:
+            continue
+        last = max(last, position[op])
+        if isinstance(use.operation, Reinterpretation):
+            last = max(last, _last_use(use.operation.results[0], position))
+    return last

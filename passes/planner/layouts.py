@@ -1,0 +1,273 @@
+"""The choice of all plans together: what an operator's plan saves those that read its result.
+
+Dynamic programming in program order. A state of it is what has been chosen so far, and where it
+has left the values that are still to be read; of two that have left them in the same layouts, the
+cheaper one is kept. Along a chain that is exact for the plans that are tried. Where many values are
+alive, the states kept are so many, and those that cannot win any more are dropped earlier: layouts
+save the readers of a value no more than it takes to move one block of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from ...backends import cost
+from ...backends.target import Target
+from ...dialects.abele import Plan
+from ...ir.errors import InputError
+from ...ir.geometry.layout import Layout, linear_layout
+from ...ir.provenance import place
+from .derive import operand_layouts
+from .graph import Graph, Operator, Relayout
+from .problem import Choice, final_layout_of
+from .search import exact, finalists, relayout_cycles
+
+STATES = 8
+"""States that are kept after every operator."""
+
+WORTH_MOVING = 1.01
+"""How much slower an operator may get by moving to tiles that hold fewer weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """A plan of an operator with the layouts that it leaves.
+
+    result: of its result. homes: by slot, of the states and constants that it places, as they lie
+    and as they can be copied from.
+    """
+
+    choice: Choice
+    result: Layout
+    homes: dict[int, tuple[Layout, Layout]]
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What was chosen for every operator. cycles: of a run. have: what its operands lay in."""
+
+    options: dict[Operator, Option]
+    have: dict[Operator, tuple[Layout | None, ...]]
+    cycles: float
+    resident: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What has been chosen so far. price: its cycles and what its resident bytes are worth.
+
+    layouts: of the slots that are decided and still to be read. resident: bytes on each tile. last:
+    the option of the operator before, and the state before it.
+    """
+
+    price: float
+    cycles: float
+    layouts: dict[int, Layout]
+    resident: NDArray[np.int64]
+    last: tuple[_State, Operator, Option, tuple[Layout | None, ...]] | None = None
+
+
+@dataclass
+class Chooser:
+    """Chooses the plans of a program at one price of a resident byte, in cycles.
+
+    bound: bytes of a tile that one operator may take. resident: of what nobody places.
+    """
+
+    graph: Graph
+    target: Target
+    bound: int
+    byte_price: float
+    resident: NDArray[np.int64]
+    uses: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+
+    def __post_init__(self) -> None:
+        self.uses = self.graph.uses()
+
+    def one_by_one(self) -> Decided:
+        """The best plan of each operator for itself, given where its operands are."""
+        return self._run(1, 1)
+
+    def together(self) -> Decided:
+        """The plans that are best together, as far as they are tried."""
+        return self._run(STATES, STATES)
+
+    def _run(self, most_states: int, most_options: int) -> Decided:
+        states = [_State(0.0, 0.0, {}, self.resident)]
+        for i, node in enumerate(self.graph.nodes):
+            if isinstance(node, Relayout):
+                states = [self._moved(state, node) for state in states]
+            else:
+                states = [
+                    after for state in states for after in self._decided(state, node, most_options)
+                ]
+            states = self._kept(states, i, most_states)
+        return _decided(min(states, key=lambda s: s.price))
+
+    # One node
+
+    def _layout(self, state: _State, slot: int) -> Layout:
+        return self.graph.fixed.get(slot) or state.layouts[slot]
+
+    def _moved(self, state: _State, node: Relayout) -> _State:
+        source, wanted = (self._layout(state, slot) for slot in (node.source, node.destination))
+        cycles = node.times * relayout_cycles(source, wanted, node.dtype.itemsize, self.target)
+        return replace(state, price=state.price + cycles, cycles=state.cycles + cycles)
+
+    def _decided(self, state: _State, node: Operator, most: int) -> list[_State]:
+        have = tuple(None if s is None else self._layout(state, s) for s in node.operands)
+        found: list[_State] = []
+        for option in self._options(node, have)[:most]:
+            option = self._balanced(node, option, have, state.resident)
+            choice = option.choice
+            resident = state.resident
+            if option.homes:
+                resident = resident.copy()
+                for slot, (home, _) in option.homes.items():
+                    add_bytes(resident, home, self.graph.itemsizes[slot])
+            layouts = {
+                **state.layouts,
+                node.result: option.result,
+                **{slot: readable for slot, (_, readable) in option.homes.items()},
+            }
+            cycles = choice.cycles * node.times
+            found.append(
+                _State(
+                    state.price + cycles + self.byte_price * choice.resident_bytes,
+                    state.cycles + cycles,
+                    layouts,
+                    resident,
+                    (state, node, option, have),
+                )
+            )
+        return found
+
+    def _options(self, node: Operator, have: tuple[Layout | None, ...]) -> list[Option]:
+        """The plans to choose from, the best for the operator itself first."""
+        if node.given is not None:
+            return [self._option(node, self._given(node, node.given, have))]
+        tried = finalists(node.problem, have, self.target, self.bound, lean=self.byte_price > 0)
+        options = [self._option(node, choice) for choice in tried]
+        # What several operators read must be one that can be copied from.
+        apart = [
+            o for o in options if all(o.homes[node.homes[k]][0].is_partition for k in node.shared)
+        ]
+        price = self.byte_price / node.times
+        return sorted(
+            apart or options, key=lambda o: o.choice.cycles + price * o.choice.resident_bytes
+        )
+
+    def _option(self, node: Operator, choice: Choice) -> Option:
+        problem = node.problem
+        homes: dict[int, tuple[Layout, Layout]] = {}
+        if node.homes:
+            wanted = operand_layouts(problem.structure, choice.plan)
+            for k, slot in node.homes.items():
+                home, dtype = wanted[k], problem.operand_dtypes[k]
+                linear = linear_layout(home.shape, dtype.itemsize, self.target.tiles)
+                homes[slot] = home, home if home.is_partition else linear
+        return Option(choice, final_layout_of(problem, choice.plan), homes)
+
+    def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
+        """The price of a plan that the operation came with; only how it combines is added."""
+        last = plan.first_tile + prod(plan.split)
+        try:
+            if last > self.target.tiles:
+                raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
+            choice = exact(node.problem, plan, have, self.target, self.bound)
+        except ValueError as error:
+            raise InputError(f"{node.op.name} at {place(node.op)}: plan: {error}") from None
+        return replace(choice, plan=replace(plan, combine=choice.plan.combine))
+
+    def _balanced(
+        self,
+        node: Operator,
+        option: Option,
+        have: tuple[Layout | None, ...],
+        resident: NDArray[np.int64],
+    ) -> Option:
+        """The option, moved to the tiles that hold the fewest weights so far if that is cheap."""
+        choice = option.choice
+        cells, plan = choice.cells, choice.plan
+        if node.given is not None or not choice.resident_bytes or cells == self.target.tiles:
+            return option
+        fullest = sliding_window_view(resident, cells).max(axis=1)
+        first = int(np.argmin(fullest))
+        gain = int(fullest[plan.first_tile] - fullest[first])
+        if gain == 0:
+            return option
+        elsewhere = replace(plan, first_tile=first, combine=None)
+        moved = exact(node.problem, elsewhere, have, self.target, self.bound)
+        price = self.byte_price / node.times
+        cheap = moved.cycles <= WORTH_MOVING * choice.cycles + price * gain
+        return self._option(node, moved) if cheap else option
+
+    # Which states are kept
+
+    def _kept(self, states: Sequence[_State], node: int, most: int) -> list[_State]:
+        """The states that may still win after a node, the cheapest first, at most so many."""
+        found: dict[tuple[tuple[int, Layout], ...], _State] = {}
+        best: _State | None = None
+        for state in sorted(states, key=lambda s: s.price):
+            layouts = {k: v for k, v in state.layouts.items() if self._is_read(k, node)}
+            state = replace(state, layouts=layouts)
+            best = best or state
+            if state.price - best.price > self._reach(state, best, node):
+                continue
+            found.setdefault(tuple(layouts.items()), state)
+            if len(found) == most:
+                break
+        return list(found.values())
+
+    def _is_read(self, slot: int, node: int) -> bool:
+        """Whether a node after this one reads or fills a slot."""
+        uses = self.uses.get(slot)
+        return bool(uses) and uses[-1] > node
+
+    def _reach(self, state: _State, best: _State, node: int) -> float:
+        """The cycles that a state's layouts can save, at most, against the best one's."""
+        reach = 0.0
+        for slot, layout in state.layouts.items():
+            other = best.layouts[slot]
+            if layout is other or layout == other:
+                continue
+            size = self.graph.itemsizes[slot]
+            each = sum(_block_cycles(at, size, self.target) for at in (layout, other))
+            reach += each * sum(self._times(u) for u in self.uses[slot] if u > node)
+        return reach
+
+    def _times(self, node: int) -> int:
+        return self.graph.nodes[node].times
+
+
+def _block_cycles(layout: Layout, itemsize: int, target: Target) -> float:
+    """What it takes at most to exchange or copy one block of a layout."""
+    size = layout.block_elements * itemsize
+    return float(
+        cost.exchange_cycles(size, size, target)
+        + cost.copy_cycles(size, target)
+        + cost.sync_cycles(target)
+    )
+
+
+def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> None:
+    """Add the block of a layout to the bytes on each of its tiles."""
+    here = slice(layout.first_tile, layout.first_tile + layout.cells)
+    resident[here] += layout.block_elements * itemsize
+
+
+def _decided(state: _State) -> Decided:
+    options: dict[Operator, Option] = {}
+    have: dict[Operator, tuple[Layout | None, ...]] = {}
+    cycles, resident = state.cycles, state.resident
+    last = state.last
+    while last is not None:
+        before, node, options[node], have[node] = last
+        last = before.last
+    return Decided(dict(reversed(options.items())), dict(reversed(have.items())), cycles, resident)
