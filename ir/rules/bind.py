@@ -760,7 +760,9 @@ def _orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
         straight = replace(pattern, operands=operands)
         yield straight
         commutes = all(cls.has_trait(Commutative) for cls in pattern.classes)
-        if commutes and len(operands) == 2 and operands[0] != operands[1]:
+        # Of several, the last may be a chain's, which nothing commutes with.
+        two = len(operands) == 2 and not any(isinstance(each, Rest) for each in operands)
+        if commutes and two and operands[0] != operands[1]:
             yield replace(pattern, operands=(operands[1], operands[0]))
 
 

@@ -287,6 +287,10 @@ KEPT = [
      f"%0 = nn.exp %x : {ONE}\n%1 = nn.div %y, %0 : {TWO}"),
     ("fuse-chains", "truth values", [MATRIX, MATRIX], "%1 : tensor<4x6xi1>",
      f"%0 = nn.abs %x : {ONE}\n%1 = nn.less %0, %y : ({MATRIX}, {MATRIX}) -> tensor<4x6xi1>"),
+    ("canonicalize", "limits of whole numbers, which are rounded", ["tensor<3xi32>"],
+     "%1 : tensor<3xi32>",
+     """%0 = nn.clip %x to -1.5, 0.5 : (tensor<3xi32>) -> tensor<3xi32>
+        %1 = nn.clip %0 to 0.5, 1.0 : (tensor<3xi32>) -> tensor<3xi32>"""),
     ("canonicalize", "a negative of unsigned numbers, which has no sign to drop",
      ["tensor<4xui8>"], "%1 : tensor<4xui8>",
      """%0 = nn.neg %x : (tensor<4xui8>) -> tensor<4xui8>

@@ -4,6 +4,7 @@ import pytest
 
 from abele.dialects.structured import CHAINABLE
 from abele.ir.errors import InputError
+from abele.ir.rules.syntax import Rest
 
 from .some_rules import rules_of
 
@@ -338,3 +339,11 @@ def test_every_wrong_rule_of_a_file_is_told():
 def test_a_commutative_rule_has_a_variant_for_each_order():
     (law,) = rules_of("@commutative rule r: nn.add(nn.mul(nn.exp(x), y), x) => y").laws
     assert len(law.variants) == 4
+
+
+def test_what_follows_the_two_operands_is_not_turned_round():
+    text = "@commutative rule r: nn.add(nn.mul(x, y), ...z) {then = _} as s => s(nn.sub(x, y), ...z)"
+    (law,) = rules_of(text).laws
+    assert len(law.variants) == 2
+    assert all(len(variant.operands) == 2 for variant in law.variants)
+    assert all(isinstance(variant.operands[1], Rest) for variant in law.variants)
