@@ -76,7 +76,6 @@ def _lines(text: str, file: str) -> dict[Way, int]:
                 is_key = False
             case "}" | "]":
                 way.pop()
-                is_key = False
             case ":":
                 is_key = False
             case ",":

@@ -243,10 +243,14 @@ def finalists(
     """
     short = shortlist(problem, target, bound)
     splits = short.fast if problem.merges else short.fast[:COMBINE_FINALISTS]
-    hopeful = _hopeful(problem, _tried(problem, splits, have, target), target, bound)[:COMBINED]
+    tried = _hopeful(problem, _tried(problem, splits, have, target), target, bound)
+    hopeful, others = tried[:COMBINED], tried[COMBINED:]
     if lean and short.lean:
         hopeful += _tried(problem, short.lean, have, target)
     found = [_combined(problem, choice, have, target, bound) for choice in hopeful]
+    if not any(problem.terms.hold(choice.temporary_bytes) for choice in found):
+        # Partials take room too while they are combined.
+        found += [_combined(problem, choice, have, target, bound) for choice in others]
     return tuple(sorted(fitting(found, bound, problem.terms), key=_rank))
 
 

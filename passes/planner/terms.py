@@ -38,6 +38,10 @@ class Terms:
         same = all(n in (0, k) for n, k in zip(self.split, split, strict=False))
         return same and (not self.tiles or prod(split) <= self.tiles)
 
+    def hold(self, temporary_bytes: int) -> bool:
+        """Whether a plan may take so many bytes, no limit being relaxed."""
+        return self.temporary_bytes is None or temporary_bytes <= self.temporary_bytes
+
     def complete(self, plan: Plan) -> Plan:
         """A plan with all else that is decided."""
         return replace(plan, method=self.method, steps=self.steps, ring=self.ring)

@@ -116,6 +116,16 @@ def test_a_proportion_is_relaxed_step_by_step_and_told(asking: Asking):
     assert " -> " in str(told)
 
 
+def test_a_limit_that_is_just_missed_is_told(asking: Asking):
+    planned, ops = asking({"turn": {"memory_proportion": 0}})
+    taken = planned.network.choices[ops["turn"]].temporary_bytes
+    limit = (taken - 1) / TARGET.usable_bytes_per_tile
+    (told,) = asking({"turn": {"memory_proportion": limit}})[0].relaxed(TARGET)
+    assert told.operator.startswith("turn")
+    kept = asking({"turn": {"memory_proportion": (taken + 1) / TARGET.usable_bytes_per_tile}})
+    assert kept[0].relaxed(TARGET) == ()
+
+
 def test_a_limit_that_plans_keep_is_no_news(asking: Asking):
     assert asking({})[0].relaxed(TARGET) == ()
 

@@ -1,12 +1,16 @@
 from dataclasses import replace
 from math import inf, prod
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abele.backends.target import resolve_target
+from abele.dialects.structured import Structure
+from abele.ir.geometry.layout import Layout, linear_layout
 from abele.passes.planner.candidates import splits
+from abele.passes.planner.problem import Choice, Problem
 from abele.passes.planner.search import considered, fastest
 from abele.passes.planner.terms import Terms, relaxed
 
@@ -14,22 +18,37 @@ from .some_operators import matmul, problem
 
 TARGET = resolve_target("tiny:16")
 USABLE = TARGET.usable_bytes_per_tile
-PROBLEM = problem(matmul(32, 64, 48))
-NARROW = problem(matmul(32, 8, 48))
-HAVE = (None, None)
+
+
+def asked_of(structure: Structure, **terms: Any) -> tuple[Problem, tuple[Layout | None, ...]]:
+    """A product of matrices, whose right operand stays where it is wanted."""
+    found = problem(structure, resident=(False, True))
+    left = structure.space.operands[0].shape
+    return replace(found, terms=Terms(**terms)), (linear_layout(left, 4, TARGET.tiles), None)
+
+
+def considered_of(structure: Structure, **terms: Any) -> tuple[Choice, ...]:
+    return considered(*asked_of(structure, **terms), TARGET, USABLE)
+
+
+def fastest_of(structure: Structure, **terms: Any) -> Choice:
+    return fastest(*asked_of(structure, **terms), TARGET, USABLE)
+
+
+PRODUCT = matmul(64, 64, 64)
+SHALLOW = matmul(32, 8, 48)
 
 
 def test_a_part_count_that_is_asked_for_is_kept():
-    asked = replace(PROBLEM, terms=Terms(split=(3, 0, 0)))
-    assert set(splits(asked, 16)[:, 0]) == {3}
-    every = considered(asked, HAVE, TARGET, USABLE)
+    problem, _ = asked_of(PRODUCT, split=(3, 0, 0))
+    assert set(splits(problem, 16)[:, 0]) == {3}
+    every = considered_of(PRODUCT, split=(3, 0, 0))
     assert len(every) > 3
     assert {c.plan.split[0] for c in every} == {3}
 
 
 def test_no_more_tiles_are_used_than_asked_for():
-    asked = replace(PROBLEM, terms=Terms(tiles=5))
-    for choice in considered(asked, HAVE, TARGET, USABLE):
+    for choice in considered_of(PRODUCT, tiles=5):
         assert prod(choice.plan.split) <= 5
         combine = choice.plan.combine
         assert combine is None or prod(combine.split) <= 5
@@ -37,30 +56,34 @@ def test_no_more_tiles_are_used_than_asked_for():
 
 @pytest.mark.parametrize("method", ["amp", "mac", "outer"])
 def test_a_method_that_is_asked_for_is_kept_and_priced(method: str):
-    asked = replace(NARROW, terms=Terms(method=method))
-    chosen = fastest(asked, HAVE, TARGET, USABLE)
+    chosen = fastest_of(SHALLOW, method=method)
     assert chosen.plan.method == method
-    assert inf > chosen.cycles >= fastest(NARROW, HAVE, TARGET, USABLE).cycles
+    assert inf > chosen.cycles >= fastest_of(SHALLOW).cycles
 
 
 def test_splits_are_chosen_for_the_method_that_is_asked_for():
-    # A dot product wants long rows, an outer product none.
-    best = {
-        name: fastest(replace(NARROW, terms=Terms(method=name)), HAVE, TARGET, USABLE).plan.split
-        for name in ("amp", "mac", "outer")
-    }
-    assert len(set(best.values())) > 1
+    # An outer product wants no depth, so that the others make fewer partials.
+    best = {name: fastest_of(SHALLOW, method=name).plan.split for name in ("amp", "mac", "outer")}
+    assert best["outer"][2] == 8 > max(best["amp"][2], best["mac"][2])
 
 
 def test_a_limit_on_bytes_is_kept_where_a_plan_keeps_it():
-    free = fastest(PROBLEM, HAVE, TARGET, USABLE)
-    some = [c.temporary_bytes for c in considered(PROBLEM, HAVE, TARGET, USABLE)]
-    limit = sorted(some)[0]
+    free = fastest_of(PRODUCT)
+    limit = min(c.temporary_bytes for c in considered_of(PRODUCT))
     assert limit < free.temporary_bytes
-    asked = replace(PROBLEM, terms=Terms(temporary_bytes=limit))
-    kept = fastest(asked, HAVE, TARGET, USABLE)
+    kept = fastest_of(PRODUCT, temporary_bytes=limit)
     assert kept.temporary_bytes <= limit
     assert kept.cycles > free.cycles
+
+
+def test_a_limit_that_no_plan_keeps_is_doubled_until_one_does():
+    every = considered_of(PRODUCT)
+    least = min(c.temporary_bytes for c in every)
+    for limit, to in ((least * 2 // 3, least * 4 // 3), (least // 7, least * 8 // 7), (0, least)):
+        inside = min(c.cycles for c in every if c.temporary_bytes <= to)
+        found = fastest_of(PRODUCT, temporary_bytes=limit)
+        assert found.temporary_bytes <= to
+        assert found.cycles <= inside
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
