@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         scales_by_powers_of_two,
         tile_count_invariant,
     )
+    from .rules import RuleFailed, RuleWrong, check_rule, check_rules
     from .sketch import Sketch, Step
     from .strategies import machines, programs
 
@@ -66,6 +67,10 @@ _HOME = {
     "ignores_dead_code": "relations",
     "scales_by_powers_of_two": "relations",
     "tile_count_invariant": "relations",
+    "RuleFailed": "rules",
+    "RuleWrong": "rules",
+    "check_rule": "rules",
+    "check_rules": "rules",
     "Sketch": "sketch",
     "Step": "sketch",
     "machines": "strategies",
@@ -84,6 +89,8 @@ __all__ = [
     "Program",
     "RelationFailed",
     "Report",
+    "RuleFailed",
+    "RuleWrong",
     "Sketch",
     "Step",
     "StrategyFailed",
@@ -93,6 +100,8 @@ __all__ = [
     "check_import",
     "check_pass",
     "check_pipeline",
+    "check_rule",
+    "check_rules",
     "cost_monotone",
     "difference",
     "idempotent",

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .checks import Report
     from .rules.check import Property
 
+WRITTEN = "abele_reports"
+"""Under which name a process hands on its reports."""
 REPORTS = pytest.StashKey[list["Report"]]()
 FEW = 12
 """How many operations the summary names of those that were exercised least."""
@@ -262,6 +264,41 @@ class RuleItem(pytest.Item):
 
 
 # The summary
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Take what the checks of one of several processes have exercised."""
+    output: dict[str, Any] = getattr(node, "workeroutput", {})
+    config: pytest.Config = node.config
+    for written in output.get(WRITTEN, ()):
+        config.stash.setdefault(REPORTS, []).append(_read(written))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand on what the checks of this process have exercised, if it is one of several."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None and REPORTS in session.config.stash:
+        output[WRITTEN] = [_written(each) for each in session.config.stash[REPORTS]]
+
+
+def _written(report: Report) -> dict[str, Any]:
+    """A report as processes can send it to each other."""
+    written: dict[str, Any] = {}
+    for name, value in vars(report).items():
+        counted = isinstance(value, Counter)
+        written[name] = list(cast("Counter[Any]", value).items()) if counted else value
+    return written
+
+
+def _read(written: dict[str, Any]) -> Report:
+    from .rules import RuleReport  # noqa: PLC0415
+
+    report = RuleReport()
+    for name, value in written.items():
+        counted = isinstance(getattr(report, name, None), Counter)
+        setattr(report, name, Counter[Any](dict(value)) if counted else value)
+    return report
 
 
 def pytest_terminal_summary(

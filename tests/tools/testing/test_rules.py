@@ -424,7 +424,7 @@ def test_a_file_of_rules_that_is_wrong_is_refused_in_one_message(pytester: pytes
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_fixture_tests_rules_within_a_test(pytester: pytest.Pytester):
+def test_a_fixture_tests_rules_within_a_test_in_whatever_process(pytester: pytest.Pytester):
     pytester.makefile(".rw", my=MY_RULES)
     pytester.makepyfile(my_guards=MY_GUARDS)
     pytester.makepyfile("""
@@ -434,6 +434,7 @@ def test_a_fixture_tests_rules_within_a_test(pytester: pytest.Pytester):
         def test_no_sign(check_rules):
             check_rules("my.rw", load=["my_guards.py"], only=["no_sign"])
     """)
-    result = pytester.runpytest_subprocess("--abele-examples=15", "--abele-seed=1")
+    result = pytester.runpytest_subprocess("--abele-examples=15", "--abele-seed=1", "-n2")
     result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*abele: rules*", "square: fired *"])
     result.stdout.fnmatch_lines(["*RuleWrong: rule no_sign*", "*replay: pytest *::test_no_sign*"])
