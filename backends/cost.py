@@ -18,9 +18,10 @@ from .target import ConvUnits, Target
 Cycles = NDArray[np.int64]
 FloatCycles = NDArray[np.float64]
 
-METHODS = ("amp", "slic", "mac", "vmac", "outer")
+METHODS = ("amp", "slic", "mac", "vmac", "outer", "swapped")
+"""The ways to contract. swapped: amp with its operands in each other's place."""
 
-SUPERVISED = frozenset(("amp", "slic"))
+SUPERVISED = frozenset(("amp", "slic", "swapped"))
 """Methods whose codelet is one vertex a tile and starts the workers itself."""
 
 # Kernel rows whose weights the nx1 vertex can hold in the units at once.
@@ -81,6 +82,33 @@ def amp_cycles(
     return np.where(kernel == 1, one, many).astype(np.float64) + target.amp.return_cycles
 
 
+def swapped_cycles(
+    field: ArrayLike,
+    in_channels: ArrayLike,
+    out_channels: ArrayLike,
+    kernel_elements: ArrayLike,
+    conv_groups: ArrayLike,
+    dtype_name: str,
+    partials_name: str,
+    target: Target,
+) -> FloatCycles:
+    """Cycles of a product in the conv units that keep its first operand and stream the second.
+
+    Sizes as in `amp_cycles`. A contraction with a kernel cannot be turned round: infinite.
+    """
+    turned = amp_cycles(
+        out_channels,
+        in_channels,
+        field,
+        kernel_elements,
+        conv_groups,
+        dtype_name,
+        partials_name,
+        target,
+    )
+    return np.where(_array(kernel_elements) == 1, turned, np.inf)
+
+
 def _amp_1x1_cycles(
     field: Cycles, in_: Cycles, out: Cycles, groups: Cycles, units: ConvUnits, target: Target
 ) -> Cycles:
@@ -103,6 +131,14 @@ def _amp_1x1_cycles(
         + restore
         + groups * (amp.group_cycles + (in_groups - 1) * later + first)
     )
+
+
+def amp_pass_cycles(field: ArrayLike, units: ConvUnits, target: Target) -> Cycles:
+    """Cycles of one pass of the 1x1 vertex: weights are put into the units, a field streamed past
+    them, and added to partials."""
+    amp = target.amp
+    start = amp.out_group_cycles + amp.pass_cycles + _coefficient_load_cycles(units, target)
+    return start + _amp_workers_cycles(_array(field), units, target, zeroing=0)
 
 
 def _coefficient_load_cycles(units: ConvUnits, target: Target) -> int:
@@ -417,6 +453,7 @@ def contraction_cycles(
         mac_cycles(*sizes, *types),
         vmac_cycles(*sizes, *types),
         outer_cycles(*sizes, *types),
+        swapped_cycles(*sizes, *types),
     )
     return np.stack(np.broadcast_arrays(*prices))
 

@@ -87,7 +87,9 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
         access = through.operands[0] if through else space.operands[i]
         cuts = _cuts_of_axes(layout, access.shape)
         parallel: list[tuple[int, int]] = []
+        shared: list[tuple[int, int]] = []
         every: list[tuple[int, int]] = []
+        waiting = 1
         for axis, parts in cuts:
             dims = [d for d, _ in access.axes[axis].terms]
             if through is not None:
@@ -100,7 +102,12 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
             merged = [d for d in dims if space.dims[d].kind == "reduction"]
             parallel += [(d, parts) for d in kept[:1]]
             every += [(d, parts) for d in (kept or merged)[:1]]
-        for dims in (parallel, every) if problem.merges else (parallel,):
+            # The tiles that have what is merged into one part each make a share of that part.
+            shared += [(d, parts * waiting) for d in kept[:1]]
+            if merged and not kept and shared:
+                shared[-1] = shared[-1][0], shared[-1][1] * parts
+            waiting = parts if merged and not kept and not shared else 1
+        for dims in (parallel, every) if problem.merges else (parallel, shared):
             split = [1] * len(space.dims)
             for d, parts in dims:
                 split[d] = min(split[d] * parts, max(space.dims[d].size, 1))

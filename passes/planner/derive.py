@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...backends.codelets.scalar import is_floating
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
 from ...ir.errors import InputError
-from ...ir.geometry.layout import Layout, canonical, raw_layout
+from ...ir.geometry.layout import Layout, canonical, linear_layout, raw_layout
 from ...ir.geometry.space import (
     AccessMap,
     AxisMap,
@@ -25,6 +26,7 @@ from ...ir.geometry.space import (
     identity_map,
     split_reduction,
 )
+from ...ir.geometry.spread import spread
 from ...ir.user_entries import add_entry
 from .steps import home_over_steps, passes_of, result_over_steps, takes_steps
 
@@ -248,6 +250,13 @@ def final_layout(structure: Structure, plan: Plan) -> Layout:
     if not leaves_partials(structure, plan):
         return result_layout(structure, plan)
     return final_layout(*combining(structure, plan))
+
+
+@lru_cache(maxsize=8192)
+def home_of_free(wanted: Layout, itemsize: int, tiles: int) -> Layout:
+    """Where a tensor lies that may lie wherever its first user likes: near the tiles that want it,
+    every element once; in linear order if that cannot be."""
+    return spread(wanted) or linear_layout(wanted.shape, itemsize, tiles)
 
 
 def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:

@@ -13,6 +13,7 @@ from ...backends.codelets.prices import chain_cycles, compute_cycles, number_dty
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
+from .orders import arriving, last_dims
 from .price import Integers, block_elements, cell_cycles, elements, least_compute_cycles
 from .problem import Problem
 from .terms import Terms, relaxed
@@ -70,19 +71,24 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
         cycles += np.where(merged, 0, follows)
     resident = np.zeros(len(parts), np.int64)
     moved = np.zeros(len(parts), np.int64)
+    copied = np.zeros(len(parts), np.int64)
     for i, (access, dtype, stays) in enumerate(
         zip(space.operands, problem.operand_dtypes, problem.resident, strict=False)
     ):
         block = block_elements(access, cells) * dtype.itemsize
+        arrives = arriving(problem, i, parts, cells) if problem.is_free(i) else block
         if i >= body.own_arity and not problem.moves:
             # A chain's operands go where partials are combined, every tile to its share.
             block = -(-block // depth)
+            arrives = block
         if stays:
             resident += block
         else:
-            moved += block
+            moved += arrives
+            copied += block
+    moved -= last_dims(problem, parts, target)[1]
     cycles += cost.exchange_cycles(moved, 0, target)
-    copies = np.zeros_like(moved) if problem.moves else moved
+    copies = np.zeros_like(moved) if problem.moves else copied
     between = partials_dtype(problem.result_dtype, problem.structure.body).itemsize
     left = points * np.where(merged, between, problem.result_dtype.itemsize)
     merging = share * (depth * between + problem.result_dtype.itemsize)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...backends import cost
 from ...backends.codelets.prices import compute_cycles, method_cycles, partials_dtype, roles
 from ...backends.cost import METHODS, SUPERVISED
 from ...backends.target import Target
@@ -95,9 +96,15 @@ def least_compute_cycles(
     dots = np.asarray(fixed * out * np.ceil(in_ / width), np.float64)
     if units is None:
         return dots
-    blocks = np.ceil(in_ / units.in_grain) * np.ceil(out / units.units)
-    units_cycles = fixed * blocks * units.worker_cycles_per_element
-    return np.minimum(dots, np.asarray(units_cycles, np.float64))
+    if parts.kernel:
+        blocks = np.ceil(in_ / units.in_grain) * np.ceil(out / units.units)
+        units_cycles = fixed * blocks * units.worker_cycles_per_element
+        return np.minimum(dots, np.asarray(units_cycles, np.float64))
+    groups, field = elements(cells, parts.groups), elements(cells, parts.field)
+    for streamed, kept in ((field, out), (out, field)):
+        passes = np.ceil(in_ / units.in_grain) * np.ceil(kept / units.units) * groups
+        dots = np.minimum(dots, passes * cost.amp_pass_cycles(streamed, units, target))
+    return dots
 
 
 def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:

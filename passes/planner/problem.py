@@ -22,7 +22,9 @@ class Problem:
     operand_dtypes: one each operand. resident: the operands that lie where this operator wants
     them for good (weights and constants nobody has placed yet). moves: of a movement, whose
     structure is then only the space of its result; empty for a compute. merges: whether
-    reductions may be split into partials. terms: what a plan has to meet.
+    reductions may be split into partials. free: the operands that lie wherever this operator
+    likes, every element once (see ir.geometry.spread): a program's inputs. terms: what a plan has
+    to meet.
     """
 
     structure: Structure
@@ -32,6 +34,11 @@ class Problem:
     moves: tuple[Space, ...] = ()
     merges: bool = True
     terms: Terms = FREE
+    free: tuple[bool, ...] = ()
+
+    def is_free(self, operand: int) -> bool:
+        """Whether an operand lies wherever this operator likes."""
+        return bool(self.free) and self.free[operand]
 
 
 @dataclass(frozen=True)

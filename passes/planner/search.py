@@ -24,11 +24,13 @@ from .candidates import inherited
 from .derive import (
     combine_structure,
     compute_layouts,
+    home_of_free,
     leaves_partials,
     movement_result_layout,
     result_layout,
 )
 from .estimate import combining_cycles, result_dims, shortlist, trade_offs
+from .orders import orders
 from .price import codelet
 from .problem import Choice, Problem
 from .terms import FREE, Terms, relaxed
@@ -134,6 +136,8 @@ def _arrival(
         zip(_wanted(problem, plan), problem.operand_dtypes, strict=False)
     ):
         source = have[i]
+        if source is None and problem.is_free(i):
+            source = home_of_free(layout, dtype.itemsize, target.tiles)
         move = problem.moves[i] if problem.moves else None
         size = layout.block_elements * dtype.itemsize
         if source is None:
@@ -318,7 +322,8 @@ def _tried(
     target: Target,
 ) -> list[Choice]:
     """The first supersteps of some splits, and of those that an operand already has."""
-    plans = [*map(Plan, splits), *inherited(problem, have, target)]
+    placed = (Plan(split, order) for split in splits for order in orders(problem, split, target))
+    plans = [*placed, *inherited(problem, have, target)]
     own = map(problem.terms.complete, plans)
     return _first_supersteps(problem, tuple(dict.fromkeys(own)), have, target)
 

@@ -48,6 +48,14 @@ def test_amp_approaches_its_peak_and_never_passes_it(dtype, partials, peak):
         assert 0.9 * peak < rate <= peak
 
 
+def test_a_product_with_few_columns_streams_its_rows_and_one_with_few_rows_its_columns():
+    half = "float16", "float16", MK2
+    assert cost.swapped_cycles(4, 256, 64, 1, 1, *half) == cost.amp_cycles(64, 256, 4, 1, 1, *half)
+    assert method_of(512, 256, 16, 1, 1, *half[:2]) == "amp"
+    assert method_of(16, 256, 512, 1, 1, *half[:2]) == "swapped"
+    assert np.isinf(cost.swapped_cycles(4, 256, 64, 9, 1, *half))
+
+
 def method_of(*sizes, **options):
     """The cheapest method of a contraction."""
     return cost.METHODS[int(cost.contraction_cycles(*sizes, MK2, **options).argmin())]

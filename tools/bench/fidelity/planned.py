@@ -1,33 +1,55 @@
 """What abele's planner makes of an operator, and what its plan costs.
 
-The operator is one of nn, alone in a program; its operands are spread over all tiles in linear
-order, as a program's inputs are, and its plan is the one that the planner finds fastest.
+The operator is one of nn, alone in a program; its operands lie where it likes, every element once,
+as a program's inputs do, and its plan is the one that the planner finds fastest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Block, SSAValue
 
+from ....backends import cost
 from ....backends.target import Target
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
-from ....dialects.structured import Structured
-from ....ir.geometry.layout import linear_layout
 from ....passes.planner.problem import Choice, Problem
 from ....passes.planner.search import fastest
+from . import words
 from .cases import Convolution, Product
 from .words import Unclear
 
+REARRANGING = 1.25
+"""Cycles to rearrange a tile's elements, over those to copy them one at a time. Source: poplibs
+lib/poplin/ConvModel.cpp, where operands are not in the order in which a convolution reads them."""
+
 
 def product(case: Product, target: Target) -> dict[str, float]:
-    """A matrix product."""
+    """A matrix product, by a library that streams its second operand.
+
+    It does so (poplibs, fully connected layers) unless it gains by streaming the first one even
+    after re-laying out both operands and the result.
+    """
     batch = (case.batch,) if case.batch > 1 else ()
     lhs, rhs = _values(case.operand, (*batch, case.m, case.k), (*batch, case.k, case.n))
-    return predicted_cycles(_problem(nn.MatMulOp(lhs, rhs)), target)
+    problem = _problem(nn.MatMulOp(lhs, rhs), case)
+    found = predicted_cycles(problem, target)
+    plan = _best(problem, target.uncalibrated()).plan
+    if plan.method != "amp":
+        return found
+    tensors = (*problem.structure.space.operands, *problem.structure.space.results)
+    each = np.dtype(case.operand).itemsize
+    share = -(-sum(prod(access.shape) for access in tensors) * each // prod(plan.split))
+    found["compute"] += share * REARRANGING / min(target.copy.memcpy_bytes_per_cycle, each)
+    found["exchange"] += float(cost.exchange_cycles(share, share, target))
+    found["sync"] += len(tensors) * cost.sync_cycles(target)
+    native = replace(problem, terms=replace(problem.terms, method="swapped"))
+    return min(found, predicted_cycles(native, target), key=lambda phases: sum(phases.values()))
 
 
 def convolution(case: Convolution, target: Target) -> dict[str, float]:
@@ -46,7 +68,7 @@ def convolution(case: Convolution, target: Target) -> dict[str, float]:
         pad_high=[high for _, high in case.pads],
         groups=case.groups,
     )
-    return predicted_cycles(_problem(op), target)
+    return predicted_cycles(_problem(op, case), target)
 
 
 def predicted_cycles(problem: Problem, target: Target) -> dict[str, float]:
@@ -61,12 +83,7 @@ def predicted_cycles(problem: Problem, target: Target) -> dict[str, float]:
 
 
 def _best(problem: Problem, target: Target) -> Choice:
-    have = tuple(
-        linear_layout(access.shape, dtype.itemsize, target.tiles)
-        for access, dtype in zip(
-            problem.structure.space.operands, problem.operand_dtypes, strict=True
-        )
-    )
+    have = (None,) * len(problem.operand_dtypes)
     return fastest(problem, have, target, target.usable_bytes_per_tile)
 
 
@@ -79,9 +96,11 @@ def _values(dtype: str, *shapes: tuple[int, ...]) -> Sequence[SSAValue]:
     return Block(arg_types=[TensorType(kind, shape) for shape in shapes]).args
 
 
-def _problem(op: Operation) -> Problem:
-    assert isinstance(op, Structured)
+def _problem(op: nn.MatMulOp | nn.ConvOp, case: Product | Convolution) -> Problem:
+    if case.partials == case.operand and words.element_bytes(case.operand) == 2:
+        op.narrow_partials = UnitAttr()
     structure = op.structure()
     dtypes = tuple(numpy_dtype(nn.element_of(value)) for value in op.operands)
     result = numpy_dtype(nn.element_of(op.results[0]))
-    return Problem(structure, dtypes, result, (False,) * len(dtypes))
+    count = len(dtypes)
+    return Problem(structure, dtypes, result, (False,) * count, free=(True,) * count)

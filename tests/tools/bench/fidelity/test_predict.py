@@ -35,6 +35,7 @@ def calibration(*families: str):
         ("vector", 0.03, 0.03),
         ("triad", 0.03, 0.03),
         ("stencil", 0.07, 0.07),
+        ("gemm", 0.05, 0.2),
     ],
 )
 def test_predictions_meet_the_calibration(family, median, worst):
@@ -48,12 +49,6 @@ def test_phases_of_a_stencil_are_met_but_for_one_sync():
     errors = {each.measurement.name: abs(each.error) for each in calibration("bsp")}
     assert errors.pop("gbphase_half4_1ipu_sync") < 0.85
     assert max(errors.values()) < 0.15
-
-
-def test_a_product_of_the_calibration_is_near():
-    rows, _ = read_rows(CALIBRATION)
-    (found,), _ = predictions([each for each in rows if each.name == "gemm_fp32_k2048_n8"])
-    assert abs(found.error) < 0.2
 
 
 def test_only_fitted_constants_differ_when_nothing_is_calibrated():

@@ -1,0 +1,79 @@
+"""Where to keep a tensor that many tiles want: near them, and every element once."""
+
+from __future__ import annotations
+
+from math import prod
+
+from .grid import Cut
+from .layout import Layout, canonical
+from .space import AccessMap, AxisMap
+
+
+def spread(layout: Layout) -> Layout | None:
+    """A layout of the same tiles whose blocks lie where a layout wants them, none of them twice.
+
+    What several tiles want a copy of is shared out among them: the dimension that numbers the
+    copies cuts the axis that the dimension before it cuts (of the first one: after it), as far as
+    that goes, then one that nothing cuts. Padding is left out, and windows are cut as if they did
+    not overlap. A layout without copies is itself the answer. None where the tiles cannot be
+    numbered so, or there are too few elements.
+
+        [8, 6], rows in 2 parts, 3 copies of each:   rows in 6 parts
+    """
+    shape = layout.shape
+    if not layout.replica_dims and layout.is_partition:
+        return layout
+    if 0 in shape:
+        return None
+    axis_of: dict[int, int] = {}
+    for i, axis in enumerate(layout.access.axes):
+        for d, _ in axis.terms:
+            if axis_of.setdefault(d, i) != i:
+                return None
+    own = [axis_of[d] for d in layout.split_dims if d in axis_of]
+    free = [i for i, n in enumerate(shape) if i not in own and n > 1]
+    left = {
+        i: n // prod(layout.parts[d] for d in layout.split_dims if axis_of.get(d) == i)
+        for i, n in enumerate(shape)
+    }
+    if min(left.values(), default=0) < 1:
+        return None
+    cuts: list[tuple[int, int]] = []
+    for d in layout.split_dims:
+        if d in axis_of:
+            cuts.append((axis_of[d], layout.parts[d]))
+            continue
+        near = [cuts[-1][0]] if cuts else own[:1]
+        rest = layout.parts[d]
+        for i in dict.fromkeys((*near, *free)):
+            share = _largest_divisor(rest, left[i])
+            if share > 1:
+                cuts.append((i, share))
+                left[i] //= share
+                rest //= share
+        if rest > 1:
+            return None
+    return _cut_so(layout, cuts)
+
+
+def _largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of a number that is at most so much; 0 where there is none."""
+    return max((k for k in range(1, min(number, most) + 1) if number % k == 0), default=0)
+
+
+def _cut_so(layout: Layout, cuts: list[tuple[int, int]]) -> Layout | None:
+    """The layout whose tiles are numbered along such cuts of axes; None if an axis comes back."""
+    merged: list[tuple[int, int]] = []
+    for axis, parts in cuts:
+        if merged and merged[-1][0] == axis:
+            merged[-1] = axis, merged[-1][1] * parts
+        else:
+            merged.append((axis, parts))
+    order = [axis for axis, _ in merged]
+    if len(set(order)) < len(order):
+        return None
+    parts_of = dict(merged)
+    order += [i for i in range(len(layout.shape)) if i not in parts_of]
+    grid = tuple(Cut(layout.shape[i], parts_of.get(i, 1)) for i in order)
+    axes = tuple(AxisMap(n, ((order.index(i), 1),)) for i, n in enumerate(layout.shape))
+    return canonical(Layout(grid, AccessMap(axes), layout.first_tile))

@@ -1,0 +1,75 @@
+"""In which order the cells of a split are placed on tiles: what neighbours have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...backends.target import Target
+from .price import Integers, block_elements, elements
+from .problem import Problem
+
+
+def orders(problem: Problem, split: tuple[int, ...], target: Target) -> tuple[tuple[int, ...], ...]:
+    """The orders worth trying for a split, the dimensions' own order ("()") among them.
+
+    Reductions come first and a parallel dimension last, so that what tiles share is shared by
+    neighbours: two of a pair then receive it together, and what lies once lies next to all of them.
+    """
+    dims = problem.structure.space.dims
+    cut = [d for d, n in enumerate(split) if n > 1]
+    if problem.moves or len(cut) < 2:
+        return ((),)
+    first = [d for d in cut if dims[d].kind != "parallel"]
+    kept = [d for d in cut if dims[d].kind == "parallel"]
+    if not kept:
+        return ((),)
+    last, shared = last_dims(problem, np.array([split], np.int64), target)
+    d = int(last[0]) if int(last[0]) in kept else kept[-1]
+    better = (*first, *(e for e in kept if e != d), d)
+    if not shared[0] and not any(problem.free):
+        return ((),)
+    found = [better] if any(problem.free) else [(), better]
+    if any(problem.free) and first and len(kept) > 1:
+        found.append((*better[len(first) : -1], *first, d))
+    return tuple(dict.fromkeys(() if order == tuple(cut) else order for order in found))
+
+
+def last_dims(problem: Problem, parts: Integers, target: Target) -> tuple[Integers, Integers]:
+    """The dimension that is best placed last, and what that saves: (candidates,) each.
+
+    parts: (candidates, dimensions). What is saved are bytes of operands that both tiles of a pair
+    want, and that one of their buses therefore need not bring.
+    """
+    space = problem.structure.space
+    last = np.full(len(parts), -1, np.int64)
+    most = np.zeros(len(parts), np.int64)
+    if problem.moves or target.exchange.pair_factor == 1:
+        return last, most
+    cells = -(-np.array(space.sizes, np.int64) // parts)
+    for d in space.of_kind("parallel"):
+        even = parts[:, d] % 2 == 0
+        if not even.any():
+            continue
+        saved = np.zeros(len(parts), np.int64)
+        for i in range(min(problem.structure.body.own_arity, len(space.operands))):
+            if not problem.resident[i] and d not in space.operands[i].dims():
+                saved += arriving(problem, i, parts, cells)
+        saved = np.where(even, saved, 0)
+        better = saved > most
+        last[better], most = d, np.maximum(most, saved)
+    shared = most * (1 - 1 / target.exchange.pair_factor)
+    return last, shared.astype(np.int64)
+
+
+def arriving(problem: Problem, operand: int, parts: Integers, cells: Integers) -> Integers:
+    """Bytes of an operand that reach the largest cell from elsewhere, by estimate: (candidates,).
+
+    All of its block; of one that lies wherever it is wanted, all but this tile's share.
+    """
+    access = problem.structure.space.operands[operand]
+    block = block_elements(access, cells) * problem.operand_dtypes[operand].itemsize
+    if not problem.is_free(operand):
+        return block
+    named = access.dims()
+    copies = elements(parts, tuple(d for d in range(parts.shape[1]) if d not in named))
+    return block - block // copies
