@@ -1,0 +1,16 @@
+"""The page on plans runs as it stands."""
+
+from pathlib import Path
+
+import pytest
+from documents import blocks_of, reading
+
+PAGE = Path(__file__).parents[1] / "docs" / "planning.md"
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    with reading(tmp_path) as reader:
+        for block in blocks_of(PAGE):
+            reader.read(block)
+    assert (tmp_path / "fc1.png").exists()
