@@ -80,13 +80,15 @@ def followed_by(passes: str) -> Relation:
 def goes_on(name: str) -> tuple[Relation, ...]:
     """The relation of one of abele's passes to those behind it on the way down, if there are any.
 
-    Those of its own stretch of the way, and of the next one.
+    Those of its own stretch of the way, and of the next one. Programs must be decided as far as
+    they are where the pass stands (see levels.NEEDS), but for composites, which decompose takes.
     """
     stage = STAGE.get(name)
     if stage is None:
         return ()
     own = [each.partition("{")[0] for each in DOWN[stage]]
-    behind = [*DOWN[stage][own.index(name) + 1 :]]
+    first = DOWN[stage][:1] if stage == LEVELS[0] else ()
+    behind = [*first, *DOWN[stage][own.index(name) + 1 :]]
     for level in LEVELS[LEVELS.index(stage) + 1 :][:1]:
         behind += DOWN[level]
     return (followed_by(",".join(behind)),) if behind else ()

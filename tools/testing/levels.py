@@ -39,10 +39,12 @@ def level_before(name: str) -> str:
 
 NEEDS = {
     "convert-nn-to-partition": PLANNED,
+    "schedule-supersteps": "plain",
     "allocate": "placed",
+    "group-supersteps": "addressed",
     "convert-tile-to-exchange": "grouped",
 }
-"""What must be decided in a program before a pass takes it, where its level alone is not enough."""
+"""What is decided in a program where a pass stands on the way down, if its level leaves it open."""
 
 KNOWN = (*LEVELS, PLANNED, *STAGES)
 """All that programs can be asked for."""
