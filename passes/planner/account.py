@@ -205,6 +205,14 @@ class Account:
         return Account(np.r_[self.cycles, other.cycles], np.r_[self.bytes, other.bytes])
 
 
+def pareto_rows(cycles: Cycles, size: Integers) -> Integers:
+    """The candidates of which none is both slower and larger than another, smallest first."""
+    order = np.lexsort((cycles, size))
+    sorted_cycles = cycles[order]
+    before = np.minimum.accumulate(np.r_[np.inf, sorted_cycles])[:-1]
+    return order[sorted_cycles < before]
+
+
 def account(found: Candidates, charges: Charges, ways: Ways) -> Account:
     """What plans are charged, put together as the comparator does.
 

@@ -7,13 +7,24 @@ bound that something found already is not above.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .account import ONCE, Account, Candidates, Sizes, Ways, account, bound, bound_of, ragged
+from .account import (
+    ONCE,
+    Account,
+    Candidates,
+    Sizes,
+    Ways,
+    account,
+    bound,
+    bound_of,
+    pareto_rows,
+    ragged,
+)
 from .charges import Charges, divided
 from .price import Integers
 
@@ -88,10 +99,14 @@ def _choices(sizes: Sizes, dim: int, tiles: int, *, fewest: bool) -> _Choices:
 
 @dataclass(frozen=True)
 class Front:
-    """Plans of which none is both slower and larger than another, of the least bytes first."""
+    """Plans of which none is both slower and larger than another, of the least bytes first.
+
+    priced: of how many, whose bound did not say that they are none of those.
+    """
 
     plans: Candidates
     cost: Account
+    priced: int
 
     def __len__(self) -> int:
         return len(self.plans)
@@ -108,16 +123,14 @@ class Front:
 
     def and_that(self, other: Front) -> Front:
         """The best of both."""
-        return front(self.plans.and_those(other.plans), self.cost.and_that(other.cost))
+        both = front(self.plans.and_those(other.plans), self.cost.and_that(other.cost))
+        return replace(both, priced=self.priced + other.priced)
 
 
 def front(found: Candidates, cost: Account) -> Front:
     """The best of some plans, for every number of bytes."""
-    order = np.lexsort((cost.cycles, cost.bytes))
-    cycles = cost.cycles[order]
-    before = np.minimum.accumulate(np.r_[np.inf, cycles])[:-1]
-    kept = order[cycles < before]
-    return Front(found.at(kept), cost.at(kept))
+    kept = pareto_rows(cost.cycles, cost.bytes)
+    return Front(found.at(kept), cost.at(kept), len(found))
 
 
 Rule = Callable[[Candidates, Charges], NDArray[np.bool_]]
@@ -167,7 +180,7 @@ def _priced(
     if known is not None:
         kept &= ~known.beats(cost)
     rows = np.flatnonzero(kept)
-    return front(found.at(rows), cost.at(rows))
+    return replace(front(found.at(rows), cost.at(rows)), priced=len(found))
 
 
 def best(sizes: Sizes, charges: Charges, ways: Ways, rule: Rule | None = None) -> Front:

@@ -1,0 +1,367 @@
+"""Plans of several steps for one operator: what they cost, and those worth having.
+
+A tile that cannot hold its part of an operand takes it a step at a time. Where many tiles need
+the same part, each begins with another step of it, and the steps go round (see steps): what stays
+for good is then there once, and not once a tile.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...backends import cost
+from ...backends.codelets.prices import number_dtype, partials_dtype, roles
+from ...backends.target import Target
+from ...dialects.abele import Plan
+from ...dialects.structured import Structure
+from ...ir.geometry.layout import Layout
+from . import candidates
+from .account import pareto_rows
+from .charges import Charges, Cycles, target_charges
+from .derive import (
+    combine_structure,
+    compute_layouts,
+    is_legal_in_steps,
+    leaves_partials,
+    operand_layouts,
+    refined,
+    result_layout,
+)
+from .estimate import result_dims
+from .price import Integers, block_elements, codelet, elements
+from .problem import Choice, Problem
+from .search import exact, fastest, pareto
+from .steps import Step, adding, passes_of
+
+MOST_STEPS = 32
+"""Steps that are looked at: each is an operation of its own."""
+
+PRICED = 4
+"""Plans whose exchange is computed exactly."""
+
+
+def priced_in_steps(
+    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> Choice:
+    """The price of a plan of several steps, one after another.
+
+    have, bound: as of `search`. The plan is completed: its method, its workers and how partials
+    combine. Of a row of steps that add up, those between the second and the last are charged what
+    the second one is: they move and compute as much. Resident operands lie where the plan wants
+    all their parts, and each step copies its own from there.
+    Raises ValueError where the plan is none of this operator.
+    """
+    plan = _completed(problem, plan, have, target, bound)
+    rows = tuple(passes_of(problem.structure, plan))
+    homes = operand_layouts(problem.structure, plan)
+    steps = _Steps(problem, rows, _sources(have, homes), target, bound)
+    paid: list[tuple[Choice, int]] = []
+    results: list[int] = []
+    for row in rows:
+        paid += steps.paid(row, sum(results))
+        results.append(paid[-1][0].result_bytes)
+    if len(rows) > 1:
+        paid.append((_join(paid[-1][0], results, target), 1))
+    stay = zip(homes, problem.operand_dtypes, problem.resident, strict=False)
+    return Choice(
+        plan=plan,
+        cycles=sum(each.cycles * times for each, times in paid),
+        compute_cycles=sum(each.compute_cycles * times for each, times in paid),
+        exchange_cycles=sum(each.exchange_cycles * times for each, times in paid),
+        sync_cycles=sum(each.sync_cycles * times for each, times in paid),
+        resident_bytes=sum(h.block_elements * dtype.itemsize for h, dtype, s in stay if s),
+        temporary_bytes=max(each.temporary_bytes for each, _ in paid),
+        result_bytes=sum(results),
+        cells=prod(plan.split),
+    )
+
+
+def _completed(
+    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> Plan:
+    """A plan that says how partials combine, where it leaves any, and how its codelet works."""
+    rows = tuple(passes_of(problem.structure, plan))
+    last = rows[-1][-1]
+    if plan.combine is None and leaves_partials(last.structure, last.plan):
+        nowhere = (None,) * len(have)
+        merge = _Steps(problem, (), nowhere, target, bound).merged(last)
+        plan = replace(plan, combine=merge.plan)
+    if plan.method or plan.workers:
+        return plan
+    first = rows[0][0]
+    structure, split, _ = refined(first.structure, first.plan)
+    _, method, workers = codelet(
+        structure.unchained,
+        tuple(-(-n // p) for n, p in zip(structure.space.sizes, split, strict=True)),
+        number_dtype(problem.operand_dtypes),
+        partials_dtype(problem.result_dtype, problem.structure.body),
+        target,
+    )
+    return replace(plan, method=method, workers=workers[: len(plan.split)])
+
+
+def _sources(have: tuple[Layout | None, ...], homes: tuple[Layout, ...]) -> tuple[Layout, ...]:
+    """Where operands lie: those that nobody has placed, at home."""
+    return tuple(layout or home for layout, home in zip(have, homes, strict=True))
+
+
+def _join(last: Choice, results: list[int], target: Target) -> Choice:
+    """The price of laying the parts of a result, of so many bytes a tile, side by side."""
+    copying = float(cost.copy_cycles(np.array(results), target).sum())
+    sync = cost.sync_cycles(target)
+    return replace(
+        last,
+        cycles=copying + sync,
+        compute_cycles=copying,
+        exchange_cycles=0.0,
+        sync_cycles=sync,
+        temporary_bytes=2 * sum(results),
+    )
+
+
+def _wanted(step: Step) -> tuple[Layout, ...]:
+    """The blocks that a step reads, but for its chain's."""
+    return compute_layouts(step.structure.unchained, step.plan)
+
+
+@dataclass
+class _Steps:
+    """The prices of an operator's steps, each knowing which blocks those before it have fetched.
+
+    to_come: how often a block is still wanted, of each operand.
+    """
+
+    problem: Problem
+    rows: tuple[tuple[Step, ...], ...]
+    sources: tuple[Layout | None, ...]
+    target: Target
+    bound: int
+    fetched: set[tuple[int, Layout]] = field(default_factory=set)
+    to_come: Counter[tuple[int, Layout]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            for step in row:
+                self.to_come.update(enumerate(_wanted(step)))
+
+    @property
+    def between(self) -> np.dtype[Any]:
+        """The type of what steps leave to be added to."""
+        return partials_dtype(self.problem.result_dtype, self.problem.structure.body)
+
+    def paid(self, row: tuple[Step, ...], held: int) -> list[tuple[Choice, int]]:
+        """The prices of a row of steps, and how often each is paid.
+
+        held: bytes of a tile that rows before have left.
+        """
+        last = len(row) - 1
+        found: list[tuple[Choice, int]] = []
+        for number in dict.fromkeys((0, min(1, last), last)):
+            choice = self.priced(row, number)
+            # What the steps before have left is there beside what this one makes.
+            left = found[-1][0].result_bytes if found else 0
+            more = replace(choice, temporary_bytes=choice.temporary_bytes + held + left)
+            found.append((more, last - 1 if 0 < number < last else 1))
+        if leaves_partials(row[-1].structure, row[-1].plan):
+            choice = self.merged(row[-1])
+            left = found[-1][0].result_bytes
+            more = replace(choice, temporary_bytes=choice.temporary_bytes + held + left)
+            found.append((more, 1))
+        return found
+
+    def priced(self, row: tuple[Step, ...], number: int) -> Choice:
+        """The price of one step of a row, its partials not combined."""
+        step, own = row[number], self.problem.structure.body.own_arity
+        ends = number == len(row) - 1 and not leaves_partials(step.structure, step.plan)
+        structure, split, order = refined(step.structure, step.plan)
+        dtypes, kept = self.problem.operand_dtypes[:own], self._kept_bytes()
+        have = self._at_hand(step)
+        if number:
+            structure = adding(structure, chain=ends)
+            dtypes += (self.between,)
+            have += (result_layout(row[number - 1].structure, step.plan),)
+        elif not ends:
+            structure = structure.unchained
+        if ends:
+            dtypes += self.problem.operand_dtypes[own:]
+            have += self.sources[own:]
+        workers = step.plan.workers
+        if workers:
+            workers += (1,) * (len(split) - len(workers))
+        cut = Plan(split, order, step.plan.first_tile, step.plan.method, workers)
+        choice = self._exact(structure, dtypes, self.between if not ends else None, have, cut)
+        return replace(choice, temporary_bytes=choice.temporary_bytes + kept)
+
+    def merged(self, step: Step) -> Choice:
+        """The price of combining the partials of a row's last step."""
+        own = self.problem.structure.body.own_arity
+        structure = combine_structure(step.structure, step.plan)
+        assert structure is not None
+        dtypes = self.between, *self.problem.operand_dtypes[own:]
+        have = result_layout(step.structure, step.plan), *self.sources[own:]
+        return self._exact(structure, dtypes, None, have, step.plan.combine)
+
+    def _at_hand(self, step: Step) -> tuple[Layout | None, ...]:
+        """Where a step finds its operands: where it wants them, if a step before it did too."""
+        found: list[Layout | None] = []
+        for i, wanted in enumerate(_wanted(step)):
+            there = (i, wanted) in self.fetched
+            found.append(wanted if there else self.sources[i])
+            self.fetched.add((i, wanted))
+            self.to_come[i, wanted] -= 1
+        return tuple(found)
+
+    def _kept_bytes(self) -> int:
+        """Bytes of the blocks that are there and still wanted."""
+        dtypes = self.problem.operand_dtypes
+        return sum(
+            block.block_elements * dtypes[i].itemsize
+            for i, block in self.fetched
+            if self.to_come[i, block] > 0
+        )
+
+    def _exact(
+        self,
+        structure: Structure,
+        dtypes: tuple[np.dtype[Any], ...],
+        result: np.dtype[Any] | None,
+        have: tuple[Layout | None, ...],
+        plan: Plan | None,
+    ) -> Choice:
+        made = result or self.problem.result_dtype
+        part = Problem(structure, dtypes, made, (False,) * len(dtypes), merges=False)
+        if plan is None:
+            return fastest(part, have, self.target, self.bound)
+        return exact(part, plan, have, self.target, self.bound)
+
+
+# The search: products of matrices, whose depth takes steps.
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Plans of one number of steps round one ring, with what they cost by their blocks alone.
+
+    parts: (candidates, dimensions). ring: the dimension, or -1.
+    """
+
+    parts: Integers
+    steps: int
+    ring: int
+    cycles: Cycles
+    bytes: Integers
+
+
+@lru_cache(maxsize=1024)
+def search_in_steps(
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> tuple[Choice, ...]:
+    """The best plans of a product that add up in several steps, as `search` returns them; none
+    where the operator is no product of matrices."""
+    depth = _depth(problem.structure)
+    if depth is None:
+        return ()
+    found = _candidates(problem, depth, target)
+    if not found:
+        return ()
+    cycles = np.concatenate([each.cycles for each in found])
+    size = np.concatenate([each.bytes for each in found])
+    fits = np.flatnonzero(size <= max(bound, size.min()))
+    rows = fits[pareto_rows(cycles[fits], size[fits])]
+    if len(rows) > PRICED:
+        rows = rows[np.linspace(0, len(rows) - 1, PRICED).round().astype(np.int64)]
+    starts = [0, *accumulate(len(each.cycles) for each in found)]
+    choices: list[Choice] = []
+    for row in rows.tolist():
+        group = bisect(starts, row) - 1
+        plan = _plan(found[group], row - starts[group], depth)
+        if is_legal_in_steps(problem.structure, plan, problem.result_dtype):
+            choices.append(priced_in_steps(problem, plan, have, target, bound))
+    return pareto(choices, bound) if choices else ()
+
+
+def _depth(structure: Structure) -> int | None:
+    """The dimension that a product of matrices is added up along; None for other operators."""
+    found = roles(structure)
+    if found is None or found.kernel or found.groups:
+        return None
+    long = [d for d in found.in_channels if structure.space.dims[d].size > 1]
+    return long[0] if len(long) == 1 else None
+
+
+def _plan(found: _Found, row: int, depth: int) -> Plan:
+    split = tuple(found.parts[row].tolist())
+    steps = tuple(found.steps if d == depth else 1 for d in range(len(split)))
+    ring = tuple(found.ring if d == depth else -1 for d in range(len(split)))
+    return Plan(split, steps=steps, ring=ring if found.ring >= 0 else ())
+
+
+def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
+    """All plans whose depth is cut in time alone, round every dimension that can be a ring."""
+    space = problem.structure.space
+    parts = candidates.splits(problem, target.tiles)
+    parts = parts[parts[:, depth] == 1]
+    charges = target_charges(target, number_dtype(problem.operand_dtypes))
+    size = space.dims[depth].size
+    whole = [access.dims() for access in space.operands[: problem.structure.body.own_arity]]
+    rings = [
+        r
+        for r in space.of_kind("parallel")
+        if any(depth in dims and r not in dims for dims in whole)
+    ]
+    found: list[_Found] = []
+    for steps in range(2, min(size, MOST_STEPS) + 1):
+        if size % steps:
+            continue
+        for ring in (-1, *rings):
+            some = parts
+            if ring >= 0:
+                equal = space.dims[ring].size % parts[:, ring] == 0
+                some = parts[equal & (parts[:, ring] % steps == 0)]
+            if len(some):
+                found.append(_estimated(problem, depth, some, steps, ring, charges))
+    return found
+
+
+def _estimated(
+    problem: Problem, depth: int, parts: Integers, steps: int, ring: int, charges: Charges
+) -> _Found:
+    """What plans cost by their blocks alone, no producer's layout known."""
+    structure = problem.structure
+    space, found = structure.space, roles(structure)
+    assert found is not None
+    sizes = np.array(space.sizes, np.int64)
+    sizes[depth] //= steps
+    cells = -(-sizes // parts)
+    points = elements(cells, result_dims(space))
+    multiplying = charges.multiply_cycles(
+        elements(cells, found.field),
+        elements(cells, found.in_channels),
+        elements(cells, found.out_channels),
+    )
+    resident = np.zeros(len(parts), np.int64)
+    step, once = np.zeros_like(resident), np.zeros_like(resident)
+    operands = zip(space.operands, problem.operand_dtypes, problem.resident, strict=False)
+    for access, dtype, stays in list(operands)[: structure.body.own_arity]:
+        block = block_elements(access, cells) * dtype.itemsize
+        goes = depth in access.dims()
+        if goes:
+            step += block
+        elif not stays:
+            once += block
+        if stays:
+            round_ring = ring >= 0 and ring not in access.dims()
+            resident += block if round_ring or not goes else block * steps
+    each = multiplying + charges.receive_cycles(step) + charges.sync_cycles
+    cycles = steps * each + (steps - 1) * charges.pair_cycles(points)
+    cycles = cycles + charges.receive_cycles(once)
+    held = resident + step + once + 2 * points * charges.partial_bytes
+    return _Found(parts, steps, ring, np.asarray(cycles, np.float64), held)

@@ -1,0 +1,47 @@
+"""The table that holds abele's search to the comparator's."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from abele.tools.bench import comparator
+from abele.tools.bench.comparator import OTHERS, PUBLISHED, SMALL, app
+
+SHAPES = "31x257x50,1x2048x1000"
+
+
+def test_a_row_a_shape_and_what_is_found_is_never_worse(tmp_path: Path):
+    report = tmp_path / "rows.json"
+    result = CliRunner().invoke(app, ["--shapes", SHAPES, "--json", str(report)])
+    assert result.exit_code == 0, result.output
+    assert "31, 257, 50" in result.output
+    rows = json.loads(report.read_text())
+    assert [row["sizes"] for row in rows] == [[31, 257, 50], [1, 2048, 1000]]
+    for row in rows:
+        assert row["wider"] < row["same"] <= row["comparator"]
+        assert 0 < row["pareto"] < row["priced"]
+
+
+def test_a_published_figure_that_is_not_met_fails(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(comparator.PUBLISHED, (31, 257, 50), 1)
+    result = CliRunner().invoke(app, ["--shapes", "31x257x50"])
+    assert result.exit_code == 1
+    assert "published figures met: 0 of 1" in result.output
+
+
+def test_where_nothing_fits_there_is_no_ratio():
+    result = CliRunner().invoke(app, ["--shapes", "100000x100000x8"])
+    assert result.exit_code == 0, result.output
+    assert "no plan" in result.output
+
+
+@pytest.mark.parametrize("text", ["12x34", "axbxc", "0x1x2"])
+def test_a_shape_that_is_none_is_refused(text: str):
+    assert CliRunner().invoke(app, ["--shapes", text]).exit_code == 2
+
+
+def test_six_shapes_are_published_and_twenty_are_not():
+    assert (len(PUBLISHED), len(SMALL)) == (6, 4)
+    assert len({*OTHERS} - {*PUBLISHED}) == 20

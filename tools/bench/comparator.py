@@ -1,0 +1,221 @@
+"""abele's search for plans of products against the comparator's, under the comparator's charges.
+
+python -m abele.tools.bench.comparator [--shapes 512x1024x1024,...] [--json FILE]
+
+The comparator is T10 (SOSP 2024) on Mk2. Six of the shapes have a figure that its own search
+printed; for the others its figure is the best of the plans that it looks at, found by searching
+all of those under its rules, as its search is not run here. That both are the same is checked on
+the six.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import process_time
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from ...ir.whole_file import whole_file
+from ...passes.planner.account import COMPARED, WIDER, Sizes
+from ...passes.planner.charges import T10, Charges
+from ...passes.planner.matmul import Front, best, best_without_turns, comparators_rule
+from ..table import console
+
+PUBLISHED: dict[Sizes, int] = {
+    (512, 1024, 1024): 16_892,
+    (1024, 1024, 1024): 27_118,
+    (128, 768, 3072): 11_486,
+    (128, 1024, 1024): 8_471,
+    (2048, 2048, 2048): 147_246,
+    (4096, 4096, 4096): 1_092_344,
+}
+"""Cycles of the comparator's best plan, by rows, depth and columns, as its own search found it in
+35 to 194 seconds of one thread each."""
+
+SMALL: tuple[Sizes, ...] = tuple(PUBLISHED)[:4]
+"""The published shapes whose best plan rotates nothing."""
+
+OTHERS: tuple[Sizes, ...] = (
+    # Projections and feed-forward layers of transformers, and one token or a few of them.
+    (128, 768, 768),
+    (128, 3072, 768),
+    (384, 1024, 4096),
+    (512, 4096, 1024),
+    (512, 768, 2304),
+    (2048, 1024, 4096),
+    (1, 4096, 4096),
+    (16, 4096, 11008),
+    (256, 4096, 4096),
+    (197, 768, 3072),
+    # Convolutions of one by one as products, a stem, a classifier.
+    (12544, 64, 256),
+    (3136, 256, 64),
+    (784, 512, 128),
+    (49, 2048, 512),
+    (12544, 147, 64),
+    (1, 2048, 1000),
+    # Primes, thin ones and deep ones.
+    (1009, 1013, 1019),
+    (31, 257, 509),
+    (50000, 32, 16),
+    (64, 20000, 64),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is found for one product; cycles, and milliseconds of one core.
+
+    comparator: of the plans that the comparator looks at. same: of all plans of its space. wider:
+    of those that add up in other ways and take either order of operands, too. split_ms: of the
+    search without rotation, the wider one. splits: what that prices.
+    """
+
+    sizes: Sizes
+    published: int | None
+    comparator: float
+    same: float
+    same_ms: float
+    wider: float
+    wider_ms: float
+    split_ms: float
+    splits: int
+    priced: int
+    pareto: int
+    rotates: bool
+
+
+def compared(sizes: Sizes, charges: Charges = T10) -> Row:
+    """Search for the plans of one product. No plan that fits makes infinitely many cycles."""
+    comparator = best(sizes, charges, COMPARED, comparators_rule)
+    same, same_ms = _timed(lambda: best(sizes, charges, COMPARED))
+    wider, wider_ms = _timed(lambda: best(sizes, charges, WIDER))
+    plain, split_ms = _timed(lambda: best_without_turns(sizes, charges, WIDER))
+    return Row(
+        sizes,
+        PUBLISHED.get(sizes) if charges == T10 else None,
+        comparator.fastest,
+        same.fastest,
+        same_ms,
+        wider.fastest,
+        wider_ms,
+        split_ms,
+        plain.priced,
+        wider.priced,
+        len(wider),
+        plain.fastest > wider.fastest,
+    )
+
+
+def _timed(search: Callable[[], Front]) -> tuple[Front, float]:
+    """What a search finds, and its milliseconds of one core, the tables filled that all share."""
+    search()
+    begin = process_time()
+    found = search()
+    return found, 1e3 * (process_time() - begin)
+
+
+FIGURES: dict[str, Callable[[Row], float]] = {
+    "same space": lambda row: row.same,
+    "wider": lambda row: row.wider,
+}
+
+
+def ratios(rows: Sequence[Row], name: str) -> list[float]:
+    """One of the FIGURES over the comparator's, of each product that has any plan."""
+    return [FIGURES[name](row) / row.comparator for row in rows if np.isfinite(row.comparator)]
+
+
+def mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def comparator(
+    shapes: Annotated[
+        str, typer.Option(help="ROWSxDEPTHxCOLUMNS, separated by commas; six and twenty if none.")
+    ] = "",
+    report: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")
+    ] = None,
+) -> None:
+    """Print the best plans under the comparator's charges: its own, abele's, and abele's more."""
+    wanted = [_sizes(text) for text in shapes.split(",") if text] or [*PUBLISHED, *OTHERS]
+    rows = [compared(sizes) for sizes in wanted]
+    out = console()
+    out.print(
+        f"{T10.tiles} tiles, 16-bit floats, the charges of T10. comparator: the best of the plans "
+        "it looks at (most tiles in use, little padding), all searched; published: what its own "
+        "search printed. Means are geometric."
+    )
+    out.print(table(rows))
+    unlike = [r for r in rows if r.published is not None and round(r.comparator) != r.published]
+    known = sum(row.published is not None for row in rows)
+    out.print(f"published figures met: {known - len(unlike)} of {known}")
+    for name in FIGURES:
+        found = ratios(rows, name)
+        if found:
+            worst = max(found)
+            out.print(f"{name} over comparator: mean {mean(found):.3f}, at most {worst:.3f}")
+    small = ratios([row for row in rows if row.sizes in SMALL], "wider")
+    if small:
+        out.print(f"wider over comparator, the small published shapes: mean {mean(small):.3f}")
+    if report is not None:
+        with whole_file(report) as stream:
+            stream.write(json.dumps([asdict(row) for row in rows], indent=2).encode())
+    if unlike or any(row.same > row.comparator for row in rows):
+        raise typer.Exit(1)
+
+
+def _sizes(text: str) -> Sizes:
+    try:
+        rows, depth, columns = (int(part) for part in text.split("x"))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}; need ROWSxDEPTHxCOLUMNS, as 128x768x3072") from None
+    if min(rows, depth, columns) < 1:
+        raise typer.BadParameter(f"{text!r}; need sizes of 1 or more")
+    return rows, depth, columns
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """All figures of some products, a line each."""
+    made = Table(title="cycles under the comparator's charges", title_justify="left")
+    made.add_column("rows, depth, columns", no_wrap=True)
+    columns = ("published", "comparator", "same space", "ratio", "wider", "ratio")
+    for name in (*columns, "rotates", "splits", "ms", "rotations priced", "Pareto", "ms"):
+        made.add_column(name, justify="right", overflow="fold")
+    for row in rows:
+        made.add_row(
+            ", ".join(map(str, row.sizes)),
+            "" if row.published is None else f"{row.published:,}",
+            f"{row.comparator:,.0f}" if np.isfinite(row.comparator) else "no plan",
+            *_beside(row.same, row.comparator),
+            *_beside(row.wider, row.comparator),
+            "yes" if row.rotates else "",
+            f"{row.splits:,}",
+            f"{row.split_ms:.0f}",
+            f"{row.priced:,}",
+            str(row.pareto),
+            f"{row.wider_ms:.0f}",
+        )
+    return made
+
+
+def _beside(cycles: float, comparator: float) -> tuple[str, str]:
+    if not np.isfinite(cycles):
+        return "no plan", ""
+    return f"{cycles:,.0f}", f"{cycles / comparator:.3f}"
+
+
+if __name__ == "__main__":
+    app()
