@@ -81,10 +81,11 @@ def _drop_guard(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
             case Operator(symbol="and", operands=operands):
                 rests = [_without(operands, i) for i in range(len(operands))]
                 return [r[0] if len(r) == 1 else replace(node, operands=r) for r in rests]
-            case Pattern(fields=fields):
+            case Pattern(fields=fields, others=others):
                 # What must be absent, or of one value, may be anything.
                 given = [i for i, f in enumerate(fields) if not isinstance(f.value, Name)]
-                return [replace(node, fields=_without(fields, i)) for i in given]
+                free = [replace(node, fields=_without(fields, i)) for i in given]
+                return [*free, *([] if others else [replace(node, others=True)])]
             case _:
                 return []
 

@@ -57,8 +57,9 @@ def rule_text(rule: Rule) -> str:
 def pattern_text(pattern: Pattern) -> str:
     """What is found."""
     text = f"{'|'.join(pattern.heads)}({', '.join(map(_operand, pattern.operands))})"
-    if pattern.fields:
-        text += f" {{{', '.join(map(_field, pattern.fields))}}}"
+    fields = [*map(_field, pattern.fields), *(["..."] if pattern.others else [])]
+    if fields:
+        text += f" {{{', '.join(fields)}}}"
     if pattern.name:
         text += f" as {pattern.name}"
     return text + _types([_type(each) for each in pattern.types])

@@ -28,7 +28,7 @@ function yours(ints) -> int
 lower a: nn.add(x: f32[n, 4, ...rest], nn.split(y)#1) {then = none, "note" = [1, -2.5]} as p: t
   => let z = nn.neg(x) {a = (1 + n) * 2} like p; (z, p(...xs): type(x), q(z#0): f32[n / 2, ...rest])
   where not (n < 3 or n > 5 and true), mine(x, -1)
-rule b: soft(nn.relu(_)) => erase
+rule b: soft(nn.relu(_) {...}) {then = none, ...} => erase
 """
     file = parse_rules(text)
     again = parse_rules(file_text(file))
@@ -51,6 +51,7 @@ def test_a_guard_that_goes_takes_the_name_along_that_it_alone_has_used():
     assert made["rule-drop-guard"] == [
         "nn.reshape(x) => x where one_use(x)",
         "nn.reshape(x) as r => x where same_type(x, r)",
+        "nn.reshape(x) {...} as r => x where same_type(x, r), one_use(x)",
     ]
 
 
