@@ -19,21 +19,40 @@ class _Rewrites(Watcher):
 
     def __init__(self) -> None:
         self.made: list[tuple[Source, str, str | None]] = []
+        self.open = False
 
     def begin(self, source: Source, root: Operation) -> None:
         """Note the rewrite."""
         self.made.append((source, root.name, origin(root)))
+        self.open = True
+
+    def end(self) -> None:
+        """It is complete."""
+        self.open = False
+
+    def blamed(self, number: int, of: int) -> BlamedRewrite:
+        """The rewrite of a number, from 1."""
+        source, root, node = self.made[number - 1]
+        return BlamedRewrite(number, of, source, root, node)
 
 
-def rewrites_of(
-    each: ModulePass, program: Program, most: int | None = None
-) -> list[tuple[Source, str, str | None]]:
-    """The rewrites that a pass makes of a program, or the first of them: where each is written, the
-    name of the operation it began at, and the node that came from. Raises what the pass raises."""
+def _rewritten(each: ModulePass, program: Program, most: int | None = None) -> _Rewrites:
     log, clone = _Rewrites(), program.module.clone()
     with watched(log), nullcontext() if most is None else limited(most):
         each.apply(program.context, clone)
-    return log.made
+    return log
+
+
+def unfinished_rewrite(each: ModulePass, program: Program) -> BlamedRewrite | None:
+    """The rewrite in which a pass raises, if it does so in one."""
+    log, clone = _Rewrites(), program.module.clone()
+    try:
+        with watched(log):
+            each.apply(program.context, clone)
+    # Whatever it is, it is known already.
+    except Exception:
+        return log.blamed(len(log.made), len(log.made)) if log.open else None
+    return None
 
 
 def blamed_rewrite(
@@ -44,7 +63,7 @@ def blamed_rewrite(
     is_wrong: whether it is after so many rewrites. None where the pass reports none, or what is
     wrong is done outside of any. Raises what the pass and is_wrong raise.
     """
-    count = len(rewrites_of(each, program))
+    count = len(_rewritten(each, program).made)
     if not count or is_wrong(0):
         return None
     low, high = 0, count
@@ -54,8 +73,5 @@ def blamed_rewrite(
             high = middle
         else:
             low = middle
-    made = rewrites_of(each, program, high)
-    if len(made) < high:
-        return None
-    source, root, node = made[high - 1]
-    return BlamedRewrite(high, count, source, root, node)
+    log = _rewritten(each, program, high)
+    return log.blamed(high, count) if len(log.made) >= high else None

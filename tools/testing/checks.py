@@ -37,12 +37,13 @@ from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...passes.pipelines import PASSES, expand
 from ..program import level_of
-from .blame import blamed_rewrite
+from .blame import blamed_rewrite, unfinished_rewrite
 from .build import build, default_operators
 from .failures import AtFault, Miscompiled, PassFailed, RelationFailed, StrategyFailed, Wrong
 from .failures import said as said_of
+from .failures import told as told_of
 from .levels import at_level
-from .limits import TooLong, at_most
+from .limits import TooLong, at_most, guarded
 from .oracles import Outcome, coarseness, difference, run
 from .program import Program
 from .record import recorded_passes, recorded_relations, replay_command, replay_record
@@ -62,6 +63,8 @@ Relations: TypeAlias = "Relation | Sequence[Relation] | None"
 EXAMPLES = 100
 LIMIT = 20.0
 """Seconds that one program may take, all in all."""
+STUCK = 3
+"""How many of these limits until the process is ended, where it cannot be cut off."""
 SHRINKING = 20.0
 """Seconds that a failing program is made smaller for."""
 LOOK_TWICE = 8
@@ -301,10 +304,20 @@ class _Check:
         Raises Refused, AtFault, and StrategyFailed for a program that cannot be run as it is.
         """
         try:
-            with at_most(self.limit):
+            with (
+                guarded(STUCK * self.limit, lambda: self._last_words(program)),
+                at_most(self.limit),
+            ):
                 return self._looked_at(program)
         except TooLong as late:
             return Wrong("hang", f"{self.doing} is not done after {self.limit:g} s ({late})")
+
+    def _last_words(self, program: Program) -> str:
+        """What is said where the process has to end."""
+        folder, command = self._saved(program, self, "hang")
+        late = f"{self.doing} is not done after {STUCK * self.limit:g} s, and does not come back"
+        names = ", ".join(each.name for each in self.passes(program))
+        return "\n".join([f"passes {names}: {late}", "", *told_of(program, folder, command)])
 
     def _looked_at(self, program: Program) -> Wrong | None:
         twice = _is_nth(program, LOOK_TWICE)
@@ -463,12 +476,25 @@ class _Check:
         small = _smallest(program, self.level, alike)
         if not alike(small):
             return failed
-        blamed = [e for e in self.passes(program) if e.name == failed.name]
-        one = self.only(tested=(blamed[0],), first=None) if blamed else check
-        folder, command = self._saved(small, one, failed.what)
-        told = type(failed)(small, failed.name, failed.problem, folder, command)
+        rewrite = self._unfinished(small, failed.name)
+        folder, command = self._saved(small, check, failed.what)
+        told = type(failed)(small, failed.name, failed.problem, folder, command, rewrite)
         told.__cause__ = failed.__cause__
         return told
+
+    def _unfinished(self, program: Program, name: str) -> str:
+        """The rewrite that a pass of that name was at when it failed; "" if that is not known."""
+        before = program.clone()
+        try:
+            for each in self.passes(program):
+                if each.name == name:
+                    with at_most(self.limit):
+                        found = unfinished_rewrite(each, before)
+                    return "" if found is None else str(found)
+                apply(each, before, program, self.limit)
+        except (Refused, AtFault, TooLong):
+            pass
+        return ""
 
 
 def replay(

@@ -76,7 +76,8 @@ class Miscompiled(AssertionError):
 class AtFault(Exception):
     """Something that was given has failed itself, whatever the program means.
 
-    program: the one that it was given. name: of what is at fault. Its own error is the cause.
+    program: the one that it was given. name: of what is at fault. rewrite: the one that it was at,
+    if it is a pass and reports them; or "". Its own error is the cause.
     """
 
     what: ClassVar[str] = ""
@@ -88,13 +89,16 @@ class AtFault(Exception):
         problem: str,
         folder: Path | None = None,
         command: str = "",
+        rewrite: str = "",
     ) -> None:
         self.program = program
         self.name = name
         self.problem = problem
         self.folder = folder
         self.command = command
-        lines = [f"{self.what} '{name}' {problem}, on {program.target.spelling()}:", ""]
+        self.rewrite = rewrite
+        lines = [f"{self.what} '{name}' {problem}, on {program.target.spelling()}:"]
+        lines += [f"in rewrite {rewrite}", ""] if rewrite else [""]
         super().__init__("\n".join((*lines, *told(program, folder, command))))
 
 

@@ -46,8 +46,19 @@ def _written(each: ModulePass | str) -> dict[str, str]:
     spec, cls = str(each.spec()), type(each)
     if cls.name in PASSES and load_pass(cls.name, PASSES) is cls:
         return {"spec": spec}
-    file = inspect.getsourcefile(cls) or ""
-    return {"spec": spec, "file": str(Path(file).resolve()), "class": cls.__qualname__}
+    return {"spec": spec, **_place_of(cls, cls.__qualname__)}
+
+
+def _place_of(thing: Any, name: str) -> dict[str, str]:
+    """The file that something is written in, and its name there."""
+    try:
+        file = inspect.getsourcefile(thing)
+    # What was typed at a prompt is in no file.
+    except (TypeError, OSError):
+        file = None
+    if file is None or not Path(file).exists():
+        return {"file": "", "class": f"{LOCAL}.{name}"}
+    return {"file": str(Path(file).resolve()), "class": name}
 
 
 def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...]:
@@ -72,8 +83,7 @@ def _relation_written(relation: Relation) -> dict[str, str]:
     name = name_of(relation)
     if RELATIONS.get(name) is relation:
         return {"name": name}
-    file = inspect.getsourcefile(inspect.unwrap(relation)) or ""
-    return {"file": str(Path(file).resolve()), "class": relation.__qualname__}
+    return _place_of(inspect.unwrap(relation), getattr(relation, "__qualname__", LOCAL))
 
 
 def recorded_relations(record: Mapping[str, object]) -> tuple[Relation, ...]:

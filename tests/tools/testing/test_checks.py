@@ -1,10 +1,12 @@
 """Passes that are wrong are found, made small, and told apart from those that fail themselves."""
 
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 
 from abele.dialects import nn
 from abele.ir.errors import InputError
@@ -13,6 +15,7 @@ from abele.tools.testing import (
     Miscompiled,
     PassFailed,
     Program,
+    StrategyFailed,
     check_pass,
     check_pipeline,
     programs,
@@ -120,6 +123,32 @@ def test_a_pass_that_hangs_is_cut_off(tmp_path: Path):
     assert "nn.neg" in str(caught.value)
 
 
+STUCK = """
+from dataclasses import dataclass
+import numpy as np
+from abele.ir.upstream import ModulePass
+from abele.tools.testing import check_pass
+
+@dataclass(frozen=True)
+class Stuck(ModulePass):
+    name = "stuck"
+    def apply(self, ctx, op):
+        np.broadcast_to(1.0, (10**13,)).sum()
+
+check_pass(Stuck(), examples=1, seed=1, limit=0.2)
+"""
+
+
+def test_a_pass_that_hangs_in_c_ends_the_process_with_its_program():
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "passes stuck: compiling the program is not done after 0.6 s" in done.stderr
+    assert "func.func @main" in done.stderr
+    assert "saved in" in done.stderr
+
+
 @dataclass(frozen=True)
 class Invalid(ModulePass):
     """Leaves a value of another type."""
@@ -179,6 +208,42 @@ def test_programs_of_a_strategy_are_checked():
         *("nn.add", "nn.relu"),
         *("nn.load", "nn.store", "nn.state", "nn.constant"),
     }
+
+
+def drawn(number: int) -> Program:
+    raise KeyError("drawn")
+
+
+@st.composite
+def ill_typed(draw: st.DrawFn) -> Program:
+    program = draw(programs("nn", operators=[nn.NegOp], control_flow=False))
+    for each in program.module.walk():
+        if isinstance(each, nn.NegOp):
+            each.result._type = nn.tensor((1, 2, 3), each.operand.type.element_type)
+    return program
+
+
+@st.composite
+def without_inputs(draw: st.DrawFn) -> Program:
+    program = draw(programs("nn", operators=[nn.SliceOp], control_flow=False))
+    program.inputs = {name: "none" for name in program.inputs}
+    return program
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        (st.integers().map(drawn), "the strategy raised KeyError: 'drawn'"),
+        (st.integers(), "the strategy has made a int; need a Program"),
+        (ill_typed(), "has made a program that is none: the program does not verify"),
+        (without_inputs(), "has made a program that cannot be run before any pass"),
+        (st.nothing(), "the strategy"),
+    ],
+)
+def test_a_strategy_that_fails_is_told_apart(strategy: st.SearchStrategy[Program], said: str):
+    with pytest.raises(StrategyFailed) as caught:
+        check_pass("decompose", programs=strategy, examples=60, seed=1)
+    assert said in str(caught.value)
 
 
 def test_a_check_ends_in_time():
