@@ -29,6 +29,7 @@ from .charges import Charges, Cycles, target_charges
 from .derive import (
     combine_structure,
     compute_layouts,
+    home_of_free,
     is_legal_in_steps,
     leaves_partials,
     operand_layouts,
@@ -62,7 +63,7 @@ def priced_in_steps(
     plan = _completed(problem, plan, have, target, bound)
     rows = tuple(passes_of(problem.structure, plan))
     homes = operand_layouts(problem.structure, plan)
-    steps = _Steps(problem, rows, _sources(have, homes), target, bound)
+    steps = _Steps(problem, rows, _sources(problem, have, homes, target), target, bound)
     paid: list[tuple[Choice, int]] = []
     results: list[int] = []
     for row in rows:
@@ -108,9 +109,16 @@ def _completed(
     return replace(plan, method=method, workers=workers[: len(plan.split)])
 
 
-def _sources(have: tuple[Layout | None, ...], homes: tuple[Layout, ...]) -> tuple[Layout, ...]:
-    """Where operands lie: those that nobody has placed, at home."""
-    return tuple(layout or home for layout, home in zip(have, homes, strict=True))
+def _sources(
+    problem: Problem, have: tuple[Layout | None, ...], homes: tuple[Layout, ...], target: Target
+) -> tuple[Layout, ...]:
+    """Where operands lie: those that nobody has placed, at home, free ones near it."""
+    return tuple(
+        layout or (home_of_free(home, dtype.itemsize, target.tiles) if problem.is_free(i) else home)
+        for i, (layout, home, dtype) in enumerate(
+            zip(have, homes, problem.operand_dtypes, strict=True)
+        )
+    )
 
 
 def _join(last: Choice, results: list[int], target: Target) -> Choice:
