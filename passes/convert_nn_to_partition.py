@@ -28,6 +28,7 @@ from .planner.derive import (
     combining,
     compute_layouts,
     final_layout,
+    home_of_free,
     leaves_partials,
     movement_result_layout,
     operand_layouts,
@@ -92,8 +93,10 @@ class _Conversion:
     functions: dict[str, FunctionType] = field(default_factory=dict[str, FunctionType])
     block: Block = field(default_factory=Block)
     source: Operation | None = None
+    positions: dict[Operation, int] = field(default_factory=dict[Operation, int])
 
     def run(self) -> None:
+        self.positions = {op: i for i, op in enumerate(self.module.walk())}
         ops = list(self.module.body.block.ops)
         for op in ops:
             if isinstance(op, func.FuncOp) and op.is_declaration:
@@ -140,7 +143,7 @@ class _Conversion:
         must_be_source: bool = False,
     ) -> Layout:
         """The layout that users want, if they agree or it can be copied from; else linear."""
-        wishes = [wish for value in values for wish in _wishes(value)]
+        wishes = [wish for value in values for wish in self._wishes(value)]
         known = [w for w in wishes if w is not None]
         if known and not must_be_source and len(known) == len(wishes) and len(set(known)) == 1:
             return known[0]
@@ -159,6 +162,35 @@ class _Conversion:
                 type_.get_shape(), numpy_dtype(type_.element_type).itemsize, self.target.tiles
             ),
         )
+
+    def _argument(self, value: SSAValue) -> PartitionTensor:
+        """What a program is given lies near the tiles of its first user, if that says where."""
+        linear = self._linear(value.type)
+        wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
+        if wish is None:
+            return linear
+        element = numpy_dtype(linear.tensor.element_type)
+        return laid_out(linear.tensor, home_of_free(wish, element.itemsize, self.target.tiles))
+
+    def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
+        """The layout that each use of a value wants, in program order; None where any layout that
+        can be copied does.
+
+        spread: for a value that will be copied from a layout near it.
+        """
+        wishes: list[Layout | None] = []
+        for use in sorted(value.uses, key=lambda u: (self.positions[u.operation], u.index)):
+            op = use.operation
+            if isinstance(op, Reinterpretation):
+                wishes += self._wishes(op.results[0], spread=spread)
+            elif isinstance(op, Structured):
+                wish = _wish(op, use.index)
+                # Each step copies its part from there.
+                moves_on = takes_steps(plan_of(op)) and not wish.is_partition
+                wishes.append(None if moves_on and not spread else wish)
+            else:
+                wishes.append(None)
+        return wishes
 
     # Building
 
@@ -377,7 +409,7 @@ class _Conversion:
         inputs = (
             list(declared.inputs)
             if declared
-            else [self._linear(t) for t in op.function_type.inputs]
+            else [self._argument(value) for value in op.body.block.args]
         )
         outputs: list[Attribute] = []
 
@@ -437,21 +469,10 @@ class _Conversion:
         self._bind(op, new.results)
 
 
-def _wishes(value: SSAValue) -> list[Layout | None]:
-    """The layout that each use of a value wants; None where any layout that can be copied does."""
-    wishes: list[Layout | None] = []
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, Structured):
-            try:
-                wish = operand_layouts(op.structure(), plan_of(op))[use.index]
-            except ValueError as error:
-                raise InputError(f"{op.name} at {place(op)}: {error}") from None
-            # Each step copies its part from there.
-            moves_on = takes_steps(plan_of(op)) and not wish.is_partition
-            wishes.append(None if moves_on else wish)
-        elif isinstance(op, Reinterpretation):
-            wishes += _wishes(op.results[0])
-        else:
-            wishes.append(None)
-    return wishes
+def _wish(op: Operation, operand: int) -> Layout:
+    """The layout that an operation's plan wants an operand in."""
+    assert isinstance(op, Structured)
+    try:
+        return operand_layouts(op.structure(), plan_of(op))[operand]
+    except ValueError as error:
+        raise InputError(f"{op.name} at {place(op)}: {error}") from None

@@ -1,12 +1,14 @@
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
 from xdsl.irdl import irdl_op_definition, operand_def
 
 from abele.dialects import partition
 from abele.dialects.abele import Plan, PlanAttr
 from abele.dialects.nn import ConvOp, PureTensorOp, SoftmaxOp
 from abele.ir.errors import InputError
+from abele.ir.geometry.spread import spread
 from abele.ir.provenance import named
 from abele.ir.text import print_module
 from abele.passes.convert_nn_to_partition import ConvertNnToPartition
@@ -26,6 +28,15 @@ def test_weights_live_where_their_one_user_wants_them():
     ]
     assert state.type.layout.data.cells == 6
     assert state.type.layout.data.replicas == 3
+
+
+def test_inputs_lie_among_the_tiles_of_their_first_user_every_element_once():
+    module = after(TO_PARTITION)
+    (main,) = [op for op in module.walk() if isinstance(op, FuncOp)]
+    (moved,) = [op.result for use in main.body.block.args[0].uses if (op := use.operation)]
+    given, wanted = main.body.block.args[0].type.layout.data, moved.type.layout.data
+    assert given == spread(wanted)
+    assert (given.replicas, given.cells) == (1, wanted.cells)
 
 
 def test_an_operation_without_a_plan_is_named():
