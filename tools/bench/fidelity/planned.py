@@ -18,8 +18,9 @@ from ....backends import cost
 from ....backends.target import Target
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
+from ....passes.planner.limits import PROPORTION
 from ....passes.planner.problem import Choice, Problem
-from ....passes.planner.search import fastest
+from ....passes.planner.serial import plans
 from . import words
 from .cases import Convolution, Product
 from .words import Unclear
@@ -84,7 +85,9 @@ def predicted_cycles(problem: Problem, target: Target) -> dict[str, float]:
 
 def _best(problem: Problem, target: Target) -> Choice:
     have = (None,) * len(problem.operand_dtypes)
-    return fastest(problem, have, target, target.usable_bytes_per_tile)
+    usable = target.usable_bytes_per_tile
+    terms = replace(problem.terms, temporary_bytes=int(PROPORTION * usable))
+    return plans(replace(problem, terms=terms), have, target, usable)[0]
 
 
 def _values(dtype: str, *shapes: tuple[int, ...]) -> Sequence[SSAValue]:
