@@ -12,7 +12,16 @@ from itertools import combinations
 from random import Random
 from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import TensorType, f16, f32, i32
+from xdsl.dialects.builtin import (
+    IntegerType,
+    Signedness,
+    TensorType,
+    bf16,
+    f16,
+    f32,
+    i32,
+    i64,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import HasParent
@@ -341,14 +350,22 @@ MISSES: dict[str, Kind] = {
 
 # What is made anew
 
-_ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32)
+_ELEMENTS: tuple[Attribute, ...] = (
+    *(f32, f16, i32, bf16, i64),
+    IntegerType(8, Signedness.UNSIGNED),
+)
 
 
 def retyped(root: Operation, random: Random) -> Operation | None:
     """The root of a sample with other elements, another size, or one leaf of another shape.
 
-    root: in the block of a sample. None if what comes out does not verify.
+    root: in the block of a sample. None if nothing that was tried verifies.
     """
+    tries = (_retyped(root, random) for _ in range(TRIES))
+    return next((each for each in tries if each is not None), None)
+
+
+def _retyped(root: Operation, random: Random) -> Operation | None:
     block = root.parent_block()
     assert block is not None
     change = _other_types(block, random)
@@ -380,14 +397,18 @@ def _sizes(block: Block) -> list[int]:
 
 
 def _reshaped(type_: Attribute, block: Block, random: Random) -> Attribute:
-    """A type with one axis of another size: 1, which is repeated, or one that there is."""
+    """A type of another shape: one that is broadcast, or that others are broadcast to."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast("TensorType[Attribute]", type_)
     shape = list(tensor.get_shape())
+    others = [list(t.get_shape()) for op in block.ops for t in _tensors(op)]
+    shapes = [[random.choice((1, 2, 3)), *shape], shape[1:], *others]
     if shape:
-        shape[random.randrange(len(shape))] = random.choice((1, *_sizes(block)))
-    return TensorType(tensor.element_type, shape)
+        at = random.randrange(len(shape))
+        size = random.choice((1, *_sizes(block)))
+        shapes.append([*shape[:at], size, *shape[at + 1 :]])
+    return TensorType(tensor.element_type, random.choice(shapes))
 
 
 def _other_types(block: Block, random: Random) -> Callable[[Attribute], Attribute]:

@@ -45,6 +45,8 @@ FEW = 4
 """If a round makes no more, the rule is one of which samples are hard to make."""
 EMBEDDED, EMBEDDED_OFTEN = 4, 12
 """How many programs a sample is put into, and one that was hard to make."""
+RETYPED = 0.3
+"""How often a sample gets other elements or another shape, if the rule still fits it then."""
 CHANGED = 2
 """How many programs are made of one that a rule fits, by changing one thing."""
 BARREN = 10
@@ -162,6 +164,11 @@ class Sources:
         """A program around a sample that the rule still fits; None if there is none."""
         flow: Flow = random.choice(("", "", "", "", "repeat", "if"))
         data = random.choice(self.data)
+        if random.random() < RETYPED:
+            other = retyped(sample.root, random)
+            found = other and self._put(other, Style(flow, data=data), sample.sizes, random)
+            if found is not None and self.fits(found.root, found.program) is not None:
+                return found
         styles = (
             Style(flow, shared=random.random() < 0.7, data=data),
             Style(flow, data=data),
