@@ -47,6 +47,8 @@ SHARED = 0.6
 """How often an operand is a value that is there already, if one of its type is."""
 CHAINED = 0.2
 """How often an operation that may have a chain gets one."""
+ENDS = 0.4
+"""How often a program returns only what nobody reads, and not every value."""
 STORED = 0.2
 """How often a program stores one of its values."""
 
@@ -88,7 +90,8 @@ def build(
 ) -> Program:
     """The program of a sketch: the same one each time.
 
-    Every value outside of control flow is a result, up to 16 of them.
+    Every value outside of control flow is a result, up to 16 of them, or only those that no
+    operation reads.
     """
     return _Builder(sketch, operators, tuple(elements)).program()
 
@@ -126,6 +129,9 @@ class _Builder:
     def _finished(self, random: Random) -> Program:
         block = self.arguments
         results = self.values[-MOST_RESULTS:]
+        if random.random() < ENDS:
+            # What only one operation reads is what may be fused with it.
+            results = [v for v in results if v.first_use is None] or results[-1:]
         stored = [v for v in self.values if random.random() < STORED][:1]
         for value in stored:
             alike = [s for s in self.states if s.elements == value.type]

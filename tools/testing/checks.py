@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ from .build import build, default_operators
 from .failures import AtFault, Miscompiled, PassFailed, RelationFailed, StrategyFailed, Wrong
 from .failures import said as said_of
 from .failures import told as told_of
+from .focus import about, named_operators, programs_of_rules
 from .levels import at_level
 from .limits import TooLong, at_most, guarded
 from .oracles import Outcome, coarseness, difference, run
@@ -71,6 +73,8 @@ LOOK_TWICE = 8
 """Of so many programs, one is compiled and run twice, to see whether the same comes out."""
 READ_BACK = 3
 """Of so many programs, one is printed and read again, which takes as long as all else."""
+FEW_PASSES = 3
+"""What so many passes speak of is looked for in programs."""
 REFUSALS = 50
 """If a pass has refused so many programs and taken none, it cannot be tested by them."""
 
@@ -261,7 +265,7 @@ class _Check:
         end = None if seconds is None else begin + seconds
         found: _Found | None = None
         try:
-            _generate(programs, self.level, count, seed, lambda p: self._one(p, end))
+            _generate(programs, self.level, count, seed, self._focus(), lambda p: self._one(p, end))
         except _Enough:
             pass
         except _Found as wrong:
@@ -273,7 +277,21 @@ class _Check:
             self._tell(found.program, found.wrong)
         if self.report.examples == 0 and self.report.refused:
             raise InputError(f"no program was taken, of {self.report.refused}: {self.refusal}")
+        if self.report.examples and not self.report.changed:
+            warnings.warn(
+                f"none of {self.report.examples} programs was changed, so that little was tested; "
+                "name what is looked for, as in programs=programs(operators=[nn.ReluOp, ...])",
+                stacklevel=3,
+            )
         return self.report
+
+    def _focus(self) -> tuple[ModulePass, ...]:
+        """The passes that programs are to be about; a long pipeline speaks of all there is."""
+        passes = (
+            (e,) if isinstance(e, ModulePass) else _parsed(e, DEFAULT_TARGET) for e in self.tested
+        )
+        known = tuple(chain.from_iterable(passes))
+        return known if self.level == "nn" and len(known) <= FEW_PASSES else ()
 
     def _one(self, program: Program, end: float | None) -> bool:
         """Look at one program; whether the passes have changed it."""
@@ -697,11 +715,13 @@ def _generate(
     level: str,
     count: int,
     seed: int | None,
+    passes: Sequence[ModulePass],
     look: Callable[[Program], bool],
 ) -> None:
     """Show so many programs to a function; what it raises comes out.
 
-    look: tells whether the passes have changed the program.
+    passes: half of the programs are about them: have the left sides of their rules, or are of the
+    operators that they name. look: tells whether the passes have changed the program.
     """
     if seed is None:
         seed = 0 if os.environ.get("CI") else Random().randrange(1 << 32)
@@ -710,10 +730,18 @@ def _generate(
         return
     operators = default_operators()
     steps: list[Step] = []
+    spoken_of = named_operators(passes, operators)
+    fitting = programs_of_rules(passes, operators, seed, LIMIT)
     for number in range(count):
         random = Random(f"{seed} {number}")
+        made = next(fitting, None) if number % 4 == 3 else None
+        if made is not None:
+            look(made)
+            continue
         sketch = random_sketch(random)
-        if steps and number % 2:
+        if spoken_of and number % 2:
+            sketch = about(sketch, spoken_of)
+        elif steps and number % 4 in ((0,) if spoken_of else (1, 3)):
             sketch = _like(sketch, steps, random)
         program = at_level(build(sketch, operators), level)
         # Few programs may have what a pass looks for; those that it has changed did.

@@ -7,30 +7,75 @@ names what it looks for, and so do the patterns of its rules.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import inf
 from types import CodeType, FunctionType, ModuleType
 
 from xdsl.ir import Operation
 
+from ...ir.rules.law import Law
 from ...ir.rules.rule_set import RulesPass
+from ...ir.rules.vocabulary import Vocabulary
 from ...ir.upstream import ModulePass
 from .build import Operators
+from .program import Program
+from .rules.reading import Fit, fit
+from .sketch import DATA, Sketch
 
 MOST = 12
 """A class that more operators belong to says nothing of what a pass looks for."""
 
 
-def focused(passes: Iterable[ModulePass], operators: Operators) -> Operators | None:
-    """The operators that passes name, of those there are; None if they name none, or nearly all."""
-    named: set[type[Operation]] = set()
+def named_operators(passes: Iterable[ModulePass], operators: Operators) -> tuple[int, ...]:
+    """The operators that passes name, by their numbers; () if they name none, or nearly all."""
+    named: set[int] = set()
     for each in passes:
         for cls in _named_by(each):
-            known = [operator for operator in operators.classes if cls in operator.__mro__]
+            known = [i for i, other in enumerate(operators.classes) if cls in other.__mro__]
             if len(known) <= MOST:
                 named.update(known)
-    if not named or len(named) > len(operators.classes) // 2:
-        return None
-    return Operators(operators.context, sorted(cls.name for cls in named))
+    return tuple(sorted(named)) if len(named) <= len(operators.classes) // 2 else ()
+
+
+def about(sketch: Sketch, operators: Sequence[int]) -> Sketch:
+    """A sketch of the same steps with some operators alone."""
+    steps = (replace(each, kind=operators[each.kind % len(operators)]) for each in sketch.steps)
+    return replace(sketch, steps=tuple(steps))
+
+
+def programs_of_rules(
+    passes: Iterable[ModulePass], operators: Operators, seed: int, limit: float
+) -> Iterator[Program]:
+    """Programs of nn that have the left side of a rule in them: one of each rule in turn.
+
+    limit: seconds for one question to a rule's guards.
+    """
+    # What rules are tested by is made of what passes are.
+    from .rules.sources import Sources  # noqa: PLC0415
+
+    known = operators.instances.vocabulary
+    sources = [
+        Sources(law, known, operators, seed, DATA, _fits(law, known), limit, inf)
+        for each in passes
+        if isinstance(each, RulesPass)
+        for law in each.rule_set().chosen(each.only, each.skip).laws
+    ]
+    left = [each.fitting() for each in sources if each.sampled]
+    while left:
+        for each in tuple(left):
+            program = next(each, None)
+            if program is None:
+                left.remove(each)
+            else:
+                yield program
+
+
+def _fits(law: Law, vocabulary: Vocabulary) -> Callable[[Operation, Program], Fit | None]:
+    def fits(op: Operation, program: Program) -> Fit | None:
+        return fit(law, op, vocabulary)
+
+    return fits
 
 
 def _named_by(each: ModulePass) -> Iterator[type]:

@@ -1,6 +1,7 @@
 """What a pass speaks of."""
 
 from dataclasses import dataclass
+from random import Random
 
 import pytest
 
@@ -9,8 +10,9 @@ from abele.dialects.structured import Structured
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.pipelines import PASSES
-from abele.tools.testing.build import default_operators
-from abele.tools.testing.focus import focused
+from abele.tools.testing.build import build, default_operators
+from abele.tools.testing.focus import about, named_operators
+from abele.tools.testing.sketch import random_sketch
 
 
 def _is_clip(op: object) -> bool:
@@ -43,8 +45,8 @@ class OfAll(ModulePass):
 
 
 def names(*passes: ModulePass) -> set[str]:
-    found = focused(passes, default_operators())
-    return {cls.name for cls in found.classes} if found else set()
+    operators = default_operators()
+    return {operators.classes[i].name for i in named_operators(passes, operators)}
 
 
 def test_a_pass_speaks_of_the_operators_that_its_code_names():
@@ -54,6 +56,17 @@ def test_a_pass_speaks_of_the_operators_that_its_code_names():
 def test_a_class_of_nearly_all_operators_says_nothing():
     assert names(OfAll()) == set()
     assert names(OfAll(), Mine()) == names(Mine())
+
+
+def test_programs_about_a_pass_have_its_operators_alone():
+    operators = default_operators()
+    few = named_operators([Mine()], operators)
+    made: set[str] = set()
+    for number in range(20):
+        program = build(about(random_sketch(Random(number)), few), operators)
+        made |= {op.name for op in program.module.walk()}
+    assert {"nn.relu", "nn.clip", "nn.add"} <= made
+    assert not made & {"nn.conv", "nn.exp", "nn.concat"}
 
 
 @pytest.mark.parametrize(
