@@ -141,6 +141,11 @@ def test_what_is_rounded_once_is_not_coarse():
     assert coarseness(halves(), Run({"y": np.array([1.0], np.float16)}, {})) is None
 
 
+def test_where_anything_is_right_nothing_is_coarse():
+    free = Outcome({}, {}, {"y": np.array([np.inf])}, exact={"y": np.array([-np.inf])})
+    assert coarseness(free, Run({"y": np.array([np.nan], np.float16)}, {})) is None
+
+
 def test_a_pass_may_be_allowed_to_round_on_the_way(tmp_path: Path):
     report = check_pass(NarrowResults(), examples=40, seed=1, programs=SUMS_OF_NN, folder=tmp_path)
     assert report.examples == 40

@@ -1,0 +1,164 @@
+"""Whom the kit blames: rules with one mistake each, between right passes before and behind them.
+
+python -m abele.tools.bench.blame [--mutants 8]
+
+The mistakes are those of `abele mutate`. One that changes nothing is not found; of those found, the
+message has to name the pass, and the rule that the mistake is in.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ...ir.errors import InputError
+from ...ir.pass_manager import parse_pipeline
+from ...ir.upstream import ModulePass
+from ...passes.pipelines import DOWN, PASSES
+from ..table import console
+from ..testing import checks
+from ..testing.checks import Report, check_pass
+from ..testing.failures import AtFault, Miscompiled
+from ..testing.mutation.compare import Budget
+from ..testing.mutation.mutant import Mutant
+from ..testing.mutation.rule_classes import RULE_CLASSES
+from ..testing.mutation.study import chosen, plant
+
+RULED = ("fold-scales", "canonicalize", "fuse-chains")
+"""The passes of nn that are rules."""
+
+RULE = re.compile(r"\brule (\w+)")
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """What was said of one mistake. how: as Wrong.kind, "raised", or "" if nothing was found.
+
+    at: the pass named. rewrite: the rewrite named, or "". seconds: of CPU time, until it was found;
+    total: with making the program small and finding the rewrite.
+    """
+
+    mutant: Mutant
+    how: str = ""
+    at: str = ""
+    rewrite: str = ""
+    examples: int = 0
+    seconds: float = 0.0
+    total: float = 0.0
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule with the mistake."""
+        named = RULE.search(self.mutant.before)
+        assert named is not None
+        return named[1]
+
+    @property
+    def names_pass(self) -> bool:
+        """Whether the right pass is named."""
+        return self.at == self.mutant.subject
+
+    @property
+    def names_rewrite(self) -> bool:
+        """Whether a rewrite by the right rule is named."""
+        return f": {self.rule} (" in self.rewrite
+
+
+def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
+    """Check the passes of nn, one of them with a mistake; None if it is refused as it is read."""
+    try:
+        wrong = mutant.make()
+    except InputError:
+        return None
+    report, begin = Report(), process_time()
+    at = how = rewrite = ""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            check_pass(
+                _with(wrong),
+                examples=budget.examples,
+                seed=budget.seed,
+                folder=Path(folder),
+                report=report,
+            )
+        except Miscompiled as found:
+            at, how, rewrite = found.blamed, found.wrong.kind, found.rewrite
+        except AtFault as found:
+            at, how, rewrite = found.name, "raised", found.rewrite
+    total = process_time() - begin
+    return Blamed(mutant, how, at, rewrite, report.examples, report.cpu_seconds, total)
+
+
+def _with(wrong: ModulePass) -> Sequence[ModulePass]:
+    passes = parse_pipeline(",".join(DOWN["nn"]), PASSES)
+    return [wrong if each.name == wrong.name else each for each in passes]
+
+
+def mutants(names: Sequence[str], limit: int, budget: Budget) -> Iterator[Mutant]:
+    """Mistakes in the rules of passes, so many of each, of every class in turn."""
+    for name in names:
+        (right,) = parse_pipeline(name, PASSES)
+        planted = plant(right, "nn", budget)
+        yield from chosen(planted, [each.name for each in RULE_CLASSES], limit, budget.seed)
+
+
+@app.command()
+def blame(
+    limit: Annotated[int, typer.Option("--mutants", min=1, help="Of each pass.")] = 8,
+    examples: Annotated[int, typer.Option(min=1, help="Programs to find one in.")] = 500,
+    shrinking: Annotated[
+        float, typer.Option(min=0, help="Seconds to make its program small in.")
+    ] = 5.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of programs and mistakes.")] = 0,
+) -> None:
+    """Print who was blamed; exit 1 if a pass was blamed wrongly, or one rewrite in ten."""
+    checks.SHRINKING = shrinking
+    budget = Budget(examples, seed=seed)
+    table = Table(title="mistakes in rules, and who is blamed", title_justify="left")
+    for name in ("mistake", "in rule", "found", "pass", "rewrite", "programs", "CPU s", "in all"):
+        right = name in ("programs", "CPU s", "in all")
+        table.add_column(name, justify="right" if right else "left")
+    found: list[Blamed] = []
+    planted = refused = 0
+    for mutant in mutants(RULED, limit, budget):
+        each = blamed(mutant, budget)
+        planted += 1
+        if each is None:
+            refused += 1
+            continue
+        found += [each] if each.how else []
+        table.add_row(
+            mutant.name,
+            each.rule,
+            each.how or "no",
+            each.at,
+            "right" if each.names_rewrite else each.rewrite or ("none" if each.how else ""),
+            f"{each.examples:,}",
+            f"{each.seconds:.1f}",
+            f"{each.total:.1f}",
+        )
+    terminal = console()
+    terminal.print(table)
+    count = len(found)
+    passes, rewrites = sum(f.names_pass for f in found), sum(f.names_rewrite for f in found)
+    terminal.print(
+        f"{planted} planted, {refused} refused as they are read, {count} found; the pass named for "
+        f"{passes}, the rewrite for {rewrites}",
+        markup=False,
+    )
+    if passes < count or rewrites < 0.9 * count:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    app()
