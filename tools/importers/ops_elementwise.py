@@ -63,8 +63,8 @@ def _pow(node: Node) -> Results:
     base, exponent = _pair(node)
     known = node.graph.known(node.value(1))
     element = nn.element_of(base)
-    if known is not None and known.size == 1 and known.ndim == 0 and is_float(base):
-        power = float(known)
+    power = float(known) if known is not None and known.ndim == 0 else np.nan
+    if is_float(base) and not np.isnan(power):
         simple: dict[float, Unary] = {2.0: nn.SquareOp, 0.5: nn.SqrtOp, -1.0: nn.ReciprocalOp}
         make = simple.get(power, lambda x: nn.PowerOp(x, power))
         return node.add(make(base))
@@ -88,12 +88,10 @@ def _clip(node: Node) -> Results:
         high = most if bounds[1] is None else node.array_scalar(2, "max")
         if not np.isnan((low, high)).any():
             return _clipped(node, value, low, high)
+    value = node.add(nn.MaxOp(value, node[1])) if node.has(1) else value
     if is_float(value) and not (node.has(1) and node.has(2)):
-        value = node.add(
-            nn.ClipOp(value, -np.inf if node.has(1) else -most, np.inf if node.has(2) else most)
-        )
-    if node.has(1):
-        value = node.add(nn.MaxOp(value, node[1]))
+        low, high = -np.inf if node.has(1) else -most, np.inf if node.has(2) else most
+        value = node.add(nn.ClipOp(value, low, high))
     return node.add(nn.MinOp(value, node[2])) if node.has(2) else value
 
 

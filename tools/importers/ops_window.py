@@ -156,7 +156,7 @@ def _reduce_mean(node: Node) -> Results:
 def _log_sum_exp(node: Node) -> Results:
     """Centred by the maximum, so that exp cannot overflow; an infinite one by a finite number."""
     axes = _reduction_axes(node, 18)
-    value = node.wide(node[0]) if is_float(node[0]) else node.cast(node[0], f32)
+    value = _floats(node, node.wide(node[0]))
     largest = node.add(nn.ReduceOp(value, "max", axes, keep_dims=True))
     most = float(np.finfo(numpy_dtype(nn.element_of(value))).max)
     largest = node.add(nn.ClipOp(largest, -most, most))
@@ -172,6 +172,15 @@ def _step(make: Callable[[SSAValue], nn.PureTensorOp]) -> Step:
     return lambda node, value: node.add(make(value))
 
 
+def _float_square(node: Node, value: SSAValue) -> SSAValue:
+    """Of integers as floats: the root fits where the squares do not."""
+    return node.add(nn.SquareOp(_floats(node, value)))
+
+
+def _floats(node: Node, value: SSAValue) -> SSAValue:
+    return value if is_float(value) else node.cast(value, f32)
+
+
 WINDOWS: dict[str, Importer] = {
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
@@ -183,7 +192,7 @@ WINDOWS: dict[str, Importer] = {
     "ReduceMin": _reduction("min"),
     "ReduceProd": _reduction("prod"),
     "ReduceL1": _reduction("sum", before=_step(nn.AbsOp)),
-    "ReduceL2": _wide_reduction("sum", before=_step(nn.SquareOp), after=_step(nn.SqrtOp)),
+    "ReduceL2": _wide_reduction("sum", before=_float_square, after=_step(nn.SqrtOp)),
     "ReduceSumSquare": _wide_reduction("sum", before=_step(nn.SquareOp)),
     "ReduceLogSum": _wide_reduction("sum", after=_step(nn.LogOp)),
     "ReduceLogSumExp": _log_sum_exp,

@@ -338,6 +338,13 @@ def test_a_bound_that_is_not_given_is_the_last_finite_number(dtype, bounds, opse
     np.testing.assert_array_equal(got, np.clip(x, dtype(low), dtype(high)), strict=True)
 
 
+def test_the_last_finite_number_is_above_a_lower_bound_that_is_infinite():
+    got = run_reference(
+        imported(one("Clip", [2], [])), {"x0": floats(2), "x1": np.array(np.inf, np.float32)}
+    ).outputs["y"]
+    np.testing.assert_array_equal(got, np.full(2, np.finfo(np.float32).max), strict=True)
+
+
 def test_a_bound_that_is_no_number_leaves_none():
     proto = one("Clip", [3], weights=[np.float32(np.nan), np.float32(1)])
     got = run_reference(imported(proto), {"x0": floats(3)}).outputs["y"]
@@ -372,6 +379,17 @@ def test_logarithms_of_sums_of_integers_are_rounded_once():
     got = run_reference(imported(proto), {"x0": rows}).outputs["y"]
     expected = np.log(np.exp(rows.astype(np.float64)).sum(1)).astype(np.int32)
     np.testing.assert_array_equal(got, expected, strict=True)
+
+
+def test_roots_of_squares_of_integers_are_right_where_the_squares_are_not_held():
+    proto = of_types(one("ReduceL2", [2, 2], weights=[ints(1)], keepdims=0), np.int32)
+    rows = np.array([[300000, -400000], [3, 4]], np.int32)
+    got = run_reference(imported(proto), {"x0": rows}).outputs["y"]
+    np.testing.assert_array_equal(got, np.array([500000, 5], np.int32), strict=True)
+
+
+def test_an_exponent_may_be_no_number():
+    same_as_onnxruntime(one("Pow", [3], weights=[np.float32(np.nan)]))
 
 
 def test_powers_of_integers_pass_what_float16_holds():
