@@ -225,13 +225,16 @@ class Check:
             raise NotCompared("undecided", "a branch hangs on rounding")
         apart = difference(ours, Run(theirs, {}))
         if apart is not None:
-            return self._explained(graph, ours, apart)
+            return self._explained(graph, ours, theirs, apart)
         return None if self.target is None else on_machine(graph, ours, self.target)
 
-    def _explained(self, graph: Graph, ours: Outcome, apart: Difference) -> Wrong | None:
+    def _explained(
+        self, graph: Graph, ours: Outcome, theirs: dict[str, Array], apart: Difference
+    ) -> Wrong | None:
         """What is wrong where onnxruntime has computed something else: not what it is known for."""
         whole = graph.with_all_results()
-        values = _theirs(whole)
+        # What was seen counts: what nobody has written to memory is another thing in each run.
+        values = {**_theirs(whole), **theirs}
         every = bounded_run(read(whole))
         first = difference(every, Run(values, {}))
         node = None if first is None else graph.maker(first.value)

@@ -86,13 +86,18 @@ def _is_no_integer(case: Case) -> bool:
     return case.same_shape and not (case.unlike & fits).any()
 
 
-def _ends_integers(case: Case) -> bool:
-    """Whether all that differs is one of the last integers: what processors make of no number."""
+def _were_floats(case: Case) -> bool:
+    """Whether all that differs is too large for a float to hold, or the last integer, which is what
+    processors make of floats that no integer is."""
     if case.ours.dtype.kind not in "iu" or not case.same_shape:
         return False
     limits = np.iinfo(case.ours.dtype)
-    last = (case.theirs == limits.min) | (case.theirs == limits.max) | (case.theirs == 0)
-    return not (case.unlike & ~last).any()
+    last = (case.theirs == limits.min) | (case.theirs == limits.max)
+    theirs = case.theirs.astype(np.float64)
+    near = np.abs(theirs - case.ours.astype(np.float64)) <= 2.0**-20 * np.abs(theirs)
+    elements = max((a.size for a in case.operands[:1] if a is not None), default=1)
+    lost = (near & (np.abs(theirs) > 2.0**24)) | (np.abs(theirs) * elements > float(limits.max))
+    return not (case.unlike & ~last & ~lost).any()
 
 
 def _slides(case: Case) -> bool:
@@ -126,11 +131,12 @@ def _cancels(case: Case) -> bool:
             size = np.abs(value.astype(np.float64)).max(initial=0.0) * 2.0**-19
         return case.within(size if np.isfinite(size) else np.inf)
     wide, factor = value.astype(np.float64), np.abs(scale.astype(np.float64))
-    axes = tuple(range(2, value.ndim))
-    if case.node.op_type == "InstanceNormalization":
-        factor = factor.reshape(-1, *[1] * (value.ndim - 2))
-    else:
+    if case.node.op_type == "LayerNormalization":
         axes = tuple(range(case.attribute("axis", -1) % value.ndim, value.ndim))
+    else:
+        batch = (0,) if case.node.op_type == "BatchNormalization" else ()
+        axes = (*batch, *range(2, value.ndim))
+        factor = factor.reshape(-1, *[1] * (value.ndim - 2))
     with np.errstate(all="ignore"):
         deviation = np.sqrt(wide.var(axes, keepdims=True) + case.attribute("epsilon", 1e-5))
         factor = factor / deviation
@@ -140,6 +146,15 @@ def _cancels(case: Case) -> bool:
         room = size * (1 + squares) * 2.0**-19
         lost = np.isnan(room) | (factor > 1e30) | (room > 1e30)
         return case.within(np.where(lost, np.inf, room))
+
+
+def _overflows_in_double(case: Case) -> bool:
+    """Whether products of float64 may be too large for it: abele has nothing wider to look in."""
+    if case.ours.dtype != np.float64 or len(case.operands) < 2:
+        return False
+    sizes = (np.abs(a).max(initial=0.0) for a in case.operands[:2] if a is not None)
+    with np.errstate(all="ignore"):
+        return not np.isfinite(np.prod(list(sizes)))
 
 
 def _has_narrow_sixth(case: Case) -> bool:
@@ -177,8 +192,8 @@ DEVIATIONS: tuple[Deviation, ...] = (
     ),
     Deviation(
         ("Pow", *REDUCTIONS),
-        _ends_integers,
-        "integers are computed as floats, and what is no integer becomes any",
+        _were_floats,
+        "integers are computed as floats, and what none of them is becomes the last one",
     ),
     Deviation(
         ("ReduceLogSumExp",),
@@ -192,13 +207,18 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "a quotient of polynomials, right to 4e-7, whatever the size of the result",
     ),
     Deviation(
+        ("Clip",),
+        lambda case: any(a is not None and np.isnan(a).any() for a in case.operands[1:]),
+        "a bound that is NaN is none",
+    ),
+    Deviation(
         ("HardSwish",),
         _has_narrow_sixth,
         "the sixth is one of float32 for float64 as well",
     ),
     Deviation(("LRN",), _slides, "one sum slides over all channels, and keeps its errors"),
     Deviation(
-        ("InstanceNormalization", "LayerNormalization"),
+        ("BatchNormalization", "InstanceNormalization", "LayerNormalization"),
         _cancels,
         "(x - mean) a + b is x a + (b - mean a), or the mean a sum of quotients: less cancels",
     ),
@@ -206,9 +226,12 @@ DEVIATIONS: tuple[Deviation, ...] = (
         ("MaxPool", "AveragePool"), _is_dilated, "SAME is padded as if there were no dilation"
     ),
     Deviation(
-        ("MaxPool", "GlobalMaxPool"),
+        (
+            *("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"),
+            *("ReduceLogSumExp", "Softmax", "LogSoftmax"),
+        ),
         lambda case: not case.finite,
-        "the maximum begins with the least finite number, and no NaN is greater",
+        "an extreme begins with the last finite number, and NaN is none",
     ),
     Deviation(
         ("Squeeze",),
@@ -223,8 +246,20 @@ DEVIATIONS: tuple[Deviation, ...] = (
         ),
         "SAME takes no notice of output_padding",
     ),
+    Deviation(
+        ("ConvTranspose",),
+        lambda case: not case.finite,
+        "no product of the zeros between its elements with what is not finite; abele makes one",
+    ),
+    Deviation(
+        ("Gemm", "MatMul"),
+        _overflows_in_double,
+        "a product that is added at once overflows later than one that is rounded first",
+    ),
     Deviation(("Gemm",), _is_empty, "a product over no columns leaves beta out"),
-    Deviation(("Conv", "ConvTranspose"), _is_empty, "a sum over no channels is not begun with 0"),
+    Deviation(
+        ("Conv", "ConvTranspose", "MatMul"), _is_empty, "a sum over nothing is not begun with 0"
+    ),
     Deviation(REDUCTIONS, _is_empty, "axes of no elements are not reduced to one"),
     Deviation(
         ("Dropout",),

@@ -97,15 +97,18 @@ def _conv_transpose(draw: Draw) -> Form:
     stride = parameters["strides"] or [1] * len(image)
     dilation = parameters["dilations"] or [1] * len(image)
     group = _factor(draw, draw.shape[1])
-    extra = [draw.random.randrange(max(s, d)) for s, d in zip(stride, dilation, strict=True)]
+    full = [
+        s * (n - 1) + d * (k - 1) + 1
+        for s, n, d, k in zip(stride, image, dilation, kernel, strict=True)
+    ]
+    pads = parameters["pads"] or [0] * (2 * len(image))
+    if any(n <= lo + hi for n, lo, hi in zip(full, pads, pads[len(image) :], strict=False)):
+        parameters["pads"] = None
     parameters["group"] = group if group > 1 or draw.chance(0.3) else None
-    parameters["output_padding"] = extra if draw.chance(0.3) else None
-    parameters["output_shape"] = None
-    if parameters["output_padding"] is None and draw.chance(0.2):
-        full = [
-            s * (n - 1) + d * (k - 1) + 1
-            for s, n, d, k in zip(stride, image, dilation, kernel, strict=True)
-        ]
+    parameters["output_padding"] = parameters["output_shape"] = None
+    if draw.chance(0.3):
+        parameters["output_padding"] = [draw.random.randrange(s) for s in stride]
+    elif draw.chance(0.2):
         parameters["output_shape"] = [max(1, n - draw.random.randint(0, 2)) for n in full]
         parameters["pads"] = None
     if draw.chance(0.5):
