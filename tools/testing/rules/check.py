@@ -24,9 +24,10 @@ from ....dialects.levels import legal_ops
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
-from ....ir.rules import PythonRule, RuleSet, Vocabulary, bind_python_rules
+from ....ir.rules import PythonRule, RuleSet, RulesPass, Vocabulary, bind_python_rules
 from ....ir.rules.evaluate import CallFailed
 from ....ir.rules.law import Law
+from ....ir.rules.load import load_rules
 from ....ir.rules.match import match_law
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
@@ -102,13 +103,15 @@ def rules_of(
     # Users' files bring importers and all else that abele can be extended by.
     from ...extensions import load_extensions  # noqa: PLC0415
 
-    extensions = load_extensions([*load, path])
-    name = Path(path).stem.replace("_", "-")
-    made = extensions.passes[name]
-    found = getattr(made, "rule_set", None)
-    if found is None:
-        raise InputError(f"{path}: no rules; need some in a .rw, or functions with @rewrite")
-    rules: RuleSet = found()
+    if Path(path).suffix == ".rw":
+        extensions = load_extensions(load)
+        rules = load_rules(Path(path), extensions.context())
+    else:
+        extensions = load_extensions([*load, path])
+        made = extensions.passes.get(Path(path).stem.replace("_", "-"))
+        if not (isinstance(made, type) and issubclass(made, RulesPass)):
+            raise InputError(f"{path}: no rules; need a .rw, or functions with @rewrite")
+        rules = made.rule_set()
     if not extensions.dialects:
         return rules, default_operators()
     return rules, Operators(extensions.context())
