@@ -49,6 +49,8 @@ CHAINED = 0.2
 """How often an operation that may have a chain gets one."""
 ENDS = 0.4
 """How often a program returns only what nobody reads, and not every value."""
+UNIFORM = 0.4
+"""How often all elements of a constant are one number, which many laws want."""
 STORED = 0.2
 """How often a program stores one of its values."""
 
@@ -176,7 +178,10 @@ class _Builder:
         if chance < 0.85:
             op = nn.LoadOp(self._state(type_, random), cast("TensorType[Attribute]", type_))
         else:
-            op = nn.ConstantOp(self.context.blobs.add(self._array(type_, random)))
+            array = self._array(type_, random)
+            if array.size and random.random() < UNIFORM:
+                array = np.full_like(array, array.flat[0])
+            op = nn.ConstantOp(self.context.blobs.add(array))
         self.head.append(op)
         return op.results[0]
 

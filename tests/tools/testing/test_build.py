@@ -93,3 +93,14 @@ def test_control_flow_wraps_operations():
     sketch = Sketch((Step(0), Step(1, within="repeat"), Step(2, within="if")), (2, 3))
     kinds = {type(op) for op in build(sketch, default_operators()).module.walk()}
     assert {control.RepeatOp, control.IfOp} <= kinds
+
+
+def test_constants_are_now_and_then_one_number():
+    constants = [
+        op.value.array
+        for sketch in some(120)
+        for op in build(sketch, default_operators()).module.walk()
+        if isinstance(op, nn.ConstantOp) and op.value.array.size > 1
+    ]
+    uniform = [np.all(array == array.flat[0]) for array in constants]
+    assert 0.2 < np.mean(uniform) < 0.7
