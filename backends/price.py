@@ -275,11 +275,11 @@ def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
     if target.exchange.pair_factor == 1:
         return received
     shared = np.ceil(received / target.exchange.pair_factor).astype(np.int64)
-    return np.where(_wants_what_its_pair_wants(layout), shared, received)
+    return np.where(shares_bus(layout), shared, received)
 
 
 @lru_cache(maxsize=4096)
-def _wants_what_its_pair_wants(layout: Layout) -> NDArray[np.bool_]:
+def shares_bus(layout: Layout) -> NDArray[np.bool_]:
     """Whether the other tile of each cell's pair holds the same block: (cells,)."""
     own = tuple(d for d in layout.split_dims if d not in layout.replica_dims)
     block = parts_of_cells(layout.parts, own)
@@ -308,9 +308,7 @@ def sent_elements(shared: Overlap) -> Integers:
     cells = np.arange(source.cells)
     named = {d for g in shared.groups for d in g.destination_dims}
     free = prod(destination.parts[d] for d in destination.split_dims if d not in named)
-    wanted = np.full(source.cells, free, np.int64)
-    for group in shared.groups:
-        wanted *= group.shared.sum(0)[parts_of_cells(source.parts, group.source_dims)]
+    wanted = free * shared.at_sources(tuple(group.shared.sum(0) for group in shared.groups))
     first = cells.copy()
     for d in source.replica_dims:
         at = parts_of_cells(source.parts, (d,))

@@ -133,14 +133,14 @@ def compute_cycles(
     result: np.dtype[Any],
     target: Target,
     method: str = "",
-    workers: Sequence[int] = (),
+    workers: Sequence[int] | Integers = (),
 ) -> tuple[FloatCycles, NDArray[np.str_]]:
     """Cycles for a tile to compute one cell, its workers included, and the method that takes them.
 
     cells: sizes of the cells, (candidates, dimensions). operand, result: the element types of the
     first operand that is a number and of the result. method: of a contraction, one of
-    cost.METHODS; the cheapest if "". workers: parts of a cell's dimensions over the
-    workers, so that the busiest one decides; () shares the work evenly.
+    cost.METHODS; the cheapest if "". workers: parts of a cell's dimensions over the workers, of
+    all cells or of each, so that the busiest one decides; () shares the work evenly.
     The chain is paid for. A method the machine lacks costs infinitely much; the methods returned
     are "" where there is but one. Raises ValueError for a method that no contraction has.
     """
@@ -201,7 +201,7 @@ def method_cycles(
     operand: np.dtype[Any],
     result: np.dtype[Any],
     target: Target,
-    workers: Sequence[int] = (),
+    workers: Sequence[int] | Integers = (),
 ) -> FloatCycles:
     """As compute_cycles, of a contraction, by every method of cost.METHODS: (methods, candidates).
 
@@ -306,7 +306,9 @@ def _elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
     return np.asarray(np.prod(cells[:, list(dims)], axis=1, dtype=np.int64))
 
 
-def _shares(cells: Integers, workers: Sequence[int], target: Target) -> tuple[Integers, Integers]:
+def _shares(
+    cells: Integers, workers: Sequence[int] | Integers, target: Target
+) -> tuple[Integers, Integers]:
     """The busiest worker's part of each cell, and as how many such parts a tile has to be priced.
 
     Prices divide a cell evenly among the workers: a part is priced as a cell in which every

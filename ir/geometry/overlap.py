@@ -61,6 +61,9 @@ class Overlap:
         owners = np.where(here, owners, 0)
         total = here.astype(np.int64)
         for g in self.groups:
+            if g.shared.size == 1:
+                total *= g.shared[0, 0]
+                continue
             to = parts_of_cells(self.destination.parts, g.destination_dims)
             of = parts_of_cells(self.source.parts, g.source_dims)
             total *= g.shared[to, of[owners]]
@@ -78,10 +81,11 @@ class Overlap:
 
     def _at_destinations(self, counts: tuple[Counts, ...]) -> Counts:
         """The product of what every group counts for its destination parts, for each cell."""
-        total = np.ones(self.destination.cells, np.int64)
-        for g, count in zip(self.groups, counts, strict=True):
-            total *= count[parts_of_cells(self.destination.parts, g.destination_dims)]
-        return total
+        return _product(self.destination, [g.destination_dims for g in self.groups], counts)
+
+    def at_sources(self, counts: tuple[Counts, ...]) -> Counts:
+        """The product of what every group counts for its source parts, for each cell."""
+        return _product(self.source, [g.source_dims for g in self.groups], counts)
 
     @cached_property
     def sent(self) -> Counts:
@@ -90,9 +94,7 @@ class Overlap:
         A word that several tiles want is sent once. Words that only the own tile wants are
         counted too.
         """
-        total = np.ones(self.source.cells, np.int64)
-        for g in self.groups:
-            total *= g.sent[parts_of_cells(self.source.parts, g.source_dims)]
+        total = self.at_sources(tuple(g.sent for g in self.groups))
         for d in self.source.replica_dims:
             total *= parts_of_cells(self.source.parts, (d,)) == 0
         return total
@@ -132,6 +134,16 @@ class Overlap:
             self.destination.parts[d] for d in self.destination.split_dims if d not in named
         )
         return prod(int(np.count_nonzero(g.shared)) for g in self.groups) * free
+
+
+def _product(layout: Layout, dims: list[tuple[int, ...]], counts: tuple[Counts, ...]) -> Counts:
+    """The product of counts by part, each along some dimensions, for every cell: (cells,)."""
+    alike = prod(int(count[0]) for count in counts if len(count) == 1)
+    total = np.full(layout.cells, alike, np.int64)
+    for along, count in zip(dims, counts, strict=True):
+        if len(count) > 1:
+            total *= count[parts_of_cells(layout.parts, along)]
+    return total
 
 
 @lru_cache(maxsize=2048)

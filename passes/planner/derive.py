@@ -95,6 +95,7 @@ def leaves_partials(structure: Structure, plan: Plan) -> bool:
     return any(k > 1 and d.kind != "parallel" for k, d in zip(plan.split, dims, strict=False))
 
 
+@lru_cache(maxsize=8192)
 def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
     """The structure whose parallel dimensions alone are cut, its split and its order.
 
@@ -200,6 +201,7 @@ def result_layout(structure: Structure, plan: Plan) -> Layout:
     )
 
 
+@lru_cache(maxsize=8192)
 def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     """What merges the partials; None where no reduction is split.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -25,10 +26,10 @@ from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
 from .derive import operand_layouts
 from .graph import Graph, Operator, Relayout
-from .problem import Choice, final_layout_of
+from .problem import Choice, Problem, final_layout_of
 from .search import exact, finalists, relayout_cycles
 
-STATES = 8
+STATES = 4
 """States that are kept after every operator."""
 
 WORTH_MOVING = 1.01
@@ -164,15 +165,15 @@ class Chooser:
         )
 
     def _option(self, node: Operator, choice: Choice) -> Option:
-        problem = node.problem
+        result, wanted = _left(node.problem, choice.plan)
         homes: dict[int, tuple[Layout, Layout]] = {}
-        if node.homes:
-            wanted = operand_layouts(problem.structure, choice.plan)
-            for k, slot in node.homes.items():
-                home, dtype = wanted[k], problem.operand_dtypes[k]
-                linear = linear_layout(home.shape, dtype.itemsize, self.target.tiles)
-                homes[slot] = home, home if home.is_partition else linear
-        return Option(choice, final_layout_of(problem, choice.plan), homes)
+        for k, slot in node.homes.items():
+            home = readable = wanted[k]
+            if not home.is_partition:
+                size = node.problem.operand_dtypes[k].itemsize
+                readable = linear_layout(home.shape, size, self.target.tiles)
+            homes[slot] = home, readable
+        return Option(choice, result, homes)
 
     def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
         """The price of a plan that the operation came with; only how it combines is added."""
@@ -231,29 +232,33 @@ class Chooser:
         return bool(uses) and uses[-1] > node
 
     def _reach(self, state: _State, best: _State, node: int) -> float:
-        """The cycles that a state's layouts can save, at most, against the best one's."""
+        """The cycles that a state's layouts can save, at most, against the best one's.
+
+        What a reader receives less, its tile holds already; what it need not copy within a tile,
+        the best one's does; and no tile sends more than it holds.
+        """
         reach = 0.0
         for slot, layout in state.layouts.items():
             other = best.layouts[slot]
             if layout is other or layout == other:
                 continue
             size = self.graph.itemsizes[slot]
-            each = sum(_block_cycles(at, size, self.target) for at in (layout, other))
-            reach += each * sum(self._times(u) for u in self.uses[slot] if u > node)
+            mine, its = layout.block_elements * size, other.block_elements * size
+            each = cost.exchange_cycles(max(mine, its), 0, self.target)
+            each = each + cost.copy_cycles(its, self.target) + cost.sync_cycles(self.target)
+            reach += float(each) * sum(self._times(u) for u in self.uses[slot] if u > node)
         return reach
 
     def _times(self, node: int) -> int:
         return self.graph.nodes[node].times
 
 
-def _block_cycles(layout: Layout, itemsize: int, target: Target) -> float:
-    """What it takes at most to exchange or copy one block of a layout."""
-    size = layout.block_elements * itemsize
-    return float(
-        cost.exchange_cycles(size, size, target)
-        + cost.copy_cycles(size, target)
-        + cost.sync_cycles(target)
-    )
+@lru_cache(maxsize=8192)
+def _left(problem: Problem, plan: Plan) -> tuple[Layout, tuple[Layout, ...]]:
+    """The layout of an operator's result, and those that it wants its operands in where it decides
+    on some."""
+    wanted = operand_layouts(problem.structure, plan) if any(problem.resident) else ()
+    return final_layout_of(problem, plan), wanted
 
 
 def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> None:

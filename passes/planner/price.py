@@ -45,7 +45,55 @@ def cell_cycles(
     return best
 
 
-@lru_cache(maxsize=16384)
+Decided = tuple[str, tuple[int, ...]]
+"""A codelet's method and its workers; empty where that is still open."""
+
+
+@lru_cache(maxsize=4096)
+def codelets(
+    structure: Structure,
+    cells: tuple[tuple[int, ...], ...],
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+    decided: tuple[Decided, ...],
+) -> tuple[tuple[float, str, tuple[int, ...]], ...]:
+    """For each cell, cycles, method and workers of the cheapest codelet.
+
+    cells: the sizes of their dimensions. decided: what is decided already of each codelet.
+    """
+    if not cells:
+        return ()
+    types = operand, result, target
+    sizes = np.array(cells, np.int64).reshape(len(cells), len(cells[0]))
+    kept = structure.space.of_kind("parallel")
+    shared = [
+        workers or (() if method in SUPERVISED else worker_parts(cell, kept, target.workers))
+        for cell, (method, workers) in zip(cells, decided, strict=True)
+    ]
+    parts = np.array([s or (1,) * len(cells[0]) for s in shared], np.int64)
+    if roles(structure) is None:
+        cycles, _ = compute_cycles(structure, sizes, *types, workers=parts)
+        return tuple(
+            (float(c), method, s) for c, (method, _), s in zip(cycles, decided, shared, strict=True)
+        )
+    together = method_cycles(structure, sizes, *types, parts)
+    alone = method_cycles(structure, sizes, *types)
+    found: list[tuple[float, str, tuple[int, ...]]] = []
+    for i, (method, workers) in enumerate(decided):
+        choices = [
+            (float(alone[k, i]), name, ())
+            if name in SUPERVISED and not workers
+            else (float(together[k, i]), name, shared[i])
+            for k, name in enumerate(METHODS)
+            if name == method or not method
+        ]
+        if not choices:
+            raise ValueError(f"method {method!r}; need one of {', '.join(METHODS)}")
+        found.append(min(choices, key=lambda choice: choice[0]))
+    return tuple(found)
+
+
 def codelet(
     structure: Structure,
     cell: tuple[int, ...],
@@ -55,26 +103,9 @@ def codelet(
     method: str = "",
     workers: tuple[int, ...] = (),
 ) -> tuple[float, str, tuple[int, ...]]:
-    """Cycles, method and workers of the cheapest codelet for one cell.
-
-    cell: the sizes of its dimensions. method, workers: already decided, unless empty.
-    """
-    cells = np.array([cell], np.int64)
-    types = operand, result, target
-    shared = workers or worker_parts(cell, structure.space.of_kind("parallel"), target.workers)
-    if method or roles(structure) is None:
-        parts = workers if method in SUPERVISED else shared
-        cycles, _ = compute_cycles(structure, cells, *types, method, parts)
-        return float(cycles[0]), method, parts
-    alone = method_cycles(structure, cells, *types, workers)[:, 0]
-    together = method_cycles(structure, cells, *types, shared)[:, 0]
-    found = [
-        (float(alone[i]), name, workers)
-        if name in SUPERVISED
-        else (float(together[i]), name, shared)
-        for i, name in enumerate(METHODS)
-    ]
-    return min(found, key=lambda choice: choice[0])
+    """Cycles, method and workers of the cheapest codelet for one cell, as codelets."""
+    decided = ((method, workers),)
+    return codelets(structure, (cell,), operand, result, target, decided)[0]
 
 
 def least_compute_cycles(

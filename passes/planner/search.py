@@ -6,20 +6,23 @@ where it is, by the bytes that every tile receives and sends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
+from itertools import islice
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...backends import cost
 from ...backends.codelets.prices import number_dtype, partials_dtype
-from ...backends.price import block_sizes, bus_bytes, sent_elements
+from ...backends.price import block_sizes, bus_bytes, sent_elements, shares_bus
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import Space
 from .candidates import inherited
 from .derive import (
     combine_structure,
@@ -31,7 +34,7 @@ from .derive import (
 )
 from .estimate import combining_cycles, result_dims, shortlist, trade_offs
 from .orders import orders
-from .price import codelet
+from .price import codelets
 from .problem import Choice, Problem
 from .terms import FREE, Terms, relaxed
 from .traffic import traffic
@@ -55,47 +58,72 @@ def exact(
     The plan is completed: its method, its workers and, where it leaves partials without
     saying how they combine, the best way to combine them.
     """
-    (first,) = _first_supersteps(problem, (plan,), have, target)
-    return _combined(problem, first, have, target, bound)
+    (least,) = _at_least(problem, (plan,), have, target)
+    return _combined(problem, _arrived(problem, least, have, target), have, target, bound)
 
 
-def _first_supersteps(
+def _at_least(
     problem: Problem, plans: tuple[Plan, ...], have: tuple[Layout | None, ...], target: Target
 ) -> list[Choice]:
-    """Choices whose combining, where there is any, is not paid for yet."""
+    """Choices whose combining, where there is any, is not paid for yet, and of the arrival of whose
+    operands only what no layout of them can save."""
     found: list[Choice] = []
-    for plan in plans:
-        cycles = 0.0
-        if not problem.moves:
-            sizes = zip(problem.structure.space.sizes, plan.split, strict=True)
-            partial = leaves_partials(problem.structure, plan)
-            cycles, method, workers = codelet(
-                problem.structure.unchained if partial else problem.structure,
-                tuple(-(-n // p) for n, p in sizes),
-                number_dtype(problem.operand_dtypes),
-                problem.result_dtype,
-                target,
-                plan.method,
-                plan.workers,
-            )
-            plan = replace(plan, method=method, workers=workers)
-        arrival = _arrival(problem, plan, have, target)
+    for plan, (cycles, method, workers) in zip(
+        plans, _codelets(problem, plans, target), strict=True
+    ):
+        plan = replace(plan, method=method, workers=workers) if method or workers else plan
         sync = cost.sync_cycles(target)
         result = _left_elements(problem, plan) * _left_dtype(problem, plan).itemsize
+        resident, copied, exchange = _arriving(problem, plan, have, target)
         found.append(
             Choice(
                 plan=plan,
-                cycles=cycles + arrival.copy_cycles + arrival.exchange_cycles + sync,
-                compute_cycles=cycles + arrival.copy_cycles,
-                exchange_cycles=arrival.exchange_cycles,
+                cycles=cycles + exchange + sync,
+                compute_cycles=cycles,
+                exchange_cycles=exchange,
                 sync_cycles=sync,
-                resident_bytes=arrival.resident_bytes,
-                temporary_bytes=arrival.copied_bytes + result,
+                resident_bytes=resident,
+                temporary_bytes=copied + result,
                 result_bytes=result,
                 cells=prod(plan.split),
             )
         )
     return found
+
+
+def _codelets(
+    problem: Problem, plans: tuple[Plan, ...], target: Target
+) -> list[tuple[float, str, tuple[int, ...]]]:
+    """Cycles, method and workers of each plan's first superstep."""
+    if problem.moves:
+        return [(0.0, "", ())] * len(plans)
+    structure = problem.structure
+    types = number_dtype(problem.operand_dtypes), problem.result_dtype
+    found: dict[Plan, tuple[float, str, tuple[int, ...]]] = {}
+    for partial in (False, True):
+        some = [plan for plan in plans if leaves_partials(structure, plan) == partial]
+        cells = tuple(
+            tuple(-(-n // p) for n, p in zip(structure.space.sizes, plan.split, strict=True))
+            for plan in some
+        )
+        decided = tuple((plan.method, plan.workers) for plan in some)
+        own = structure.unchained if partial else structure
+        found |= zip(some, codelets(own, cells, *types, target, decided), strict=True)
+    return [found[plan] for plan in plans]
+
+
+def _arrived(
+    problem: Problem, least: Choice, have: tuple[Layout | None, ...], target: Target
+) -> Choice:
+    """A choice with what the arrival of its operands really takes."""
+    exchange, copying = _arrival(problem, least.plan, have, target)
+    compute = least.compute_cycles + copying
+    return replace(
+        least,
+        cycles=compute + exchange + least.sync_cycles,
+        compute_cycles=compute,
+        exchange_cycles=exchange,
+    )
 
 
 def _left_dtype(problem: Problem, plan: Plan) -> np.dtype[Any]:
@@ -111,39 +139,77 @@ def _left_elements(problem: Problem, plan: Plan) -> int:
     return prod(-(-space.dims[d].size // plan.split[d]) for d in result_dims(space))
 
 
-@dataclass(frozen=True)
-class _Arrival:
-    """What it takes until the operands lie where a plan wants them, on the tile that has most.
-
-    copy_cycles: for what a tile copies to itself, and padding. resident_bytes: of operands that
-    stay for good. copied_bytes: of those that are copied here.
-    """
-
-    exchange_cycles: int
-    copy_cycles: int
-    resident_bytes: int
-    copied_bytes: int
-
-
-def _arrival(
+def _sources(
     problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target
-) -> _Arrival:
-    received = np.zeros(target.tiles, np.int64)
-    sent = np.zeros(target.tiles, np.int64)
-    copying = np.zeros(target.tiles, np.int64)
-    resident = copied = 0
+) -> Iterator[tuple[Layout | None, Layout, np.dtype[Any], Space | None]]:
+    """Of each operand that a plan reads, where it lies, where it is wanted, its type and its move.
+
+    It lies nowhere where it stays for good.
+    """
+    moves = problem.moves or (None,) * len(have)
     for i, (layout, dtype) in enumerate(
         zip(_wanted(problem, plan), problem.operand_dtypes, strict=False)
     ):
         source = have[i]
         if source is None and problem.is_free(i):
             source = home_of_free(layout, dtype.itemsize, target.tiles)
-        move = problem.moves[i] if problem.moves else None
+        yield source, layout, dtype, moves[i]
+
+
+def _arriving(
+    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target
+) -> tuple[int, int, int]:
+    """Bytes that stay for good, bytes copied, and the least cycles that they take to arrive.
+
+    The first cell is a largest one. It holds no more of an operand than a block of where that lies.
+    """
+    resident = copied = 0
+    received = 0.0
+    sources = list(_sources(problem, plan, have, target))
+    if problem.moves:
+        _, layout, dtype, _ = sources[0]
+        held = sum(source.block_elements for source, *_ in sources if source is not None)
+        whole = sum(move.points for move in problem.moves) == prod(layout.shape)
+        received = max(layout.block_elements - held, 0) * dtype.itemsize if whole else 0.0
+        sources = []
+    for source, layout, dtype, _ in sources:
         size = layout.block_elements * dtype.itemsize
         if source is None:
             resident += size
-            continue
-        if move is None and source == layout:
+        elif source != layout:
+            copied += size
+            missing = max(_wanted_by_first(layout) - source.block_elements, 0) * dtype.itemsize
+            shared = missing and shares_bus(layout)[0]
+            received += missing / target.exchange.pair_factor if shared else missing
+    return resident, copied, int(cost.exchange_cycles(received, 0, target))
+
+
+@lru_cache(maxsize=8192)
+def _wanted_by_first(layout: Layout) -> int:
+    """Elements of a tensor that the first cell of a layout holds, at least: padding left out."""
+    count = 1
+    for axis, size, step in zip(layout.access.axes, layout.box, layout.steps, strict=True):
+        if axis.divisor > 1 or axis.outside not in ("none", "fill"):
+            return 0
+        first, last = axis.offset, axis.offset + (size - 1) * step
+        if any(a < 0 for _, a in axis.terms):
+            return 0
+        low = max(-(first // step), 0)
+        high = min((axis.size - 1 - first) // step, size - 1) if last >= axis.size else size - 1
+        count *= max(high - low + 1, 0)
+    return count
+
+
+def _arrival(
+    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target
+) -> tuple[int, int]:
+    """Cycles until the operands lie where a plan wants them: of the exchange, and for what a tile
+    copies to itself, padding included, each on the tile that has most."""
+    received = np.zeros(target.tiles, np.int64)
+    sent = np.zeros(target.tiles, np.int64)
+    copying = np.zeros(target.tiles, np.int64)
+    for source, layout, dtype, move in _sources(problem, plan, have, target):
+        if source is None or (move is None and source == layout):
             continue
         shared = traffic(source, layout, move)
         here = slice(layout.first_tile, layout.first_tile + layout.cells)
@@ -151,16 +217,12 @@ def _arrival(
         received[here] += bus_bytes(layout, shared.received * dtype.itemsize, target)
         sent[there] += sent_elements(shared) * dtype.itemsize
         copying[here] += cost.copy_cycles(shared.local * dtype.itemsize, target)
-        if move is None:
-            copied += size
-            if any(axis.outside != "none" or axis.divisor > 1 for axis in layout.access.axes):
-                padding = np.maximum(block_sizes(layout) - shared.wanted, 0)
-                copying[here] += cost.fill_cycles(padding * dtype.itemsize, target)
-    return _Arrival(
+        if move is None and any(a.outside != "none" or a.divisor > 1 for a in layout.access.axes):
+            padding = np.maximum(block_sizes(layout) - shared.wanted, 0)
+            copying[here] += cost.fill_cycles(padding * dtype.itemsize, target)
+    return (
         int(cost.exchange_cycles(received.max(), sent.max(), target)),
         int(copying.max()),
-        resident,
-        copied,
     )
 
 
@@ -247,14 +309,16 @@ def finalists(
     """
     short = shortlist(problem, target, bound)
     splits = short.fast if problem.merges else short.fast[:COMBINE_FINALISTS]
-    tried = _hopeful(problem, _tried(problem, splits, have, target), target, bound)
-    hopeful, others = tried[:COMBINED], tried[COMBINED:]
+    plans = _worth_trying(problem, splits, have, target)
+    hopeful = _by_promise(problem, plans, have, target, bound)
+    found = [
+        _combined(problem, choice, have, target, bound) for choice in islice(hopeful, COMBINED)
+    ]
     if lean and short.lean:
-        hopeful += _tried(problem, short.lean, have, target)
-    found = [_combined(problem, choice, have, target, bound) for choice in hopeful]
+        found += _priced(problem, short.lean, have, target, bound)
     if not any(problem.terms.hold(choice.temporary_bytes) for choice in found):
         # Partials take room too while they are combined.
-        found += [_combined(problem, choice, have, target, bound) for choice in others]
+        found += [_combined(problem, choice, have, target, bound) for choice in hopeful]
     return tuple(sorted(fitting(found, bound, problem.terms), key=_rank))
 
 
@@ -310,34 +374,61 @@ def _priced(
     target: Target,
     bound: int,
 ) -> tuple[Choice, ...]:
-    first = _tried(problem, splits, have, target)
-    found = [_combined(problem, choice, have, target, bound) for choice in first]
+    plans = _worth_trying(problem, splits, have, target)
+    found = [
+        _combined(problem, _arrived(problem, least, have, target), have, target, bound)
+        for least in _at_least(problem, plans, have, target)
+    ]
     return tuple(sorted(fitting(found, bound, problem.terms), key=lambda c: c.cycles))
 
 
-def _tried(
+def _worth_trying(
     problem: Problem,
     splits: tuple[tuple[int, ...], ...],
     have: tuple[Layout | None, ...],
     target: Target,
-) -> list[Choice]:
-    """The first supersteps of some splits, and of those that an operand already has."""
+) -> tuple[Plan, ...]:
+    """The plans of some splits, and those that an operand already has."""
     placed = (Plan(split, order) for split in splits for order in orders(problem, split, target))
     plans = [*placed, *inherited(problem, have, target)]
-    own = map(problem.terms.complete, plans)
-    return _first_supersteps(problem, tuple(dict.fromkeys(own)), have, target)
+    return tuple(dict.fromkeys(map(problem.terms.complete, plans)))
 
 
-def _hopeful(problem: Problem, choices: list[Choice], target: Target, bound: int) -> list[Choice]:
+def _by_promise(
+    problem: Problem,
+    plans: tuple[Plan, ...],
+    have: tuple[Layout | None, ...],
+    target: Target,
+    bound: int,
+) -> Iterator[Choice]:
     """The choices within the bound, combining still to be paid for, the most promising first.
 
-    Combining is estimated here: every tile merges its share.
+    Combining is estimated here: every tile merges its share. What arrives is priced only once the
+    least that it can take has made a choice the most promising one.
     """
-    parts = np.array([choice.plan.split for choice in choices], np.int64)
-    merging = combining_cycles(problem, parts, target) if problem.merges else np.zeros(len(parts))
-    total = {id(c): c.cycles + float(m) for c, m in zip(choices, merging, strict=True)}
-    fits = fitting(choices, bound, problem.terms)
-    return sorted(fits, key=lambda c: (total[id(c)], c.resident_bytes, c.temporary_bytes, c.cells))
+    least = _at_least(problem, plans, have, target)
+    merging = np.zeros(len(least))
+    if problem.merges:
+        parts = np.array([choice.plan.split for choice in least], np.int64)
+        merging = combining_cycles(problem, parts, target)
+    fits = {id(choice) for choice in fitting(least, bound, problem.terms)}
+
+    def entry(i: int, choice: Choice, priced: bool) -> _Entry:
+        _, resident, temporary, cells = _rank(choice)
+        cycles = choice.cycles + float(merging[i])
+        return cycles, resident, temporary, cells, i, priced, choice
+
+    queue = [entry(i, choice, False) for i, choice in enumerate(least) if id(choice) in fits]
+    heapify(queue)
+    while queue:
+        *_, i, priced, choice = heappop(queue)
+        if priced:
+            yield choice
+        else:
+            heappush(queue, entry(i, _arrived(problem, choice, have, target), True))
+
+
+_Entry: TypeAlias = "tuple[float, int, int, int, int, bool, Choice]"
 
 
 def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[Choice, ...]:

@@ -5,7 +5,8 @@ Candidate splits of one operator, and operators of one network, share the cuts o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -20,36 +21,52 @@ Integers = NDArray[np.int64]
 
 def traffic(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
     """As `overlap`, axis by axis where both tensors have the same shape or a move only shifts."""
-    found = None
-    if _separable(source) and _separable(destination):
-        if move is None:
-            found = _same_axes(source, destination)
-        elif (source.shape, destination.shape) == (move.operands[0].shape, move.results[0].shape):
-            found = _shifted_axes(source, destination, move)
-    return overlap(source, destination, move) if found is None else found
+    of, to = _axes(source), _axes(destination)
+    pairs: Iterable[tuple[int, int, _Shift]] | None = None
+    if of is None or to is None:
+        pass
+    elif move is None:
+        mine, theirs = _moving(of), _moving(to)
+        if [of[i].size for i in mine] == [to[j].size for j in theirs]:
+            pairs = ((i, j, _Shift(0, 0, of[i].size)) for i, j in zip(mine, theirs, strict=True))
+    elif (source.shape, destination.shape) == (move.operands[0].shape, move.results[0].shape):
+        shifts = _shifts(move)
+        if shifts and all(of[i].in_runs and to[j].in_runs for i, j, _ in shifts):
+            pairs = shifts
+    if of is None or to is None or pairs is None:
+        return overlap(source, destination, move)
+    return Overlap(source, destination, tuple(_group(of[i], to[j], s) for i, j, s in pairs))
 
 
-def _same_axes(source: Layout, destination: Layout) -> Overlap | None:
-    mine, theirs = _axes(source), _axes(destination)
-    if [source.shape[i] for i in mine] != [destination.shape[j] for j in theirs]:
+@dataclass(frozen=True)
+class _Axis:
+    """One axis of a layout. alone: the layout of it alone. dims: the dimensions of the whole that
+    its own are. in_runs: whether every part is a run of elements, but for padding."""
+
+    size: int
+    alone: Layout
+    dims: tuple[int, ...]
+    in_runs: bool
+
+
+@lru_cache(maxsize=8192)
+def _axes(layout: Layout) -> tuple[_Axis, ...] | None:
+    """The axes of a layout; None if a cut dimension moves along two of them."""
+    cut = [d for a in layout.access.axes for d, _ in a.terms if layout.parts[d] > 1]
+    if len(cut) != len(set(cut)):
         return None
-    groups = tuple(
-        _group(source, i, destination, j, _Shift(0, 0, source.shape[i]))
-        for i, j in zip(mine, theirs, strict=True)
-    )
-    return Overlap(source, destination, groups)
+    found: list[_Axis] = []
+    for axis in layout.access.axes:
+        dims = tuple(sorted({d for d, _ in axis.terms}))
+        access = AccessMap((axis,), layout.access.fill).renamed({d: k for k, d in enumerate(dims)})
+        alone = Layout(tuple(layout.grid[d] for d in dims), access)
+        found.append(_Axis(axis.size, alone, dims, _in_runs(alone)))
+    return tuple(found)
 
 
-def _shifted_axes(source: Layout, destination: Layout, move: Space) -> Overlap | None:
-    shifts = _shifts(move)
-    if shifts is None or any(
-        not _in_runs(_along(layout, axis)[0])
-        for i, j, _ in shifts
-        for layout, axis in ((source, i), (destination, j))
-    ):
-        return None
-    groups = tuple(_group(source, i, destination, j, shift) for i, j, shift in shifts)
-    return Overlap(source, destination, groups)
+def _moving(axes: tuple[_Axis, ...]) -> list[int]:
+    """The axes but for those of one element that no cell moves along."""
+    return [i for i, axis in enumerate(axes) if axis.size != 1 or axis.dims]
 
 
 @dataclass(frozen=True)
@@ -84,36 +101,15 @@ def _shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
     return tuple(found) if whole and not at and move.points else None
 
 
-def _axes(layout: Layout) -> list[int]:
-    """The axes but for those of one element that no cell moves along."""
-    return [i for i, a in enumerate(layout.access.axes) if a.size != 1 or a.terms]
-
-
-def _separable(layout: Layout) -> bool:
-    """True if no cut dimension moves along two axes."""
-    dims = [d for a in layout.access.axes for d, _ in a.terms if layout.parts[d] > 1]
-    return len(dims) == len(set(dims))
-
-
-def _group(source: Layout, i: int, destination: Layout, j: int, shift: _Shift) -> Group:
+def _group(of: _Axis, to: _Axis, shift: _Shift) -> Group:
     """The elements shared along one axis of each layout."""
-    of, from_dims = _along(source, i)
-    to, to_dims = _along(destination, j)
-    cut = _shared(of, to, shift)
-    return replace(
-        cut,
-        destination_dims=tuple(to_dims[d] for d in cut.destination_dims),
-        source_dims=tuple(from_dims[d] for d in cut.source_dims),
+    cut = _shared(of.alone, to.alone, shift)
+    return Group(
+        tuple(to.dims[d] for d in cut.destination_dims),
+        tuple(of.dims[d] for d in cut.source_dims),
+        cut.shared,
+        cut.sent,
     )
-
-
-@lru_cache(maxsize=8192)
-def _along(layout: Layout, axis: int) -> tuple[Layout, tuple[int, ...]]:
-    """The layout of one axis alone, and the dimensions of the whole that its own are."""
-    dims = tuple(sorted({d for d, _ in layout.access.axes[axis].terms}))
-    index = {d: k for k, d in enumerate(dims)}
-    access = AccessMap((layout.access.axes[axis],), layout.access.fill).renamed(index)
-    return Layout(tuple(layout.grid[d] for d in dims), access), dims
 
 
 @lru_cache(maxsize=4096)
