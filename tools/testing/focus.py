@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from types import CodeType, FunctionType, ModuleType
+from typing import TypeGuard
 
 from xdsl.ir import Operation
 
@@ -85,7 +86,8 @@ def _named_by(each: ModulePass) -> Iterator[type]:
                 if len(pattern.classes) <= MOST:
                     yield from pattern.classes
         return
-    functions = [f for _, f in inspect.getmembers(type(each), inspect.isfunction)]
+    # What a class overrides is asked too: of a pass that stands for another one.
+    functions = [f for cls in type(each).__mro__ for f in vars(cls).values() if _is_function(f)]
     seen: set[FunctionType] = set()
     while functions:
         function = functions.pop()
@@ -99,6 +101,10 @@ def _named_by(each: ModulePass) -> Iterator[type]:
             elif isinstance(value, type):
                 functions += [f for _, f in inspect.getmembers(value, inspect.isfunction)]
                 yield value
+
+
+def _is_function(value: object) -> TypeGuard[FunctionType]:
+    return isinstance(value, FunctionType)
 
 
 def _is_near(function: FunctionType, cls: type) -> bool:

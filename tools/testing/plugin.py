@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 WRITTEN = "abele_reports"
 """Under which name a process hands on its reports."""
+T = TypeVar("T")
+
 REPORTS = pytest.StashKey[list["Report"]]()
 FEW = 12
 """How many operations the summary names of those that were exercised least."""
@@ -89,14 +91,28 @@ def _checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report 
     replay: str | None = config.getoption("--abele-replay")
 
     def check(*arguments: Any, **keywords: Any) -> Report | None:
+        __tracebackhide__ = True
         if replay is not None:
-            checks.replay(Path(replay), *arguments, **keywords)
+            _without_our_frames(checks.replay, Path(replay), *arguments, **keywords)
             return None
-        report = function(*arguments, **_given(request, keywords))
+        report = _without_our_frames(function, *arguments, **_given(request, keywords))
         config.stash.setdefault(REPORTS, []).append(report)
         return report
 
     return check
+
+
+def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any) -> T:
+    """Call a check; what it finds is told at the test's line: how it was found says nothing."""
+    from .failures import AtFault, Miscompiled  # noqa: PLC0415
+
+    __tracebackhide__ = True
+    try:
+        return function(*given, **keywords)
+    except (AtFault, Miscompiled) as failure:
+        found = failure
+    # The cause is kept: it is the user's own code.
+    raise found.with_traceback(None) from found.__cause__
 
 
 def _given(request: pytest.FixtureRequest, keywords: dict[str, Any]) -> dict[str, Any]:
@@ -128,6 +144,7 @@ def _rule_checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Re
     replay: str | None = config.getoption("--abele-replay")
 
     def check(*arguments: Any, **keywords: Any) -> Report:
+        __tracebackhide__ = True
         given = _given(request, keywords)
         if replay is not None:
             given["replay"] = Path(replay)
@@ -135,7 +152,7 @@ def _rule_checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Re
         reports = config.stash.setdefault(REPORTS, [])
         if not any(each is report for each in reports):
             reports.append(report)
-        return function(*arguments, **given)
+        return _without_our_frames(function, *arguments, **given)
 
     return check
 

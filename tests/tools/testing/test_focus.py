@@ -11,6 +11,7 @@ from abele.ir.pass_manager import parse_pipeline
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.pipelines import PASSES
 from abele.tools.testing.build import build, default_operators
+from abele.tools.testing.contracts import acting_as
 from abele.tools.testing.focus import about, named_operators
 from abele.tools.testing.sketch import random_sketch
 
@@ -51,6 +52,10 @@ def names(*passes: ModulePass) -> set[str]:
 
 def test_a_pass_speaks_of_the_operators_that_its_code_names():
     assert names(Mine()) == {"nn.relu", "nn.clip", "nn.add"}
+
+
+def test_a_pass_that_stands_for_another_speaks_of_the_same():
+    assert names(acting_as(Mine(), lambda ctx, op: None)) == names(Mine())
 
 
 def test_a_class_of_nearly_all_operators_says_nothing():

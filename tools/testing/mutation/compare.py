@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from time import process_time
+from warnings import catch_warnings
 
 from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError
@@ -73,7 +74,7 @@ def cases(right: ModulePass, level: str, budget: Budget) -> list[Case]:
             raise InputError(outcome)
 
     # What is wrong with the right pass itself is told by a check of it.
-    with suppress(Spent, InputError, AtFault, Miscompiled):
+    with suppress(Spent, InputError, AtFault, Miscompiled), catch_warnings(action="ignore"):
         check_pass(
             acting_as(right, apply),
             level,
