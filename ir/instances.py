@@ -31,7 +31,7 @@ TRIES_OF_A_KIND = 10
 """How many are then tried for each rank and element type of the first operand."""
 RECIPES_OF_A_KIND = 4
 """How many recipes are kept for each of those."""
-TRIES = 8
+TRIES = 24
 """How many are tried when an operation is asked for."""
 MOST_ELEMENTS = 1024
 """Of a tensor that is made up."""

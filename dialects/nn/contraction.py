@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import AnyFloat, TensorType, UnitAttr
+from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
@@ -18,7 +18,6 @@ from .base import (
     Shape,
     axis_map,
     broadcast,
-    element_of,
     flags,
     integer,
     integers,
@@ -31,8 +30,6 @@ from .base import (
     values_of,
 )
 from .chain import CHAIN, ChainableOp
-
-NARROW_BITS = 16
 
 PARTIALS = " (`narrow_partials` $narrow_partials^)?"
 """How the type of partial sums is written."""
@@ -59,8 +56,9 @@ def window_size(size: int, low: int, high: int, window: int, stride: int, dilati
 class ContractionOp(ChainableOp, ABC):
     """A sum of products.
 
-    narrow_partials: sums are kept in the operands' own type of 16 bits, and not in 32: the units
-    that multiply are twice as fast then, and partial sums half as large, but less exact.
+    narrow_partials: sums of 16-bit floats are kept in 16 bits, and not in 32: the units that
+    multiply are twice as fast then, and partial sums half as large, but less exact. It says nothing
+    of wider elements.
     """
 
     narrow_partials = opt_prop_def(UnitAttr)
@@ -69,14 +67,6 @@ class ContractionOp(ChainableOp, ABC):
     def multiply_add(self) -> Body:
         """What happens at each point."""
         return Body("mul", "sum", narrow=self.narrow_partials is not None)
-
-    def verify_(self) -> None:
-        """As all chainable operations; sums of 16-bit floats alone can be narrow."""
-        super().verify_()
-        element = element_of(self.result)
-        narrow = isinstance(element, AnyFloat) and element.bitwidth == NARROW_BITS
-        if self.narrow_partials is not None and not narrow:
-            raise VerifyException(f"narrow_partials of elements {element}; need floats of 16 bits")
 
 
 class ConvolutionOp(ContractionOp, ABC):
