@@ -2,7 +2,8 @@
 
 Read once from the module; layouts come later, and many times. Whatever has a layout is a slot:
 the result of an operator, the home of a state or constant (which the first operator that computes
-with it places where it wants it), and what nobody decides, in linear order. A reshaped value, what
+with it places where it wants it), a program's input (which lies near the tiles that its first
+operator wants it on), and what nobody decides, in linear order. A reshaped value, what
 a loop carries and what a branch chooses lie in the slot of the value that they come from.
 """
 
@@ -34,10 +35,11 @@ ENTRY = "main"
 class Operator:
     """An operation whose plan is to be decided.
 
-    operands: the slot of each operand, None of those that stay where the plan wants them. result:
-    its slot. homes: by operand, the slots that the plan decides. shared: those of them that others
-    read too. times: how often a run executes it. given: the plan that it came with. moment: of its
-    execution, within its function.
+    operands: the slot of each operand, None of those that lie where the plan wants them. result:
+    its slot. homes: by operand, the slots of states and constants that the plan decides. shared:
+    those of them that others read too. inputs: by operand, the slots of a program's inputs that the
+    plan decides. times: how often a run executes it. given: the plan that it came with. moment: of
+    its execution, within its function.
     """
 
     op: Operation
@@ -46,6 +48,7 @@ class Operator:
     result: int
     homes: dict[int, int]
     shared: frozenset[int]
+    inputs: dict[int, int]
     times: int
     given: Plan | None
     moment: int
@@ -131,6 +134,8 @@ class _Reader:
 
     slots: of every value that has one. kept: the key of what a value's elements are the elements
     of, for states and constants. homes: their slots by key, once an operator has placed them.
+    inputs: of values that are a program's input, perhaps reshaped, which input it is. reached: the
+    slots of inputs, once an operator has read them.
     """
 
     module: ModuleOp
@@ -139,6 +144,8 @@ class _Reader:
     slots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     kept: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
     homes: dict[object, int] = field(default_factory=dict[object, int])
+    inputs: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    reached: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     aliases: set[SSAValue] = field(default_factory=set[SSAValue])
     nodes: list[Node] = field(default_factory=list[Node])
     fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
@@ -164,6 +171,8 @@ class _Reader:
         for name, op in functions.items():
             self.here = self.found[name] = Function()
             self.times = times[name]
+            if name == ENTRY:
+                self.inputs = {value: value for value in op.body.block.args}
             self._block(op.body.block)
             if name != ENTRY:
                 self._handed_over(op)
@@ -205,6 +214,8 @@ class _Reader:
         if value in self.kept:
             home = self.homes.get(self.kept[value])
             return self._linear(value) if home is None else home
+        if value in self.inputs:
+            return self.reached.get(self.inputs[value], self._linear(self.inputs[value]))
         if value not in self.slots:
             self.slots[value] = self._linear(value)
         return self.slots[value]
@@ -276,6 +287,8 @@ class _Reader:
         """The new value lies where the old one does."""
         if old in self.kept:
             self.kept[new] = self.kept[old]
+        elif old in self.inputs:
+            self.inputs[new] = self.inputs[old]
         else:
             self.slots[new] = self._slot(old)
 
@@ -317,18 +330,31 @@ class _Reader:
         if 0 in problem.structure.space.sizes or 0 in nn.shape_of(result):
             self.empty[op] = plan or Plan((1,) * len(problem.structure.space.dims))
             return
-        operands = tuple(
-            None if stays else self._slot(value)
-            for stays, value in zip(problem.resident, op.operands, strict=True)
-        )
         homes: dict[int, int] = {}
-        for i, (value, stays) in enumerate(zip(op.operands, problem.resident, strict=True)):
+        inputs: dict[int, int] = {}
+        operands: list[int | None] = []
+        for i, value in enumerate(op.operands):
+            stays, free = problem.resident[i], problem.is_free(i)
+            operands.append(None if stays or free else self._slot(value))
             if stays and self._unplaced(value):
                 homes[i] = self.homes[self.kept[value]] = self._new(value)
+            elif free and self.inputs[value] not in self.reached:
+                inputs[i] = self.reached[self.inputs[value]] = self._new(value)
+            elif isinstance(op, Structured) and value in self.inputs:
+                self.reached.setdefault(self.inputs[value], self._slot(value))
         shared = frozenset(i for i in homes if self.users[self.kept[op.operands[i]]] > 1)
         self.slots[result] = self._new(result)
         node = Operator(
-            op, problem, operands, self.slots[result], homes, shared, self.times, plan, moment
+            op=op,
+            problem=problem,
+            operands=tuple(operands),
+            result=self.slots[result],
+            homes=homes,
+            shared=shared,
+            inputs=inputs,
+            times=self.times,
+            given=plan,
+            moment=moment,
         )
         self.nodes.append(node)
         self.here.operators.append(node)
@@ -340,7 +366,17 @@ class _Reader:
             return movement_problem(op.moves(), dtype_of(op.results[0]), terms=terms)
         assert isinstance(op, Structured)
         resident = tuple(self._unplaced(value) for value in op.operands)
-        return Problem(op.structure(), dtypes, dtype_of(op.results[0]), resident, terms=terms)
+        structure = op.structure()
+        free = tuple(
+            value in self.inputs
+            and self.inputs[value] not in self.reached
+            and i < structure.body.own_arity
+            for i, value in enumerate(op.operands)
+        )
+        result = dtype_of(op.results[0])
+        return Problem(
+            structure, dtypes, result, resident, terms=terms, free=free if any(free) else ()
+        )
 
 
 def dtype_of(value: SSAValue) -> np.dtype[Any]:

@@ -24,7 +24,7 @@ from ...dialects.abele import Plan
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
-from .derive import operand_layouts
+from .derive import home_of_free, operand_layouts
 from .graph import Graph, Operator, Relayout
 from .problem import Choice, Problem, final_layout_of
 from .search import exact, finalists, relayout_cycles
@@ -38,15 +38,15 @@ WORTH_MOVING = 1.01
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """A plan of an operator with the layouts that it leaves.
+    """A plan of an operator with the layouts that it decides.
 
-    result: of its result. homes: by slot, of the states and constants that it places, as they lie
-    and as they can be copied from.
+    layouts: by slot, of its result and of what it places, as they can be copied from. homes: by
+    slot, of the states and constants that it places, as they lie.
     """
 
     choice: Choice
-    result: Layout
-    homes: dict[int, tuple[Layout, Layout]]
+    layouts: dict[int, Layout]
+    homes: dict[int, Layout]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +130,14 @@ class Chooser:
             resident = state.resident
             if option.homes:
                 resident = resident.copy()
-                for slot, (home, _) in option.homes.items():
+                for slot, home in option.homes.items():
                     add_bytes(resident, home, self.graph.itemsizes[slot])
-            layouts = {
-                **state.layouts,
-                node.result: option.result,
-                **{slot: readable for slot, (_, readable) in option.homes.items()},
-            }
             cycles = choice.cycles * node.times
             found.append(
                 _State(
                     state.price + cycles + self.byte_price * choice.resident_bytes,
                     state.cycles + cycles,
-                    layouts,
+                    {**state.layouts, **option.layouts},
                     resident,
                     (state, node, option, have),
                 )
@@ -157,7 +152,7 @@ class Chooser:
         options = [self._option(node, choice) for choice in tried]
         # What several operators read must be one that can be copied from.
         apart = [
-            o for o in options if all(o.homes[node.homes[k]][0].is_partition for k in node.shared)
+            o for o in options if all(o.homes[node.homes[k]].is_partition for k in node.shared)
         ]
         price = self.byte_price / node.times
         return sorted(
@@ -166,14 +161,16 @@ class Chooser:
 
     def _option(self, node: Operator, choice: Choice) -> Option:
         result, wanted = _left(node.problem, choice.plan)
-        homes: dict[int, tuple[Layout, Layout]] = {}
+        layouts = {node.result: result}
+        homes: dict[int, Layout] = {}
+        dtypes, tiles = node.problem.operand_dtypes, self.target.tiles
         for k, slot in node.homes.items():
-            home = readable = wanted[k]
+            home = homes[slot] = layouts[slot] = wanted[k]
             if not home.is_partition:
-                size = node.problem.operand_dtypes[k].itemsize
-                readable = linear_layout(home.shape, size, self.target.tiles)
-            homes[slot] = home, readable
-        return Option(choice, result, homes)
+                layouts[slot] = linear_layout(home.shape, dtypes[k].itemsize, tiles)
+        for k, slot in node.inputs.items():
+            layouts[slot] = home_of_free(wanted[k], dtypes[k].itemsize, tiles)
+        return Option(choice, layouts, homes)
 
     def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
         """The price of a plan that the operation came with; only how it combines is added."""
@@ -257,7 +254,8 @@ class Chooser:
 def _left(problem: Problem, plan: Plan) -> tuple[Layout, tuple[Layout, ...]]:
     """The layout of an operator's result, and those that it wants its operands in where it decides
     on some."""
-    wanted = operand_layouts(problem.structure, plan) if any(problem.resident) else ()
+    decides = any(problem.resident) or any(problem.free)
+    wanted = operand_layouts(problem.structure, plan) if decides else ()
     return final_layout_of(problem, plan), wanted
 
 

@@ -148,10 +148,8 @@ class _Network:
 def _live_bytes(graph: Graph, decided: Decided) -> int:
     """Bytes of values and temporaries at the worst moment, of the tile that has most."""
     blocks = {slot: layout.block_elements for slot, layout in graph.fixed.items()}
-    for node, option in decided.options.items():
-        blocks[node.result] = option.result.block_elements
-        for slot, (_, readable) in option.homes.items():
-            blocks[slot] = readable.block_elements
+    for option in decided.options.values():
+        blocks |= {slot: layout.block_elements for slot, layout in option.layouts.items()}
     known: dict[str, int] = {}
 
     def peak(name: str) -> int:
