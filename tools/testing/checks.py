@@ -50,6 +50,7 @@ from .oracles import Outcome, coarseness, difference, run
 from .program import Program
 from .record import recorded_passes, recorded_relations, replay_command, replay_record
 from .relations import NotApplicable, Relation, expected_of, name_of
+from .rules.watch import Counts, watching_rules
 from .shrink import Fails, smallest
 from .sketch import Sketch, Step, random_sketch
 
@@ -87,8 +88,9 @@ class Report:
     the machine. changed: those that it made something else of. undecided: those of which nothing
     follows, since a branch hung on rounding. seconds, cpu_seconds: until the end, or until
     something wrong was found: making that small is not counted. exercised: how many programs had an
-    operation, by its name, level and element type. held, skipped: by the name of a relation, the
-    programs of which it held, and those of which it says nothing.
+    operation, by its name, level and element type. fired, guards: how often each rule has, and each
+    guard was answered so, by the rule's name, the guard's text and the answer. held, skipped: by
+    the name of a relation, the programs of which it held, and those of which it says nothing.
     """
 
     examples: int = 0
@@ -98,6 +100,8 @@ class Report:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     exercised: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    fired: Counter[str] = field(default_factory=Counter[str])
+    guards: Counter[tuple[str, str, bool]] = field(default_factory=Counter[tuple[str, str, bool]])
     held: Counter[str] = field(default_factory=Counter[str])
     skipped: Counter[str] = field(default_factory=Counter[str])
 
@@ -403,7 +407,7 @@ class _Check:
         after = program.clone()
         for each in self.passes(program):
             with nullcontext() if self.rewrites is None else limited(self.rewrites):
-                apply(each, after, program, self.limit)
+                apply(each, after, program, self.limit, self.report)
         return after
 
     # What is told
@@ -605,13 +609,16 @@ def _rewrite(alone: _Check, program: Program, blamed: ModulePass, wrong: Wrong) 
 # One program
 
 
-def apply(each: ModulePass, after: Program, before: Program, limit: float) -> None:
-    """Run a pass on a program in place. before: what it is told of if that fails.
+def apply(
+    each: ModulePass, after: Program, before: Program, limit: float, counts: Counts | None = None
+) -> None:
+    """Run a pass on a program in place. before: what it is told of if that fails. counts: of what
+    its rules do.
 
     Raises Refused where it does not take the program, and PassFailed.
     """
     try:
-        with at_most(limit / 2):
+        with at_most(limit / 2), nullcontext() if counts is None else watching_rules(counts):
             each.apply(after.context, after.module)
     except (InputError, DoesNotFit) as error:
         raise Refused(f"{each.name}: {error}") from None

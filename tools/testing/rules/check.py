@@ -60,13 +60,9 @@ MOST = 3
 class RuleReport(Report):
     """What a check of rules has looked at.
 
-    fired: how often each rule has, by its name. guards: how often each guard was answered so, by
-    the rule's name, the guard's text and the answer. misses: programs that a rule all but fits, by
-    what was changed in them.
+    misses: programs that a rule all but fits, by what was changed in them.
     """
 
-    fired: Counter[str] = field(default_factory=Counter[str])
-    guards: Counter[tuple[str, str, bool]] = field(default_factory=Counter[tuple[str, str, bool]])
     misses: Counter[str] = field(default_factory=Counter[str])
 
 
