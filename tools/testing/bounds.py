@@ -327,6 +327,11 @@ def _corners(
         distance = np.abs(there.astype(np.float64) - made.astype(np.float64))
         distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
         deviation = np.maximum(deviation, distance)
+    if function.name == "equal" and rough:
+        # What is equal somewhere within is so at no end.
+        apart = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
+        reach = errors[0] + errors[1]
+        deviation = np.where((apart <= reach) & (reach > 0), 1.0, deviation)
     for i in POLES.get(function.name, ()):
         if i in rough:
             near = (errors[i] > 0) & (np.abs(wide[i]) <= errors[i])

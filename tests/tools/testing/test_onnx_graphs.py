@@ -297,3 +297,13 @@ def test_at_the_edge_of_overflow_a_result_may_be_infinite_or_not():
     graph = helper.make_graph(nodes, "edge", infos[:1], infos[1:])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8)
     assert Check(None).wrong(Graph(proto, {"x": x})) is None
+
+
+def test_what_is_equal_within_a_rounding_may_be_equal_or_not():
+    nodes = [helper.make_node("Mean", ["x"] * 3, ["m"]), helper.make_node("Equal", "xm", ["y"])]
+    x = np.random.default_rng(0).standard_normal(200).astype(np.float32)
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [200])
+    result = helper.make_tensor_value_info("y", TensorProto.BOOL, [200])
+    graph = helper.make_graph(nodes, "near", [info], [result])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8)
+    assert Check(None).wrong(Graph(proto, {"x": x})) is None

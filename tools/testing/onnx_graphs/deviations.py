@@ -260,6 +260,17 @@ DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         ("Conv", "ConvTranspose", "MatMul"), _is_empty, "a sum over nothing is not begun with 0"
     ),
+    Deviation(
+        ("MaxPool", "AveragePool"),
+        lambda case: (
+            case.attribute("auto_pad", "NOTSET").startswith("SAME")
+            and any(
+                k < s
+                for k, s in zip(case.attribute("kernel_shape", ()), case.attribute("strides", ()))
+            )
+        ),
+        "SAME pads by less than nothing where a window is shorter than its stride",
+    ),
     Deviation(REDUCTIONS, _is_empty, "axes of no elements are not reduced to one"),
     Deviation(
         ("Dropout",),
