@@ -85,6 +85,13 @@ class _Clock:
     def walk(self, block: Block) -> None:
         step: int | None = None
         for op in block.ops:
+            if isinstance(op, tile.SuperstepOp):
+                # Grouped already: the program is continued.
+                self.now += 2
+                step = None
+                for inner in op.body.block.ops:
+                    self.touched(inner)
+                continue
             number = op.attributes.get(SUPERSTEP)
             if not isinstance(number, IntegerAttr):
                 self.now += 2
@@ -94,16 +101,24 @@ class _Clock:
             if number.value.data != step:
                 self.now += 2
                 step = number.value.data
-            if isinstance(op, tile.CopyOp):
+            self.touched(op)
+
+    def touched(self, op: Operation) -> None:
+        """Note what an operation of a superstep touches: vertices come after copies."""
+        match op:
+            case tile.CopyOp():
                 self.touch(op.sources, [op.destination])
-            elif isinstance(op, tile.ComputeSetOp):
+            case tile.VerticesOp():
+                self.touch(op.sources, [op.destination], phase=1)
+            case tile.ComputeSetOp():
                 for vertices in op.body.block.ops:
-                    if isinstance(vertices, tile.VerticesOp):
-                        self.touch(vertices.sources, [vertices.destination], phase=1)
-            elif isinstance(op, tile.InputOp):
+                    self.touched(vertices)
+            case tile.InputOp():
                 self.touch([], [op.writes.string_value()])
-            elif isinstance(op, tile.OutputOp):
+            case tile.OutputOp():
                 self.touch([op.reads.string_value()], [])
+            case _:
+                pass
 
     def control(self, op: Operation) -> None:
         if isinstance(op, func.CallOp):

@@ -47,7 +47,7 @@ def _blocks(op: Operation) -> Iterator[Block]:
         for block in region.blocks:
             yield block
             for inner in block.ops:
-                if not isinstance(inner, tile.ComputeSetOp):
+                if not isinstance(inner, tile.ComputeSetOp | tile.SuperstepOp):
                     yield from _blocks(inner)
 
 

@@ -27,7 +27,9 @@ from ...ir.provenance import place
 from .derive import home_of_free, operand_layouts
 from .graph import Graph, Operator, Relayout
 from .problem import Choice, Problem, final_layout_of
+from .rotation import priced_in_steps
 from .search import exact, finalists, relayout_cycles
+from .steps import takes_steps
 
 STATES = 4
 """States that are kept after every operator."""
@@ -178,7 +180,8 @@ class Chooser:
         try:
             if last > self.target.tiles:
                 raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
-            choice = exact(node.problem, plan, have, self.target, self.bound)
+            price = priced_in_steps if takes_steps(plan) else exact
+            choice = price(node.problem, plan, have, self.target, self.bound)
         except ValueError as error:
             raise InputError(f"{node.op.name} at {place(node.op)}: plan: {error}") from None
         return replace(choice, plan=replace(plan, combine=choice.plan.combine))

@@ -1,11 +1,13 @@
 import pytest
 
 from abele.ir.errors import InputError
+from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
 from abele.passes.group_supersteps import GroupSupersteps
+from abele.passes.pipelines import PASSES
 
 from ..strategies import context
-from .programs import TO_SUPERSTEPS, after
+from .programs import TO_EXCHANGE, TO_SUPERSTEPS, after, net
 
 
 def test_numbered_operations_are_put_into_supersteps(golden):
@@ -38,3 +40,13 @@ def test_a_schedule_that_cannot_happen_at_once_is_refused(body: str, message: st
     module = parse_module(f"{variables}\nfunc.func @main() {{ {body} func.return }}", made)
     with pytest.raises(InputError, match=message):
         GroupSupersteps().apply(made, module)
+
+
+def test_a_grouped_program_is_continued_by_the_whole_way():
+    module, made = net()
+    whole = (
+        f"{TO_SUPERSTEPS},schedule-supersteps,allocate,group-supersteps,convert-tile-to-exchange"
+    )
+    for each in parse_pipeline(whole, PASSES):
+        each.apply(made, module)
+    assert print_module(module) == print_module(after(TO_EXCHANGE))

@@ -1,7 +1,7 @@
 builtin.module attributes {abele.target = "tiny:8"} {
   tile.variable @w : tensor<2x4x3x3xf32> layout <[3 by 3, 2 by 2, 2, 2, 3, 3] (d2, 2 * d1 + d3, d4, d5) of [2, 4, 3, 3]> state = blob <"e243675e10db825d010c439d"> {address = 0 : i64} loc("<text>":3:3)
   tile.variable @b : tensor<2x1x1xf32> layout <[2 by 2, 3 by 3] (d0, 0, 0) of [2, 1, 1]> state = blob <"2e7c1003c6772bed86611eff"> {address = 144 : i64} loc("<text>":4:3)
-  tile.variable @image : tensor<1x4x6x6xf32> layout <[144 by 5 grain 2] (d0) of [144]> {address = 320 : i64} loc("<text>":5:3)
+  tile.variable @image : tensor<1x4x6x6xf32> layout <[6 by 3, 4 by 2, 6] (0, d1, d0, d2) of [1, 4, 6, 6]> {address = 320 : i64} loc("<text>":5:3)
   tile.variable @"conv/in0" : tensor<1x4x6x6xf32> layout <[3 by 3, 2 by 2, 2, 3, 3, 3] (0, 2 * d1 + d2, 2 * d0 + d3 - 1 fill, 2 * d4 + d5 - 1 fill) of [1, 4, 6, 6]> {address = 152 : i64} loc("conv/in0")
   tile.variable @"conv/partials" : tensor<2x1x2x3x3xf32> layout <[3 by 3, 2 by 2, 2, 3] (d1, 0, d2, d0, d3) of [2, 1, 2, 3, 3]> {address = 320 : i64} loc("conv/partials")
   tile.variable @"conv/gather" : tensor<2x1x2x3x3xf32> layout <[2 by 2, 3 by 3, 2, 3] (d2, 0, d0, d1, d3) of [2, 1, 2, 3, 3]> {address = 152 : i64} loc("conv/gather")
