@@ -180,11 +180,15 @@ def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
     """
     if takes_steps(plan):
         step = next(passes_of(structure, plan))[0]
-        plain = operand_layouts(structure, replace(plan, steps=(), ring=()))
         each = operand_layouts(step.structure, step.plan)
+        # What combines partials is planned for a step's; a chain's operands, which it takes, are
+        # never more than one step wants.
+        plain = compute_layouts(structure, replace(plan, steps=(), ring=(), combine=None))
         return tuple(
             home_over_steps(structure, plan, i, layout) or whole
-            for i, (layout, whole) in enumerate(zip(each, plain, strict=True))
+            for i, (layout, whole) in enumerate(
+                zip(each, (*plain, *each[len(plain) :]), strict=True)
+            )
         )
     own = compute_layouts(structure, plan)
     if len(own) == len(structure.space.operands):
