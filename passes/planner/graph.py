@@ -367,10 +367,13 @@ class _Reader:
         assert isinstance(op, Structured)
         resident = tuple(self._unplaced(value) for value in op.operands)
         structure = op.structure()
+        own = structure.body.own_arity
+        # What the chain reads too has to lie somewhere before.
         free = tuple(
-            value in self.inputs
+            i < own
+            and value in self.inputs
             and self.inputs[value] not in self.reached
-            and i < structure.body.own_arity
+            and not any(value is other for other in op.operands[own:])
             for i, value in enumerate(op.operands)
         )
         result = dtype_of(op.results[0])

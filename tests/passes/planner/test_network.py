@@ -14,8 +14,11 @@ from abele.dialects.abele import Plan, PlanAttr
 from abele.dialects.dtypes import element_type
 from abele.dialects.structured import Movement, Structured
 from abele.ir.errors import InputError
+from abele.ir.text import parse_module
 from abele.passes.planner.derive import operand_layouts
 from abele.passes.planner.network import NetworkPlan, plan_network
+
+from ...strategies import context
 
 F16 = np.dtype(np.float16)
 
@@ -211,3 +214,11 @@ def test_an_empty_tensor_is_left_whole():
     net = Net(0, 64)
     relu = net.relu()
     assert planned(net.module(), resolve_target("tiny:4")).plans[relu].split == (1, 1)
+
+
+def test_an_input_that_a_chain_reads_too_is_planned():
+    text = """func.func @main(%x: tensor<8xf16>) -> tensor<8xf16> {
+      %0 = nn.sqrt %x then [mul] (%x) : (tensor<8xf16>, tensor<8xf16>) -> tensor<8xf16>
+      func.return %0 : tensor<8xf16>
+    }"""
+    assert plan_network(parse_module(text, context()), resolve_target("tiny:4")).cycles > 0
