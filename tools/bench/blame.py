@@ -2,8 +2,9 @@
 
 python -m abele.tools.bench.blame [--mutants 8]
 
-The mistakes are those of `abele mutate`. One that changes nothing is not found; of those found, the
-message has to name the pass, and the rule that the mistake is in.
+The mistakes are those of `abele mutate`, and each is looked for in programs that have the left side
+of its rule in them. One that changes nothing is not found; of those found, the message has to name
+the pass, and the rule that the mistake is in.
 """
 
 from __future__ import annotations
@@ -11,26 +12,34 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from time import process_time
 from typing import Annotated
 
 import typer
+from hypothesis.strategies import sampled_from
 from rich.table import Table
 
 from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
+from ...ir.rules import RulesPass
+from ...ir.rules.evaluate import CallFailed
 from ...ir.upstream import ModulePass
 from ...passes.pipelines import DOWN, PASSES
 from ..table import console
 from ..testing import checks
-from ..testing.checks import Report, check_pass
+from ..testing.build import default_operators
+from ..testing.checks import LIMIT, Report, check_pass
 from ..testing.failures import AtFault, Miscompiled
+from ..testing.focus import programs_of_rules
 from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
 from ..testing.mutation.rule_classes import RULE_CLASSES
 from ..testing.mutation.study import chosen, plant
+from ..testing.program import Program
 
 RULED = ("fold-scales", "canonicalize", "fuse-chains")
 """The passes of nn that are rules."""
@@ -44,8 +53,9 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 class Blamed:
     """What was said of one mistake. how: as Wrong.kind, "raised", or "" if nothing was found.
 
-    at: the pass named. rewrite: the rewrite named, or "". seconds: of CPU time, until it was found;
-    total: with making the program small and finding the rewrite.
+    at: the pass named. rewrite: what is said of the rewrite, or of an error that was raised in one,
+    or "". seconds: of CPU time, until it was found; total: with making the program small and
+    finding the rewrite.
     """
 
     mutant: Mutant
@@ -71,7 +81,7 @@ class Blamed:
     @property
     def names_rewrite(self) -> bool:
         """Whether a rewrite by the right rule is named."""
-        return f": {self.rule} (" in self.rewrite
+        return re.search(rf"\b{self.rule}\b", self.rewrite) is not None
 
 
 def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
@@ -80,12 +90,20 @@ def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
         wrong = mutant.make()
     except InputError:
         return None
+    found = RULE.search(mutant.before)
+    assert found is not None
+    (right,) = parse_pipeline(mutant.subject, PASSES)
+    assert isinstance(wrong, RulesPass)
+    fitting = [*_fitting(wrong, found[1], budget), *_fitting(right, found[1], budget)]
+    if not fitting:
+        return Blamed(mutant)
     report, begin = Report(), process_time()
     at = how = rewrite = ""
     with tempfile.TemporaryDirectory() as folder:
         try:
             check_pass(
                 _with(wrong),
+                programs=sampled_from(fitting),
                 examples=budget.examples,
                 seed=budget.seed,
                 folder=Path(folder),
@@ -94,9 +112,20 @@ def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
         except Miscompiled as found:
             at, how, rewrite = found.blamed, found.wrong.kind, found.rewrite
         except AtFault as found:
-            at, how, rewrite = found.name, "raised", found.rewrite
+            at, how, rewrite = found.name, "raised", found.rewrite or found.problem
     total = process_time() - begin
     return Blamed(mutant, how, at, rewrite, report.examples, report.cpu_seconds, total)
+
+
+def _fitting(each: ModulePass, rule: str, budget: Budget) -> list[Program]:
+    """Programs with the left side of a rule in them, as it is in a pass."""
+    assert isinstance(each, RulesPass)
+    made = programs_of_rules([replace(each, only=(rule,))], default_operators(), budget.seed, LIMIT)
+    fitting: list[Program] = []
+    # A guard with a mistake may raise.
+    with suppress(CallFailed):
+        fitting.extend(islice(made, budget.examples // 2))
+    return fitting
 
 
 def _with(wrong: ModulePass) -> Sequence[ModulePass]:
@@ -115,7 +144,7 @@ def mutants(names: Sequence[str], limit: int, budget: Budget) -> Iterator[Mutant
 @app.command()
 def blame(
     limit: Annotated[int, typer.Option("--mutants", min=1, help="Of each pass.")] = 8,
-    examples: Annotated[int, typer.Option(min=1, help="Programs to find one in.")] = 500,
+    examples: Annotated[int, typer.Option(min=1, help="Programs to find one in.")] = 100,
     shrinking: Annotated[
         float, typer.Option(min=0, help="Seconds to make its program small in.")
     ] = 5.0,

@@ -130,5 +130,6 @@ class StrategyFailed(Exception):
 
 
 def said(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    """An error in one line, with what was noted on its way: the rule that it was raised in."""
+    first = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return "; ".join([first, *(str(note) for note in getattr(error, "__notes__", ()))])

@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 from xdsl.ir import Operation
 
+from ...ir.rules.evaluate import CallFailed
 from ...ir.rules.law import Law
 from ...ir.rules.rule_set import RulesPass
 from ...ir.rules.vocabulary import Vocabulary
@@ -74,7 +75,11 @@ def programs_of_rules(
 
 def _fits(law: Law, vocabulary: Vocabulary) -> Callable[[Operation, Program], Fit | None]:
     def fits(op: Operation, program: Program) -> Fit | None:
-        return fit(law, op, vocabulary)
+        try:
+            return fit(law, op, vocabulary)
+        # A guard that raises is for the pass to meet, which is then at fault.
+        except CallFailed:
+            return None
 
     return fits
 

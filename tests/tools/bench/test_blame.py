@@ -32,10 +32,10 @@ def mutant(text: str) -> Mutant:
 )
 def test_a_wrong_rule_among_right_passes_is_named(text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(checks, "SHRINKING", 1.0)
-    found = blamed(mutant(f"{RIGHT}\n{text}"), Budget(examples=200, seed=1))
+    found = blamed(mutant(f"{text}\n{RIGHT}"), Budget(examples=200, seed=1))
     assert found is not None
     assert found.names_pass
-    assert text.split(":")[0].removeprefix("rule ") in found.rewrite
+    assert found.names_rewrite
 
 
 def test_a_right_rule_is_blamed_for_nothing():

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from abele.dialects import nn
 from abele.ir.errors import InputError
+from abele.ir.rules import parse_rule_set, rules_pass
 from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.own_rules import own_vocabulary
 from abele.tools.testing import (
     Miscompiled,
     PassFailed,
@@ -98,6 +100,16 @@ def test_a_pass_that_raises_is_told_apart(tmp_path: Path):
         check_pass(Raises(), examples=300, seed=1, folder=tmp_path)
     assert isinstance(caught.value.__cause__, KeyError)
     assert "nn.sub" in str(caught.value)
+
+
+def test_a_rule_that_raises_is_named(tmp_path: Path):
+    text = "rule again: nn.relu(nn.relu(_) as r) as q => r where can_follow(r, q, 5)"
+    again = rules_pass("drop-again", parse_rule_set(text, own_vocabulary(), "again.rw"))
+    twice = programs("nn", operators=[nn.ReluOp], control_flow=False)
+    with pytest.raises(PassFailed, match=r"IndexError.*in rule again \(again.rw:1\)"):
+        check_pass(again(), programs=twice, examples=50, seed=1, folder=tmp_path)
+    with pytest.raises(PassFailed, match="in rule again"):
+        check_pass(again(), examples=200, seed=1, folder=tmp_path)
 
 
 @dataclass(frozen=True)
