@@ -9,9 +9,9 @@ save the readers of a value no more than it takes to move one block of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -60,6 +60,11 @@ class Decided:
     cycles: float
     resident: NDArray[np.int64]
 
+    @cached_property
+    def layouts(self) -> dict[int, Layout]:
+        """Of every slot that was decided."""
+        return {s: layout for o in self.options.values() for s, layout in o.layouts.items()}
+
 
 @dataclass(frozen=True, eq=False)
 class _State:
@@ -80,7 +85,8 @@ class _State:
 class Chooser:
     """Chooses the plans of a program at one price of a resident byte, in cycles.
 
-    bound: bytes of a tile that one operator may take. resident: of what nobody places.
+    bound: bytes of a tile that one operator may take. resident: of what nobody places. chosen:
+    plans that are tried whatever else is. room: bytes that operators may take for a while.
     """
 
     graph: Graph
@@ -88,6 +94,8 @@ class Chooser:
     bound: int
     byte_price: float
     resident: NDArray[np.int64]
+    chosen: Mapping[Operator, Plan] = field(default_factory=dict[Operator, Plan])
+    room: Mapping[Operator, int] = field(default_factory=dict[Operator, int])
     uses: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     def __post_init__(self) -> None:
@@ -96,6 +104,10 @@ class Chooser:
     def one_by_one(self) -> Decided:
         """The best plan of each operator for itself, given where its operands are."""
         return self._run(1, 1)
+
+    def as_chosen(self) -> Decided:
+        """The plans that are chosen already."""
+        return self._run(1, 0)
 
     def together(self) -> Decided:
         """The plans that are best together, as far as they are tried."""
@@ -126,7 +138,8 @@ class Chooser:
     def _decided(self, state: _State, node: Operator, most: int) -> list[_State]:
         have = tuple(None if s is None else self._layout(state, s) for s in node.operands)
         found: list[_State] = []
-        for option in self._options(node, have)[:most]:
+        options = self.options(node, have)[:most] if most else [self._chosen(node, have)]
+        for option in options:
             option = self._balanced(node, option, have, state.resident)
             choice = option.choice
             resident = state.resident
@@ -146,20 +159,33 @@ class Chooser:
             )
         return found
 
-    def _options(self, node: Operator, have: tuple[Layout | None, ...]) -> list[Option]:
+    def options(self, node: Operator, have: tuple[Layout | None, ...]) -> list[Option]:
         """The plans to choose from, the best for the operator itself first."""
         if node.given is not None:
             return [self._option(node, self._given(node, node.given, have))]
-        tried = finalists(node.problem, have, self.target, self.bound, lean=self.byte_price > 0)
+        tried = finalists(node.problem, have, self.target, self.bound)
         options = [self._option(node, choice) for choice in tried]
-        # What several operators read must be one that can be copied from.
-        apart = [
-            o for o in options if all(o.homes[node.homes[k]].is_partition for k in node.shared)
-        ]
+        if node in self.chosen:
+            options.append(self._chosen(node, have))
         price = self.byte_price / node.times
         return sorted(
-            apart or options, key=lambda o: o.choice.cycles + price * o.choice.resident_bytes
+            self._allowed(node, options),
+            key=lambda o: o.choice.cycles + price * o.choice.resident_bytes,
         )
+
+    def _allowed(self, node: Operator, options: list[Option]) -> list[Option]:
+        """The options that leave what several operators read in a layout that can be copied from,
+        and keep to their room; all, where none does."""
+        options = [o for o in options if can_be_shared(node, o.choice.plan)] or options
+        room = self.room.get(node)
+        within = [o for o in options if room is None or o.choice.temporary_bytes <= room]
+        return within or options
+
+    def _chosen(self, node: Operator, have: tuple[Layout | None, ...]) -> Option:
+        plan = self.chosen[node]
+        if node.given is not None:
+            return self._option(node, self._given(node, node.given, have))
+        return self._option(node, exact(node.problem, plan, have, self.target, self.bound))
 
     def _option(self, node: Operator, choice: Choice) -> Option:
         result, wanted = _left(node.problem, choice.plan)
@@ -260,6 +286,11 @@ def _left(problem: Problem, plan: Plan) -> tuple[Layout, tuple[Layout, ...]]:
     decides = any(problem.resident) or any(problem.free)
     wanted = operand_layouts(problem.structure, plan) if decides else ()
     return final_layout_of(problem, plan), wanted
+
+
+def can_be_shared(node: Operator, plan: Plan) -> bool:
+    """Whether a plan leaves what several operators read in layouts that can be copied from."""
+    return not node.shared or all(_left(node.problem, plan)[1][k].is_partition for k in node.shared)
 
 
 def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> None:

@@ -1,31 +1,37 @@
 """Plans for a whole program: every operator, all weights and activations in one memory.
 
-Each operator has plans that trade cycles for bytes that stay on a tile for good. One price of
-such a byte, found by bisection, chooses among them, so that all fit together.
+Where the fastest plans together fit, they are chosen for what they save each other. Where they do
+not, each operator has plans that trade cycles for bytes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
-from .graph import Function, Graph, read_graph
-from .layouts import Chooser, Decided, add_bytes
+from .budget import Fronts
+from .graph import Function, Graph, Operator, read_graph
+from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
 from .problem import Choice, Problem
-
-BISECTIONS = 7
-HIGHEST_BYTE_PRICE = 1e3
-LOWEST_BYTE_PRICE = 1e-3
+from .search import exact, sketched
 
 BOUNDS = (1.0, 0.5, 0.25, 0.1)
-"""Shares of a tile that one operator alone may use, tried in turn until all fit together."""
+"""Shares of a tile that one operator alone may take, for each of which it has plans to choose from
+where not all fit together."""
+
+DEARER = (1, 2)
+"""By how much the price of a resident byte is raised for plans that are better together."""
+
+ROUNDS = 5
+"""How often the choice of plans that fit is corrected by what they need."""
 
 
 @dataclass(frozen=True)
@@ -72,65 +78,104 @@ def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None)
     does not fit.
     Raises InputError for a plan that is none of its operation's.
     """
-    usable = target.usable_bytes_per_tile
     network = _Network(read_graph(module, target, limits or Limits()), target)
-    smallest: NetworkPlan | None = None
-    for share in BOUNDS:
-        bound = int(usable * share)
-        found = network.one_by_one(bound, 0.0)
-        if found.bytes_per_tile <= usable:
-            return network.better(found, bound, 0.0)
-        cheap = network.one_by_one(bound, HIGHEST_BYTE_PRICE)
-        if cheap.bytes_per_tile <= usable:
-            return network.cheapest_that_fits(bound, cheap)
-        smallest = min((smallest or cheap, found, cheap), key=lambda p: p.bytes_per_tile)
-    assert smallest is not None
-    return smallest
+    bound = target.usable_bytes_per_tile
+    chooser = network.chooser(bound, 0.0)
+    decided = chooser.one_by_one()
+    found = network.plan(decided, bound)
+    if found.bytes_per_tile > bound:
+        return network.fitted(decided)
+    return network.better(found, chooser)
 
 
 @dataclass(frozen=True)
 class _Network:
-    """A program, to be planned for a target at several bounds and prices."""
+    """A program, to be planned for a target."""
 
     graph: Graph
     target: Target
 
-    def one_by_one(self, bound: int, byte_price: float) -> NetworkPlan:
-        """Each operator planned for itself."""
-        return self._plan(self._chooser(bound, byte_price).one_by_one(), bound)
-
-    def better(self, found: NetworkPlan, bound: int, byte_price: float) -> NetworkPlan:
+    def better(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
         """A plan that fits, or a faster one that fits, of all operators together."""
-        decided = self._chooser(bound, byte_price).together()
-        if decided.cycles >= found.cycles:
-            return found
-        together = self._plan(decided, bound)
-        return together if together.bytes_per_tile <= self._usable else found
+        for factor in DEARER if chooser.byte_price else (1,):
+            dearer = replace(chooser, byte_price=factor * chooser.byte_price)
+            decided = dearer.together()
+            if decided.cycles < found.cycles:
+                together = self.plan(decided, chooser.bound)
+                if together.bytes_per_tile <= self._usable:
+                    found = together
+        return found
 
-    def cheapest_that_fits(self, bound: int, fitting: NetworkPlan) -> NetworkPlan:
-        """Bisect the price of a resident byte between one that is too low and one that fits."""
-        low, high = np.log(LOWEST_BYTE_PRICE), np.log(HIGHEST_BYTE_PRICE)
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            tried = self.one_by_one(bound, float(np.exp(middle)))
-            if tried.bytes_per_tile <= self._usable:
-                high = middle
-                fitting = min(fitting, tried, key=lambda p: p.cycles)
-            else:
-                low = middle
-        return self.better(fitting, bound, float(np.exp(high)))
+    def fitted(self, decided: Decided) -> NetworkPlan:
+        """Plans that fit, where the fastest do not; those that need least, where none do."""
+        others = _other_bytes(self.graph, decided)
+        choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
+        smallest: NetworkPlan | None = None
+        for share in BOUNDS:
+            bound = int(self._usable * share)
+            for node, have in decided.have.items():
+                more = self._choices(node, have, decided.options[node].choice, bound)
+                found = {c.plan: c for c in (*choices[node], *more)}
+                choices[node] = tuple(found.values())
+            best, least = self._fitted(Fronts(choices, others), others)
+            if best is not None:
+                return best
+            smallest = _smaller(smallest, least)
+        assert smallest is not None
+        return smallest
+
+    def _choices(
+        self, node: Operator, have: tuple[Layout | None, ...], fastest: Choice, bound: int
+    ) -> tuple[Choice, ...]:
+        """The plans of an operator that trade cycles for bytes, its fastest among them."""
+        if node.given is not None:
+            return (fastest,)
+        found = (fastest, *sketched(node.problem, have, self.target, bound))
+        if not node.shared:
+            return found
+        priced = [exact(node.problem, c.plan, have, self.target, bound) for c in found]
+        return tuple([c for c in priced if can_be_shared(node, c.plan)] or priced)
+
+    def _fitted(
+        self, fronts: Fronts, others: dict[Operator, int]
+    ) -> tuple[NetworkPlan | None, NetworkPlan]:
+        """The fastest of some plans that fit, if any do, and those that need least."""
+        best: tuple[NetworkPlan, Chooser] | None = None
+        smallest: NetworkPlan | None = None
+        available = self._usable
+        for _ in range(ROUNDS):
+            selection = fronts.within(available)
+            picked = selection or fronts.smallest()
+            chooser = replace(
+                self.chooser(self._usable, picked.byte_price),
+                chosen={node: choice.plan for node, choice in picked.choices.items()},
+                room={node: picked.cap - others[node] for node in picked.choices},
+            )
+            found = self.plan(chooser.as_chosen(), self._usable)
+            fits = found.bytes_per_tile <= self._usable
+            if fits and (best is None or found.cycles < best[0].cycles):
+                best = found, chooser
+            smallest = _smaller(smallest, found)
+            corrected = self._usable - (found.bytes_per_tile - picked.resident - picked.moment)
+            if selection is None or corrected == available:
+                break
+            available = corrected
+        assert smallest is not None
+        return self.better(*best) if best else None, smallest
 
     @property
     def _usable(self) -> int:
         return self.target.usable_bytes_per_tile
 
-    def _chooser(self, bound: int, byte_price: float) -> Chooser:
+    def chooser(self, bound: int, byte_price: float) -> Chooser:
+        """What chooses the plans at a price of a resident byte."""
         resident = np.zeros(self.target.tiles, np.int64)
         for layout, dtype in self.graph.stored:
             add_bytes(resident, layout, dtype.itemsize)
         return Chooser(self.graph, self.target, bound, byte_price, resident)
 
-    def _plan(self, decided: Decided, bound: int) -> NetworkPlan:
+    def plan(self, decided: Decided, bound: int) -> NetworkPlan:
+        """What was decided, with the memory that it needs."""
         options = decided.options
         return NetworkPlan(
             plans={
@@ -145,32 +190,74 @@ class _Network:
         )
 
 
-def _live_bytes(graph: Graph, decided: Decided) -> int:
-    """Bytes of values and temporaries at the worst moment, of the tile that has most."""
-    blocks = {slot: layout.block_elements for slot, layout in graph.fixed.items()}
-    for option in decided.options.values():
-        blocks |= {slot: layout.block_elements for slot, layout in option.layouts.items()}
-    known: dict[str, int] = {}
+def _smaller(one: NetworkPlan | None, other: NetworkPlan) -> NetworkPlan:
+    return one if one is not None and one.bytes_per_tile <= other.bytes_per_tile else other
 
-    def peak(name: str) -> int:
-        if name not in known:
-            # Were a function to call itself, that call would count for nothing.
-            known[name] = 0
-            known[name] = worst(graph.functions[name]) if name in graph.functions else 0
-        return known[name]
 
-    def worst(function: Function) -> int:
+@dataclass
+class _Memory:
+    """Bytes of values on the tile that has most, at every moment of every function."""
+
+    graph: Graph
+    decided: Decided
+    peaks: dict[str, int] = field(default_factory=dict[str, int])
+
+    def live(self, function: Function) -> NDArray[np.int64]:
+        """Bytes of the values that are live, by moment; what operators and calls take left out."""
         changes = np.zeros(function.moments + 2, np.int64)
         for each in function.lifetimes:
-            size = blocks[each.slot] * each.itemsize
+            size = self._layout(each.slot).block_elements * each.itemsize
             changes[each.start] += size
             changes[each.end + 1] -= size
-        live = np.cumsum(changes)
-        for node in function.operators:
-            # An operator's own bytes hold its result.
-            live[node.moment] += decided.options[node].choice.temporary_bytes
-        for moment, name in function.calls:
-            live[moment] += peak(name)
-        return int(live.max())
+        return np.cumsum(changes)
 
-    return max((peak(name) for name in graph.functions), default=0)
+    def _layout(self, slot: int) -> Layout:
+        return self.graph.fixed.get(slot) or self.decided.layouts[slot]
+
+    def peak(self, name: str) -> int:
+        """The most bytes that a function takes at any moment."""
+        if name not in self.peaks:
+            # Were a function to call itself, that call would count for nothing.
+            self.peaks[name] = 0
+            function = self.graph.functions.get(name, Function())
+            live = self.live(function)
+            for node in function.operators:
+                # An operator's own bytes hold its result.
+                live[node.moment] += self.decided.options[node].choice.temporary_bytes
+            for moment, callee in function.calls:
+                live[moment] += self.peak(callee)
+            self.peaks[name] = int(live.max())
+        return self.peaks[name]
+
+
+def _live_bytes(graph: Graph, decided: Decided) -> int:
+    """Bytes of values and temporaries at the worst moment, of the tile that has most."""
+    memory = _Memory(graph, decided)
+    return max(map(memory.peak, graph.functions), default=0)
+
+
+def _other_bytes(graph: Graph, decided: Decided) -> dict[Operator, int]:
+    """By operator, the bytes of all other values while it runs, its callers' among them."""
+    memory = _Memory(graph, decided)
+    live = {name: memory.live(function) for name, function in graph.functions.items()}
+    known: dict[str, int] = {}
+
+    def below(name: str) -> int:
+        if name not in known:
+            known[name] = 0
+            known[name] = max(
+                (
+                    below(caller) + int(live[caller][moment])
+                    for caller, function in graph.functions.items()
+                    for moment, callee in function.calls
+                    if callee == name
+                ),
+                default=0,
+            )
+        return known[name]
+
+    return {
+        node: below(name) + int(live[name][node.moment])
+        for name, function in graph.functions.items()
+        for node in function.operators
+    }

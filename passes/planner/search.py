@@ -382,6 +382,46 @@ def _priced(
     return tuple(sorted(fitting(found, bound, problem.terms), key=lambda c: c.cycles))
 
 
+@lru_cache(maxsize=4096)
+def sketched(
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> tuple[Choice, ...]:
+    """Plans that trade cycles for bytes, the most promising first; combining is estimated.
+
+    have, bound: as for `search`. What a plan really costs, `exact` says.
+    """
+    short = shortlist(problem, target, bound)
+    splits = tuple(dict.fromkeys(short.fast + short.lean))
+    least = _at_least(problem, _worth_trying(problem, splits, have, target), have, target)
+    found: list[Choice] = []
+    for cycles, choice in sorted(
+        zip(_merging(problem, least, target), least, strict=True),
+        key=lambda pair: (pair[0] + pair[1].cycles, *_rank(pair[1])),
+    ):
+        if not _beaten(choice, cycles, found):
+            arrived = _arrived(problem, choice, have, target)
+            found.append(replace(arrived, cycles=arrived.cycles + cycles))
+    return tuple(fitting(found, bound, problem.terms))
+
+
+def _beaten(choice: Choice, merging: float, found: Iterable[Choice]) -> bool:
+    """Whether another choice takes no more cycles and bytes, so many cycles yet to come."""
+    return any(
+        other.cycles <= choice.cycles + merging
+        and other.resident_bytes <= choice.resident_bytes
+        and other.temporary_bytes <= choice.temporary_bytes
+        for other in found
+    )
+
+
+def _merging(problem: Problem, choices: list[Choice], target: Target) -> list[float]:
+    """Cycles to combine what choices leave, by estimate: every tile merges its share."""
+    if not problem.merges or not choices:
+        return [0.0] * len(choices)
+    parts = np.array([choice.plan.split for choice in choices], np.int64)
+    return [float(cycles) for cycles in combining_cycles(problem, parts, target)]
+
+
 def _worth_trying(
     problem: Problem,
     splits: tuple[tuple[int, ...], ...],
@@ -403,19 +443,16 @@ def _by_promise(
 ) -> Iterator[Choice]:
     """The choices within the bound, combining still to be paid for, the most promising first.
 
-    Combining is estimated here: every tile merges its share. What arrives is priced only once the
-    least that it can take has made a choice the most promising one.
+    Combining is estimated here. What arrives is priced only once the least that it can take has
+    made a choice the most promising one.
     """
     least = _at_least(problem, plans, have, target)
-    merging = np.zeros(len(least))
-    if problem.merges:
-        parts = np.array([choice.plan.split for choice in least], np.int64)
-        merging = combining_cycles(problem, parts, target)
+    merging = _merging(problem, least, target)
     fits = {id(choice) for choice in fitting(least, bound, problem.terms)}
 
     def entry(i: int, choice: Choice, priced: bool) -> _Entry:
         _, resident, temporary, cells = _rank(choice)
-        cycles = choice.cycles + float(merging[i])
+        cycles = choice.cycles + merging[i]
         return cycles, resident, temporary, cells, i, priced, choice
 
     queue = [entry(i, choice, False) for i, choice in enumerate(least) if id(choice) in fits]

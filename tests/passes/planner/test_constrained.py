@@ -184,12 +184,12 @@ def test_what_no_plan_can_meet_is_refused(asking: Asking, operators, says):
 def test_parts_that_a_tile_cannot_hold_are_refused_with_both(tmp_path: Path):
     path = tmp_path / "c.json"
     path.write_text('{"operators": {"fc1": {"tiles": 1}}}')
-    target = resolve_target("tiny:16,memory.reserved_bytes=0,memory.bytes_per_tile=8192")
+    target = resolve_target("tiny:16,memory.reserved_bytes=0,memory.bytes_per_tile=1024")
     module = parse_module(NET, context())
     with pytest.raises(InputError) as raised:
         plan_program(module, target, path)
     assert "fc1.tiles: tiles 1: the leanest such plan of nn.matmul at fc1" in str(raised.value)
-    assert "bytes of a tile; target tiny has 8,192" in str(raised.value)
+    assert "bytes of a tile; target tiny has 1,024" in str(raised.value)
 
 
 def test_a_plan_that_is_there_and_a_constraint_are_too_many(tmp_path: Path):

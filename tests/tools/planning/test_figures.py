@@ -86,7 +86,7 @@ def test_what_was_asked_is_blamed_for_what_it_costs():
 
 
 def test_memory_is_blamed_for_what_it_costs():
-    found = asked(64, 128, 64)
+    found = asked(32, 512, 32)
     best = fastest(found.problem, found.have, TARGET, found.bound)
     tight = replace(found.problem, terms=Terms(temporary_bytes=best.temporary_bytes * 2 // 3))
     choice = fastest(tight, found.have, TARGET, found.bound)
