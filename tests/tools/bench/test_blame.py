@@ -26,8 +26,8 @@ def mutant(text: str) -> Mutant:
 @pytest.mark.parametrize(
     "text",
     [
-        "rule neg_is_abs: nn.neg(x) => nn.abs(x)",
-        "rule sub_is_add: nn.sub(a, b) => nn.add(a, b)",
+        "rule abs_of_neg: nn.neg(x) => nn.abs(x)",
+        "rule square: nn.sub(a, b) => nn.add(a, b)",
     ],
 )
 def test_a_wrong_rule_among_right_passes_is_named(text: str, monkeypatch: pytest.MonkeyPatch):
