@@ -9,7 +9,7 @@ its own, and what that needs beyond or short of the estimate corrects the next t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,13 +78,16 @@ class Fronts:
         ]
         return min(found, key=lambda s: (s.resident + s.moment, s.cycles))
 
-    def _caps(self, available: int) -> Iterator[float]:
-        """Bytes that any moment may take, from the least that is possible."""
+    def _caps(self, available: int) -> Integers:
+        """Bytes that any moment may take: what some plans take, from the least that is possible."""
         there = np.isfinite(self.cycles)
-        least = int(np.where(there, self.moments, 2**62).min(1).max(initial=1))
-        most = int(np.where(there, self.moments, 0).max(initial=1))
-        most = max(min(most, available), least)
-        yield from np.unique(np.geomspace(max(least, 1), max(most, 1), CAPS).round())
+        least = np.where(there, self.moments, 2**62).min(1).max(initial=0)
+        taken = np.unique(self.moments[there])
+        taken = taken[(taken >= least) & (taken <= max(available, least))]
+        if len(taken) <= CAPS:
+            return taken
+        wish = np.geomspace(max(int(taken[0]), 1), max(int(taken[-1]), 1), CAPS)
+        return np.unique(taken[np.searchsorted(taken, wish.round(), side="right") - 1])
 
     def _cheapest(self, cap: int, byte_price: float) -> Integers:
         """The index of each operator's plan that is cheapest at a price, within a cap."""

@@ -86,7 +86,9 @@ class Chooser:
     """Chooses the plans of a program at one price of a resident byte, in cycles.
 
     bound: bytes of a tile that one operator may take. resident: of what nobody places. chosen:
-    plans that are tried whatever else is. room: bytes that operators may take for a while.
+    plans that are tried whatever else is. room: bytes that operators may take for a while. states:
+    how many are kept after every operator. moves: whether an operator that keeps weights may move
+    to emptier tiles.
     """
 
     graph: Graph
@@ -96,6 +98,8 @@ class Chooser:
     resident: NDArray[np.int64]
     chosen: Mapping[Operator, Plan] = field(default_factory=dict[Operator, Plan])
     room: Mapping[Operator, int] = field(default_factory=dict[Operator, int])
+    states: int = STATES
+    moves: bool = True
     uses: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     def __post_init__(self) -> None:
@@ -111,7 +115,7 @@ class Chooser:
 
     def together(self) -> Decided:
         """The plans that are best together, as far as they are tried."""
-        return self._run(STATES, STATES)
+        return self._run(self.states, self.states)
 
     def _run(self, most_states: int, most_options: int) -> Decided:
         states = [_State(0.0, 0.0, {}, self.resident)]
@@ -222,7 +226,8 @@ class Chooser:
         """The option, moved to the tiles that hold the fewest weights so far if that is cheap."""
         choice = option.choice
         cells, plan = choice.cells, choice.plan
-        if node.given is not None or not choice.resident_bytes or cells == self.target.tiles:
+        fixed = node.given is not None or not self.moves
+        if fixed or not choice.resident_bytes or cells == self.target.tiles:
             return option
         fullest = sliding_window_view(resident, cells).max(axis=1)
         first = int(np.argmin(fullest))

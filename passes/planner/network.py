@@ -78,7 +78,7 @@ def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None)
     does not fit.
     Raises InputError for a plan that is none of its operation's.
     """
-    network = _Network(read_graph(module, target, limits or Limits()), target)
+    network = Network(read_graph(module, target, limits or Limits()), target)
     bound = target.usable_bytes_per_tile
     chooser = network.chooser(bound, 0.0)
     decided = chooser.one_by_one()
@@ -89,7 +89,7 @@ def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None)
 
 
 @dataclass(frozen=True)
-class _Network:
+class Network:
     """A program, to be planned for a target."""
 
     graph: Graph

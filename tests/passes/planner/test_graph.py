@@ -1,0 +1,114 @@
+"""What a program leaves to be decided, read from its text."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from abele.backends.target import resolve_target
+from abele.dialects import nn
+from abele.ir.text import parse_module
+from abele.passes.planner.graph import Graph, Relayout, read_graph
+from abele.passes.planner.limits import Limits
+
+from ...strategies import context
+from .test_network import Net
+
+TARGET = resolve_target("tiny:4")
+
+
+def graph(text: str) -> Graph:
+    return read_graph(parse_module(text, context()), TARGET, Limits())
+
+
+LOOP = """
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = nn.relu %x : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %1 = control.repeat 5 (%0) : (tensor<8x16xf32>) -> tensor<8x16xf32> {
+  ^bb0(%a: tensor<8x16xf32>):
+    %2 = nn.square %a : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    control.yield %2 : tensor<8x16xf32>
+  }
+  func.return %1 : tensor<8x16xf32>
+}
+"""
+
+
+def test_what_a_loop_carries_goes_back_to_where_it_was():
+    relu, square, back = graph(LOOP).nodes
+    assert isinstance(back, Relayout)
+    assert (back.source, back.destination, back.times) == (square.result, relu.result, 5)
+    assert square.operands == (relu.result,)
+    assert square.times == 5
+
+
+CALLS = """
+func.func @twice(%a: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = nn.square %a : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  func.return %0 : tensor<8x16xf32>
+}
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = nn.relu %x : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %1 = func.call @twice(%0) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %2 = func.call @twice(%1) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  func.return %2 : tensor<8x16xf32>
+}
+"""
+
+
+def test_a_function_counts_as_often_as_it_is_called():
+    found = graph(CALLS)
+    square, relu = found.operators
+    assert (square.times, relu.times) == (2, 1)
+    given = [node for node in found.nodes if isinstance(node, Relayout)]
+    # What it returns, and the argument of one call: the other's lies in linear order already.
+    assert [(node.source, node.times) for node in given] == [(square.result, 2), (relu.result, 1)]
+    assert all(node.destination in found.fixed for node in given)
+
+
+def test_a_value_lives_from_its_operation_to_its_last_use():
+    found = graph("""func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = nn.relu %x : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = nn.square %0 : (tensor<8xf32>) -> tensor<8xf32>
+      %2 = nn.add %1, %0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      func.return %2 : tensor<8xf32>
+    }""")
+    relu, square, add = found.operators
+    lives = {each.slot: each for each in found.functions["main"].lifetimes}
+    assert relu.moment < lives[relu.result].start < square.moment
+    assert lives[relu.result].end == lives[add.result].start == add.moment + 1
+    assert lives[relu.inputs[0]].start < relu.moment < lives[relu.inputs[0]].end
+    assert lives[relu.inputs[0]].end < square.moment
+
+
+def shared() -> ModuleOp:
+    net = Net(8, 16)
+    weight = net.weight(16, 16)
+    for _ in range(2):
+        net.value = net.block_add(nn.MatMulOp(net.value, weight))
+    return net.module()
+
+
+def test_the_first_operator_places_a_weight_and_others_read_it_there():
+    first, second = read_graph(shared(), TARGET, Limits()).operators
+    assert first.operands == (None, None)
+    assert first.shared == {1}
+    assert second.operands == (first.result, first.homes[1])
+    assert not second.homes
+
+
+def test_branches_leave_their_results_in_one_layout():
+    found = graph("""func.func @main(%p: tensor<i1>, %x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = control.if %p : tensor<i1> -> (tensor<8xf32>) {
+        %1 = nn.relu %x : (tensor<8xf32>) -> tensor<8xf32>
+        control.yield %1 : tensor<8xf32>
+      } else {
+        %2 = nn.square %x : (tensor<8xf32>) -> tensor<8xf32>
+        control.yield %2 : tensor<8xf32>
+      }
+      %3 = nn.neg %0 : (tensor<8xf32>) -> tensor<8xf32>
+      func.return %3 : tensor<8xf32>
+    }""")
+    relu, square, moved, neg = found.nodes
+    assert isinstance(moved, Relayout)
+    assert (moved.source, moved.destination) == (square.result, relu.result)
+    assert neg.operands == (relu.result,)

@@ -1,0 +1,158 @@
+"""Plans chosen together, held to all choices there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from abele.backends.target import Target, resolve_target
+from abele.dialects import nn
+from abele.passes.planner import layouts
+from abele.passes.planner.graph import Operator, read_graph
+from abele.passes.planner.layouts import Chooser
+from abele.passes.planner.limits import Limits
+from abele.passes.planner.network import Network, plan_network
+from abele.passes.planner.search import finalists, relayout_cycles
+
+from .test_network import Net, mlp
+
+WIDTHS = (8, 12, 24)
+
+
+def chooser_of(module: ModuleOp, target: Target, byte_price: float = 0.0) -> Chooser:
+    network = Network(read_graph(module, target, Limits()), target)
+    return network.chooser(target.usable_bytes_per_tile, byte_price)
+
+
+def best_of_all(chooser: Chooser) -> float:
+    """The cycles of the fastest program, by trying every plan of every operator."""
+    graph, target = chooser.graph, chooser.target
+
+    def rest(nodes: Sequence[object], placed: dict) -> float:
+        if not nodes:
+            return 0.0
+        node, *others = nodes
+        if not isinstance(node, Operator):
+            pair = (graph.fixed.get(s) or placed[s] for s in (node.source, node.destination))
+            moved = node.times * relayout_cycles(*pair, node.dtype.itemsize, target)
+            return moved + rest(others, placed)
+        have = tuple(
+            None if slot is None else graph.fixed.get(slot) or placed[slot]
+            for slot in node.operands
+        )
+        return min(
+            option.choice.cycles * node.times + rest(others, placed | option.layouts)
+            for option in chooser.options(node, have)
+        )
+
+    return rest(graph.nodes, {})
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> ModuleOp:
+    net = Net(draw(st.integers(1, 8)), draw(st.sampled_from(WIDTHS)))
+    for _ in range(draw(st.integers(2, 4))):
+        extend(net, draw)
+    return net.module()
+
+
+def extend(net: Net, draw: st.DrawFn) -> SSAValue:
+    match draw(st.sampled_from(("matmul", "relu", "transpose"))):
+        case "matmul":
+            net.matmul(draw(st.sampled_from(WIDTHS)))
+        case "relu":
+            net.relu()
+        case _:
+            net.value = net.block_add(nn.TransposeOp(net.value, [1, 0]))
+    return net.value
+
+
+@given(chains(), st.sampled_from((1, 4, 6, 12)))
+@settings(max_examples=40)
+def test_along_a_chain_no_choice_is_faster(module: ModuleOp, tiles: int):
+    chooser = chooser_of(module, resolve_target(f"tiny:{tiles}"))
+    # Weights of small operators move to emptier tiles, which brute force leaves out.
+    chooser.moves = False
+    assert chooser.together().cycles == pytest.approx(best_of_all(chooser))
+
+
+@given(st.data(), st.sampled_from((4, 6, 12)))
+@settings(max_examples=25)
+def test_with_enough_states_no_choice_is_faster_where_values_wait(data: st.DataObject, tiles: int):
+    net = Net(data.draw(st.integers(1, 8)), data.draw(st.sampled_from(WIDTHS)))
+    kept = extend(net, data.draw) if data.draw(st.booleans()) else net.value
+    width = nn.shape_of(kept)[1]
+    net.matmul(width)
+    net.value = net.block_add(nn.AddOp(net.value, kept))
+    chooser = chooser_of(net.module(), resolve_target(f"tiny:{tiles}"))
+    chooser.moves = False
+    chooser.states = 10_000
+    assert chooser.together().cycles == pytest.approx(best_of_all(chooser))
+
+
+@given(chains(), st.sampled_from((4, 6, 16)))
+@settings(max_examples=25)
+def test_a_network_is_never_slower_than_one_operator_after_another(module: ModuleOp, tiles: int):
+    target = resolve_target(f"tiny:{tiles}")
+    alone = chooser_of(module, target).one_by_one()
+    assert plan_network(module, target).cycles <= alone.cycles
+
+
+def test_of_equal_plans_the_one_is_chosen_that_the_next_operator_likes():
+    net = Net(4, 8)
+    relu = net.relu()
+    matmul = net.matmul(8)
+    module, target = net.module(), resolve_target("tiny:12")
+    alone = chooser_of(module, target).one_by_one()
+    found = plan_network(module, target)
+    first = {node.op: option.choice for node, option in alone.options.items()}
+    assert first[matmul].exchange_cycles > 0
+    assert found.choices[matmul].exchange_cycles == 0
+    assert found.plans[relu].split == (4, 1)
+    assert found.choices[relu].cycles == first[relu].cycles
+
+
+def test_equal_layers_are_searched_once():
+    target = resolve_target("tiny:32")
+
+    def searched(layers: int) -> int:
+        finalists.cache_clear()
+        plan_network(mlp(96, layers), target)
+        return finalists.cache_info().misses
+
+    assert searched(12) == searched(6)
+
+
+def test_no_more_states_are_kept_than_allowed(monkeypatch: pytest.MonkeyPatch):
+    kept: list[int] = []
+    own = Chooser._kept
+
+    def counted(self: Chooser, states, node: int, most: int):
+        found = own(self, states, node, most)
+        kept.append(len(found))
+        return found
+
+    monkeypatch.setattr(Chooser, "_kept", counted)
+    chooser_of(mlp(24, 4), resolve_target("tiny:12")).together()
+    assert max(kept) <= layouts.STATES
+
+
+def test_fewer_bytes_stay_the_more_a_byte_costs():
+    target = resolve_target("tiny:16")
+    net = Net(16, 64)
+    for _ in range(3):
+        net.matmul(64)
+    module = net.module()
+
+    def resident(byte_price: float) -> int:
+        decided = chooser_of(module, target, byte_price).together()
+        return sum(option.choice.resident_bytes for option in decided.options.values())
+
+    found = [resident(price) for price in (0.0, 0.1, 1e3)]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < found[0]

@@ -1,0 +1,205 @@
+"""What planning whole networks takes, and what choosing plans together earns.
+
+python -m abele.tools.bench.planning [--networks resnet50,...] [--target mk2]
+
+Each network is planned one operator after another and together; the machine prices the program that
+comes of the latter. ResNets of 50, 101 and 152 layers then show how the time grows. Seconds are of
+one processor, the collection of garbage off as in every compile.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from pathlib import Path
+from time import process_time
+from typing import Annotated, Any
+
+import numpy as np
+import onnx
+import typer
+from onnx import TensorProto, helper, numpy_helper
+from rich.table import Table
+
+from ...backends.target import Target
+from ...ir.pass_manager import PassManager, parse_pipeline
+from ...ir.upstream import ModuleOp
+from ...passes.pipelines import DOWN
+from ...passes.planner.graph import read_graph
+from ...passes.planner.limits import Limits
+from ...passes.planner.network import Network, plan_network
+from ...passes.planner.search import finalists
+from ..compile import compile_model
+from ..extensions import load_extensions
+from ..program import plan_target, read_program
+from ..table import console
+from .apart import apart
+from .light import light_names
+from .measure import host, write_network
+
+LAYERS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+"""Blocks of each stage of a ResNet, by its layers."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def resnet(
+    blocks: tuple[int, ...], side: int = 224, width: int = 64, classes: int = 1000
+) -> onnx.ModelProto:
+    """A ResNet of bottleneck blocks for one image, its weights zero, its normalisations folded.
+
+    blocks: of each stage. side: of the image. width: channels of the first stage.
+    """
+    nodes: list[onnx.NodeProto] = []
+    weights: list[onnx.TensorProto] = []
+
+    def add(kind: str, inputs: list[str], **attributes: Any) -> str:
+        name = f"{kind.lower()}{len(nodes)}"
+        nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
+        return name
+
+    def weight(name: str, *shape: int) -> str:
+        weights.append(numpy_helper.from_array(np.zeros(shape, np.float32), name))
+        return name
+
+    def conv(value: str, inside: int, outside: int, kernel: int, stride: int = 1) -> str:
+        name = f"conv{len(nodes)}"
+        operands = [value, weight(f"{name}.w", outside, inside, kernel, kernel)]
+        operands.append(weight(f"{name}.b", outside))
+        pads = [kernel // 2] * 4
+        return add("Conv", operands, kernel_shape=[kernel] * 2, pads=pads, strides=[stride] * 2)
+
+    value = add("Relu", [conv("image", 3, width, 7, 2)])
+    value = add("MaxPool", [value], kernel_shape=[3, 3], pads=[1] * 4, strides=[2, 2])
+    channels = width
+    for stage, count in enumerate(blocks):
+        inner, outer = width << stage, 4 * width << stage
+        for block in range(count):
+            stride = 2 if stage and not block else 1
+            kept = value if block else conv(value, channels, outer, 1, stride)
+            value = add("Relu", [conv(value, channels, inner, 1, stride)])
+            value = add("Relu", [conv(value, inner, inner, 3)])
+            value = add("Relu", [add("Add", [conv(value, inner, outer, 1), kept])])
+            channels = outer
+    value = add("Flatten", [add("GlobalAveragePool", [value])])
+    operands = [value, weight("fc.w", classes, channels), weight("fc.b", classes)]
+    value = add("Gemm", operands, transB=1)
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, side, side])
+    result = helper.make_tensor_value_info(value, TensorProto.FLOAT, [1, classes])
+    graph = helper.make_graph(nodes, "resnet", [image], [result], weights)
+    opset = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8)
+
+
+def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
+    """The program of a model's file as the planner gets it, and what it is planned for."""
+    extensions = load_extensions(())
+    context = extensions.context()
+    program = read_program(path, context, {})
+    machine = plan_target(program.module, target, program.path)
+    passes = parse_pipeline(",".join(DOWN["nn"]), extensions.passes)
+    PassManager(passes, ()).run(context, program.module)
+    return program.module, machine
+
+
+def planned(path: Path, target: str) -> dict[str, Any]:
+    """Figures of planning a model: call it in a process of its own, whose caches are empty."""
+    module, machine = to_be_planned(path, target)
+    gc.collect()
+    gc.disable()
+    start = process_time()
+    found = plan_network(module, machine)
+    seconds = process_time() - start
+    searches = finalists.cache_info()
+    network = Network(read_graph(module, machine, Limits()), machine)
+    usable = machine.usable_bytes_per_tile
+    alone = network.plan(network.chooser(usable, 0.0).one_by_one(), usable)
+    gc.enable()
+    return {
+        "operators": len(found.plans),
+        "alone_cycles": alone.cycles,
+        "alone_bytes": alone.bytes_per_tile,
+        "cycles": found.cycles,
+        "bytes": found.bytes_per_tile,
+        "usable_bytes": usable,
+        "searched": searches.misses,
+        "asked": searches.misses + searches.hits,
+        "seconds": seconds,
+    }
+
+
+def priced(path: Path, target: str) -> dict[str, Any]:
+    """What the machine charges for the program of a model."""
+    return dict(compile_model(path, target).profile)
+
+
+def write_resnet(layers: int, path: Path) -> None:
+    """Write a ResNet of so many layers as an .onnx file."""
+    path.write_bytes(resnet(LAYERS[layers]).SerializeToString())
+
+
+@app.command()
+def planning(
+    networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
+        light_names()
+    ),
+    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+    layers: Annotated[str, typer.Option(help="Layers of ResNets, separated by commas.")] = ",".join(
+        map(str, LAYERS)
+    ),
+) -> None:
+    """Print what planning each network takes, and what it gives."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        table = _table(
+            f"planning, {target}, batch 1, {host()['processor']}",
+            *("network", "one by one", "together", "ratio", "priced", "exchanged MB"),
+            *("fullest tile", "searched", "seconds"),
+        )
+        for name in filter(None, networks.split(",")):
+            apart(write_network, name, path)
+            found, machine = apart(planned, path, target), apart(priced, path, target)
+            table.add_row(
+                name,
+                f"{found['alone_cycles']:,.0f}{_over(found)}",
+                f"{found['cycles']:,.0f}",
+                f"{found['cycles'] / found['alone_cycles']:.4f}",
+                f"{machine['cycles']:,}",
+                f"{machine['exchange_bytes'] / 1e6:,.1f}",
+                f"{machine['max_tile_bytes']:,}",
+                f"{found['searched']} of {found['asked']}",
+                f"{found['seconds']:.2f}",
+            )
+        console().print(table)
+        console().print("* : does not fit; the plans that do are compared with it all the same")
+        table = _table(
+            "ResNets", "layers", "operators", "cycles", "searched", "seconds", "ms an operator"
+        )
+        for count in map(int, filter(None, layers.split(","))):
+            apart(write_resnet, count, path)
+            found = apart(planned, path, target)
+            table.add_row(
+                f"{count}",
+                f"{found['operators']}",
+                f"{found['cycles']:,.0f}",
+                f"{found['searched']} of {found['asked']}",
+                f"{found['seconds']:.2f}",
+                f"{1e3 * found['seconds'] / found['operators']:.1f}",
+            )
+        console().print(table)
+
+
+def _table(title: str, name: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column(name, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _over(found: dict[str, Any]) -> str:
+    return "*" if found["alone_bytes"] > found["usable_bytes"] else ""
+
+
+if __name__ == "__main__":
+    app()
