@@ -24,7 +24,7 @@ class PlanSplits(ModulePass):
 
     Plans that are there already are kept. target: what to plan for, as --target spells it; the
     module's own if none is given, else mk2. constraints: a JSON file of choices for operators,
-    by their nodes' names. memory-proportion: how much of a tile's usable memory one operator may
+    by their nodes' names. memory_proportion: how much of a tile's usable memory one operator may
     take for copies, partials and its result; the file's own if none is given, else 0.6. Where no
     plan of an operator keeps it, the limit is doubled until one does, and the module says so.
 

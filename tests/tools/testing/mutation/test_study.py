@@ -17,7 +17,7 @@ from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant, some
 from abele.tools.testing.mutation.trial import Trial
 
-BUDGET = Budget(examples=40, seconds=10.0)
+BUDGET = Budget(examples=120, seconds=20.0)
 IMPATIENT = replace(BUDGET, limit=1.0)
 
 
