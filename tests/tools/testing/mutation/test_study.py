@@ -23,8 +23,8 @@ IMPATIENT = replace(BUDGET, limit=1.0)
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs are made small for a second: a trial inherits what its parent has loaded."""
-    monkeypatch.setattr("abele.tools.testing.checks.SHRINKING", 1.0)
+    """Programs are made small for some seconds: a trial inherits what its parent has loaded."""
+    monkeypatch.setattr("abele.tools.testing.checks.SHRINKING", 8.0)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_a_bug_is_found_and_its_program_is_small(folding: study.Planted):
     assert (found.verdict, found.how) == ("found", "value")
     assert 0 < found.examples <= BUDGET.examples
     assert found.operators is not None
-    assert found.operators <= 2
+    assert found.operators <= 4
     assert 0 < found.seconds <= found.total
 
 
