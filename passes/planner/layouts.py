@@ -2,9 +2,9 @@
 
 Dynamic programming in program order. A state of it is what has been chosen so far, and where it
 has left the values that are still to be read; of two that have left them in the same layouts, the
-cheaper one is kept. Along a chain that is exact for the plans that are tried. Where many values are
-alive, the states kept are so many, and those that cannot win any more are dropped earlier: layouts
-save the readers of a value no more than it takes to move one block of it.
+cheaper one is kept. States that cannot win any more are dropped: layouts save the readers of a
+value no more than it takes to move one block of it. Of those left, so many are kept; had all been,
+nothing that was tried would be faster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .rotation import priced_in_steps
 from .search import exact, finalists, relayout_cycles
 from .steps import takes_steps
 
-STATES = 4
+STATES = 3
 """States that are kept after every operator."""
 
 WORTH_MOVING = 1.01
