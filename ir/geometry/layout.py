@@ -95,18 +95,18 @@ class Layout:
         """Copies of each block."""
         return prod(self.parts[i] for i in self.replica_dims)
 
-    def starts(self, axis: int, bounds: Bounds | None = None) -> NDArray[np.int64]:
+    def starts(self, axis: int) -> NDArray[np.int64]:
         """Smallest numerator of each cell along an axis: shape parts, with 1 where independent."""
-        return self._extreme(axis, bounds, lowest=True)
+        return self._extreme(axis, lowest=True)
 
-    def counts(self, axis: int, bounds: Bounds | None = None) -> NDArray[np.int64]:
+    def counts(self, axis: int) -> NDArray[np.int64]:
         """Numerators of each cell along an axis: shape parts, with 1 where independent."""
-        low = self._extreme(axis, bounds, lowest=True)
-        high = self._extreme(axis, bounds, lowest=False)
+        low = self._extreme(axis, lowest=True)
+        high = self._extreme(axis, lowest=False)
         return np.maximum((high - low) // self.steps[axis] + 1, 0)
 
-    def _extreme(self, axis: int, bounds: Bounds | None, lowest: bool) -> NDArray[np.int64]:
-        bounds = self.bounds() if bounds is None else bounds
+    def _extreme(self, axis: int, lowest: bool) -> NDArray[np.int64]:
+        bounds = self.bounds()
         rank = len(self.grid)
         value = np.full((1,) * rank, self.access.axes[axis].offset, np.int64)
         for d, a in self.access.axes[axis].terms:
@@ -139,15 +139,13 @@ class Layout:
         edges = [cut.edges() for cut in self.grid]
         return tuple((e[:-1], e[1:]) for e in edges)
 
-    def members(
-        self, axis: int, bounds: Bounds | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def members(self, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The tensor indices in every cell's block along an axis, padding left out.
 
         Returns (part, index), both (entries,): part is row-major over the parts of the grid
         dimensions that the axis names, in grid order.
         """
-        starts, counts = self.starts(axis, bounds).ravel(), self.counts(axis, bounds).ravel()
+        starts, counts = self.starts(axis).ravel(), self.counts(axis).ravel()
         part = np.repeat(np.arange(len(starts)), counts)
         within = np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
         index = self.access.axes[axis].resolve(starts[part] + within * self.steps[axis])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .blocks import moved, plain_move
-from .layout import Bounds, Layout
+from .layout import Layout
 from .space import AccessMap, Space
 
 Counts = NDArray[np.int64]
@@ -164,33 +164,19 @@ def overlap(source: Layout, destination: Layout, move: Space | None = None) -> O
     move: a space with one operand (the source's tensor) and one result (the destination's);
     None: the same tensor, perhaps reshaped. The source must be a partition.
     """
-    return refined_overlap(source, destination, (move,) if move else (), None, None)
-
-
-def refined_overlap(
-    source: Layout,
-    destination: Layout,
-    moves: tuple[Space, ...],
-    source_bounds: Bounds | None,
-    destination_bounds: Bounds | None,
-) -> Overlap:
-    """As overlap, through a chain of moves and with the parts of both grids given explicitly.
-
-    The layouts' grids then only say how many parts each dimension has and where tiles begin.
-    """
-    chain = moves or (plain_move(source.shape),)
+    chain = (move,) if move else (plain_move(source.shape),)
     if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
         # Of a tensor without elements nothing can be said axis by axis.
         nothing = Group((), (), np.zeros((1, 1), np.int64), np.zeros(1, np.int64))
         return Overlap(source, destination, (nothing,))
-    groups: list[Group] = []
-    for part in _components(source, destination, chain):
-        groups.append(_group(part, source, destination, chain, source_bounds, destination_bounds))
-    return Overlap(source, destination, tuple(groups))
+    found = components(source.access, destination.access, chain)
+    groups = tuple(_group(part, source, destination, chain) for part in found)
+    return Overlap(source, destination, groups)
 
 
-Component = dict[tuple[str, int], list[int]]
-"""For each array of the chain, the axes that belong to one group of axes."""
+Component = dict[str, list[int]]
+"""For each array of the chain, the axes that belong to one group of axes; for each grid, the
+dimensions. The arrays are "source", "operand 0", "result 0", "operand 1", ..., "destination"."""
 
 
 def linear_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
@@ -217,7 +203,9 @@ def linear_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[int
     return groups
 
 
-def _components(source: Layout, destination: Layout, chain: tuple[Space, ...]) -> list[Component]:
+def components(
+    source: AccessMap, destination: AccessMap, chain: tuple[Space, ...]
+) -> list[Component]:
     """Connected components of the axes of every array between source and destination."""
     parent: dict[tuple[str, int], tuple[str, int]] = {}
 
@@ -240,7 +228,7 @@ def _components(source: Layout, destination: Layout, chain: tuple[Space, ...]) -
         for x, y in linear_groups(a, b):
             join(*((left, i) for i in x), *((right, i) for i in y))
 
-    join_axes("source", source.access, "source grid")
+    join_axes("source", source, "source grid")
     name, shape = "source", source.shape
     for k, space in enumerate(chain):
         join_shapes(name, shape, f"operand {k}", space.operands[0].shape)
@@ -250,14 +238,14 @@ def _components(source: Layout, destination: Layout, chain: tuple[Space, ...]) -
             find((f"dims {k}", d))
         name, shape = f"result {k}", space.results[0].shape
     join_shapes(name, shape, "destination", destination.shape)
-    join_axes("destination", destination.access, "destination grid")
-    components: dict[tuple[str, int], Component] = {}
+    join_axes("destination", destination, "destination grid")
+    found: dict[tuple[str, int], Component] = {}
     for node in list(parent):
-        components.setdefault(find(node), {}).setdefault((node[0], 0), []).append(node[1])
-    for component in components.values():
+        found.setdefault(find(node), {}).setdefault(node[0], []).append(node[1])
+    for component in found.values():
         for axes in component.values():
             axes.sort()
-    return list(components.values())
+    return list(found.values())
 
 
 def _keeps(space: Space, axes_in: list[int], axes_out: list[int]) -> bool:
@@ -291,27 +279,18 @@ def _restricted(space: Space, axes_in: list[int], axes_out: list[int], dims: lis
     )
 
 
-def _group(
-    component: Component,
-    source: Layout,
-    destination: Layout,
-    chain: tuple[Space, ...],
-    source_bounds: Bounds | None,
-    destination_bounds: Bounds | None,
-) -> Group:
-    """The elements shared by the parts of one component, by following every element's owner."""
+def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Counts:
+    """Who owns each element of a component's axes once a chain of moves has been made.
 
-    def axes(name: str) -> list[int]:
-        return component.get((name, 0), [])
-
-    source_dims = tuple(d for d in axes("source grid") if source.parts[d] > 1)
-    part, index = _entries(source, axes("source"), source_dims, source_bounds)
-    owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
-    owner[index[::-1]] = part[::-1]
+    owner: of each element of the source's axes, row-major; -1 for none. The result is row-major
+    over the axes of the destination.
+    """
     for k, space in enumerate(chain):
-        if _keeps(space, axes(f"operand {k}"), axes(f"result {k}")):
+        axes_in = component.get(f"operand {k}", [])
+        axes_out = component.get(f"result {k}", [])
+        if _keeps(space, axes_in, axes_out):
             continue
-        piece = _restricted(space, axes(f"operand {k}"), axes(f"result {k}"), axes(f"dims {k}"))
+        piece = _restricted(space, axes_in, axes_out, component.get(f"dims {k}", []))
         shape = piece.results[0].shape
         padded = Space(
             piece.dims,
@@ -331,8 +310,24 @@ def _group(
             masked[region] = whole[region]
             whole = masked
         owner = np.ascontiguousarray(whole).ravel()
+    return owner
+
+
+def _group(
+    component: Component, source: Layout, destination: Layout, chain: tuple[Space, ...]
+) -> Group:
+    """The elements shared by the parts of one component, by following every element's owner."""
+
+    def axes(name: str) -> list[int]:
+        return component.get(name, [])
+
+    source_dims = tuple(d for d in axes("source grid") if source.parts[d] > 1)
+    part, index = _entries(source, axes("source"), source_dims)
+    owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
+    owner[index[::-1]] = part[::-1]
+    owner = carried(owner, component, chain)
     destination_dims = tuple(d for d in axes("destination grid") if destination.parts[d] > 1)
-    to, index = _entries(destination, axes("destination"), destination_dims, destination_bounds)
+    to, index = _entries(destination, axes("destination"), destination_dims)
     of = owner[index]
     to, of, index = to[of >= 0], of[of >= 0], index[of >= 0]
     rows = prod(destination.parts[d] for d in destination_dims)
@@ -344,9 +339,7 @@ def _group(
     return Group(destination_dims, source_dims, shared, sent)
 
 
-def _entries(
-    layout: Layout, axes: list[int], dims: tuple[int, ...], bounds: Bounds | None
-) -> tuple[Counts, Counts]:
+def _entries(layout: Layout, axes: list[int], dims: tuple[int, ...]) -> tuple[Counts, Counts]:
     """Every (part, element) of some axes: part row-major over dims, element over the axes."""
     part = np.zeros(1, np.int64)
     element = np.zeros(1, np.int64)
@@ -355,7 +348,7 @@ def _entries(
     for i in axes:
         axis = layout.access.axes[i]
         mine = tuple(sorted({d for d, _ in axis.terms if layout.parts[d] > 1}))
-        p, e = layout.members(i, bounds)
+        p, e = layout.members(i)
         at = (
             dict(zip(mine, np.unravel_index(p, tuple(layout.parts[d] for d in mine)), strict=True))
             if mine

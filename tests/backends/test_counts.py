@@ -2,171 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from itertools import product
 from math import prod
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.backends.counts import Counts, counts, vertex_count, vertex_parts
-from abele.backends.reference.moves import evaluate_moves
-from abele.dialects import tile
-from abele.dialects.abele import Plan, PlanAttr
-from abele.dialects.program import Copy, HostInput, Variable, Vertices
+from abele.backends.counts import Counts, counts
+from abele.backends.graph import vertex_count, vertex_parts
+from abele.dialects.abele import Plan
 from abele.ir.errors import InputError
-from abele.ir.geometry.space import AccessMap, Dim, Space
-from abele.ir.pass_manager import parse_pipeline
+from abele.ir.geometry.space import Dim, Space
 from abele.ir.text import parse_module
-from abele.passes.pipelines import PASSES
 
-from ..strategies import context, planned_programs
-
-DOWN = "convert-nn-to-partition,convert-partition-to-tile"
-
-
-# The slow way
-
-
-def parts_of(size: int, parts: int) -> list[range]:
-    """A range cut evenly, the longer parts first."""
-    found, start = [], 0
-    for p in range(parts):
-        length = size // parts + (p < size % parts)
-        found.append(range(start, start + length))
-        start += length
-    return found
-
-
-def vertices_of(op: Vertices) -> list[tuple[range, ...]]:
-    """What each vertex of a set works on: a range for each dimension."""
-    plan, sizes = op.plan.data, op.space.data.sizes
-    workers = plan.workers or (1,) * len(sizes)
-    along = [
-        [
-            range(cell.start + part.start, cell.start + part.stop)
-            for cell in parts_of(n, k)
-            for part in parts_of(len(cell), w)
-            if part
-        ]
-        for n, k, w in zip(sizes, plan.split, workers)
-    ]
-    return list(product(*along))
-
-
-@dataclass
-class Slow:
-    """Runs a straight program on tensors of numbers that say who made each element."""
-
-    module: ModuleOp
-    held: dict[str, np.ndarray] = field(default_factory=dict)
-    made: dict[int, bool] = field(default_factory=dict)
-    vertices: int = 0
-    touched: int = 0
-    hull: int = 0
-    from_sources: int = 0
-
-    def number(self, vertex: bool) -> int:
-        self.made[len(self.made) + 1] = vertex
-        return len(self.made)
-
-    def run(self) -> Slow:
-        self.shapes = {}
-        for op in self.module.walk():
-            if isinstance(op, Variable):
-                self.shapes[op.symbol] = tuple(op.tensor.get_shape())
-                if op.is_resident:
-                    self.held[op.symbol] = np.full(self.shapes[op.symbol], self.number(False))
-            elif isinstance(op, HostInput):
-                name = op.writes.string_value()
-                self.held[name] = np.full(self.shapes[name], self.number(False))
-            elif isinstance(op, Copy):
-                self.copy(op)
-            elif isinstance(op, Vertices):
-                self.compute(op)
-        return self
-
-    def copy(self, op: Copy) -> None:
-        shape = self.shapes[op.destination]
-        sources = [self.held[name] for name in op.sources]
-        if op.spaces is None:
-            self.held[op.destination] = sources[0].reshape(shape)
-            return
-        moves = [Space(s.dims, (AccessMap(s.operands[0].axes, 0.0),), s.results) for s in op.spaces]
-        self.held[op.destination] = evaluate_moves(moves, sources, shape, np.dtype(np.int64))
-
-    def compute(self, op: Vertices) -> None:
-        space = op.space.data
-        for vertex in vertices_of(op):
-            for access, name in zip(space.operands, op.sources):
-                owners = self.held[name].reshape(access.shape)
-                self.touched += self.count(owners, access, vertex, whole=False, sources=False)
-                self.hull += self.count(owners, access, vertex, whole=True, sources=False)
-                self.from_sources += self.count(owners, access, vertex, True, sources=True)
-        (access,) = space.results
-        result = np.zeros(access.shape, np.int64)
-        for vertex in vertices_of(op):
-            self.vertices += 1
-            axes = [
-                np.array([k for k in vertex[axis.terms[0][0]]]) if axis.terms else np.zeros(1, int)
-                for axis in access.axes
-            ]
-            result[np.ix_(*axes)] = self.number(True)
-        self.held[op.destination] = result.reshape(self.shapes[op.destination])
-
-    def count(
-        self,
-        owners: np.ndarray,
-        access: AccessMap,
-        vertex: tuple[range, ...],
-        whole: bool,
-        sources: bool,
-    ) -> int:
-        """Producers of what a vertex reads; whole: of all between its first and last element."""
-        axes = []
-        for axis in access.axes:
-            numerators = {
-                sum(a * x for (_, a), x in zip(axis.terms, point)) + axis.offset
-                for point in product(*(vertex[d] for d, _ in axis.terms))
-            }
-            if whole:
-                numerators = set(range(min(numerators), max(numerators) + 1))
-            index = axis.resolve(np.array(sorted(numerators)))
-            axes.append(index[index >= 0])
-        return sum(
-            owner > 0 and self.made[owner] != sources
-            for owner in np.unique(owners[np.ix_(*axes)]).tolist()
-        )
-
-
-@st.composite
-def tile_programs(draw: st.DrawFn) -> ModuleOp:
-    """Programs of the tile level whose cells are shared among workers in any way."""
-    program = draw(planned_programs())
-    for each in parse_pipeline(DOWN, PASSES):
-        each.apply(program.context, program.module)
-    for op in program.module.walk():
-        if isinstance(op, tile.VerticesOp) and draw(st.booleans()):
-            workers = tuple(
-                draw(st.integers(1, 3)) if d.kind == "parallel" else 1 for d in op.space.data.dims
-            )
-            op.properties["plan"] = PlanAttr(replace(op.plan.data, workers=workers))
-    return program.module
+from ..element_flow import ElementFlow
+from ..strategies import context
+from ..tile_graphs import tile_programs
 
 
 @given(tile_programs())
 @settings(max_examples=60)
 def test_counts_are_those_of_every_element_followed(module: ModuleOp):
-    slow, fast = Slow(module).run(), counts(module)
-    assert fast.vertices == slow.vertices
-    assert slow.touched <= fast.edges <= slow.hull
-    if slow.touched == slow.hull:
-        assert fast.edges == slow.touched
-        assert fast.source_edges <= slow.from_sources
+    slow, fast = ElementFlow(module).run(), counts(module)
+    assert fast.vertices == slow.count
+    assert fast.edges == len(slow.edges)
+    assert fast.source_edges == len(slow.source_edges)
     assert fast.loop_edges == 0
     assert fast.edges == sum(s.edges for s in fast.sets)
 

@@ -1,0 +1,142 @@
+"""The columns of a vertex set: where each vertex runs, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.program import Variable, Vertices
+from ...ir.geometry.layout import placement_order
+from ...ir.geometry.pairs import runs
+from ..codelets.prices import compute_cycles, number_dtype
+from ..price import operands_of
+from ..target import Target
+from .parts import dim_parts
+
+Integers = NDArray[np.int64]
+
+SUPERVISOR = -1
+"""The worker of a vertex that a tile's supervisor runs, with all its workers."""
+
+ROW = 1 << 14
+"""Vertices that are worked out at once as the product of two short columns, at least."""
+
+MOST = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Numbers of the parts along some dimensions, row-major: (parts,) each.
+
+    tile, shape: what they add to the tile and to the number of the vertex's shape. thread: the
+    vertex's number in its cell, of so many threads.
+    """
+
+    tile: Integers
+    shape: Integers
+    thread: Integers
+    threads: Integers
+
+    def __len__(self) -> int:
+        return len(self.tile)
+
+    def times(self, inner: _Numbers) -> _Numbers:
+        """Every part of these dimensions with every part of others, which vary faster."""
+        return _Numbers(
+            np.add.outer(self.tile, inner.tile).ravel(),
+            np.add.outer(self.shape, inner.shape).ravel(),
+            (np.multiply.outer(self.thread, inner.threads) + inner.thread).ravel(),
+            np.multiply.outer(self.threads, inner.threads).ravel(),
+        )
+
+
+_ONE = _Numbers(*(np.array([n], np.int64) for n in (0, 0, 0, 1)))
+
+
+class SetColumns:
+    """The columns of the vertices of one set, which can be asked for piece by piece.
+
+    tile: where the vertex runs. worker: who runs it, the workers of a tile taking its vertices in
+    turns; SUPERVISOR for a codelet that starts the workers itself. cycles: of the tile's clock,
+    from its start to its end, as if all workers ran such vertices. bytes: of what it writes.
+    """
+
+    def __init__(self, op: Vertices, variables: Mapping[str, Variable], target: Target) -> None:
+        structure, plan = op.structure(), op.plan.data
+        *reads, result = operands_of(op, variables)
+        dtypes = [v.dtype for v in reads]
+        self._parts = dim_parts(structure.space, plan)
+        self._workers = target.workers if plan.workers else 0
+        self._first_tile = plan.first_tile
+        self._sizes = [np.unique(part.last - part.first) for part in self._parts]
+        grid = np.meshgrid(*self._sizes, indexing="ij")
+        sizes = np.stack([g.ravel() for g in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
+        cycles, _ = compute_cycles(
+            structure,
+            sizes,
+            number_dtype(dtypes) if dtypes else result.dtype,
+            result.dtype,
+            target,
+            plan.method,
+            (1,) * sizes.shape[1] if plan.workers else (),
+        )
+        named = sorted(structure.space.results[0].dims())
+        self._cycles = np.ceil(cycles).astype(np.int32)
+        self._bytes = (np.prod(sizes[:, named], axis=1) * result.dtype.itemsize).astype(np.int32)
+        self._outer, self._inner = self._numbers(plan.split, plan.order)
+
+    def _numbers(self, split: Sequence[int], order: tuple[int, ...]) -> tuple[_Numbers, _Numbers]:
+        """The numbers of the outer and of the inner dimensions."""
+        placed = placement_order(len(split), order)
+        tiles = {d: prod(split[e] for e in placed[k + 1 :]) for k, d in enumerate(placed)}
+        dims = [
+            _Numbers(
+                part.cell * tiles[d],
+                np.searchsorted(sizes, part.last - part.first)
+                * prod(len(s) for s in self._sizes[d + 1 :]),
+                part.thread,
+                part.threads,
+            )
+            for d, (part, sizes) in enumerate(zip(self._parts, self._sizes, strict=True))
+        ]
+        inner = _ONE
+        while dims and len(inner) < ROW:
+            inner = dims.pop().times(inner)
+        return reduce(_Numbers.times, dims, _ONE), inner
+
+    def write(self, into: Mapping[str, NDArray[Any]], first: int) -> None:
+        """Write the columns of the vertices from this one of the set on: (vertices,) each."""
+        outer, inner = self._outer, self._inner
+        done = 0
+        last = first + len(into["tile"])
+        for rows, columns in runs(first, last, len(inner), MOST):
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
+            here = slice(done, done + prod(shape))
+            done = here.stop
+            column = {name: array[here].reshape(shape) for name, array in into.items()}
+            np.add.outer(
+                (outer.tile[rows] + self._first_tile).astype(column["tile"].dtype),
+                inner.tile[columns].astype(column["tile"].dtype),
+                out=column["tile"],
+            )
+            kind = np.add.outer(
+                outer.shape[rows].astype(np.int32), inner.shape[columns].astype(np.int32)
+            )
+            column["cycles"][:] = self._cycles[kind]
+            column["bytes"][:] = self._bytes[kind]
+            if not self._workers:
+                column["worker"][:] = SUPERVISOR
+                continue
+            # Turns of workers are numbers modulo theirs, so that small integers hold them.
+            thread = np.multiply.outer(
+                (outer.thread[rows] % self._workers).astype(np.int16),
+                (inner.threads[columns] % self._workers).astype(np.int16),
+            )
+            thread += (inner.thread[columns] % self._workers).astype(np.int16)
+            column["worker"][:] = thread % self._workers

@@ -1,0 +1,164 @@
+"""Which values reach which operands: a program followed through copies, branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation
+
+from ...dialects import control
+from ...dialects.exchange import SuperstepOp
+from ...dialects.program import Copy, HostInput, Variable, Vertices
+from ...dialects.tile import ComputeSetOp
+from ...ir.geometry.space import Space
+from ...ir.upstream import ModuleOp
+from ..price import ENTRY, callee_of, functions_of, operands_of, variables_of
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a value comes to be in a variable.
+
+    producer: the vertex set, host input or variable whose value it is. moves: what copies did
+    to it, in order. rounds: the loops that carried it round, by number.
+    """
+
+    producer: Operation
+    moves: tuple[Space, ...] = ()
+    rounds: frozenset[int] = frozenset()
+
+
+Ways = frozenset[Way]
+State = dict[str, Ways]
+"""For each variable, the ways in which a value may have come to be in it."""
+
+
+@dataclass
+class Flow:
+    """Follows the program and notes the ways that lead to every operand of every vertex set."""
+
+    variables: Mapping[str, Variable]
+    functions: Mapping[str, func.FuncOp]
+    reads: dict[tuple[Vertices, int], dict[Way, None]] = field(
+        default_factory=dict[tuple[Vertices, int], dict[Way, None]]
+    )
+    vertices: dict[Vertices, None] = field(default_factory=dict[Vertices, None])
+    copies: dict[Copy, None] = field(default_factory=dict[Copy, None])
+    loops: int = 0
+
+    def run(self) -> None:
+        """Follow the program from its entry. Raises InputError for a variable that is not there."""
+        state: State = {
+            v.symbol: frozenset([Way(v)]) for v in self.variables.values() if v.is_resident
+        }
+        self._block(self.functions[ENTRY].body.block, state, (ENTRY,))
+
+    def _block(self, block: Block, state: State, calling: tuple[str, ...]) -> State:
+        for op in block.ops:
+            state = self._operation(op, state, calling)
+        return state
+
+    def _operation(self, op: Operation, state: State, calling: tuple[str, ...]) -> State:
+        match op:
+            case Vertices():
+                operands_of(op, self.variables)
+                self.vertices[op] = None
+                for i, source in enumerate(op.sources):
+                    self.reads.setdefault((op, i), {}).update(
+                        dict.fromkeys(state.get(source, frozenset()))
+                    )
+                return {**state, op.destination: frozenset([Way(op)])}
+            case Copy():
+                operands_of(op, self.variables)
+                self.copies[op] = None
+                return {**state, op.destination: _copied(op, state)}
+            case HostInput():
+                return {**state, op.writes.string_value(): frozenset([Way(op)])}
+            case SuperstepOp() | ComputeSetOp():
+                return self._block(op.body.block, state, calling)
+            case control.IfOp():
+                branches = [self._block(r.block, state, calling) for r in (op.then, op.otherwise)]
+                return _joined(*branches)
+            case control.RepeatOp():
+                if op.turns < 2:
+                    return self._block(op.body.block, state, calling)
+                return self._loop(None, op.body.block, state, calling)
+            case control.WhileOp():
+                return self._loop(op.test.block, op.body.block, state, calling)
+            case func.CallOp():
+                callee = callee_of(op, self.functions, calling)
+                return self._block(callee.body.block, state, (*calling, callee.sym_name.data))
+            case _:
+                return state
+
+    def _loop(
+        self, test: Block | None, body: Block, state: State, calling: tuple[str, ...]
+    ) -> State:
+        """The state after a loop, which is left after the test, or else after the body."""
+        self.loops += 1
+        number = self.loops
+        entering = state
+        while True:
+            tested = self._block(test, entering, calling) if test else entering
+            after = self._block(body, tested, calling)
+            again = _carried(after, state, entering, number)
+            if again == entering:
+                return _left(tested if test else after, number)
+            entering = again
+
+
+def _copied(op: Copy, state: State) -> Ways:
+    spaces: Sequence[Space | None] = op.spaces or (None,) * len(op.sources)
+    return frozenset(
+        replace(way, moves=(*way.moves, space) if space else way.moves)
+        for source, space in zip(op.sources, spaces, strict=True)
+        for way in state.get(source, frozenset())
+    )
+
+
+def _joined(*states: State) -> State:
+    names = {name for state in states for name in state}
+    return {name: frozenset().union(*(s.get(name, frozenset()) for s in states)) for name in names}
+
+
+def _carried(after: State, before: State, entering: State, loop: int) -> State:
+    """What may enter the next turn: all that entered this one, and what this one left.
+
+    A producer's value is followed round the loop once: how it moves on later turns is not.
+    """
+    result = dict(entering)
+    for name, ways in after.items():
+        old = entering.get(name, frozenset())
+        known = {w.producer for w in old if loop in w.rounds}
+        new = {
+            replace(w, rounds=w.rounds | {loop})
+            for w in ways - before.get(name, frozenset())
+            if w.producer not in known
+        }
+        result[name] = old | new
+    return result
+
+
+def _left(state: State, loop: int) -> State:
+    return {
+        name: frozenset(replace(w, rounds=w.rounds - {loop}) for w in ways)
+        for name, ways in state.items()
+    }
+
+
+def flow_of(module: ModuleOp) -> Flow:
+    """The flow of a tile or exchange module.
+
+    Raises InputError for a module that has no entry function or names no such variable.
+    """
+    flow = Flow(variables_of(module), functions_of(module))
+    flow.run()
+    return flow
+
+
+def set_of(op: Vertices) -> SuperstepOp | ComputeSetOp | None:
+    """The superstep or compute set that a vertex set is in."""
+    outer = op.parent_op()
+    return outer if isinstance(outer, SuperstepOp | ComputeSetOp) else None

@@ -1,0 +1,232 @@
+"""The compiled graph: vertex sets, the links between them, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from ...dialects.program import Vertices
+from ...ir.errors import InputError
+from ...ir.geometry.pairs import Pairs
+from ...ir.provenance import origin
+from ...ir.upstream import ModuleOp
+from ..target import Target
+from .columns import SetColumns
+from .flow import flow_of, set_of
+from .layers import layers_of
+from .links import reaches
+from .parts import vertex_count
+
+MOST_IDS = 2**31 - 1
+"""Vertices that a graph can number: ids are 32-bit integers."""
+
+
+@dataclass(frozen=True)
+class VertexSet:
+    """The vertices of one operation: one codelet on every cell and worker part of a split.
+
+    Their ids are [first, first + count). compute_set: the number of the superstep or compute set,
+    in the order of the program. name: of that. origin: the node that it came from. layer: the
+    node alone, without the steps of its lowering, for pictures.
+    """
+
+    index: int
+    compute_set: int
+    name: str
+    origin: str | None
+    layer: str
+    codelet: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """The edges from one vertex set to one operand of another.
+
+    producer, consumer: indices of vertex sets. loop: whether they are carried round a loop only.
+    bytes: what all of them carry.
+    """
+
+    producer: int
+    consumer: int
+    operand: int
+    count: int
+    loop: bool
+    bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeBlock:
+    """Some edges of one link: (n,) each; link is its index in the graph's links.
+
+    bytes: of the elements that the consuming vertex reads of the producing one.
+    """
+
+    link: int
+    producer: NDArray[np.int32]
+    consumer: NDArray[np.int32]
+    bytes: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The vertices and edges of a compiled program, by the rule that `counts` counts by.
+
+    vertex_count, edge_count: those of `counts`; edges carried round a loop only are not among
+    them. target, tiles: of the machine that it was compiled for.
+    """
+
+    sets: tuple[VertexSet, ...]
+    links: tuple[Link, ...]
+    target: str
+    tiles: int
+    _columns: tuple[SetColumns, ...]
+    _pairs: tuple[Pairs, ...]
+    _itemsizes: tuple[int, ...]
+
+    @property
+    def vertex_count(self) -> int:
+        """Vertices."""
+        return sum(each.count for each in self.sets)
+
+    @property
+    def edge_count(self) -> int:
+        """Edges, those left out that are carried round a loop only."""
+        return sum(link.count for link in self.links if not link.loop)
+
+    @property
+    def loop_edge_count(self) -> int:
+        """Edges that are carried round a loop only."""
+        return sum(link.count for link in self.links if link.loop)
+
+    @property
+    def compute_sets(self) -> tuple[str, ...]:
+        """The names of the supersteps, or compute sets, by number."""
+        return tuple({each.compute_set: each.name for each in self.sets}.values())
+
+    def vertices(self, first: int = 0, last: int | None = None) -> dict[str, NDArray[Any]]:
+        """The columns of the vertices with ids [first, last): (last - first,) each.
+
+        id: int32. tile: int16, or int32 on machines of more tiles. worker: int8, -1 for a
+        codelet that the supervisor runs with all workers. set, compute_set: int32, indices of
+        vertex and compute sets. cycles: int32, what it takes, if all workers run such vertices at
+        the same time. bytes: int32, of what it writes. Raises InputError for ids that there are
+        not.
+        """
+        last = self.vertex_count if last is None else last
+        if not 0 <= first <= last <= self.vertex_count:
+            raise InputError(
+                f"vertices [{first}, {last}); need a range of [0, {self.vertex_count})"
+            )
+        n = last - first
+        tile = np.int16 if self.tiles <= 2**15 else np.int32
+        columns: dict[str, NDArray[Any]] = {
+            "id": np.arange(first, last, dtype=np.int32),
+            "tile": np.empty(n, tile),
+            "worker": np.empty(n, np.int8),
+            "set": np.empty(n, np.int32),
+            "compute_set": np.empty(n, np.int32),
+            "cycles": np.empty(n, np.int32),
+            "bytes": np.empty(n, np.int32),
+        }
+        for each, made in zip(self.sets, self._columns, strict=True):
+            start, stop = max(first, each.first), min(last, each.first + each.count)
+            if start >= stop:
+                continue
+            here = slice(start - first, stop - first)
+            columns["set"][here] = each.index
+            columns["compute_set"][here] = each.compute_set
+            names = ("tile", "worker", "cycles", "bytes")
+            made.write({name: columns[name][here] for name in names}, start - each.first)
+        return columns
+
+    def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
+        """The edges, link by link and at most so many at a time.
+
+        loops: also those that are carried round a loop only. Blocks are the caller's to keep.
+        """
+        for index, link in enumerate(self.links):
+            if loops or not link.loop:
+                yield from self.edges_of(index, most)
+
+    def edges_of(self, link: int, most: int = 4_000_000) -> Iterator[EdgeBlock]:
+        """The edges of one link, at most so many at a time."""
+        ends = self.links[link]
+        first, second = self.sets[ends.producer].first, self.sets[ends.consumer].first
+        for producer, consumer, shared in self._pairs[link].blocks(most):
+            producer += first
+            consumer += second
+            shared *= self._itemsizes[link]
+            yield EdgeBlock(link, producer, consumer, shared)
+
+
+def graph_of(module: ModuleOp, target: Target) -> Graph:
+    """The graph of a tile or exchange module that was compiled for a target.
+
+    Nothing is listed yet: what there is of each set and link is worked out axis by axis.
+    Raises InputError for a module that has no entry function or names no such variable, and for
+    a graph of more vertices than ids can number.
+    """
+    flow = flow_of(module)
+    numbers: dict[Operation, int] = {}
+    layers = layers_of([set_of(op) or op for op in flow.vertices])
+    sets: list[VertexSet] = []
+    first = 0
+    for op in flow.vertices:
+        outer = set_of(op)
+        count = vertex_count(op.space.data, op.plan.data)
+        sets.append(
+            VertexSet(
+                index=len(sets),
+                compute_set=numbers.setdefault(outer or op, len(numbers)),
+                name=outer.sym_name.data if outer else op.destination,
+                origin=origin(op) or origin(outer or op),
+                layer=layers[len(sets)],
+                codelet=_codelet(op),
+                first=first,
+                count=count,
+            )
+        )
+        first += count
+    if first > MOST_IDS:
+        raise InputError(f"a graph of {first:,} vertices; need at most {MOST_IDS:,}")
+    index: dict[Operation, int] = {op: i for i, op in enumerate(flow.vertices)}
+    links: list[Link] = []
+    products: list[Pairs] = []
+    itemsizes: list[int] = []
+    for reach in sorted(
+        (each for each in reaches(flow) if isinstance(each.producer, Vertices)),
+        key=lambda each: (index[each.consumer], each.operand, index[each.producer], each.loop),
+    ):
+        pairs = reach.pairs()
+        if not pairs.count:
+            continue
+        itemsize = flow.variables[reach.consumer.sources[reach.operand]].dtype.itemsize
+        ends = index[reach.producer], index[reach.consumer]
+        size = pairs.shared_elements * itemsize
+        links.append(Link(*ends, reach.operand, pairs.count, reach.loop, size))
+        products.append(pairs)
+        itemsizes.append(itemsize)
+    return Graph(
+        sets=tuple(sets),
+        links=tuple(links),
+        target=target.spelling(),
+        tiles=target.tiles,
+        _columns=tuple(SetColumns(op, flow.variables, target) for op in flow.vertices),
+        _pairs=tuple(products),
+        _itemsizes=tuple(itemsizes),
+    )
+
+
+def _codelet(op: Vertices) -> str:
+    """What a vertex runs: its method, if there are several, and its body without parameters."""
+    body = op.body.data
+    core = " ".join(filter(None, (op.plan.data.method, body.function, body.combiner)))
+    then = ", ".join(stage.function for stage in body.then)
+    return f"{core} then {then}" if then else core

@@ -1,0 +1,38 @@
+"""Short names for what operations came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from ...ir.provenance import origin_names
+
+
+def layers_of(ops: Sequence[Operation]) -> list[str]:
+    """For each operation the framework's node that it is about: the first of those fused in it.
+
+    Steps of a node's lowering are named below it ("conv1/partials"), and so may the framework have
+    named its nodes ("fire2/squeeze"). A name is cut where what is left is an origin by itself,
+    or where the steps begin that are never a node's. "" where nothing is known.
+
+        conv1/conv+conv1+relu1/partials: conv1        fire2/squeeze: fire2/squeeze
+    """
+    found = [[part for name in origin_names(op) for part in name.split("+")] for op in ops]
+    known = {part for parts in found for part in parts}
+    return [_node(parts[0], known) if parts else "" for parts in found]
+
+
+def _node(name: str, known: set[str]) -> str:
+    steps = name.split("/")
+    heads = ["/".join(steps[:k]) for k in range(1, len(steps))]
+    return next((head for head in heads if head in known), _without_step(name))
+
+
+def _without_step(name: str) -> str:
+    head, _, step = name.rpartition("/")
+    return head if head and step in STEPS else name
+
+
+STEPS = ("partials",)
+"""Steps that lowering adds to any node."""

@@ -1,0 +1,112 @@
+"""Pairs of vertices of which one reads what the other has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ...dialects.abele import Plan
+from ...dialects.program import Vertices
+from ...ir.geometry.pairs import Factor, Pairs, Side, pairs
+from ...ir.geometry.space import Space, identity_map
+from .flow import Flow, Way
+from .parts import vertex_parts
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Where the values of one producer reach one operand of a vertex set.
+
+    producer: a vertex set, host input or variable. ways: those that lead there. loop: whether of
+    the pairs only those are meant which come about round a loop.
+    """
+
+    producer: Operation
+    consumer: Vertices
+    operand: int
+    ways: tuple[Way, ...]
+    loop: bool
+
+    def pairs(self) -> Pairs:
+        """Producing and consuming vertices, each pair once, with the elements that it shares.
+
+        A producer that is no vertex set is one source. Where it reaches the operand on several
+        ways (it is concatenated with itself), pairs are listed and merged, and what they share is
+        added up; else they stay a product.
+        """
+        everything = _merged(self, _chains(self.ways))
+        if not self.loop:
+            return everything
+        straight = _chains([way for way in self.ways if not way.rounds])
+        return _without(everything, _merged(self, straight)) if straight else everything
+
+
+def reaches(flow: Flow) -> Iterator[Reach]:
+    """All that reaches the operands of a program, consumer by consumer; loops apart."""
+    for (op, operand), ways in flow.reads.items():
+        for producer in dict.fromkeys(way.producer for way in ways):
+            mine = tuple(way for way in ways if way.producer is producer)
+            straight = tuple(way for way in mine if not way.rounds)
+            if straight:
+                yield Reach(producer, op, operand, straight, loop=False)
+            if len(straight) < len(mine):
+                yield Reach(producer, op, operand, mine, loop=True)
+
+
+Maker = tuple[Space, Plan]
+Taker = tuple[Space, Plan, int]
+Moves = tuple[Space, ...]
+
+
+def _chains(ways: Sequence[Way]) -> tuple[Moves, ...]:
+    return tuple(dict.fromkeys(way.moves for way in ways))
+
+
+def _merged(reach: Reach, chains: tuple[Moves, ...]) -> Pairs:
+    """The pairs over several chains of moves."""
+    op, producer = reach.consumer, reach.producer
+    taken = (op.space.data, _cut(op.plan.data), reach.operand)
+    made = (
+        (producer.space.data, _cut(producer.plan.data)) if isinstance(producer, Vertices) else None
+    )
+    found = [_pairs(made, taken, moves) for moves in chains]
+    if len(found) == 1:
+        return found[0]
+    listed = [each.listed() for each in found]
+    source = np.concatenate([each.source for each in listed])
+    destination = np.concatenate([each.destination for each in listed])
+    shared = np.concatenate([each.shared for each in listed])
+    span = int(source.max(initial=0)) + 1
+    pair, where = np.unique(destination * span + source, return_inverse=True)
+    total = np.zeros(len(pair), np.int64)
+    np.add.at(total, where, shared)
+    return Pairs((Factor(pair % span, pair // span, total),))
+
+
+def _without(everything: Pairs, others: Pairs) -> Pairs:
+    """The pairs that are not among others."""
+    mine, theirs = everything.listed(), others.listed()
+    span = int(max(mine.source.max(initial=0), theirs.source.max(initial=0))) + 1
+    new = ~np.isin(mine.destination * span + mine.source, theirs.destination * span + theirs.source)
+    return Pairs((Factor(mine.source[new], mine.destination[new], mine.shared[new]),))
+
+
+def _cut(plan: Plan) -> Plan:
+    """What of a plan says which vertices there are: layers alike are then worked out once."""
+    return Plan(plan.split, workers=plan.workers)
+
+
+@lru_cache(maxsize=1024)
+def _pairs(made: Maker | None, taken: Taker, moves: Moves) -> Pairs:
+    space, plan, operand = taken
+    destination = Side(space.operands[operand], vertex_parts(space, plan))
+    if made is not None:
+        source = Side(made[0].results[0], vertex_parts(*made))
+        return pairs(source, destination, moves)
+    shape = moves[0].operands[0].shape if moves else destination.access.shape
+    whole = tuple((np.zeros(1, np.int64), np.array([max(n, 1)])) for n in shape)
+    return pairs(Side(identity_map(tuple(range(len(shape))), shape), whole), destination, moves)

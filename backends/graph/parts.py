@@ -1,0 +1,68 @@
+"""What the vertices of a set work on, and who runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.abele import Plan
+from ...ir.geometry.grid import Cut
+from ...ir.geometry.layout import Bounds
+from ...ir.geometry.space import Space
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class DimParts:
+    """The parts of one dimension that vertices work on, empty ones left out: (parts,) each.
+
+    first, last: the elements [first, last). cell: the part of the split. thread: the number of the
+    part in its cell, of so many threads.
+    """
+
+    first: Integers
+    last: Integers
+    cell: Integers
+    thread: Integers
+    threads: Integers
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def dim_parts(space: Space, plan: Plan) -> tuple[DimParts, ...]:
+    """The parts of each dimension; every combination, one of each dimension, is a vertex.
+
+    A cell's n elements make min(n, workers) parts, the first n % workers of which have one element
+    more. Vertices are numbered row-major over the parts.
+    """
+    workers = plan.workers or (1,) * len(space.dims)
+    return tuple(_parts(*each) for each in zip(space.sizes, plan.split, workers, strict=True))
+
+
+def vertex_parts(space: Space, plan: Plan) -> Bounds:
+    """The first and one-past-last elements of the parts of each dimension."""
+    return tuple((part.first, part.last) for part in dim_parts(space, plan))
+
+
+def vertex_count(space: Space, plan: Plan) -> int:
+    """Vertices of a set."""
+    return prod(len(part) for part in dim_parts(space, plan))
+
+
+@lru_cache(maxsize=4096)
+def _parts(size: int, parts: int, workers: int) -> DimParts:
+    edges = Cut(size, parts).edges()
+    count = np.diff(edges)
+    threads = np.minimum(count, workers)
+    cell = np.repeat(np.arange(parts), threads)
+    thread = np.arange(len(cell)) - np.repeat(np.cumsum(threads) - threads, threads)
+    each, more = np.divmod(count, workers)
+    first = edges[cell] + thread * each[cell] + np.minimum(thread, more[cell])
+    last = first + each[cell] + (thread < more[cell])
+    return DimParts(first, last, cell, thread, threads[cell])

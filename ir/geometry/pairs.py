@@ -1,0 +1,259 @@
+"""Pairs of cells of two grids that touch a common element, listed without following every pair.
+
+What a cell touches is a product over groups of axes that only depend on each other, and so are the
+pairs: each group's are found by following every element's owner; all others are sums of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blocks import plain_move
+from .layout import Bounds
+from .overlap import Component, carried, components
+from .space import AccessMap, AxisMap, Space
+
+Integers = NDArray[np.int64]
+
+INNER = 1 << 16
+"""Pairs that the innermost factor should have: enough for an addition to be worth its call."""
+
+INNERS = 16
+"""How many times as many it may have: it is held in memory."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A tensor as the cells of a grid touch it.
+
+    access: the tensor seen from the grid's dimensions. bounds: the parts of each dimension, one
+    after another and none of them empty. Cells are numbered row-major over the parts.
+    """
+
+    access: AccessMap
+    bounds: Bounds
+
+    @cached_property
+    def parts(self) -> tuple[int, ...]:
+        """Parts of each dimension."""
+        return tuple(len(first) for first, _ in self.bounds)
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of cells."""
+        return prod(self.parts)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Cells from one part to the next, for each dimension."""
+        return tuple(prod(self.parts[d + 1 :]) for d in range(len(self.parts)))
+
+    @cached_property
+    def free_dims(self) -> tuple[int, ...]:
+        """Dimensions in several parts on which the tensor does not depend."""
+        named = self.access.dims()
+        return tuple(d for d, k in enumerate(self.parts) if k > 1 and d not in named)
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Pairs along some dimensions of two grids: (pairs,) each.
+
+    source, destination: what the pair adds to the number of either cell. shared: the elements
+    that the two have in common along the axes of those dimensions.
+    """
+
+    source: Integers
+    destination: Integers
+    shared: Integers
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def times(self, inner: Factor) -> Factor:
+        """Every pair of this factor with every pair of another, which varies faster."""
+        return Factor(
+            np.add.outer(self.source, inner.source).ravel(),
+            np.add.outer(self.destination, inner.destination).ravel(),
+            np.multiply.outer(self.shared, inner.shared).ravel(),
+        )
+
+
+ONE = Factor(np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
+NONE = Factor(*(np.zeros(0, np.int64) for _ in range(3)))
+
+Block = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+"""Source cells, destination cells and the elements that they share: (pairs,) each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """All pairs of cells that share an element: each combination of one pair of every factor."""
+
+    factors: tuple[Factor, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """Number of pairs."""
+        return prod(len(factor) for factor in self.factors)
+
+    @cached_property
+    def shared_elements(self) -> int:
+        """Elements that pairs share, over all pairs."""
+        return prod(int(factor.shared.sum()) for factor in self.factors)
+
+    def blocks(self, most: int) -> Iterator[Block]:
+        """The pairs, at most so many at a time, which can be written to."""
+        outer, inner = self._halves
+        for rows, columns in runs(0, self.count, len(inner), most):
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
+            block = tuple(np.empty(shape, np.int32) for _ in range(3))
+            for ufunc, name, into in zip(
+                (np.add, np.add, np.multiply), ("source", "destination", "shared"), block
+            ):
+                left = getattr(outer, name)[rows].astype(np.int32)
+                ufunc.outer(left, getattr(inner, name)[columns].astype(np.int32), out=into)
+            source, destination, shared = (each.ravel() for each in block)
+            yield source, destination, shared
+
+    def listed(self) -> Factor:
+        """All pairs in one."""
+        return reduce(Factor.times, self.factors, ONE)
+
+    @cached_property
+    def _halves(self) -> tuple[Factor, Factor]:
+        """The pairs as the product of two factors, the second of them long."""
+        left = sorted(self.factors, key=len)
+        inner = ONE
+        while left and len(inner) < INNER and len(left[-1]) * len(inner) <= INNER * INNERS:
+            inner = left.pop().times(inner)
+        return reduce(Factor.times, left, ONE), inner
+
+
+def runs(first: int, last: int, row: int, most: int) -> Iterator[tuple[slice, slice]]:
+    """Cut what is numbered [first, last) row by row into rectangles of (rows, columns).
+
+    At most so many elements each; whole rows wherever a row is not longer than that.
+    """
+    while first < last:
+        at, column = divmod(first, row)
+        if column or last - first < row or most < row:
+            stop = min(row, column + most, column + last - first)
+            yield slice(at, at + 1), slice(column, stop)
+            first += stop - column
+        else:
+            rows = min(most // row, (last - first) // row)
+            yield slice(at, at + rows), slice(0, row)
+            first += rows * row
+
+
+def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pairs:
+    """The pairs of cells that share an element, through a chain of moves.
+
+    moves: spaces with one operand (the tensor before) and one result (the one after); without any
+    the tensor is the same, perhaps reshaped. Source cells own what they touch; of several owners
+    along dimensions that the source's access names, the first one does.
+    """
+    chain = moves or (plain_move(source.access.shape),)
+    shapes = source.access.shape, destination.access.shape, *(m.sizes for m in chain)
+    if any(0 in shape for shape in (*shapes, source.parts, destination.parts)):
+        return Pairs((NONE,))
+    found = [
+        _factor(component, source, destination, chain)
+        for component in components(source.access, destination.access, chain)
+    ]
+    for d in destination.free_dims:
+        to = np.arange(destination.parts[d]) * destination.weights[d]
+        found.append(Factor(np.zeros_like(to), to, np.ones_like(to)))
+    for d in source.free_dims:
+        of = np.arange(source.parts[d]) * source.weights[d]
+        found.append(Factor(of, np.zeros_like(of), np.ones_like(of)))
+    return Pairs(tuple(found))
+
+
+def _factor(
+    component: Component, source: Side, destination: Side, chain: tuple[Space, ...]
+) -> Factor:
+    """The pairs along the axes of one component."""
+    axes = component.get("source", [])
+    part, index = _touched(source, axes)
+    owner = np.full(prod(source.access.shape[i] for i in axes), -1, np.int64)
+    owner[index[::-1]] = part[::-1]
+    owner = carried(owner, component, chain)
+    to, index = _touched(destination, component.get("destination", []))
+    of = owner[index]
+    to, of = to[of >= 0], of[of >= 0]
+    pair, shared = np.unique(to * source.cells + of, return_counts=True)
+    return Factor(pair % source.cells, pair // source.cells, shared)
+
+
+def _touched(side: Side, axes: Sequence[int]) -> tuple[Integers, Integers]:
+    """Every (cell, element) of some axes, once: what each cell touches.
+
+    cell: what the parts along the dimensions of those axes add to its number. element: row-major
+    over the axes.
+    """
+    after = {i: prod(side.access.shape[j] for j in axes[k + 1 :]) for k, i in enumerate(axes)}
+    cell, element = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for cluster in _clusters(side.access, axes):
+        more_cells, more = _cluster(side, cluster, after)
+        cell = np.add.outer(cell, more_cells).ravel()
+        element = np.add.outer(element, more).ravel()
+    return cell, element
+
+
+def _clusters(access: AccessMap, axes: Sequence[int]) -> list[list[int]]:
+    """The axes in groups that name no dimension in common."""
+    found: list[tuple[set[int], list[int]]] = []
+    for i in axes:
+        dims, members = {d for d, _ in access.axes[i].terms}, [i]
+        for each in [f for f in found if f[0] & dims]:
+            dims, members = dims | each[0], each[1] + members
+            found.remove(each)
+        found.append((dims, members))
+    return [sorted(members) for _, members in found]
+
+
+def _cluster(
+    side: Side, axes: Sequence[int], weights: Mapping[int, int]
+) -> tuple[Integers, Integers]:
+    """Every (cell, element) of axes that share dimensions, once; weights: of an axis's index."""
+    maps = [side.access.axes[i] for i in axes]
+    dims = sorted({d for axis in maps for d, _ in axis.terms})
+    sizes = [int(side.bounds[d][1][-1]) for d in dims]
+    cell = np.zeros(1, np.int64)
+    for d in dims:
+        first, last = side.bounds[d]
+        part = np.repeat(np.arange(len(first)) * side.weights[d], last - first)
+        cell = np.add.outer(cell, part).ravel()
+    element = np.zeros_like(cell)
+    inside = np.ones(len(cell), bool)
+    for i, axis in zip(axes, maps, strict=True):
+        index = _indices(axis, dims, sizes)
+        inside &= index >= 0
+        element += index * weights[i]
+    cell, element = cell[inside], element[inside]
+    if len(cell) and any(not _is_injective(axis) for axis in maps):
+        span = int(element.max()) + 1
+        cell, element = np.divmod(np.unique(cell * span + element), span)
+    return cell, element
+
+
+def _indices(axis: AxisMap, dims: Sequence[int], sizes: Sequence[int]) -> Integers:
+    """The index of every point of some dimensions, row-major; -1 where there is no element."""
+    numerator = np.full((1,) * len(dims), axis.offset, np.int64)
+    for d, a in axis.terms:
+        along = [-1 if e == d else 1 for e in dims]
+        numerator = numerator + a * np.arange(sizes[dims.index(d)]).reshape(along)
+    return axis.resolve(np.broadcast_to(numerator, sizes).ravel())
+
+
+def _is_injective(axis: AxisMap) -> bool:
+    """Whether no two points of its dimensions can touch one element."""
+    return len(axis.terms) == 1 and axis.divisor == 1 and axis.outside in ("none", "fill")
