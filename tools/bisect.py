@@ -18,6 +18,7 @@ from ..backends.evaluate.shadow import MachineFault
 from ..backends.target import Target
 from ..dialects.levels import legal_ops
 from ..dialects.program import verify_symbols
+from ..ir.equal import same_program
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.pass_manager import parse_pipeline
 from ..ir.provenance import is_known, origin, origin_names
@@ -262,7 +263,7 @@ class _Search:
             before, current = current, current.clone()
             log = _Log()
             problem = self._applied(each, current, log)
-            if problem is None and current.is_structurally_equivalent(before):
+            if problem is None and same_program(current, before):
                 # What holds of a program that could not be run holds of its like.
                 if before is right:
                     right, since = current, index + 1

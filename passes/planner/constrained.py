@@ -31,8 +31,7 @@ from .limits import PROPORTION, Limits, check_proportion
 from .network import NetworkPlan, plan_network
 from .problem import Choice, Problem, movement_problem
 from .relaxed import Relaxed, relaxed_limits
-from .search import exact
-from .steps import check_steps
+from .serial import priced
 from .terms import FREE, Terms
 
 NO_DIMENSION = -1
@@ -228,11 +227,11 @@ class _Operator:
             steps=tuple(max(n, 1) for n in counts["steps"]),
             ring=self._rings(structure),
         )
-        least = tuple(max(n, 1) for n in found.split) or (1,) * len(structure.space.dims)
+        least = found.least_parts(len(structure.space.dims))
         if found.tiles > target.tiles:
             raise self.fail(f"{found.tiles}; target {target.name} has {target.tiles}", "tiles")
-        if found.split:
-            self._check_split(structure, least, found)
+        if found.split or found.ring:
+            self._check_split(structure, least, found, "split" if found.split else "ring")
         if found.steps or found.ring:
             which = "steps" if found.steps else "ring"
             if problem.moves:
@@ -265,8 +264,7 @@ class _Operator:
         """A plan and its price. Raises InputError for one that is none of the operator's."""
         have = (None,) * len(problem.operand_dtypes)
         try:
-            check_steps(problem.structure, plan)
-            return exact(problem, plan, have, self.target, self.target.usable_bytes_per_tile)
+            return priced(problem, plan, have, self.target, self.target.usable_bytes_per_tile)
         except ValueError as error:
             raise self.fail(str(error), key) from None
 
@@ -298,11 +296,13 @@ class _Operator:
             )
         return tuple(rings)
 
-    def _check_split(self, structure: Structure, least: tuple[int, ...], terms: Terms) -> None:
+    def _check_split(
+        self, structure: Structure, least: tuple[int, ...], terms: Terms, key: str
+    ) -> None:
         try:
             refined(structure, Plan(least))
         except ValueError as error:
-            raise self.fail(str(error), "split") from None
+            raise self.fail(str(error), key) from None
         needed, most = prod(least), terms.most_tiles(self.target.tiles)
         if needed > most:
             bound = (
@@ -310,7 +310,7 @@ class _Operator:
                 if terms.tiles and terms.tiles < self.target.tiles
                 else f"target {self.target.name} has {self.target.tiles}"
             )
-            raise self.fail(f"needs {needed} tiles; {bound}", "split")
+            raise self.fail(f"needs {needed} tiles; {bound}", key)
 
     def _check_method(self, problem: Problem, method: str, key: str = "method") -> None:
         """Raise InputError for a method that no split allowed has on the target."""

@@ -97,7 +97,8 @@ class Graph:
 
     nodes: in program order. fixed: the layouts that nobody decides, by slot. itemsizes: of each
     slot's elements. empty: plans of operations on no elements. stored: layouts and dtypes of
-    states and constants that no operator places. uses: by slot, the nodes that read or fill it.
+    states and constants that no operator places. kept_bytes: of all states and constants that are
+    read, each element once.
     """
 
     nodes: tuple[Node, ...]
@@ -106,6 +107,7 @@ class Graph:
     itemsizes: tuple[int, ...]
     empty: dict[Operation, Plan]
     stored: tuple[tuple[Layout, np.dtype[Any]], ...]
+    kept_bytes: int
 
     @property
     def operators(self) -> Iterator[Operator]:
@@ -184,6 +186,7 @@ class _Reader:
             tuple(self.itemsizes),
             self.empty,
             tuple((self._linear_layout(v), dtype_of(v)) for v in left.values()),
+            sum(_bytes(v) for v in {key: value for value, key in self.kept.items()}.values()),
         )
 
     def _handed_over(self, op: func.FuncOp) -> None:
@@ -380,6 +383,10 @@ class _Reader:
         return Problem(
             structure, dtypes, result, resident, terms=terms, free=free if any(free) else ()
         )
+
+
+def _bytes(value: SSAValue) -> int:
+    return prod(nn.shape_of(value)) * dtype_of(value).itemsize
 
 
 def dtype_of(value: SSAValue) -> np.dtype[Any]:

@@ -27,9 +27,8 @@ from ...ir.provenance import place
 from .derive import home_of_free, operand_layouts
 from .graph import Graph, Operator, Relayout
 from .problem import Choice, Problem, final_layout_of
-from .rotation import priced_in_steps
-from .search import exact, finalists, relayout_cycles
-from .steps import takes_steps
+from .search import relayout_cycles
+from .serial import plans, priced
 
 STATES = 3
 """States that are kept after every operator."""
@@ -167,7 +166,7 @@ class Chooser:
         """The plans to choose from, the best for the operator itself first."""
         if node.given is not None:
             return [self._option(node, self._given(node, node.given, have))]
-        tried = finalists(node.problem, have, self.target, self.bound)
+        tried = plans(node.problem, have, self.target, self.bound)
         options = [self._option(node, choice) for choice in tried]
         if node in self.chosen:
             options.append(self._chosen(node, have))
@@ -189,7 +188,7 @@ class Chooser:
         plan = self.chosen[node]
         if node.given is not None:
             return self._option(node, self._given(node, node.given, have))
-        return self._option(node, exact(node.problem, plan, have, self.target, self.bound))
+        return self._option(node, priced(node.problem, plan, have, self.target, self.bound))
 
     def _option(self, node: Operator, choice: Choice) -> Option:
         result, wanted = _left(node.problem, choice.plan)
@@ -205,16 +204,14 @@ class Chooser:
         return Option(choice, layouts, homes)
 
     def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
-        """The price of a plan that the operation came with; only how it combines is added."""
+        """A plan that the operation came with, and its price; what it leaves open is chosen."""
         last = plan.first_tile + prod(plan.split)
         try:
             if last > self.target.tiles:
                 raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
-            price = priced_in_steps if takes_steps(plan) else exact
-            choice = price(node.problem, plan, have, self.target, self.bound)
+            return priced(node.problem, plan, have, self.target, self.bound)
         except ValueError as error:
             raise InputError(f"{node.op.name} at {place(node.op)}: plan: {error}") from None
-        return replace(choice, plan=replace(plan, combine=choice.plan.combine))
 
     def _balanced(
         self,
@@ -235,7 +232,7 @@ class Chooser:
         if gain == 0:
             return option
         elsewhere = replace(plan, first_tile=first, combine=None)
-        moved = exact(node.problem, elsewhere, have, self.target, self.bound)
+        moved = priced(node.problem, elsewhere, have, self.target, self.bound)
         price = self.byte_price / node.times
         cheap = moved.cycles <= WORTH_MOVING * choice.cycles + price * gain
         return self._option(node, moved) if cheap else option

@@ -7,6 +7,7 @@ not, each operator has plans that trade cycles for bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ from .graph import Function, Graph, Operator, read_graph
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
 from .problem import Choice, Problem
-from .search import exact, sketched
+from .search import sketched
+from .serial import in_steps, priced
 
 BOUNDS = (1.0, 0.5, 0.25, 0.1)
 """Shares of a tile that one operator alone may take, for each of which it has plans to choose from
@@ -111,10 +113,14 @@ class Network:
         others = _other_bytes(self.graph, decided)
         choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
         smallest: NetworkPlan | None = None
-        for share in BOUNDS:
+        # Steps are many operations, and take long to search: only where nothing fits in one.
+        rounds = (False, True) if self._could_fit else (False,)
+        for steps, share in product(rounds, BOUNDS):
             bound = int(self._usable * share)
             for node, have in decided.have.items():
                 more = self._choices(node, have, decided.options[node].choice, bound)
+                if steps and node.given is None:
+                    more += in_steps(node.problem, have, self.target, bound)
                 found = {c.plan: c for c in (*choices[node], *more)}
                 choices[node] = tuple(found.values())
             best, least = self._fitted(Fronts(choices, others), others)
@@ -133,8 +139,8 @@ class Network:
         found = (fastest, *sketched(node.problem, have, self.target, bound))
         if not node.shared:
             return found
-        priced = [exact(node.problem, c.plan, have, self.target, bound) for c in found]
-        return tuple([c for c in priced if can_be_shared(node, c.plan)] or priced)
+        every = [priced(node.problem, c.plan, have, self.target, bound) for c in found]
+        return tuple([c for c in every if can_be_shared(node, c.plan)] or every)
 
     def _fitted(
         self, fronts: Fronts, others: dict[Operator, int]
@@ -162,6 +168,11 @@ class Network:
             available = corrected
         assert smallest is not None
         return self.better(*best) if best else None, smallest
+
+    @property
+    def _could_fit(self) -> bool:
+        """Whether the tiles have room for all that stays, each element once."""
+        return self.graph.kept_bytes <= self.target.tiles * self._usable
 
     @property
     def _usable(self) -> int:

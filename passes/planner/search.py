@@ -319,7 +319,7 @@ def finalists(
     if not any(problem.terms.hold(choice.temporary_bytes) for choice in found):
         # Partials take room too while they are combined.
         found += [_combined(problem, choice, have, target, bound) for choice in hopeful]
-    return tuple(sorted(fitting(found, bound, problem.terms), key=_rank))
+    return tuple(sorted(fitting(found, bound, problem.terms), key=rank))
 
 
 def fastest(
@@ -396,7 +396,7 @@ def sketched(
     found: list[Choice] = []
     for cycles, choice in sorted(
         zip(_merging(problem, least, target), least, strict=True),
-        key=lambda pair: (pair[0] + pair[1].cycles, *_rank(pair[1])),
+        key=lambda pair: (pair[0] + pair[1].cycles, *rank(pair[1])),
     ):
         if not _beaten(choice, cycles, found):
             arrived = _arrived(problem, choice, have, target)
@@ -451,7 +451,7 @@ def _by_promise(
     fits = {id(choice) for choice in fitting(least, bound, problem.terms)}
 
     def entry(i: int, choice: Choice, priced: bool) -> _Entry:
-        _, resident, temporary, cells = _rank(choice)
+        _, resident, temporary, cells = rank(choice)
         cycles = choice.cycles + merging[i]
         return cycles, resident, temporary, cells, i, priced, choice
 
@@ -472,13 +472,14 @@ def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[
     """The choices within a memory bound that no other beats in cycles and resident bytes."""
     fits = fitting(choices, bound, terms)
     front: list[Choice] = []
-    for c in sorted(fits, key=_rank):
+    for c in sorted(fits, key=rank):
         if not front or c.resident_bytes < front[-1].resident_bytes:
             front.append(c)
     return tuple(front)
 
 
-def _rank(choice: Choice) -> tuple[float, int, int, int]:
+def rank(choice: Choice) -> tuple[float, int, int, int]:
+    """What choices are sorted by: the fastest first, then the leanest."""
     return choice.cycles, choice.resident_bytes, choice.temporary_bytes, choice.cells
 
 

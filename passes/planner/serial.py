@@ -1,27 +1,45 @@
 """Plans in one step, and where none of them fits, those that take the work a part at a time.
 
 A step is an operator of its own, of a part of one dimension: its splits are searched like those of
-any other (see search), and the whole is priced step by step (see rotation).
+any other (see search), and the whole is priced step by step (see rotation). Whoever looks for a
+plan, or for the price of one, and does not know how many steps it takes, asks here.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from math import inf, prod
 
 from ...backends.codelets.scalar import is_floating
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
+from .candidates import splits
 from .derive import is_legal_in_steps
+from .estimate import estimates, shortlist
 from .problem import Choice, Problem
-from .rotation import MOST_STEPS, priced_in_steps
-from .search import finalists, fitting
-from .steps import passes_of
+from .rotation import MOST_STEPS, PRICED, priced_in_steps, search_in_steps
+from .search import exact, finalists, fitting, rank
+from .steps import passes_of, takes_steps
+
+MOST_TRIED = 4_096
+"""Splits that are looked at for the steps that somebody asks for."""
 
 TRIED = 2
 """Numbers of steps along a dimension that are priced: the fewest that fit, and the next."""
+
+
+def priced(
+    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> Choice:
+    """The price of a plan, of one step or several.
+
+    have, bound: as of `search`. Raises ValueError where the plan is none of this operator.
+    """
+    price = priced_in_steps if takes_steps(plan) else exact
+    return price(problem, plan, have, target, bound)
 
 
 @lru_cache(maxsize=4096)
@@ -36,19 +54,59 @@ def plans(
     """The most promising plans of an operator, of one step or several, fastest first.
 
     have, bound, lean: as for `search.finalists`. Several steps are tried where no plan of one step
-    fits the bound and the terms, and nobody has decided on steps.
+    fits the bound and the terms, and where the terms ask for them.
     """
+    if problem.terms.steps:
+        return _as_asked(problem, have, target, bound)
     once = finalists(problem, have, target, bound, lean=lean)
     if any(_fits(problem, choice, bound) for choice in once) or problem.moves:
         return once
-    if problem.terms.steps or problem.terms.split or problem.terms.ring:
-        return once
+    found = [*once, *in_steps(problem, have, target, bound)]
+    return tuple(sorted(fitting(found, bound, problem.terms), key=rank))
+
+
+@lru_cache(maxsize=4096)
+def in_steps(
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> tuple[Choice, ...]:
+    """Plans of several steps: along one dimension, or round a ring of tiles.
+
+    have, bound: as for `search`. None for a movement, and where parts or steps are given.
+    """
+    if problem.moves or problem.terms.split or problem.terms.steps or problem.terms.ring:
+        return ()
     found: list[Choice] = []
     for d in range(len(problem.structure.space.dims)):
         least = min((c.cycles for c in found if _fits(problem, c, bound)), default=inf)
         found += _along(problem, d, have, target, bound, least)
-    found = fitting([*once, *found], bound, problem.terms)
-    return tuple(sorted(found, key=lambda c: (c.cycles, c.resident_bytes, c.temporary_bytes)))
+    round_a_ring = search_in_steps(problem, have, target, bound)
+    most = problem.terms.most_tiles(target.tiles)
+    found += [choice for choice in round_a_ring if choice.cells <= most]
+    return tuple(found)
+
+
+def _as_asked(
+    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
+) -> tuple[Choice, ...]:
+    """The best plans with the steps that the terms ask for."""
+    terms = problem.terms
+    free = replace(problem, terms=replace(terms, steps=(), ring=()))
+    short = shortlist(free, target, bound)
+    parts = splits(free, target.tiles)
+    order = estimates(free, parts, target, quick=True).cycles.argsort(kind="stable")
+    rest = (tuple(int(n) for n in parts[i]) for i in order)
+    least = terms.least_parts(len(problem.structure.space.dims))
+    tried = dict.fromkeys((*short.fast, *short.lean, *islice(rest, MOST_TRIED), least))
+    legal = (
+        plan
+        for split in tried
+        if terms.allow(split)
+        and is_legal_in_steps(
+            problem.structure, plan := terms.complete(Plan(split)), problem.result_dtype
+        )
+    )
+    found = [priced(problem, plan, have, target, bound) for plan in islice(legal, PRICED)]
+    return tuple(sorted(fitting(found, bound, terms), key=rank))
 
 
 def _fits(problem: Problem, choice: Choice, bound: int) -> bool:

@@ -29,6 +29,14 @@ class Terms:
         """Parts of a dimension; 0 where any number will do."""
         return self.split[dim] if self.split else 0
 
+    def least_parts(self, rank: int) -> tuple[int, ...]:
+        """Parts of each dimension of the smallest plan there is; a ring has as many as steps."""
+        least = [max(self.parts(d), 1) for d in range(rank)]
+        for d, r in enumerate(self.ring):
+            if r >= 0 and self.steps:
+                least[r] = self.parts(r) or self.steps[d]
+        return tuple(least)
+
     def most_tiles(self, tiles: int) -> int:
         """Of so many tiles, how many may be used."""
         return min(self.tiles, tiles) if self.tiles else tiles

@@ -27,6 +27,10 @@ NO_BOUND = 2**62
 """More bytes than a tile can have."""
 
 
+UNITS_ALONG = {"amp": "out_channels", "swapped": "field"}
+"""The dimensions that the conv units of a tile share among them, by method."""
+
+
 @dataclass(frozen=True)
 class RunnerUp:
     """The next best plan that cuts the operator otherwise. slower: by what part of the cycles."""
@@ -230,11 +234,11 @@ def padding(problem: Problem, plan: Plan, target: Target) -> float:
     sizes = problem.structure.space.sizes
     cell = [-(-n // k) for n, k in zip(sizes, plan.split, strict=True)]
     done = [float(n) for n in cell]
-    parts = roles(problem.structure) if plan.method == "amp" else None
+    parts = roles(problem.structure)
     units = _units(problem, target) if parts is not None else None
-    if parts is not None and units is not None:
-        grains = ((parts.in_channels, units.in_grain), (parts.out_channels, units.units))
-        for dims, grain in grains:
+    if parts is not None and units is not None and plan.method in UNITS_ALONG:
+        along = getattr(parts, UNITS_ALONG[plan.method])
+        for dims, grain in ((parts.in_channels, units.in_grain), (along, units.units)):
             together = prod(cell[d] for d in dims)
             if dims:
                 done[dims[0]] *= -(-together // grain) * grain / together

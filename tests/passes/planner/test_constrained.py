@@ -76,6 +76,18 @@ def test_parts_method_and_tiles_are_kept(asking: Asking):
     assert plans[ops["turn"]].split[0] == 8
 
 
+def test_steps_are_taken_along_the_dimension_that_was_asked(asking: Asking):
+    ring = {"steps": {"k": 4}, "ring": {"k": "n"}}
+    planned, ops = asking({"fc1": {"steps": {"k": 4}}, "fc2": ring})
+    plans = planned.network.plans
+    along, round_tiles = plans[ops["fc1"]], plans[ops["fc2"]]
+    assert along.steps == (1, 1, 4)
+    assert not along.ring
+    assert round_tiles.steps == (1, 1, 4)
+    assert round_tiles.ring == (-1, -1, 1)
+    assert round_tiles.split[1] % 4 == 0
+
+
 def test_a_whole_plan_is_kept_and_completed_as_it_is_priced(asking: Asking):
     planned, ops = asking({"fc1": {"plan": "split [2, 4, 1] order [1, 0] at 5"}})
     plan = planned.network.plans[ops["fc1"]]
@@ -161,6 +173,10 @@ def test_a_proportion_of_nothing_asks_for_the_fewest_bytes(asking: Asking):
         ),
         ({"fc1": {"method": "vmac"}}, "fc1.method: target tiny has no vmac for float32 and m = 16"),
         ({"fc1": {"steps": {"k": 7}}}, "fc1.steps: dimension k: 7 steps of 64; need a divisor"),
+        (
+            {"fc1": {"steps": {"k": 4}, "ring": {"k": "n"}, "tiles": 2}},
+            "fc1.ring: needs 4 tiles; c.json:10: operators.fc1.tiles: 2",
+        ),
         ({"turn": {"steps": {"d0": 2}}}, "turn.steps: nn.transpose moves elements, in one step"),
         ({"fc1": {"ring": {"k": "q"}}}, "fc1.ring.k: no dimension 'q' in nn.matmul"),
         ({"fc1": {"plan": "split [1, 2]"}}, "fc1.plan: split [1, 2]; need a number for each of m"),

@@ -17,7 +17,8 @@ from abele.passes.planner.graph import Operator, read_graph
 from abele.passes.planner.layouts import Chooser
 from abele.passes.planner.limits import Limits
 from abele.passes.planner.network import Network, plan_network
-from abele.passes.planner.search import finalists, relayout_cycles
+from abele.passes.planner.search import relayout_cycles
+from abele.passes.planner.serial import plans
 
 from .test_network import Net, mlp
 
@@ -122,9 +123,9 @@ def test_equal_layers_are_searched_once():
     target = resolve_target("tiny:32")
 
     def searched(layers: int) -> int:
-        finalists.cache_clear()
+        plans.cache_clear()
         plan_network(mlp(96, layers), target)
-        return finalists.cache_info().misses
+        return plans.cache_info().misses
 
     assert searched(12) == searched(6)
 

@@ -71,6 +71,9 @@ def test_padding_counts_uneven_parts_and_unfilled_units():
     assert wasted(4, 16, 1, method="amp") == pytest.approx(1 / 2)
     assert wasted(1, 3, 1, method="amp") == pytest.approx(1 - 64 / (3 * 24))
     assert wasted(1, 1, 16, method="amp") == pytest.approx(1 / 2)
+    # Turned round they make 8 rows.
+    assert wasted(4, 16, 1, method="swapped") == 0
+    assert wasted(16, 1, 1, method="swapped") == pytest.approx(1 / 2)
 
 
 def test_what_was_asked_is_blamed_for_what_it_costs():
