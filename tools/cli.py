@@ -12,6 +12,7 @@ from .commands.compile import compile_command
 from .commands.demo import demo
 from .commands.explain import explain_command
 from .commands.fuzz import fuzz_command
+from .commands.graph import graph_command
 from .commands.mutate import mutate_command
 from .commands.opt import opt
 from .commands.plan import plan_command
@@ -22,6 +23,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compile": compile_command,
     "opt": opt,
     "plan": plan_command,
+    "graph": graph_command,
     "bisect": bisect_command,
     "explain": explain_command,
     "fuzz": fuzz_command,

@@ -20,10 +20,14 @@ from .columns import SetColumns
 from .flow import flow_of, set_of
 from .layers import layers_of
 from .links import reaches
+from .memory import check_memory
 from .parts import vertex_count
 
 MOST_IDS = 2**31 - 1
 """Vertices that a graph can number: ids are 32-bit integers."""
+
+VERTEX_BYTES = 32
+"""Of a vertex in memory: its columns, and what working them out takes."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ class Graph:
         codelet that the supervisor runs with all workers. set, compute_set: int32, indices of
         vertex and compute sets. cycles: int32, what it takes, if all workers run such vertices at
         the same time. bytes: int32, of what it writes. Raises InputError for ids that there are
-        not.
+        not, and for more of them than there is memory for.
         """
         last = self.vertex_count if last is None else last
         if not 0 <= first <= last <= self.vertex_count:
@@ -125,6 +129,7 @@ class Graph:
                 f"vertices [{first}, {last}); need a range of [0, {self.vertex_count})"
             )
         n = last - first
+        check_memory(n * VERTEX_BYTES, f"{n:,} vertices at once")
         tile = np.int16 if self.tiles <= 2**15 else np.int32
         columns: dict[str, NDArray[Any]] = {
             "id": np.arange(first, last, dtype=np.int32),

@@ -14,6 +14,7 @@ from ...dialects.program import Vertices
 from ...ir.geometry.pairs import Factor, Pairs, Side, pairs
 from ...ir.geometry.space import Space, identity_map
 from .flow import Flow, Way
+from .memory import check_memory
 from .parts import vertex_parts
 
 
@@ -57,6 +58,9 @@ def reaches(flow: Flow) -> Iterator[Reach]:
                 yield Reach(producer, op, operand, mine, loop=True)
 
 
+PAIR_BYTES = 120
+"""Of a pair in memory while pairs are compared: three numbers, and what sorting them takes."""
+
 Maker = tuple[Space, Plan]
 Taker = tuple[Space, Plan, int]
 Moves = tuple[Space, ...]
@@ -76,7 +80,7 @@ def _merged(reach: Reach, chains: tuple[Moves, ...]) -> Pairs:
     found = [_pairs(made, taken, moves) for moves in chains]
     if len(found) == 1:
         return found[0]
-    listed = [each.listed() for each in found]
+    listed = _listed(found)
     source = np.concatenate([each.source for each in listed])
     destination = np.concatenate([each.destination for each in listed])
     shared = np.concatenate([each.shared for each in listed])
@@ -89,10 +93,17 @@ def _merged(reach: Reach, chains: tuple[Moves, ...]) -> Pairs:
 
 def _without(everything: Pairs, others: Pairs) -> Pairs:
     """The pairs that are not among others."""
-    mine, theirs = everything.listed(), others.listed()
+    mine, theirs = _listed([everything, others])
     span = int(max(mine.source.max(initial=0), theirs.source.max(initial=0))) + 1
     new = ~np.isin(mine.destination * span + mine.source, theirs.destination * span + theirs.source)
     return Pairs((Factor(mine.source[new], mine.destination[new], mine.shared[new]),))
+
+
+def _listed(products: Sequence[Pairs]) -> list[Factor]:
+    """Pairs that must be looked at one by one. Raises InputError where memory is short of that."""
+    count = sum(each.count for each in products)
+    check_memory(count * PAIR_BYTES, f"{count:,} edges that reach one operand on several ways")
+    return [each.listed() for each in products]
 
 
 def _cut(plan: Plan) -> Plan:

@@ -1,0 +1,100 @@
+"""abele graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...backends.graph import graph_of
+from ...ir.errors import InputError
+from ...ir.instruments.reproducer import fresh_folder
+from ..compile import compile_model
+from ..executable import MACHINE
+from ..graph.folder import check_graph_folder, write_graph
+from ..graph.graphml import check_small, needs_networkx, write_graphml
+from ..graph.listing import graph_summary
+from ..graph.parquet import needs_pyarrow
+from ..table import console
+from .answers import answers, text_in
+from .arguments import (
+    ConstraintsFile,
+    Dims,
+    DumpFolder,
+    Load,
+    MemoryProportion,
+    ModelFile,
+    Pipeline,
+    TargetName,
+    sizes,
+)
+from .files import check_files
+from .showing import progress, warn
+
+
+def graph_command(
+    model: ModelFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Write the tables and queries into this folder."
+        ),
+    ] = None,
+    graphml: Annotated[
+        Path | None,
+        typer.Option("--graphml", metavar="FILE", help="Write a small graph as GraphML."),
+    ] = None,
+    loops: Annotated[
+        bool,
+        typer.Option("--loops", help="Also the edges that are carried round a loop only."),
+    ] = False,
+    target: TargetName = None,
+    dim: Dims = None,
+    passes: Pipeline = "",
+    load: Load = None,
+    constraints: ConstraintsFile = None,
+    memory_proportion: MemoryProportion = None,
+    dump_ir: DumpFolder = None,
+) -> None:
+    """Write every vertex of the compiled program, and every edge between them, as tables.
+
+    Without -o or --graphml only the sizes are printed: nothing needs to be listed for them.
+    """
+    with answers(text_in(model)) as about:
+        extensions = about.load(load)
+        check_files(
+            {"the model": Path(model), "--constraints": constraints}, {"--graphml": graphml}
+        )
+        if output is not None:
+            needs_pyarrow()
+            check_graph_folder(output)
+        if graphml is not None:
+            needs_networkx()
+        with progress() as tell:
+            exe = compile_model(
+                model,
+                target,
+                dims=sizes(dim),
+                passes=passes,
+                load=extensions,
+                constraints=constraints,
+                memory_proportion=memory_proportion,
+                dump_ir=dump_ir,
+                reproducers=fresh_folder,
+                watch=tell,
+            )
+            if MACHINE not in exe.levels:
+                raise InputError(f"{model}: stops above {MACHINE}; a graph needs a whole program")
+            tell("count")
+            graph = graph_of(exe.module_at(MACHINE), exe.target)
+            if graphml is not None:
+                check_small(graph, loops)
+            if output is not None:
+                tell(f"write {graph.vertex_count:,} vertices and {graph.edge_count:,} edges")
+                write_graph(graph, exe, output, loops=loops)
+            if graphml is not None:
+                tell("write GraphML")
+                write_graphml(graph, graphml, loops=loops)
+        warn(exe.relaxed)
+        console().print(graph_summary(graph, str(model)))
