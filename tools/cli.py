@@ -17,6 +17,7 @@ from .commands.mutate import mutate_command
 from .commands.opt import opt
 from .commands.plan import plan_command
 from .commands.run import run
+from .commands.scan import scan_command
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
@@ -24,6 +25,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "opt": opt,
     "plan": plan_command,
     "graph": graph_command,
+    "scan": scan_command,
     "bisect": bisect_command,
     "explain": explain_command,
     "fuzz": fuzz_command,

@@ -1,0 +1,177 @@
+"""abele scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ...ir.errors import InputError
+from ...ir.instruments.reproducer import fresh_folder
+from ...ir.near import nearest
+from ..compile import compile_model
+from ..scan.needs import needs_libraries
+from ..table import console
+from .answers import answers, text_in
+from .arguments import (
+    ConstraintsFile,
+    Dims,
+    Load,
+    MemoryProportion,
+    ModelFile,
+    Pipeline,
+    TargetName,
+    sizes,
+)
+from .files import check_files
+from .showing import progress, warn
+
+COLOURS = ("layer", "direction", "phase", "cycles")
+"""What the colours may tell; tools.scan.colours makes them."""
+
+SMALLEST, LARGEST = 256, 16384
+
+
+def scan_command(
+    model: ModelFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="SCAN.png", help="The picture: .png, .jpg, .webp."),
+    ] = None,
+    size: Annotated[int, typer.Option(metavar="PIXELS", help="Of each side.")] = 4096,
+    color: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(COLOURS),
+            help="What colours tell: the layer, the direction of communication, when a vertex "
+            "runs, or how many cycles it takes.",
+        ),
+    ] = COLOURS[0],
+    zoom: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write a page to zoom into; open its index.html in a browser."
+        ),
+    ] = None,
+    sample: Annotated[
+        str,
+        typer.Option(metavar="1/N", help="Draw one vertex in N only; the legend says so."),
+    ] = "",
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the layout: the same, the same picture.")
+    ] = 0,
+    title: Annotated[str, typer.Option(help="The network's name in the legend.")] = "",
+    target: TargetName = None,
+    dim: Dims = None,
+    passes: Pipeline = "",
+    load: Load = None,
+    constraints: ConstraintsFile = None,
+    memory_proportion: MemoryProportion = None,
+) -> None:
+    """Draw every vertex and every edge of the compiled program.
+
+    Layers form lobes, and what communicates much lies close. The legend says what was counted
+    and drawn. Purity: of 512 x 512 cells, those that hold vertices of one layer only.
+    """
+    with answers(text_in(model)) as about:
+        needs_libraries()
+        extensions = about.load(load)
+        _check(output, zoom, size, color)
+        share = _share(sample)
+        check_files({"the model": Path(model), "--constraints": constraints}, {"--output": output})
+        # Only here are the libraries needed that draw.
+        from ..scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
+        from ..scan.scan import check_format, laid_out, scan, write_picture  # noqa: PLC0415
+        from ..scan.zoom import check_zoom, write_zoom  # noqa: PLC0415
+
+        if output is not None:
+            check_format(output)
+        if zoom is not None:
+            check_zoom(zoom)
+        start = perf_counter()
+        with progress() as tell:
+            exe = compile_model(
+                model,
+                target,
+                dims=sizes(dim),
+                passes=passes,
+                load=extensions,
+                constraints=constraints,
+                memory_proportion=memory_proportion,
+                reproducers=fresh_folder,
+                watch=tell,
+            )
+            graph = graph_of_program(exe, _names(model))
+            subject = subject_of(exe, title or Path(model).stem)
+            compiled = perf_counter()
+            laid = laid_out(graph, subject, size, seed, share, tell)
+            placed = perf_counter()
+            if output is not None:
+                found = scan(laid, color, size, tell)
+                tell("write")
+                write_picture(found.image, output)
+            if zoom is not None:
+                write_zoom(laid, zoom, size, tell)
+            done = perf_counter()
+        warn(exe.relaxed)
+        table = Table(title=f"{subject.network} -> {output or zoom}", show_header=False)
+        table.title_justify = "left"
+        table.add_column(style="bold")
+        table.add_column(justify="right")
+        rows = {
+            "target": f"{graph.target}, {graph.tiles:,} tiles, {subject.batch}",
+            "vertices": _of(laid.graph.vertex_count, graph.vertex_count),
+            "edges": _of(laid.graph.edge_count, graph.edge_count),
+            "layers": f"{len(laid.layout.layers):,}",
+            "layer purity": f"{laid.measures.purity:.1%} of cells",
+            "median edge": f"{laid.measures.edge:.1%} of a random pair's distance",
+            "seconds": f"compile {compiled - start:.1f}, lay out {placed - compiled:.1f}, "
+            f"draw {done - placed:.1f}",
+        }
+        for row in rows.items():
+            table.add_row(*row)
+        console().print(table, highlight=False, markup=False)
+
+
+def _of(drawn: int, counted: int) -> str:
+    """How many were drawn, and of how many if not of all."""
+    return (
+        f"{drawn:,} drawn = {counted:,} counted"
+        if drawn == counted
+        else (f"a sample: {drawn:,} of {counted:,}")
+    )
+
+
+def _check(output: Path | None, zoom: Path | None, size: int, color: str) -> None:
+    if output is None and zoom is None:
+        raise InputError("what to draw? need -o SCAN.png, or --zoom DIR")
+    if not SMALLEST <= size <= LARGEST:
+        raise InputError(f"--size {size}: need {SMALLEST} to {LARGEST} pixels")
+    if color not in COLOURS:
+        raise InputError(
+            f"--color {color}: need one of {', '.join(COLOURS)}{nearest(color, COLOURS)}"
+        )
+
+
+def _share(text: str) -> int:
+    """N of "1/N"; 1 for nothing. Raises InputError."""
+    if not text:
+        return 1
+    one, _, many = text.partition("/")
+    if one != "1" or not (many.isascii() and many.isdigit()) or not 1 <= int(many[:9]) < 10**8:
+        raise InputError(f"--sample {text}: need 1/N, such as 1/4")
+    return int(many[:9])
+
+
+def _names(model: str) -> dict[str, str]:
+    """Telling names for the layers of an ONNX file that has none."""
+    if not model.endswith(".onnx"):
+        return {}
+    import onnx  # noqa: PLC0415
+
+    from ..scan.names import telling_names  # noqa: PLC0415
+
+    return telling_names(onnx.load(model, load_external_data=False))

@@ -1,0 +1,144 @@
+"""False colour: which colour each vertex, or each direction, is drawn in."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .drawable import Drawable
+from .layout import Layout
+
+Colours = NDArray[np.float32]
+"""(n, 3), red, green and blue, linear in light, 0..1."""
+
+SPECTRUM = (
+    *("#1fd6ff", "#1f7bff", "#5b4bff", "#a53cff", "#ff35d0"),
+    *("#ff3355", "#ff7a1a", "#ffd21f", "#8dff3a", "#1fffa8"),
+)
+HEAT = ("#1b1464", "#5b1a9a", "#b81f8f", "#f0404f", "#ff8a1f", "#ffd84a", "#fffbe0")
+TIME = ("#2b4bff", "#16c8ff", "#24ffb0", "#c8ff3a", "#ffb01f", "#ff3a3a", "#ff3ac8")
+
+GREY = 0.55
+
+
+@dataclass(frozen=True, eq=False)
+class Colouring:
+    """What an edge and a vertex look like.
+
+    ink: (vertices,), rows of the palette. palette: (inks, 3). directions: (angles, 3), colours by
+    the angle in which an edge leaves its producer, from -pi on; none where the palette counts.
+    key: the colours of the legend from left to right. title, low, high: what it says.
+    """
+
+    ink: NDArray[np.uint16]
+    palette: Colours
+    directions: Colours
+    key: Colours
+    title: str
+    low: str
+    high: str
+
+
+def ramp(stops: tuple[str, ...], count: int) -> Colours:
+    """So many colours along stops, in light; the first and the last are the ends."""
+    points = np.array([[int(s[i : i + 2], 16) / 255 for i in (1, 3, 5)] for s in stops])
+    at = np.linspace(0, len(stops) - 1, max(count, 1))
+    mixed = [np.interp(at, np.arange(len(stops)), points[:, c]) for c in range(3)]
+    return light(np.stack(mixed, axis=1))
+
+
+def light(values: NDArray[np.float64]) -> Colours:
+    """Linear light of screen values 0..1."""
+    return (values**2.2).astype(np.float32)
+
+
+def screen(colours: Colours) -> Colours:
+    """Screen values 0..1 of linear light."""
+    return np.clip(colours, 0, 1) ** np.float32(1 / 2.2)
+
+
+NONE = np.empty((0, 3), np.float32)
+
+
+def by_layer(graph: Drawable, layout: Layout) -> Colouring:
+    """A hue for each layer, along the way of the program; neighbours differ."""
+    count = len(layout.layers)
+    palette = ramp(SPECTRUM, count)
+    palette = np.stack([_aside(rgb, k % 3 - 1) for k, rgb in enumerate(palette)])
+    return Colouring(
+        layout.layer_of_set.astype(np.uint16)[layout.set_of],
+        palette,
+        NONE,
+        ramp(SPECTRUM, 256),
+        "layer",
+        layout.layers[0] if count else "",
+        layout.layers[-1] if count else "",
+    )
+
+
+def _aside(rgb: Colours, way: int) -> Colours:
+    """A hue a little to one side, so that layers that follow each other can be told apart."""
+    hue, lightness, saturation = colorsys.rgb_to_hls(*(float(v) for v in screen(rgb)))
+    shifted = colorsys.hls_to_rgb((hue + 0.018 * way) % 1, lightness + 0.03 * way, saturation)
+    return light(np.array(shifted))
+
+
+def by_direction(graph: Drawable, layout: Layout) -> Colouring:
+    """A hue for each direction of communication, as in pictures of the brain's fibres."""
+    angle = np.linspace(0, 1, 256, endpoint=False)
+    wheel = np.array([colorsys.hls_to_rgb(a, 0.55, 1.0) for a in angle])
+    # Blue and violet look darker than they are drawn.
+    wheel = light(np.clip(wheel, 0.06, 1))
+    return Colouring(
+        np.zeros(graph.vertex_count, np.uint16),
+        np.full((1, 3), GREY, np.float32),
+        wheel,
+        wheel,
+        "direction of communication",
+        "to the left",
+        "and round",
+    )
+
+
+def by_phase(graph: Drawable, layout: Layout) -> Colouring:
+    """A colour for when a vertex runs: its compute set, from the first to the last."""
+    steps = np.array([each.compute_set for each in graph.sets], np.int64)
+    count = int(steps.max()) + 1 if len(steps) else 1
+    return Colouring(
+        steps.astype(np.uint16)[layout.set_of],
+        ramp(TIME, count),
+        NONE,
+        ramp(TIME, 256),
+        "when it runs",
+        "first compute set",
+        f"last of {count:,}",
+    )
+
+
+def by_cycles(graph: Drawable, layout: Layout) -> Colouring:
+    """A colour for how many cycles a vertex takes, on a scale of logarithms."""
+    cycles = np.maximum(graph.vertices()["cycles"].astype(np.float32), 1)
+    logs = np.log(cycles)
+    low, high = (float(logs.min()), float(logs.max())) if len(logs) else (0.0, 0.0)
+    ink = ((logs - low) / max(high - low, 1e-6) * 255).astype(np.uint16)
+    return Colouring(
+        ink,
+        ramp(HEAT, 256),
+        NONE,
+        ramp(HEAT, 256),
+        "cycles of a vertex",
+        f"{round(np.exp(low)):,}",
+        f"{round(np.exp(high)):,}",
+    )
+
+
+COLOURINGS: Mapping[str, Callable[[Drawable, Layout], Colouring]] = {
+    "layer": by_layer,
+    "direction": by_direction,
+    "phase": by_phase,
+    "cycles": by_cycles,
+}

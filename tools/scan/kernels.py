@@ -1,0 +1,293 @@
+"""Loops over vertices and edges, compiled by numba. Import this only where numba is installed.
+
+Positions are float32, in units of the layout or in pixels; a grid is M x M, row by row. Every
+kernel runs without the interpreter's lock, and is kept compiled between runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Scalar: TypeAlias = np.float32
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """The function, compiled when it is first called."""
+    return cast(Function, numba.njit(nogil=True, cache=True, fastmath=True)(function))
+
+
+@compiled
+def deposit(x: Floats, y: Floats, m: Floats, left: Scalar, top: Scalar, inv: Scalar, grid: Floats):
+    """Add masses to the four grid points around each place: m (n,), grid (M, M)."""
+    last = grid.shape[0] - 2
+    for i in range(x.size):
+        fx = (x[i] - left) * inv
+        fy = (y[i] - top) * inv
+        ix = min(max(int(fx), 0), last)
+        iy = min(max(int(fy), 0), last)
+        ux = fx - ix
+        uy = fy - iy
+        grid[iy, ix] += m[i] * (1 - ux) * (1 - uy)
+        grid[iy, ix + 1] += m[i] * ux * (1 - uy)
+        grid[iy + 1, ix] += m[i] * (1 - ux) * uy
+        grid[iy + 1, ix + 1] += m[i] * ux * uy
+
+
+@compiled
+def deposit_layers(
+    x: Floats,
+    y: Floats,
+    m: Floats,
+    layer: NDArray[np.int32],
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    grids: Floats,
+):
+    """Deposit, each vertex on its layer's grid: grids (layers, M, M)."""
+    last = grids.shape[1] - 2
+    for i in range(x.size):
+        fx = (x[i] - left) * inv
+        fy = (y[i] - top) * inv
+        ix = min(max(int(fx), 0), last)
+        iy = min(max(int(fy), 0), last)
+        ux = fx - ix
+        uy = fy - iy
+        k = layer[i]
+        grids[k, iy, ix] += m[i] * (1 - ux) * (1 - uy)
+        grids[k, iy, ix + 1] += m[i] * ux * (1 - uy)
+        grids[k, iy + 1, ix] += m[i] * (1 - ux) * uy
+        grids[k, iy + 1, ix + 1] += m[i] * ux * uy
+
+
+@compiled
+def pull(
+    producer: NDArray[np.int32],
+    consumer: NDArray[np.int32],
+    weight: Floats,
+    first: int,
+    last: int,
+    x: Floats,
+    y: Floats,
+    near: Scalar,
+    sums: Floats,
+):
+    """Add up where the other ends of edges [first, last) lie: sums (3, n) of w dx, w dy and w.
+
+    An edge's weight falls off with its length: w / (1 + length / near) ** 0.6, so that what is
+    far anyhow does not squeeze what can be near.
+    """
+    for e in range(first, last):
+        a = producer[e]
+        b = consumer[e]
+        dx = x[b] - x[a]
+        dy = y[b] - y[a]
+        w = weight[e] / (np.float32(1) + np.sqrt(dx * dx + dy * dy) / near) ** np.float32(0.6)
+        sums[0, a] += w * dx
+        sums[1, a] += w * dy
+        sums[2, a] += w
+        sums[0, b] -= w * dx
+        sums[1, b] -= w * dy
+        sums[2, b] += w
+
+
+@compiled
+def step(
+    first: int,
+    last: int,
+    x: Floats,
+    y: Floats,
+    sums: Floats,
+    push: Floats,
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    charge: Scalar,
+    gravity: Scalar,
+    middle: Floats,
+    layer: NDArray[np.int32],
+    centres: Floats,
+    cohesion: Scalar,
+    total: Floats,
+    own: Floats,
+    inv_own: Scalar,
+    apart: Scalar,
+    eta: Scalar,
+    cap: Scalar,
+):
+    """Move vertices [first, last) by the forces on them, by at most cap.
+
+    sums: (slices, 3, n), of pull. push: (2, M, M), the repulsion. centres: (2, layers). total
+    (K, K), own (layers, K, K): how many vertices there are near a place, all and of each layer;
+    what drives a vertex off is the slope of their difference, the others.
+    """
+    edge = push.shape[1] - 2
+    rim = own.shape[1] - 2
+    for i in range(first, last):
+        fx = (x[i] - left) * inv
+        fy = (y[i] - top) * inv
+        ix = min(max(int(fx), 0), edge)
+        iy = min(max(int(fy), 0), edge)
+        ux = fx - ix
+        uy = fy - iy
+        a = (1 - ux) * (1 - uy)
+        b = ux * (1 - uy)
+        c = (1 - ux) * uy
+        d = ux * uy
+        rx = (
+            push[0, iy, ix] * a
+            + push[0, iy, ix + 1] * b
+            + push[0, iy + 1, ix] * c
+            + push[0, iy + 1, ix + 1] * d
+        )
+        ry = (
+            push[1, iy, ix] * a
+            + push[1, iy, ix + 1] * b
+            + push[1, iy + 1, ix] * c
+            + push[1, iy + 1, ix + 1] * d
+        )
+        sx = np.float32(0)
+        sy = np.float32(0)
+        weight = np.float32(1e-6)
+        for s in range(sums.shape[0]):
+            sx += sums[s, 0, i]
+            sy += sums[s, 1, i]
+            weight += sums[s, 2, i]
+        k = layer[i]
+        vx = sx / weight + charge * rx - gravity * (x[i] - middle[0])
+        vy = sy / weight + charge * ry - gravity * (y[i] - middle[1])
+        vx += cohesion * (centres[0, k] - x[i])
+        vy += cohesion * (centres[1, k] - y[i])
+        fx = (x[i] - left) * inv_own
+        fy = (y[i] - top) * inv_own
+        ix = min(max(int(fx), 0), rim)
+        iy = min(max(int(fy), 0), rim)
+        ux = fx - ix
+        uy = fy - iy
+        p = total[iy, ix] - own[k, iy, ix]
+        q = total[iy, ix + 1] - own[k, iy, ix + 1]
+        r = total[iy + 1, ix] - own[k, iy + 1, ix]
+        t = total[iy + 1, ix + 1] - own[k, iy + 1, ix + 1]
+        vx -= apart * ((q - p) * (1 - uy) + (t - r) * uy)
+        vy -= apart * ((r - p) * (1 - ux) + (t - q) * ux)
+        vx *= eta
+        vy *= eta
+        length = np.sqrt(vx * vx + vy * vy)
+        if length > cap:
+            vx *= cap / length
+            vy *= cap / length
+        x[i] += vx
+        y[i] += vy
+
+
+@compiled
+def fibres(
+    producer: NDArray[np.int32],
+    consumer: NDArray[np.int32],
+    first: int,
+    last: int,
+    x: Floats,
+    y: Floats,
+    ink: NDArray[np.uint16],
+    palette: Floats,
+    directions: Floats,
+    samples: int,
+    spacing: Scalar,
+    bend: Scalar,
+    swell: Scalar,
+    seed: int,
+    picture: Floats,
+) -> int:
+    """Draw edges [first, last) as curves from producer to consumer; how many left a trace.
+
+    x, y: pixels. ink: (n,), the palette's row of each vertex. palette: (inks, 3), linear light; an
+    edge goes from its producer's to its consumer's colour. directions: (angles, 3), colours by
+    the way that an edge goes; used instead if it has rows. A curve is a parabola whose
+    top is off the chord by bend / 2 of its length. It is sampled each `spacing` pixels, at most
+    `samples` times, at random within each stretch, so that sums of many edges are smooth. All its
+    samples together weigh (1 + length) ** swell. picture: (height, width, 4), three colours times
+    weight, and weight.
+    """
+    height = picture.shape[0]
+    width = picture.shape[1]
+    angles = directions.shape[0]
+    state = np.uint64(88172645463325252) + np.uint64(seed) * np.uint64(7919)
+    drawn = 0
+    for e in range(first, last):
+        a = producer[e]
+        b = consumer[e]
+        xa = x[a]
+        ya = y[a]
+        xb = x[b]
+        yb = y[b]
+        dx = xb - xa
+        dy = yb - ya
+        length = np.sqrt(dx * dx + dy * dy)
+        count = min(samples, int(length / spacing) + 1)
+        weight = np.float32((length + 1) ** swell / count)
+        top_x = np.float32(0.5) * (xa + xb) - bend * dy
+        top_y = np.float32(0.5) * (ya + yb) + bend * dx
+        if angles:
+            turn = int((np.arctan2(dy, dx) / np.float32(2 * np.pi) + np.float32(0.5)) * angles)
+            turn %= angles
+            r0 = r1 = directions[turn, 0]
+            g0 = g1 = directions[turn, 1]
+            b0 = b1 = directions[turn, 2]
+        else:
+            here = ink[a]
+            there = ink[b]
+            r0 = palette[here, 0]
+            g0 = palette[here, 1]
+            b0 = palette[here, 2]
+            r1 = palette[there, 0]
+            g1 = palette[there, 1]
+            b1 = palette[there, 2]
+        seen = 0
+        for q in range(count):
+            # Marsaglia's xorshift.
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            u = np.float32((q + (state >> np.uint64(40)) * np.float32(5.9604645e-08)) / count)
+            v = np.float32(1) - u
+            ix = int(np.floor(v * v * xa + 2 * u * v * top_x + u * u * xb))
+            iy = int(np.floor(v * v * ya + 2 * u * v * top_y + u * u * yb))
+            if ix < 0 or iy < 0 or ix >= width or iy >= height:
+                continue
+            seen = 1
+            w1 = weight * u
+            w0 = weight - w1
+            picture[iy, ix, 0] += w0 * r0 + w1 * r1
+            picture[iy, ix, 1] += w0 * g0 + w1 * g1
+            picture[iy, ix, 2] += w0 * b0 + w1 * b1
+            picture[iy, ix, 3] += weight
+        drawn += seen
+    return drawn
+
+
+@compiled
+def claim(
+    x: Floats,
+    y: Floats,
+    of: NDArray[np.int32],
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    owner: NDArray[np.int32],
+):
+    """Who owns each grid cell: -1 nobody, -2 several; owner (M, M) int32, filled with -1."""
+    last = owner.shape[0] - 1
+    for i in range(x.size):
+        ix = min(max(int((x[i] - left) * inv), 0), last)
+        iy = min(max(int((y[i] - top) * inv), 0), last)
+        if owner[iy, ix] == -1:
+            owner[iy, ix] = of[i]
+        elif owner[iy, ix] != of[i]:
+            owner[iy, ix] = -2

@@ -1,0 +1,67 @@
+"""How good a layout is: whether layers keep to themselves, and whether edges are short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .forces import Floats, Ids
+from .kernels import claim
+from .sample import Sample
+
+CELLS = 512
+"""Cells a side, of the square around all vertices."""
+
+PAIRS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Figures of a layout.
+
+    purity: of the cells that hold vertices, the share that holds those of one layer only.
+    edge: the median length of an edge over the median distance of two vertices at random.
+    """
+
+    purity: float
+    edge: float
+
+
+def measured(x: Floats, y: Floats, layer: Ids, sample: Sample, seed: int) -> Measures:
+    """Measure a layout. Of the sample, edges are drawn so that each of the graph is as likely."""
+    return Measures(purity(x, y, layer), edge_length(x, y, sample, seed))
+
+
+def purity(x: Floats, y: Floats, layer: Ids) -> float:
+    """The share of cells that are owned by one layer: no vertex of another lies in them."""
+    if not len(x):
+        return 1.0
+    side = max(float(np.ptp(x)), float(np.ptp(y)), 1e-9)
+    owner = np.full((CELLS, CELLS), -1, np.int32)
+    claim(
+        x,
+        y,
+        layer,
+        np.float32(x.min()),
+        np.float32(y.min()),
+        np.float32(CELLS / side * 0.99999),
+        owner,
+    )
+    return float((owner >= 0).sum() / (owner != -1).sum())
+
+
+def edge_length(x: Floats, y: Floats, sample: Sample, seed: int) -> float:
+    """The median edge, in median distances of two vertices; 0 where there is no edge."""
+    if not len(sample.producer):
+        return 0.0
+    random = np.random.default_rng([seed, 3])
+    likely = np.cumsum(1 / sample.share.astype(np.float64))
+    drawn: NDArray[np.float64] = random.random(PAIRS) * float(likely[-1])
+    edge: NDArray[np.int64] = np.minimum(np.searchsorted(likely, drawn), len(likely) - 1)
+    one, other = random.integers(0, len(x), (2, PAIRS))
+    a, b = sample.producer[edge], sample.consumer[edge]
+    edges = np.hypot(x[a] - x[b], y[a] - y[b])
+    pairs = np.hypot(x[one] - x[other], y[one] - y[other])
+    return float(np.median(edges) / max(float(np.median(pairs)), 1e-12))

@@ -1,0 +1,97 @@
+"""From light to a picture: faint and bright at once, hue kept, white-hot in the middle, a glow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from .blur import blurred
+from .forces import Floats
+
+Picture = NDArray[np.uint8]
+"""(size, size, 3), as on a screen."""
+
+
+@dataclass(frozen=True)
+class Tone:
+    """How light becomes brightness.
+
+    knee: how much of the scale faint light gets. power: contrast. white: the share of lit pixels,
+    in percent, that are below full brightness. saturation: of hues. glow: pairs of a radius, in
+    pixels of a picture 4096 wide, and a strength. ground: linear light of the empty sheet.
+    """
+
+    knee: float = 220.0
+    power: float = 1.9
+    white: float = 99.9
+    saturation: float = 1.35
+    glow: tuple[tuple[float, float], ...] = ((10.0, 0.28), (36.0, 0.18), (180.0, 0.10))
+    ground: tuple[float, float, float] = (0.0012, 0.0015, 0.0040)
+
+
+STRIP = 256
+"""Rows that are worked on at a time."""
+
+
+def brightest(light: Floats, tone: Tone) -> float:
+    """The weight that is drawn at full brightness: (size, size, 4) of light."""
+    lit = light[..., 3][light[..., 3] > 0]
+    return (
+        float(np.percentile(lit[:: max(1, len(lit) // 2_000_000)], tone.white)) if len(lit) else 1.0
+    )
+
+
+def developed(light: Floats, tone: Tone, full: float) -> Floats:
+    """Linear light on a screen, without glow: (rows, columns, 3)."""
+    weight = light[..., 3]
+    hue = light[..., :3] / np.maximum(weight, 1e-12)[..., None]
+    hue /= np.maximum(hue.max(axis=-1, keepdims=True), 1e-6)
+    grey = hue.mean(axis=-1, keepdims=True)
+    hue = np.clip(grey + (hue - grey) * np.float32(tone.saturation), 0, None)
+    level = np.log1p(np.float32(tone.knee / full) * weight) / np.float32(np.log1p(tone.knee))
+    level = np.minimum(level, 1.15)
+    hot = (np.clip((level - 0.72) / 0.33, 0, 1) ** 2)[..., None] * np.float32(0.85)
+    return (hue * (1 - hot) + hot) * (level ** np.float32(tone.power))[..., None]
+
+
+def finished(light: Floats, tone: Tone, full: float) -> Picture:
+    """The picture. light: (size, size, 4), three colours times weight, and weight."""
+    size = len(light)
+    shrink = 4 if size % 4 == 0 and size >= 512 else 1
+    small = np.empty((size // shrink, size // shrink, 3), np.float32)
+    picture = np.empty((size, size, 3), np.float32)
+    for top in range(0, size, STRIP):
+        rows = slice(top, min(top + STRIP, size))
+        picture[rows] = developed(light[rows], tone, full)
+        part = picture[rows]
+        small[rows.start // shrink : rows.stop // shrink] = part.reshape(
+            len(part) // shrink, shrink, size // shrink, shrink, 3
+        ).mean(axis=(1, 3))
+    glow = glow_of(small, tone, size / shrink / 4096)
+    result = np.empty((size, size, 3), np.uint8)
+    wide = np.empty((size, size), np.float32)
+    for channel in range(3):
+        layer = Image.fromarray(glow[..., channel]).resize((size, size), Image.Resampling.BICUBIC)
+        np.add(picture[..., channel], np.asarray(layer), out=wide)
+        result[..., channel] = exposed(wide, tone.ground[channel])
+    return result
+
+
+def glow_of(small: Floats, tone: Tone, scale: float) -> Floats:
+    """Light that spills over. scale: pixels here of one in a picture 4096 wide."""
+    glow = np.zeros_like(small)
+    for radius, strength in tone.glow:
+        sigma = radius * scale
+        for channel in range(3):
+            spread = blurred(small[..., channel], sigma)
+            glow[..., channel] += np.float32(strength) * spread
+    return glow
+
+
+def exposed(light: Floats, ground: float) -> NDArray[np.uint8]:
+    """Screen values of linear light, with the shoulder of a film."""
+    shone = 1 - np.exp(-np.float32(1.7) * (np.maximum(light, 0) + np.float32(ground)))
+    return (shone ** np.float32(1 / 2.2) * 255 + np.float32(0.5)).astype(np.uint8)

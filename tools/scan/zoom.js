@@ -1,0 +1,236 @@
+"use strict";
+(async () => {
+  const $ = (id) => document.getElementById(id);
+  const made = (tag, text, parent, style) => {
+    const element = document.createElement(tag);
+    if (text !== undefined) element.textContent = text;
+    Object.assign(element.style, style || {});
+    parent?.append(element);
+    return element;
+  };
+  const unpacked = async (text) => {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return await new Response(stream).arrayBuffer();
+  };
+  const data = JSON.parse(new TextDecoder().decode(await unpacked($("data").textContent.trim())));
+  const number = (n) => n.toLocaleString("en");
+
+  // The picture.
+  const sourceOf = (name) => ({
+    width: data.size,
+    height: data.size,
+    tileSize: data.tile,
+    tileOverlap: data.overlap,
+    minLevel: data.levels[0],
+    maxLevel: data.levels[1],
+    getTileUrl: (level, x, y) => `${name}/${level}/${x}_${y}.webp`,
+  });
+  const viewer = OpenSeadragon({
+    element: $("view"),
+    // Files may be drawn on a canvas, but not read into a texture.
+    drawer: "canvas",
+    showNavigationControl: false,
+    showNavigator: false,
+    maxZoomPixelRatio: 4,
+    visibilityRatio: 0.5,
+    animationTime: 0.6,
+    gestureSettingsMouse: { clickToZoom: false, dblClickToZoom: true },
+    tileSources: sourceOf(data.colourings[0].name),
+  });
+
+  // Legend, and the switch between colourings.
+  $("title").textContent = data.title;
+  for (const line of data.lines) made("div", line, $("lines"));
+  let shown = -1;
+  const buttons = data.colourings.map((each, index) => {
+    const button = made("button", each.name, $("colours"));
+    button.type = "button";
+    button.setAttribute("role", "radio");
+    button.title = `${each.title} (${index + 1})`;
+    button.addEventListener("click", () => colour(index));
+    return button;
+  });
+  function colour(index) {
+    if (index === shown || !data.colourings[index]) return;
+    const first = shown < 0;
+    shown = index;
+    const each = data.colourings[index];
+    buttons.forEach((button, k) => button.setAttribute("aria-checked", String(k === index)));
+    $("ramp").style.background = `linear-gradient(90deg, ${each.key.join(", ")})`;
+    $("low").textContent = each.low;
+    $("high").textContent = each.high;
+    document.body.dataset.colour = each.name;
+    if (!first)
+      viewer.addTiledImage({ tileSource: sourceOf(each.name), index: 0, replace: true });
+  }
+
+  // Layers: the list, the search, the names on the picture.
+  const most = Math.max(...data.layers.map((layer) => layer.n));
+  const rows = data.layers.map((layer, index) => {
+    const row = made("button", undefined, $("layers"));
+    row.type = "button";
+    row.className = "layer";
+    row.setAttribute("role", "option");
+    const line = made("span", undefined, row);
+    made("b", layer.name, line).title = layer.name;
+    made("i", number(layer.n), line);
+    made("u", undefined, row, {
+      width: `${(100 * layer.n) / most}%`,
+      background: layer.colour,
+    });
+    row.addEventListener("click", () => go(index));
+    return row;
+  });
+  function mark(index) {
+    rows.forEach((row, k) => {
+      row.classList.toggle("on", k === index);
+      row.setAttribute("aria-selected", String(k === index));
+    });
+    rows[index]?.scrollIntoView({ block: "nearest" });
+  }
+  function go(index) {
+    const [left, top, right, bottom] = data.layers[index].box;
+    const wide = Math.max(right - left, 0.02), high = Math.max(bottom - top, 0.02);
+    const box = new OpenSeadragon.Rect(left - wide * 0.2, top - high * 0.2, wide * 1.4, high * 1.4);
+    viewer.viewport.fitBounds(box);
+    mark(index);
+    document.body.dataset.layer = data.layers[index].name;
+  }
+  const search = $("search");
+  const found = () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    return data.layers.map((layer) => {
+      const name = layer.name.toLowerCase();
+      return words.every((word) => name.includes(word));
+    });
+  };
+  search.addEventListener("input", () => found().forEach((yes, k) => { rows[k].hidden = !yes; rows[k].style.display = yes ? "" : "none"; }));
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") {
+      const first = found().indexOf(true);
+      if (first >= 0) go(first);
+    } else if (event.key === "Escape") {
+      search.value = "";
+      search.dispatchEvent(new Event("input"));
+      search.blur();
+    }
+    event.stopPropagation();
+  });
+
+  const biggest = data.layers.map((_, k) => k).sort((a, b) => data.layers[b].n - data.layers[a].n);
+  const labels = data.layers.map((layer) => made("span", layer.name, $("labels")));
+  const widths = labels.map((label) => [...label.textContent].length);
+  function place() {
+    const zoom = viewer.viewport.getZoom(true);
+    const bounds = viewer.container.getBoundingClientRect();
+    const taken = [];
+    for (const k of biggest) {
+      const layer = data.layers[k];
+      const at = viewer.viewport.pixelFromPoint(new OpenSeadragon.Point(...layer.at), true);
+      const size = Math.min(30, Math.max(10, 15 * Math.sqrt(layer.n / most) * Math.sqrt(zoom)));
+      const w = widths[k] * size * 0.32 + 4, h = size * 0.75;
+      const box = [at.x - w, at.y - h, at.x + w, at.y + h];
+      const out = box[2] < 0 || box[3] < 0 || box[0] > bounds.width || box[1] > bounds.height;
+      const covered = taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]);
+      const style = labels[k].style;
+      if (out || covered) { style.display = "none"; continue; }
+      taken.push(box);
+      style.display = "";
+      style.left = `${at.x}px`;
+      style.top = `${at.y}px`;
+      style.fontSize = `${size}px`;
+    }
+  }
+  viewer.addHandler("update-viewport", place);
+
+  // What lies under the pointer.
+  const cells = {};
+  for (const [name, text] of Object.entries(data.cells)) cells[name] = new Int32Array(await unpacked(text));
+  let kept = false;
+  function look(point) {
+    const column = Math.floor(point.x * data.grid), row = Math.floor(point.y * data.grid);
+    if (column < 0 || row < 0 || column >= data.grid || row >= data.grid) return -1;
+    // The nearest cell that holds something, a cell or two away at most.
+    let best = -1, distance = 9;
+    for (let dy = -2; dy <= 2; dy++)
+      for (let dx = -2; dx <= 2; dx++) {
+        const x = column + dx, y = row + dy, far = dx * dx + dy * dy;
+        if (x < 0 || y < 0 || x >= data.grid || y >= data.grid || far >= distance) continue;
+        if (cells.id[y * data.grid + x] >= 0) { best = y * data.grid + x; distance = far; }
+      }
+    return best;
+  }
+  function show(cell) {
+    const box = $("here");
+    box.hidden = cell < 0;
+    if (cell < 0) return;
+    const [name, layer, codelet, origin, step] = data.sets[cells.set[cell]];
+    const worker = cells.worker[cell];
+    box.replaceChildren();
+    made("b", data.layers[layer].name, box);
+    made("span", `op ${origin || name}`, box);
+    made("span", `codelet ${codelet || "none"}, compute set ${step}: ${name}`, box);
+    made("span", `vertex ${number(cells.id[cell])} on tile ${number(cells.tile[cell])}, ` +
+      `${worker < 0 ? "all workers" : `worker ${worker}`}, ${number(cells.cycles[cell])} cycles; ` +
+      `${number(cells.count[cell])} here`, box);
+    box.dataset.layer = data.layers[layer].name;
+  }
+  new OpenSeadragon.MouseTracker({
+    element: viewer.container,
+    moveHandler: (event) => {
+      if (!kept) show(look(viewer.viewport.pointFromPixel(event.position)));
+    },
+    leaveHandler: () => { if (!kept) show(-1); },
+  });
+  viewer.addHandler("canvas-click", (event) => {
+    if (!event.quick) return;
+    const cell = look(viewer.viewport.pointFromPixel(event.position));
+    kept = cell >= 0;
+    $("here").classList.toggle("kept", kept);
+    show(cell);
+    if (cell >= 0) mark(data.sets[cells.set[cell]][1]);
+  });
+
+  // Dark and light, names, keys.
+  const root = document.documentElement;
+  function theme(name) {
+    root.dataset.theme = name;
+    $("theme").textContent = name === "dark" ? "light" : "dark";
+  }
+  theme(matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark");
+  const turn = () => theme(root.dataset.theme === "dark" ? "light" : "dark");
+  const names = () => {
+    const off = $("labels").classList.toggle("off");
+    $("names").setAttribute("aria-pressed", String(!off));
+  };
+  $("theme").addEventListener("click", turn);
+  $("names").addEventListener("click", names);
+  const middle = (by) => { viewer.viewport.zoomBy(by); viewer.viewport.applyConstraints(); };
+  const pan = (x, y) => {
+    const span = 0.15 / viewer.viewport.getZoom();
+    viewer.viewport.panBy(new OpenSeadragon.Point(x * span, y * span));
+    viewer.viewport.applyConstraints();
+  };
+  const KEYS = {
+    "/": () => search.focus(), n: names, t: turn,
+    "+": () => middle(1.4), "=": () => middle(1.4), "-": () => middle(1 / 1.4),
+    0: () => viewer.viewport.goHome(),
+    ArrowLeft: () => pan(-1, 0), ArrowRight: () => pan(1, 0),
+    ArrowUp: () => pan(0, -1), ArrowDown: () => pan(0, 1),
+    Escape: () => { kept = false; $("here").classList.remove("kept"); show(-1); mark(-1); },
+  };
+  data.colourings.forEach((_, index) => { KEYS[index + 1] = () => colour(index); });
+  viewer.innerTracker.keyDownHandler = null;
+  viewer.innerTracker.keyHandler = null;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+
+  colour(0);
+  document.body.dataset.ready = "yes";
+})();
