@@ -9,11 +9,13 @@ from xdsl.dialects.builtin import StringAttr
 
 from ..backends.target import DEFAULT_TARGET, resolve_target
 from ..dialects.abele import PlanAttr
+from ..dialects.structured import Structured
 from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass
 from .convert_nn_to_partition import TARGET
 from .planner.constrained import plan_program
+from .planner.fineness import check_vertices, with_vertices
 from .planner.relaxed import write_relaxed
 
 
@@ -27,6 +29,8 @@ class PlanSplits(ModulePass):
     by their nodes' names. memory_proportion: how much of a tile's usable memory one operator may
     take for copies, partials and its result; the file's own if none is given, else 0.6. Where no
     plan of an operator keeps it, the limit is doubled until one does, and the module says so.
+    vertices_per_tile: how fine the work of a tile is cut, as many vertices of each compute set at
+    most; one a worker if none is given. Workers take more of them in turns. Splits stay the same.
 
         nn.relu %0 : tensor<8x64xf32>
         nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
@@ -37,6 +41,7 @@ class PlanSplits(ModulePass):
     target: str = ""
     constraints: str = ""
     memory_proportion: float | int | None = None
+    vertices_per_tile: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
@@ -49,8 +54,12 @@ class PlanSplits(ModulePass):
                 f"the module is for target {own.data}; remove its plans and {TARGET}, or give "
                 f'plan-splits{{target="{own.data}"}}'
             )
+        if self.vertices_per_tile is not None:
+            check_vertices(self.vertices_per_tile)
         planned = plan_program(op, target, self.constraints, self.memory_proportion)
         for each, plan in planned.network.plans.items():
+            if self.vertices_per_tile is not None and isinstance(each, Structured):
+                plan = with_vertices(each.structure(), plan, self.vertices_per_tile)
             each.attributes["plan"] = PlanAttr(plan)
         op.attributes[TARGET] = StringAttr(target.spelling())
         write_relaxed(op, planned.relaxed(target))

@@ -34,6 +34,7 @@ from ..ir.whole_file import check_folder
 from ..passes.pipelines import LEADS_TO, LEVELS, PASSES, TAKES, expand, level_after, way
 from ..passes.pipelines import stages as stages_of
 from ..passes.plan_splits import PlanSplits
+from ..passes.planner.fineness import check_vertices
 from ..passes.planner.limits import check_proportion
 from ..passes.reduce import reduce_module
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
@@ -62,6 +63,7 @@ def compile_model(
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     constraints: str | os.PathLike[str] | None = None,
     memory_proportion: float | None = None,
+    vertices_per_tile: int | None = None,
     dump_ir: str | os.PathLike[str] | None = None,
     reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
@@ -74,17 +76,17 @@ def compile_model(
     is given. dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level,
     in which a level's name stands for the passes that end there; the whole way if "". load: files
     of extensions, as load_extensions takes them. constraints: a JSON file of choices for operators.
-    memory_proportion: of a tile, for what one operator needs for a while. dump_ir: a folder for
-    the program after each pass, and a page that shows what each did. reproducers: a folder for what
-    is needed to see a pass fail again, or what finds one for the name of the pass; dump_ir's, if
-    that is given.
+    memory_proportion: of a tile, for what one operator needs for a while. vertices_per_tile: how
+    fine each compute set's work is cut. dump_ir: a folder for the program after each pass, and a
+    page that shows what each did. reproducers: a folder for what is needed to see a pass fail
+    again, or what finds one for the name of the pass; dump_ir's, if that is given.
     Raises InputError, and DoesNotFit for a program too large for the target.
     """
     tell: Watcher = watch or silent
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
         _refuse_for_program(model, dims, passes, dump_ir)
-        if constraints is not None or memory_proportion is not None:
+        if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
             raise InputError(
                 f"{model}: compiled already, so no plan is left to make; need its model"
             )
@@ -106,6 +108,7 @@ def compile_model(
             checked_pipeline(passes, program.level, machine.spelling(), extensions),
             constraints,
             memory_proportion,
+            vertices_per_tile,
         )
         refuse_tensors_larger_than(program.module, machine)
         stages = Stages({"read": perf_counter() - start})
@@ -202,8 +205,9 @@ def limited(
     passes: tuple[ModulePass, ...],
     constraints: str | os.PathLike[str] | None,
     memory_proportion: float | None,
+    vertices_per_tile: int | None = None,
 ) -> tuple[ModulePass, ...]:
-    """The passes, of which the one that plans keeps constraints and a memory proportion.
+    """The passes, of which the one that plans keeps constraints, a memory proportion and fineness.
 
     Raises InputError where none plans.
     """
@@ -213,6 +217,9 @@ def limited(
     if memory_proportion is not None:
         check_proportion(memory_proportion)
         more["memory_proportion"] = memory_proportion
+    if vertices_per_tile is not None:
+        check_vertices(vertices_per_tile)
+        more["vertices_per_tile"] = vertices_per_tile
     if more and not any(isinstance(each, PlanSplits) for each in passes):
         raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
     return tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)

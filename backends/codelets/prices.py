@@ -140,45 +140,58 @@ def compute_cycles(
     cells: sizes of the cells, (candidates, dimensions). operand, result: the element types of the
     first operand that is a number and of the result. method: of a contraction, one of
     cost.METHODS; the cheapest if "". workers: parts of a cell's dimensions over the workers, of
-    all cells or of each, so that the busiest one decides; () shares the work evenly.
+    all cells or of each, so that the busiest one decides; () shares the work evenly. Of more parts
+    than workers, these take turns, each of which is started anew.
     The chain is paid for. A method the machine lacks costs infinitely much; the methods returned
     are "" where there is but one. Raises ValueError for a method that no contraction has.
     """
-    if structure.body.then:
-        types = operand, result, target
-        shares, threads = _shares(cells, workers, target)
-        outputs = _elements(shares, structure.space.of_kind("parallel")) * threads
+    shares, threads, turns = _shares(cells, workers, target)
+    types = operand, result, target
+    cycles, methods = _turn_cycles(structure, shares, threads, *types, method)
+    return cycles * turns, methods
+
+
+def _turn_cycles(
+    structure: Structure,
+    shares: Integers,
+    threads: Integers,
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+    method: str,
+) -> tuple[FloatCycles, NDArray[np.str_]]:
+    """As compute_cycles, of cells made of so many shares of one size each."""
+    types = operand, result, target
+    space, body = structure.space, structure.body
+    outputs = _elements(shares, space.of_kind("parallel")) * threads
+    if body.then:
         if _is_scaled_add(structure, operand):
             both = cost.scaled_add_cycles(outputs, operand.name, target)
-            rest = replace(structure.body, then=structure.body.then[1:])
-            return both + chain_cycles(rest, outputs, result, target), np.full(len(cells), "")
-        core, methods = compute_cycles(structure.unchained, cells, *types, method, workers)
-        return core + chain_cycles(structure.body, outputs, result, target), methods
-    space, body = structure.space, structure.body
-    shares, threads = _shares(cells, workers, target)
-    parts = roles(structure)
-    if parts is not None:
-        prices = _contraction_prices(structure, shares, threads, operand, result, target)
+            rest = replace(body, then=body.then[1:])
+            return both + chain_cycles(rest, outputs, result, target), np.full(len(shares), "")
+        core, methods = _turn_cycles(structure.unchained, shares, threads, *types, method)
+        return core + chain_cycles(body, outputs, result, target), methods
+    if roles(structure) is not None:
+        prices = _contraction_prices(structure, shares, threads, *types)
         if not method:
             return prices.min(axis=0), np.array(cost.METHODS)[prices.argmin(axis=0)]
         if method not in cost.METHODS:
             raise ValueError(f"method {method!r}; need one of {', '.join(cost.METHODS)}")
-        return prices[cost.METHODS.index(method)], np.full(len(cells), method)
+        return prices[cost.METHODS.index(method)], np.full(len(shares), method)
     function = PRICED_AS.get(body.function, body.function)
     if function == "identity" and operand != result:
         function = "cast"
-    points = _elements(shares, tuple(range(cells.shape[1]))) * threads
+    points = _elements(shares, tuple(range(shares.shape[1]))) * threads
     count = len(space.operands)
     each = cost.elementwise_cycles(points, count, function, operand.name, target)
     if body.combiner is None:
-        return each.astype(np.float64), np.full(len(cells), "")
-    outputs = _elements(shares, space.of_kind("parallel")) * threads
+        return each.astype(np.float64), np.full(len(shares), "")
     depth = _elements(shares, space.of_kind("reduction", "whole"))
     merging = cost.reduce_cycles(outputs, depth, operand.name, target)
     # Merging single elements is free, but they are moved to where the result lies.
     plain = (depth > 1) & (body.function == "identity")
     cycles = merging + np.where(plain, 0, each)
-    return cycles.astype(np.float64), np.full(len(cells), "")
+    return cycles.astype(np.float64), np.full(len(shares), "")
 
 
 def _is_scaled_add(structure: Structure, operand: np.dtype[Any]) -> bool:
@@ -207,10 +220,10 @@ def method_cycles(
 
     Infinite for a method that the machine lacks.
     """
-    shares, threads = _shares(cells, workers, target)
+    shares, threads, turns = _shares(cells, workers, target)
     outputs = _elements(shares, structure.space.of_kind("parallel")) * threads
     core = _contraction_prices(structure.unchained, shares, threads, operand, result, target)
-    return core + chain_cycles(structure.body, outputs, result, target)
+    return (core + chain_cycles(structure.body, outputs, result, target)) * turns
 
 
 def cells_cycles(
@@ -308,15 +321,16 @@ def _elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
 
 def _shares(
     cells: Integers, workers: Sequence[int] | Integers, target: Target
-) -> tuple[Integers, Integers]:
-    """The busiest worker's part of each cell, and as how many such parts a tile has to be priced.
+) -> tuple[Integers, Integers, Integers]:
+    """The busiest worker's part of each cell, how many such parts make a turn, and the turns.
 
     Prices divide a cell evenly among the workers: a part is priced as a cell in which every
-    worker has one of that size.
+    worker has one of that size. A turn is charged in full, as nobody has published what a worker
+    saves that goes on to its next vertex: an upper bound.
     """
+    one = np.ones(len(cells), np.int64)
     if not len(workers):
-        return cells, np.ones(len(cells), np.int64)
+        return cells, one, one
     parts = np.array(workers, np.int64)
     vertices = np.prod(np.minimum(parts, cells), axis=1, dtype=np.int64)
-    turns = -(-vertices // target.workers)
-    return -(-cells // parts), turns * target.workers
+    return -(-cells // parts), one * target.workers, -(-vertices // target.workers)

@@ -59,6 +59,15 @@ MemoryProportion = Annotated[
         "its result. Relaxed, and said, where no plan keeps it. The constraints' own, else 0.6.",
     ),
 ]
+VerticesPerTile = Annotated[
+    int | None,
+    typer.Option(
+        "--vertices-per-tile",
+        metavar="N",
+        help="How fine work is cut: at most N vertices of each compute set on a tile, which its "
+        "workers take in turns. One a worker if none is given.",
+    ),
+]
 ProfileFile = Annotated[
     Path | None,
     typer.Option("--profile", metavar="P.json", help="Write counts, cycles and seconds here."),

@@ -22,6 +22,7 @@ from .arguments import (
     Pipeline,
     ProfileFile,
     TargetName,
+    VerticesPerTile,
     sizes,
 )
 from .files import check_files, write_profile
@@ -39,6 +40,7 @@ def compile_command(
     load: Load = None,
     constraints: ConstraintsFile = None,
     memory_proportion: MemoryProportion = None,
+    vertices_per_tile: VerticesPerTile = None,
     profile: ProfileFile = None,
     dump_ir: DumpFolder = None,
 ) -> None:
@@ -60,6 +62,7 @@ def compile_command(
                 load=extensions,
                 constraints=constraints,
                 memory_proportion=memory_proportion,
+                vertices_per_tile=vertices_per_tile,
                 dump_ir=dump_ir,
                 reproducers=fresh_folder,
                 watch=tell,

@@ -27,6 +27,7 @@ from .arguments import (
     ModelFile,
     Pipeline,
     TargetName,
+    VerticesPerTile,
     sizes,
 )
 from .files import check_files
@@ -55,6 +56,7 @@ def graph_command(
     load: Load = None,
     constraints: ConstraintsFile = None,
     memory_proportion: MemoryProportion = None,
+    vertices_per_tile: VerticesPerTile = None,
     dump_ir: DumpFolder = None,
 ) -> None:
     """Write every vertex of the compiled program, and every edge between them, as tables.
@@ -80,6 +82,7 @@ def graph_command(
                 load=extensions,
                 constraints=constraints,
                 memory_proportion=memory_proportion,
+                vertices_per_tile=vertices_per_tile,
                 dump_ir=dump_ir,
                 reproducers=fresh_folder,
                 watch=tell,

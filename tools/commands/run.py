@@ -24,6 +24,7 @@ from .arguments import (
     Pipeline,
     ProfileFile,
     TargetName,
+    VerticesPerTile,
     sizes,
 )
 from .files import check_files, write_profile
@@ -45,6 +46,7 @@ def run(
     load: Load = None,
     constraints: ConstraintsFile = None,
     memory_proportion: MemoryProportion = None,
+    vertices_per_tile: VerticesPerTile = None,
     at: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="The level to run.")] = MACHINE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Poison memory, and check every access.")
@@ -72,6 +74,7 @@ def run(
                 load=extensions,
                 constraints=constraints,
                 memory_proportion=memory_proportion,
+                vertices_per_tile=vertices_per_tile,
                 dump_ir=dump_ir,
                 reproducers=fresh_folder,
                 watch=tell,

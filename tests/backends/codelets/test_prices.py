@@ -136,9 +136,9 @@ def test_the_busiest_worker_decides():
     assert vertices_cycles(structure, Plan((1, 1), workers=(6, 1)), [F32] * 3, MK2) == five
     one = cost.elementwise_cycles(6 * 60, 2, "add", "float32", MK2)
     assert vertices_cycles(structure, Plan((1, 1), workers=(1, 1)), [F32] * 3, MK2) == one
-    # Twelve vertices take two turns.
-    twice = cost.elementwise_cycles(12 * 5, 2, "add", "float32", MK2)
-    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 12)), [F32] * 3, MK2) == twice
+    # Twelve vertices take two turns, each of which has to be started.
+    turn = cost.elementwise_cycles(6 * 5, 2, "add", "float32", MK2)
+    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 12)), [F32] * 3, MK2) == 2 * turn
 
 
 def test_a_sum_is_a_reduction_and_a_sum_of_functions_both():

@@ -1,0 +1,49 @@
+"""How many vertices the work of a tile is cut into."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...dialects.abele import Plan
+from ...dialects.structured import Structure
+from ...ir.errors import InputError
+from .derive import combine_structure, leaves_partials, refined
+from .price import worker_parts
+from .steps import passes_of, takes_steps
+
+MOST_VERTICES = 1 << 16
+"""Vertices of one compute set on a tile that may be asked for."""
+
+
+def check_vertices(vertices: int) -> None:
+    """Raise InputError unless so many vertices may be asked for."""
+    if not 1 <= vertices <= MOST_VERTICES:
+        raise InputError(f"{vertices} vertices per tile; need 1..{MOST_VERTICES}")
+
+
+def with_vertices(structure: Structure, plan: Plan, vertices: int) -> Plan:
+    """The plan whose cells are shared by up to so many vertices, which workers take in turns.
+
+    A cell is cut where its largest vertex gets smallest, in parallel dimensions only: a vertex
+    makes at least one element. Supervisor codelets, which start the workers themselves, stay one
+    vertex a cell. So does how partials are combined.
+
+        [8, 64] in cells of [1, 64], 16 vertices:   workers [1, 16]
+    """
+    if takes_steps(plan):
+        *_, last = next(passes_of(structure, plan))
+        own, once = last.structure, last.plan
+    else:
+        own, once = structure, plan
+    combine = plan.combine
+    if combine is not None and leaves_partials(own, once):
+        merging = combine_structure(own, once)
+        assert merging is not None
+        combine = with_vertices(merging, combine, vertices)
+    if not plan.workers:
+        return replace(plan, combine=combine)
+    cut, split, _ = refined(own, once)
+    cell = tuple(-(-n // p) for n, p in zip(cut.space.sizes, split, strict=True))
+    workers = worker_parts(cell, cut.space.of_kind("parallel"), vertices)
+    # Cells have one part of each split reduction: the dimensions added for those stay whole.
+    return replace(plan, workers=workers[: len(plan.workers)], combine=combine)
