@@ -1,4 +1,7 @@
-"""How long something may take: work that does not end is cut off."""
+"""How long something may take: work that does not end is cut off.
+
+Time is the processor's, so that a busy machine makes no hang; but who waits is not waited for.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import monotonic, sleep
+from time import monotonic, process_time, sleep
 from types import FrameType
+
+PATIENCE = 10
+"""How many times its limit something may take on the wall clock."""
 
 
 class TooLong(BaseException):
@@ -18,9 +24,9 @@ class TooLong(BaseException):
 
 @contextmanager
 def at_most(seconds: float) -> Generator[None]:
-    """Raise TooLong inside the block once it has taken so long.
+    """Raise TooLong inside the block once it has taken so long, in seconds of the processor.
 
-    By the alarm of the process, so only in its main thread, and where there are alarms; elsewhere
+    By the alarms of the process, so only in its main thread, and where there are alarms; elsewhere
     there is no limit. Limits nest: the outer one goes on, less what the inner block has taken.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(
@@ -28,20 +34,32 @@ def at_most(seconds: float) -> Generator[None]:
     ):
         yield
         return
+    with (
+        _alarm(signal.SIGPROF, signal.ITIMER_PROF, seconds),
+        _alarm(signal.SIGALRM, signal.ITIMER_REAL, PATIENCE * seconds),
+    ):
+        yield
+
+
+@contextmanager
+def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
+    """Raise TooLong inside the block once a timer of the process has run so long."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise TooLong(f"more than {seconds:g} s")
 
-    previous = signal.signal(signal.SIGALRM, ring)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    previous = signal.signal(number, ring)
+    left, _ = signal.getitimer(timer)
+    given = min(seconds, left) if left else seconds
+    signal.setitimer(timer, given)
     try:
         yield
     finally:
-        rest, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        rest, _ = signal.setitimer(timer, 0)
+        signal.signal(number, previous)
         if left:
             # At least a moment, so that the outer alarm rings after all.
-            signal.setitimer(signal.ITIMER_REAL, max(left - (seconds - rest), 0.001))
+            signal.setitimer(timer, max(left - (given - rest), 0.001))
 
 
 POLL = 1.0
@@ -51,8 +69,13 @@ POLL = 1.0
 @dataclass
 class _Guarded:
     end: float
+    wall_end: float
     tell: Callable[[], str]
     late: bool = False
+
+    @property
+    def over(self) -> bool:
+        return process_time() >= self.end or monotonic() >= self.wall_end
 
 
 _going: list[_Guarded] = []
@@ -63,10 +86,10 @@ _guards: list[threading.Thread] = []
 def guarded(seconds: float, tell: Callable[[], str]) -> Generator[None]:
     """End the process if the block, in the main thread, takes longer and does not come back.
 
-    An alarm waits for C code to return. Where that never does but has let go of the interpreter, as
-    NumPy's loops do, another thread writes to standard error what tell says, and ends the process
-    with status 1. Code that holds the interpreter cannot be ended from within: pytest's own
-    faulthandler_timeout shows where it is.
+    Seconds are those of `at_most`, whose alarm waits for C code to return. Where that never does
+    but has let go of the interpreter, as NumPy's loops do, another thread writes to standard error
+    what tell says, and ends the process with status 1. Code that holds the interpreter cannot be
+    ended from within: pytest's own faulthandler_timeout shows where it is.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -75,7 +98,7 @@ def guarded(seconds: float, tell: Callable[[], str]) -> Generator[None]:
     if not any(each.is_alive() for each in _guards):
         _guards[:] = [threading.Thread(target=_guard, name="abele-guard", daemon=True)]
         _guards[0].start()
-    _going.append(_Guarded(monotonic() + seconds, tell))
+    _going.append(_Guarded(process_time() + seconds, monotonic() + PATIENCE * seconds, tell))
     try:
         yield
     finally:
@@ -87,7 +110,7 @@ def _guard() -> None:
         sleep(POLL)
         # The outermost began first; a list's own operations are not torn.
         for each in _going[:]:
-            if monotonic() < each.end:
+            if not each.over:
                 continue
             if each.late:
                 try:

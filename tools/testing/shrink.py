@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from time import monotonic
+from time import process_time
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -30,22 +30,22 @@ def smallest(
     operators: Operators | None = None,
 ) -> Program:
     """A small program that fails like a given one, which fails; found in about so many seconds."""
-    end = monotonic() + seconds
+    end = process_time() + seconds
     best = program
     if program.sketch is not None:
         best = _of_sketch(program, level, fails, end, operators or default_operators())
-    return _of_module(best, fails, max(1.0, end - monotonic()))
+    return _of_module(best, fails, max(1.0, end - process_time()))
 
 
 def _of_sketch(
     program: Program, level: str, fails: Fails, end: float, operators: Operators
 ) -> Program:
     best, changed = program, True
-    while changed and monotonic() < end:
+    while changed and process_time() < end:
         changed = False
         assert best.sketch is not None
         for sketch in simpler(best.sketch):
-            if monotonic() > end:
+            if process_time() > end:
                 break
             candidate = at_level(build(sketch, operators), level)
             if candidate is not None and _weight(candidate) < _weight(best) and fails(candidate):
