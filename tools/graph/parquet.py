@@ -53,7 +53,12 @@ def write_pieces(
     text = arrow.dictionary(arrow.int32(), arrow.string())
     schema = arrow.schema(
         [
-            (c.name, text if c.kind == "text" else arrow.from_numpy_dtype(np.dtype(c.kind)))
+            # Nothing is ever missing, so that it need not be said of every number that it is there.
+            arrow.field(
+                c.name,
+                text if c.kind == "text" else arrow.from_numpy_dtype(np.dtype(c.kind)),
+                nullable=False,
+            )
             for c in columns
         ]
     )
