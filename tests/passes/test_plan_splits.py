@@ -1,8 +1,12 @@
+from math import prod
+
+import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
 
 from abele.dialects.abele import PlanAttr
 from abele.dialects.structured import Movement, Structured
+from abele.ir.errors import InputError
 from abele.ir.text import parse_module, print_module
 from abele.passes.plan_splits import PlanSplits
 
@@ -52,3 +56,20 @@ def test_planning_what_is_planned_changes_nothing():
     module = parse_module(text, made)
     PlanSplits("tiny:4").apply(made, module)
     assert print_module(module) == text
+
+
+def test_work_is_cut_as_fine_as_was_asked_for():
+    for vertices in (None, 1, 32):
+        made = context()
+        module = parse_module(NET, made)
+        PlanSplits("tiny:4", vertices_per_tile=vertices).apply(made, module)
+        plans = {
+            op.name: op.attributes["plan"].data for op in module.walk() if "plan" in op.attributes
+        }
+        relu = plans["nn.relu"]
+        cell = [n // k for n, k in zip((4, 8), relu.split, strict=True)]
+        wanted = {None: 6, 1: 1, 32: prod(cell)}[vertices]
+        assert prod(relu.workers) <= wanted
+        assert vertices is None or prod(relu.workers) == wanted
+    with pytest.raises(InputError, match="0 vertices per tile"):
+        PlanSplits("tiny:4", vertices_per_tile=0).apply(made, module)

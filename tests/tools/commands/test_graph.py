@@ -88,3 +88,17 @@ def test_a_graph_too_large_for_graphml_is_refused_and_nothing_is_written(
 
 def test_a_model_that_is_not_there_is_named(network: Path):
     assert "absent.onnx" in refused("absent.onnx", "-o", "out")
+
+
+def test_vertices_can_be_finer(network: Path):
+    coarse = graph(network, "--target", "tiny:4")
+    fine = graph(network, "--target", "tiny:4", "--vertices-per-tile", "64")
+    assert number_of_vertices(fine) > number_of_vertices(coarse)
+    assert "0 vertices per tile; need 1..65536" in refused(network, "--vertices-per-tile", "0")
+    compile_model(network, target="tiny:4").save("small.abele")
+    assert "compiled already" in refused("small.abele", "--vertices-per-tile", "8")
+
+
+def number_of_vertices(result: Result) -> int:
+    last = next(line for line in result.stdout.splitlines() if "all " in line)
+    return int(last.strip("│").split("│")[3].replace(",", ""))
