@@ -21,6 +21,7 @@ from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
 from .codelets.calls import Call, Scratch, run_calls
+from .codelets.fast import wanted
 from .codelets.numerics import Placed, bind_vertices
 from .evaluate.blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
 from .evaluate.control import ITERATION_LIMIT, Walker
@@ -75,7 +76,8 @@ class Machine:
 
     module: of the exchange level. strict: check every access (see MachineFault). faults: what goes
     wrong on purpose. observers: called after each operation. price: cycles of each superstep,
-    counted in `cycles`. State stays in memory from one run to the next.
+    counted in `cycles`. fast: compiled kernels or none; if not said, those that `codelets.fast`
+    finds; a strict machine uses none. State stays in memory from one run to the next.
 
     memory: uint8[tiles, row]; rows may be longer than a tile's memory.
     Raises MachineFault if a variable lies outside of the target's tiles or memory, VerifyException
@@ -91,6 +93,7 @@ class Machine:
         observers: Sequence[Observer] = (),
         price: Price | None = None,
         iteration_limit: int = ITERATION_LIMIT,
+        fast: bool | None = None,
     ) -> None:
         self.target = target
         self.observers = list(observers)
@@ -106,7 +109,7 @@ class Machine:
             for name, v in self.variables.items()
         }
         self._shadow: Shadow | None = None
-        self._scratch = Scratch()
+        self._scratch = Scratch(wanted(fast) and not strict)
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}

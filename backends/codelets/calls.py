@@ -15,9 +15,13 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from .fast import copy_call
+
 Array = NDArray[Any]
 Call = tuple[Callable[..., object], tuple[Any, ...]]
 """A function and its arguments."""
+
+BYTE = np.dtype(np.uint8)
 
 SCRATCH_BYTES = 2 << 20
 """Scratch that a call may fill before the next one reads it: about what stays in a cache."""
@@ -27,10 +31,12 @@ class Scratch:
     """Memory for intermediate values, one buffer a purpose; whoever takes one may use it until
     the next one takes it.
 
-    A buffer that is too small is replaced; those who hold the old one keep it.
+    A buffer that is too small is replaced; those who hold the old one keep it. fast: whether the
+    calls that are made with it may be of compiled kernels.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fast: bool = False) -> None:
+        self.fast = fast
         self._buffers: dict[str, NDArray[np.uint8]] = {}
 
     def take(self, purpose: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -80,7 +86,7 @@ FEW_ELEMENTS = 4
 """An axis this short, of elements that do not lie together, is unrolled."""
 
 
-def copy_calls(target: Array, source: Array) -> list[Call]:
+def copy_calls(target: Array, source: Array, scratch: Scratch) -> list[Call]:
     """The calls that copy one array into another of its shape and dtype, bit for bit.
 
     NumPy's inner loop is the innermost axis, and costs as much as several elements: short runs
@@ -89,6 +95,10 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
     if target.size == 0:
         return []
     source, target = coalesced(source, target)
+    if scratch.fast:
+        call = copy_call(target, source, lambda size: scratch.take("block", (size,), BYTE))
+        if call is not None:
+            return [(call, ())]
     if target.ndim == 0:
         return [(np.copyto, (target, source))]
     length, unit = target.shape[-1], target.itemsize
@@ -96,7 +106,11 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
         item = np.dtype((np.void, length * unit))
         return [(np.copyto, (_items(target, item), _items(source, item)))]
     if target.ndim > 1 and length <= FEW_ELEMENTS:
-        return [call for i in range(length) for call in copy_calls(target[..., i], source[..., i])]
+        return [
+            call
+            for i in range(length)
+            for call in copy_calls(target[..., i], source[..., i], scratch)
+        ]
     return [(np.copyto, (target, source))]
 
 

@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from ...dialects.structured import Stage
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
 from .cells import Cells
+from .fast_chain import stages_call
 from .scalar import compute_dtype, convert_into, is_floating, scalar_function
 
 Codelet = Callable[[Cells, Scratch], list[Call]]
@@ -49,7 +50,7 @@ def chained(codelet: Codelet, cells: Cells, scratch: Scratch) -> list[Call]:
             )
         calls += codelet(Cells(plain, piece.operands[:own], target, piece.merged), scratch)
         extras = [piece.once(a) for a in piece.operands[own:]]
-        calls += _stage_calls(cells.body.then, extras, value, result)
+        calls += _stage_calls(cells.body.then, extras, value, result, scratch)
     return calls
 
 
@@ -67,9 +68,17 @@ def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:
 
 
 def _stage_calls(
-    stages: Sequence[Stage], extras: Sequence[Array], value: Array, result: Array
+    stages: Sequence[Stage],
+    extras: Sequence[Array],
+    value: Array,
+    result: Array,
+    scratch: Scratch,
 ) -> list[Call]:
     """The calls that apply stages to values in place, and put them into the result."""
+    if scratch.fast:
+        call = stages_call(stages, extras, value, result)
+        if call is not None:
+            return [call]
     *others, value, result = coalesced(*extras, value, result)
     calls: list[Call] = []
     for index in chunks(result.shape, SCRATCH_BYTES // 4 // value.itemsize):

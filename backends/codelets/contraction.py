@@ -22,7 +22,7 @@ from ...dialects.structured import Body
 from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced, copy_calls
 from .cells import Cells
 from .elementwise import elementwise
-from .reduction import reduction
+from .reduction import reduction, walked_points
 from .scalar import compute_dtype, convert_into, is_floating
 
 FEW_PRODUCTS = 1024
@@ -97,27 +97,48 @@ def contraction(cells: Cells, scratch: Scratch) -> list[Call]:
         # No dimension is added over that has more than one element.
         return elementwise(Cells(Body("mul"), cells.operands, cells.result, ()), scratch)
     dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
+    if _is_short(cells, groups, dtype):
+        return _term_by_term(cells, groups, scratch)
+    return _matrix_products(cells, groups, dtype, scratch)
+
+
+def _is_short(cells: Cells, groups: Roles, dtype: np.dtype[Any]) -> bool:
+    """Whether products are multiplied and added term by term."""
     m, n, k = (
         prod(cells.result.shape[d] for d in group)
         for group in (groups.left, groups.right, groups.inner)
     )
     plain = dtype == cells.result.dtype and all(a.dtype == dtype for a in cells.operands)
-    if plain and min(m, n) <= 2 and k <= FEW_TERMS and m * n * k <= FEW_PRODUCTS:
-        return _term_by_term(cells, groups, scratch)
-    return _matrix_products(cells, groups, dtype, scratch)
+    return plain and min(m, n) <= 2 and k <= FEW_TERMS and m * n * k <= FEW_PRODUCTS
 
 
-def _term_by_term(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
-    """Result = the first product, then += each other one."""
+def term_points(cells: Cells) -> list[list[Array]] | None:
+    """The operands at each point, in the order of adding; None for products of matrices."""
+    groups = roles(cells)
+    if groups is None:
+        return walked_points(cells)
+    if groups.inner and not _is_short(
+        cells, groups, adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
+    ):
+        return None
+    return _terms(cells, groups)
+
+
+def _terms(cells: Cells, groups: Roles) -> list[list[Array]]:
     first = [slice(0, 1) if d in cells.merged else slice(None) for d in range(cells.result.ndim)]
-    result = cells.result_once
-    terms: list[Array] = []
+    terms: list[list[Array]] = []
     for at in product(*(range(cells.result.shape[d]) for d in groups.inner)):
         index = list(first)
         for d, i in zip(groups.inner, at, strict=True):
             index[d] = slice(i, i + 1)
-        terms += [a[tuple(index)] for a in cells.operands]
-    *flat, out = coalesced(*terms, result)
+        terms.append([a[tuple(index)] for a in cells.operands])
+    return terms
+
+
+def _term_by_term(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
+    """Result = the first product, then += each other one."""
+    terms = [a for term in _terms(cells, groups) for a in term]
+    *flat, out = coalesced(*terms, cells.result_once)
     calls: list[Call] = []
     for index in chunks(out.shape, SCRATCH_BYTES // 4 // out.itemsize):
         total = out[index]
@@ -234,7 +255,7 @@ class _Matrix:
         pack = scratch.take(purpose, (*points.shape[:kept], *shape), dtype)
         target = pack.reshape(points.shape)
         if points.dtype == dtype:
-            calls += copy_calls(target, points)
+            calls += copy_calls(target, points, scratch)
         else:
             source, target = coalesced(points, target)
             calls.append((_convert, (target, source)))

@@ -21,6 +21,11 @@ def elementwise(cells: Cells, scratch: Scratch) -> list[Call]:
     return calls
 
 
+def element_points(cells: Cells) -> list[list[Array]]:
+    """The operands of the only point."""
+    return [list(cells.operands)]
+
+
 def _apply(
     function: object, parameters: tuple[float, ...], inputs: list[Array], out: Array
 ) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +13,13 @@ from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import shape_classes
 from ...ir.geometry.layout import placement_order, raw_layout
-from .calls import Call, Scratch, run_calls
+from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained
-from .contraction import contraction
-from .elementwise import elementwise
-from .reduction import reduction
+from .contraction import contraction, term_points
+from .elementwise import element_points, elementwise
+from .fast_chain import points_call
+from .reduction import reduction, walked_points
 
 Kind = Literal["elementwise", "contraction", "reduction"]
 
@@ -41,6 +42,14 @@ CODELETS: dict[str, dict[Kind, Codelet]] = {
 """By mode, the codelet of each kind of body. plain: every tile reads its own bytes."""
 
 
+POINTS: dict[Kind, Callable[[Cells], list[list[Array]] | None]] = {
+    "elementwise": element_points,
+    "contraction": term_points,
+    "reduction": walked_points,
+}
+"""The operands at each point of a body, where they are merged one point after another."""
+
+
 def kind_of(body: Body) -> Kind:
     """Which codelet computes a body."""
     if body.combiner is None:
@@ -52,6 +61,20 @@ def _merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
     """The calls of a body with a combiner that has no points to merge."""
     result = cells.result_once
     return [(np.copyto, (result, fill_of(cells.body.identity, result.dtype)))]
+
+
+def _one_call(cells: Cells, scratch: Scratch) -> list[Call]:
+    """A body and its chain as one compiled call; nothing where there is none."""
+    if not scratch.fast:
+        return []
+    own = cells.body.own_arity
+    plain = replace(cells.body, then=())
+    points = POINTS[kind_of(plain)](replace(cells, body=plain, operands=cells.operands[:own]))
+    if points is None:
+        return []
+    extras = [cells.once(a) for a in cells.operands[own:]]
+    call = points_call(plain, points, cells.body.then, extras, cells.result_once)
+    return [] if call is None else [call]
 
 
 def bind_vertices(
@@ -96,7 +119,7 @@ def bind_vertices(
         if views[-1].size == 0:
             calls += chained(_merge_nothing, cells, scratch)
             continue
-        calls += chained(codelet, cells, scratch)
+        calls += _one_call(cells, scratch) or chained(codelet, cells, scratch)
     return calls
 
 

@@ -53,23 +53,38 @@ def reduction(cells: Cells, scratch: Scratch) -> list[Call]:
     if body.combiner in ("max", "min") and not is_floating(value) and not is_floating(dtype):
         # Extremes are found before a narrower result wraps them.
         dtype = np.dtype(np.int64) if value.kind == "b" else value
-    positions = prod(cells.result.shape[d] for d in cells.merged)
-    if positions <= WINDOW_POSITIONS and result.size >= positions:
+    if _is_walked(cells):
         return _walk(cells, result, dtype, scratch)
     return _reduce(cells, result, dtype, scratch)
+
+
+def _is_walked(cells: Cells) -> bool:
+    """Whether points are merged one after another, for all results at once."""
+    positions = prod(cells.result.shape[d] for d in cells.merged)
+    return positions <= WINDOW_POSITIONS and cells.result_once.size >= positions
+
+
+def walked_points(cells: Cells) -> list[list[Array]] | None:
+    """The operands at each point, in the order of merging; None where NumPy finds the order."""
+    return _points(cells) if _is_walked(cells) else None
+
+
+def _points(cells: Cells) -> list[list[Array]]:
+    points: list[list[Array]] = []
+    for at in product(*(range(cells.result.shape[d]) for d in cells.merged)):
+        index = [slice(None)] * cells.result.ndim
+        for d, i in zip(cells.merged, at, strict=True):
+            index[d] = slice(i, i + 1)
+        # The ellipsis keeps arrays of rank 0 views: values are there only when the calls are made.
+        points.append([a[(*index, ...)] for a in cells.operands])
+    return points
 
 
 def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -> list[Call]:
     body = cells.body
     assert body.combiner is not None
     merge, function = MERGE[body.combiner], scalar_function(body.function)
-    points: list[list[Array]] = []
-    for at in product(*(range(cells.result.shape[d]) for d in cells.merged)):
-        index = [slice(None)] * result.ndim
-        for d, i in zip(cells.merged, at, strict=True):
-            index[d] = slice(i, i + 1)
-        # The ellipsis keeps arrays of rank 0 views: values are there only when the calls are made.
-        points.append([a[(*index, ...)] for a in cells.operands])
+    points = _points(cells)
     *flat, out = coalesced(*(a for point in points for a in point), result)
     arity = len(cells.operands)
     steps = [flat[i : i + arity] for i in range(0, len(flat), arity)]

@@ -118,13 +118,25 @@ def bind_copy(
         # There is nothing to bring, but cells that read beyond its ends find padding.
         fill = fill_of(layout.access.fill, dtype)
         return [(block.fill, (fill,)) for block in target.views()]
-    spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy")
+    order = _staging_order(layout)
+    spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy", order)
     if moves is None:
         (source,) = sources
         gather = _bind_gather(source, spread.dense, scratch)
     else:
         gather = _bind_moves(sources, moves, spread.dense, scratch)
     return [*spread.before, *gather, *spread.after, *_bind_windows(spread, target, scratch)]
+
+
+def _staging_order(layout: Layout) -> list[int]:
+    """The axes of a dense tensor in an order that lets blocks lie in it in long runs.
+
+    Axes of which a block has one element come first.
+    """
+    sizes = [
+        max(run.size for run in runs) for runs in zip(*shape_classes(layout.grid), strict=True)
+    ]
+    return sorted(range(len(layout.shape)), key=lambda i: layout.window(i, tuple(sizes)) > 1)
 
 
 @dataclass(frozen=True)
@@ -149,7 +161,12 @@ class _Spread:
         dtype: np.dtype[Any],
         scratch: Scratch,
         purpose: str,
+        order: Sequence[int],
     ) -> _Spread:
+        def take_room(name: str, shape: Sequence[int]) -> Array:
+            room = scratch.take(f"{purpose} {name}", [shape[i] for i in order], dtype)
+            return room.transpose(np.argsort(order))
+
         spans = [axis.numerators(sizes) for axis in access.axes]
         origins = tuple(low for low, _ in spans)
         extent = tuple(high - low + 1 for low, high in spans)
@@ -164,14 +181,14 @@ class _Spread:
             take, into = tuple(t for t, _ in known), tuple(i for _, i in known)
             lengths = tuple(t.stop - t.start for t in take)
             if lengths == extent:
-                dense = scratch.take(f"{purpose} dense", shape, dtype)
+                dense = take_room("dense", shape)
                 return _Spread(dense, [], [], dense[(*take, ...)], origins)
-            array = scratch.take(f"{purpose} spread", extent, dtype)
+            array = take_room("spread", extent)
             fills = _fill_around(array, into, fill)
             if lengths == shape:
                 return _Spread(array[(*into, ...)], fills, [], array, origins)
-            dense = scratch.take(f"{purpose} dense", shape, dtype)
-            spreading = copy_calls(array[(*into, ...)], dense[(*take, ...)])
+            dense = take_room("dense", shape)
+            spreading = copy_calls(array[(*into, ...)], dense[(*take, ...)], scratch)
             return _Spread(dense, [], [*fills, *spreading], array, origins)
         dense = current = scratch.take(f"{purpose} dense", shape, dtype)
         calls: list[Call] = []
@@ -231,17 +248,17 @@ def _bind_gather(source: Blocks, dense: Array, scratch: Scratch) -> list[Call]:
     into = _viewed(dense, shape)
     if into is None:
         into = scratch.take("gather", shape, dtype)
-        after += copy_calls(dense, into.reshape(dense.shape))
+        after += copy_calls(dense, into.reshape(dense.shape), scratch)
     spans = [layout.reachable(i) for i in range(len(shape))]
     low = tuple(lo for lo, _ in spans)
     spread = into
     if any(span != (0, n - 1) for span, n in zip(spans, shape, strict=True)):
         spread = scratch.take("gather spread", [hi - lo + 1 for lo, hi in spans], dtype)
         inside = tuple(slice(-lo, n - lo) for lo, n in zip(low, shape, strict=True))
-        after = [*copy_calls(into, spread[(*inside, ...)]), *after]
+        after = [*copy_calls(into, spread[(*inside, ...)], scratch), *after]
     calls: list[Call] = []
     for window, block in _owned(source, spread, low):
-        calls += copy_calls(window, block)
+        calls += copy_calls(window, block, scratch)
     return calls + after
 
 
@@ -260,7 +277,13 @@ def _bind_moves(
         if 0 in space.sizes:
             continue
         spread = _Spread.of(
-            operand.shape, operand, space.sizes, source.placed.dtype, scratch, "move"
+            operand.shape,
+            operand,
+            space.sizes,
+            source.placed.dtype,
+            scratch,
+            "move",
+            range(len(operand.shape)),
         )
         calls += [*spread.before, *_bind_gather(source, spread.dense, scratch), *spread.after]
         points = windows_of(spread.array, spread.origins, operand, len(space.dims), space.sizes)
@@ -273,9 +296,9 @@ def _bind_moves(
             slice(axis.offset, axis.offset + n)
             for axis, n in zip(result.axes, piece.shape, strict=True)
         )
-        calls += copy_calls(into[(*region, ...)], piece)
+        calls += copy_calls(into[(*region, ...)], piece, scratch)
     if staged:
-        calls += copy_calls(dense, into.reshape(dense.shape))
+        calls += copy_calls(dense, into.reshape(dense.shape), scratch)
     return calls
 
 
@@ -290,13 +313,13 @@ def _bind_windows(spread: _Spread, target: Blocks, scratch: Scratch) -> list[Cal
             continue
         window, block = coalesced(window, block)
         copies = [d for d, step in enumerate(window.strides) if step == 0 and window.shape[d] > 1]
-        if copies and _run_bytes(window, block) < SHORT_RUN_BYTES:
+        if copies and not scratch.fast and _run_bytes(window, block) < SHORT_RUN_BYTES:
             first = [slice(0, 1) if d in copies else slice(None) for d in range(window.ndim)]
             once = window[(*first, ...)]
             packed = scratch.take("windows", once.shape, p.dtype)
-            calls += copy_calls(packed, once)
+            calls += copy_calls(packed, once, scratch)
             window = np.broadcast_to(packed, window.shape)
-        calls += copy_calls(block, window)
+        calls += copy_calls(block, window, scratch)
     return calls
 
 

@@ -249,10 +249,16 @@ def test_scratch_that_has_grown_leaves_old_views_alone():
     st.permutations(range(4)),
     st.lists(st.integers(1, 3), min_size=8, max_size=8),
     st.lists(st.booleans(), min_size=4, max_size=4),
-    st.sampled_from(["u1", "f2", "f4", "f8", "?"]),
+    st.sampled_from(["u1", "f2", "f4", "f8", "?", "c16"]),
+    st.booleans(),
 )
 def test_copies_move_each_element_and_no_other(
-    shape: list[int], order: list[int], steps: list[int], repeated: list[bool], dtype: str
+    shape: list[int],
+    order: list[int],
+    steps: list[int],
+    repeated: list[bool],
+    dtype: str,
+    fast: bool,
 ):
     order = [d for d in order if d < len(shape)]
 
@@ -270,5 +276,6 @@ def test_copies_move_each_element_and_no_other(
     target[...] = 0
     expected = whole.copy()
     expected[(*(slice(None, None, steps[4 + d]) for d in order), ...)] = source.transpose(order)
-    run_calls(copy_calls(target, source))
+    scratch = Scratch(fast)
+    run_calls(copy_calls(target, source, scratch))
     np.testing.assert_array_equal(whole, expected)

@@ -1,0 +1,118 @@
+"""Whether compiled kernels are used, and the tables that they take.
+
+Everything here is made once, when a program is loaded. Without numba, or where `ABELE_FAST` is 0,
+there are no kernels, and NumPy computes the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Table = NDArray[np.int64]
+
+SWITCH = "ABELE_FAST"
+"""The environment variable that turns compiled kernels off where it is 0."""
+
+UNITS = (1, 2, 4, 8)
+"""Bytes of elements that can be copied one by one."""
+
+
+RUNS, WORDS = 0, 16
+"""How a copy goes, if not element by element: runs of any bytes, or of at most 16 words."""
+
+LONGEST_VECTOR = 64
+
+
+class Compiled:
+    """A call of a kernel: its tables, and the arrays that they hold addresses of."""
+
+    __slots__ = ("_arguments", "_kept", "_kernel")
+
+    def __init__(
+        self, kernel: Callable[..., None], arguments: Sequence[Array | int], kept: Sequence[Array]
+    ) -> None:
+        self._kernel = kernel
+        self._arguments = arguments
+        self._kept = kept
+
+    def __call__(self) -> None:
+        """Run the kernel."""
+        self._kernel(*self._arguments)
+
+
+def wanted(fast: bool | None = None) -> bool:
+    """Whether to use kernels: as asked for; else, if there is numba and the switch is not off."""
+    if fast is not None:
+        return fast and available()
+    return os.environ.get(SWITCH, "1") != "0" and available()
+
+
+def available() -> bool:
+    """Whether kernels can be used on this host."""
+    return find_spec("numba") is not None
+
+
+@lru_cache(maxsize=1)
+def kernels() -> Any:
+    """The module of kernels; loading it takes a second."""
+    return cast(Any, import_module(".kernels", __package__))
+
+
+def address(array: Array) -> int:
+    """Where an array's first element lies."""
+    return int(array.ctypes.data)
+
+
+def copy_call(target: Array, source: Array, room: Callable[[int], Array]) -> Compiled | None:
+    """The call that copies an array into another of its shape and dtype; None for odd elements.
+
+    Both are coalesced, in the order of the target's bytes. Dimensions along which the source
+    repeats are replicas: a block is put together once and copied to all of them while it is hot.
+    room: gives that many bytes to put it together in.
+    """
+    unit = target.itemsize
+    dims = [(n, s, t) for n, s, t in zip(target.shape, source.strides, target.strides, strict=True)]
+    run, kind = unit, unit
+    if dims and dims[-1][1:] == (unit, unit):
+        run = dims.pop()[0] * unit
+        kind = RUNS if run % 4 or run > LONGEST_VECTOR else WORDS
+        kind = run if run in UNITS else kind
+    elif unit not in UNITS:
+        return None
+    replicas = [dim for dim in dims if dim[1] == 0]
+    replica, kept = -1, [target, source]
+    block = np.empty(0, np.uint8)
+    if replicas:
+        nearest = min(t for _, _, t in replicas)
+        inner = [dim for dim in dims if dim[1] and dim[2] < nearest]
+        outer = [dim for dim in dims if dim[1] and dim[2] >= nearest]
+        dims = [*outer, *replicas, *inner]
+        length = run
+        for n, _, t in reversed(inner):
+            if t != length:
+                break
+            length *= n
+        else:
+            replica = len(outer)
+            block = room(length)
+            kept.append(block)
+    if replica < 0:
+        dims = _ordered(dims)
+    columns = [d for column in zip(*dims, strict=True) for d in column] if dims else []
+    head = [len(dims), run, replica, address(block), address(source), address(target), kind]
+    table = np.array([*head, *columns], np.int64)
+    return Compiled(kernels().copy, (table,), kept)
+
+
+def _ordered(dims: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Dimensions so that what lies far apart on either side is walked through least often."""
+    return sorted(dims, key=lambda dim: -max(abs(dim[1]), abs(dim[2])))

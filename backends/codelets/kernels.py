@@ -1,0 +1,625 @@
+# pyright: basic
+"""Compiled kernels: copies, chains of elementwise steps, and sums of products. Needs numba.
+
+What they compute is defined by the NumPy calls beside them, to the bit: terms are added in the
+same order, and products and sums are fused only where BLAS fuses them. All take addresses and
+tables of int64, which whoever binds a call has made once; nothing here knows a layout or a tile.
+
+Loops are written in vectors of 16 elements with masked ends, which LLVM turns into what the host
+has. Compiled code is kept beside this file, or in the user's cache where that cannot be written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic as _intrinsic
+
+intrinsic = cast(Any, _intrinsic)
+
+F16, F32 = ir.HalfType(), ir.FloatType()
+I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+LANES = 16
+
+ROWS, VECTORS = (12, 2) if binding.get_host_cpu_features().get("avx512f") else (4, 1)
+"""The block of results that stays in registers: rows, and vectors of a row."""
+
+COLUMNS = VECTORS * LANES
+
+BLOCK = 1024
+"""Elements that a chain takes at a time; they stay in the first cache."""
+
+REGISTERS = np.zeros(3 * BLOCK + LANES, np.float32)
+
+# The lock is kept: registers are shared by all calls.
+OPTIONS = {"cache": True, "error_model": "numpy", "boundscheck": False}
+
+
+# Loads and stores at addresses
+
+
+def _masked(builder, kind, element, width, pointer, mask, value=None):
+    """A masked load or store of a vector, unaligned."""
+    vector, masks = ir.VectorType(element, width), ir.VectorType(I1, width)
+    name = {F32: "f32", F16: "f16", I32: "i32"}[element]
+    where = ir.PointerType(vector)
+    align = ir.Constant(I32, 2 if element == F16 else 4)
+    if kind == "load":
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [where, I32, masks, vector]),
+            f"llvm.masked.load.v{width}{name}.p0",
+        )
+        zero = ir.Constant(vector, None)
+        return builder.call(function, [pointer, align, mask, zero])
+    function = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(ir.VoidType(), [vector, where, I32, masks]),
+        f"llvm.masked.store.v{width}{name}.p0",
+    )
+    return builder.call(function, [value, pointer, align, mask])
+
+
+def _splat(builder, value, width=LANES):
+    vector = ir.VectorType(value.type, width)
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(
+        first, undefined, ir.Constant(ir.VectorType(I32, width), [0] * width)
+    )
+
+
+def _end_mask(builder, left):
+    """The lanes below `left`, an i64."""
+    lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+    return builder.icmp_signed("<", lanes, _splat(builder, left))
+
+
+def _add(builder, a, b):
+    return builder.fadd(a, b)
+
+
+def _sub(builder, a, b):
+    return builder.fsub(a, b)
+
+
+def _mul(builder, a, b):
+    return builder.fmul(a, b)
+
+
+def _div(builder, a, b):
+    return builder.fdiv(a, b)
+
+
+def _max(builder, a, b):
+    """np.maximum: a NaN wins, and of equal values the second."""
+    first = builder.or_(builder.fcmp_ordered(">", a, b), builder.fcmp_unordered("uno", a, a))
+    return builder.select(first, a, b)
+
+
+def _min(builder, a, b):
+    first = builder.or_(builder.fcmp_ordered("<", a, b), builder.fcmp_unordered("uno", a, a))
+    return builder.select(first, a, b)
+
+
+def _take(builder, a, b):
+    del builder, a
+    return b
+
+
+def _vector_loop(operation, narrow_in=False, narrow_out=False, scalar=False):
+    """The intrinsic out[i] = operation(a[i], b[i]) for i < n, at addresses; b may be one value.
+
+    narrow_in: b is float16. narrow_out: out is.
+    """
+
+    @intrinsic
+    def loop(context, out, a, b, n):
+        del context
+        signature = types.void(
+            types.int64, types.int64, types.float32 if scalar else types.int64, types.int64
+        )
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            out, a, b, n = arguments
+            wide = ir.VectorType(F32, LANES)
+
+            def at(base, index, element):
+                size = 2 if element == F16 else 4
+                address = builder.add(base, builder.mul(index, ir.Constant(I64, size)))
+                return builder.inttoptr(address, ir.PointerType(ir.VectorType(element, LANES)))
+
+            splat = _splat(builder, b) if scalar else None
+
+            def body(index, mask):
+                def load(base, element):
+                    pointer = at(base, index, element)
+                    if mask is None:
+                        found = builder.load(pointer, align=2 if element == F16 else 4)
+                    else:
+                        found = _masked(builder, "load", element, LANES, pointer, mask)
+                    return builder.fpext(found, wide) if element == F16 else found
+
+                first = None if operation is _take else load(a, F32)
+                second = splat if scalar else load(b, F16 if narrow_in else F32)
+                value = operation(builder, first, second)
+                if narrow_out:
+                    value = builder.fptrunc(value, ir.VectorType(F16, LANES))
+                pointer = at(out, index, F16 if narrow_out else F32)
+                if mask is None:
+                    builder.store(value, pointer, align=2 if narrow_out else 4)
+                else:
+                    element = F16 if narrow_out else F32
+                    _masked(builder, "store", element, LANES, pointer, mask, value)
+
+            lanes = ir.Constant(I64, LANES)
+            whole = builder.sdiv(n, lanes)
+            with cgutils.for_range(builder, whole) as counter:
+                body(builder.mul(counter.index, lanes), None)
+            done = builder.mul(whole, lanes)
+            left = builder.sub(n, done)
+            with builder.if_then(builder.icmp_signed(">", left, ir.Constant(I64, 0))):
+                body(done, _end_mask(builder, left))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return loop
+
+
+_OPERATIONS = (_take, _add, _sub, _mul, _div, _max, _min)
+v_take, v_add, v_sub, v_mul, v_div, v_max, v_min = (_vector_loop(o) for o in _OPERATIONS)
+c_take, c_add, c_sub, c_mul, c_div, c_max, c_min = (
+    _vector_loop(o, scalar=True) for o in _OPERATIONS
+)
+v_widen = _vector_loop(_take, narrow_in=True)
+v_narrow = _vector_loop(_take, narrow_out=True)
+
+
+def _reader(element, numba_type):
+    @intrinsic
+    def read(context, address):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del context, sig
+            pointer = builder.inttoptr(arguments[0], ir.PointerType(element))
+            found = builder.load(pointer, align=1)
+            return builder.fpext(found, F32) if element == F16 else found
+
+        return numba_type(types.int64), generate
+
+    return read
+
+
+def _writer(element, numba_type):
+    @intrinsic
+    def write(context, address, value):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            value = arguments[1]
+            if element == F16:
+                value = builder.fptrunc(value, F16)
+            pointer = builder.inttoptr(arguments[0], ir.PointerType(element))
+            builder.store(value, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, numba_type), generate
+
+    return write
+
+
+read1, read2, read4, read8 = (
+    _reader(ir.IntType(8 * n), getattr(types, f"uint{8 * n}")) for n in (1, 2, 4, 8)
+)
+write1, write2, write4, write8 = (
+    _writer(ir.IntType(8 * n), getattr(types, f"uint{8 * n}")) for n in (1, 2, 4, 8)
+)
+read_float, read_half = _reader(F32, types.float32), _reader(F16, types.float32)
+write_float, write_half = _writer(F32, types.float32), _writer(F16, types.float32)
+
+
+@intrinsic
+def v_gather(context, out, source, step, n):
+    """out[i] = the float32 at source + i * step, for i < n."""
+    del context
+
+    def generate(context, builder, sig, arguments):
+        del sig
+        out, source, step, n = arguments
+        wide = ir.VectorType(F32, LANES)
+        pointers = ir.VectorType(ir.PointerType(F32), LANES)
+        masks = ir.VectorType(I1, LANES)
+        gather = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(wide, [pointers, I32, masks, wide]),
+            "llvm.masked.gather.v16f32.v16p0",
+        )
+        lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+        offsets = builder.mul(lanes, _splat(builder, step))
+
+        def body(index, mask):
+            begin = builder.add(source, builder.mul(index, step))
+            where = builder.inttoptr(builder.add(_splat(builder, begin), offsets), pointers)
+            zero = ir.Constant(wide, None)
+            found = builder.call(gather, [where, ir.Constant(I32, 4), mask, zero])
+            end = builder.add(out, builder.shl(index, ir.Constant(I64, 2)))
+            pointer = builder.inttoptr(end, ir.PointerType(wide))
+            _masked(builder, "store", F32, LANES, pointer, mask, found)
+
+        count = ir.Constant(I64, LANES)
+        chunks = builder.sdiv(builder.add(n, ir.Constant(I64, LANES - 1)), count)
+        with cgutils.for_range(builder, chunks) as counter:
+            begin = builder.mul(counter.index, count)
+            body(begin, _end_mask(builder, builder.sub(n, begin)))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def copy_bytes(context, out, source, n):
+    """Copy n bytes that lie together: vectors of 64, then halves of what is left."""
+    del context
+
+    def generate(context, builder, sig, arguments):
+        del sig
+        out, source, n = arguments
+
+        def move(offset, size):
+            if size >= 4:
+                kind = ir.VectorType(I32, size // 4)
+            else:
+                kind = ir.IntType(8 * size)
+            begin = builder.inttoptr(builder.add(source, offset), ir.PointerType(kind))
+            end = builder.inttoptr(builder.add(out, offset), ir.PointerType(kind))
+            builder.store(builder.load(begin, align=1), end, align=1)
+
+        zero = ir.Constant(I64, 0)
+        whole = builder.lshr(n, ir.Constant(I64, 6))
+        with cgutils.for_range(builder, whole) as counter:
+            move(builder.shl(counter.index, ir.Constant(I64, 6)), 64)
+        done = cgutils.alloca_once_value(builder, builder.shl(whole, ir.Constant(I64, 6)))
+        builder.store(builder.shl(whole, ir.Constant(I64, 6)), done)
+        for size in (32, 16, 8, 4, 2, 1):
+            bit = builder.and_(n, ir.Constant(I64, size))
+            with builder.if_then(builder.icmp_signed("!=", bit, zero)):
+                offset = builder.load(done)
+                move(offset, size)
+                builder.store(builder.add(offset, ir.Constant(I64, size)), done)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+# Copies
+
+# A table of int64: how many dimensions; bytes of the innermost run; dimension of the first replica,
+# or -1; address of a block's worth of scratch; the source's and the target's address; then sizes,
+# the source's strides and the target's strides. With replicas, the dimensions before the first one
+# name blocks, then come the replicas, then the runs of a block, which lies together in the target.
+
+COPY_HEAD = 7
+WORDS = 16
+
+
+@intrinsic
+def copy_words(context, out, source, n):
+    """Copy n words of 4 bytes that lie together, at most LANES: one masked vector."""
+    del context
+
+    def generate(context, builder, sig, arguments):
+        del sig
+        out, source, n = arguments
+        where = ir.PointerType(ir.VectorType(I32, LANES))
+        mask = _end_mask(builder, n)
+        begin, end = builder.inttoptr(source, where), builder.inttoptr(out, where)
+        found = _masked(builder, "load", I32, LANES, begin, mask)
+        _masked(builder, "store", I32, LANES, end, mask, found)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@njit(inline="always", **OPTIONS)
+def _copy_one(target, source, run, unit):
+    if unit == WORDS:
+        copy_words(target, source, run)
+    elif unit == 4:
+        write4(target, read4(source))
+    elif unit == 8:
+        write8(target, read8(source))
+    elif unit == 2:
+        write2(target, read2(source))
+    elif unit == 1:
+        write1(target, read1(source))
+    else:
+        copy_bytes(target, source, run)
+
+
+@njit(inline="always", **OPTIONS)
+def _copy_box(target, source, run, unit, n0, n1, n2, s0, s1, s2, t0, t1, t2):
+    for i in range(n0):
+        for j in range(n1):
+            for k in range(n2):
+                _copy_one(
+                    target + i * t0 + j * t1 + k * t2, source + i * s0 + j * s1 + k * s2, run, unit
+                )
+
+
+@njit(**OPTIONS)
+def _copy_runs(table, first, last, source, target, run, unit):
+    """Copy runs: all of the dimensions from first to last, the last three in loops of their own."""
+    rank = table[0]
+    sizes = table[COPY_HEAD : COPY_HEAD + rank]
+    steps = table[COPY_HEAD + rank : COPY_HEAD + 2 * rank]
+    strides = table[COPY_HEAD + 2 * rank : COPY_HEAD + 3 * rank]
+    if unit == WORDS:
+        run = run // 4
+    n0, n1, n2, s0, s1, s2, t0, t1, t2 = 1, 1, 1, 0, 0, 0, 0, 0, 0
+    d = last - 1
+    if d >= first:
+        n2, s2, t2 = sizes[d], steps[d], strides[d]
+        d -= 1
+    if d >= first:
+        n1, s1, t1 = sizes[d], steps[d], strides[d]
+        d -= 1
+    if d >= first:
+        n0, s0, t0 = sizes[d], steps[d], strides[d]
+        d -= 1
+    slowest = d
+    outer = 1
+    for d in range(first, slowest + 1):
+        outer *= sizes[d]
+    index = np.zeros(16, np.int64)
+    for _ in range(outer):
+        # The kind of copy is chosen outside of the loops.
+        if unit == WORDS:
+            _copy_box(target, source, run, WORDS, n0, n1, n2, s0, s1, s2, t0, t1, t2)
+        elif unit == 4:
+            _copy_box(target, source, run, 4, n0, n1, n2, s0, s1, s2, t0, t1, t2)
+        elif unit == 8:
+            _copy_box(target, source, run, 8, n0, n1, n2, s0, s1, s2, t0, t1, t2)
+        else:
+            _copy_box(target, source, run, unit, n0, n1, n2, s0, s1, s2, t0, t1, t2)
+        d = slowest
+        while d >= first:
+            index[d] += 1
+            source += steps[d]
+            target += strides[d]
+            if index[d] < sizes[d]:
+                break
+            source -= steps[d] * sizes[d]
+            target -= strides[d] * sizes[d]
+            index[d] = 0
+            d -= 1
+
+
+@njit("void(int64[::1])", **OPTIONS)
+def copy(table):
+    """Copy one array into another of its shape, as a table says."""
+    rank, run, replica, scratch, source, target, unit = (
+        table[0],
+        table[1],
+        table[2],
+        table[3],
+        table[4],
+        table[5],
+        table[6],
+    )
+    if replica < 0:
+        _copy_runs(table, 0, rank, source, target, run, unit)
+        return
+    sizes = table[COPY_HEAD : COPY_HEAD + rank]
+    steps = table[COPY_HEAD + rank : COPY_HEAD + 2 * rank]
+    strides = table[COPY_HEAD + 2 * rank : COPY_HEAD + 3 * rank]
+    inner = replica
+    while inner < rank and steps[inner] == 0:
+        inner += 1
+    blocks, replicas, length = 1, 1, run
+    for d in range(replica):
+        blocks *= sizes[d]
+    for d in range(replica, inner):
+        replicas *= sizes[d]
+    for d in range(inner, rank):
+        length *= sizes[d]
+    index = np.zeros(16, np.int64)
+    for _ in range(blocks):
+        block = source
+        if inner < rank:
+            # The block is put together once; the strides of scratch are those of the target.
+            block = scratch
+            _copy_runs(table, inner, rank, source, scratch, run, unit)
+        for _ in range(replicas):
+            copy_bytes(target, block, length)
+            d = inner - 1
+            while d >= replica:
+                index[d] += 1
+                target += strides[d]
+                if index[d] < sizes[d]:
+                    break
+                target -= strides[d] * sizes[d]
+                index[d] = 0
+                d -= 1
+        d = replica - 1
+        while d >= 0:
+            index[d] += 1
+            source += steps[d]
+            target += strides[d]
+            if index[d] < sizes[d]:
+                break
+            source -= steps[d] * sizes[d]
+            target -= strides[d] * sizes[d]
+            index[d] = 0
+            d -= 1
+
+
+# Chains
+
+# A chain is a list of steps on registers, which are BLOCK elements each of float32. A step is a row
+# of int64: what it does; to which register; with what (memory, a register, a constant); whether
+# that stands first; an address, or which register or constant; bytes of an element there; then its
+# strides. Constants are a table of float32.
+
+STEP_HEAD = 6
+TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
+MEMORY, REGISTER, CONSTANT = range(3)
+
+
+@njit(**OPTIONS)
+def _vectors(what, out, a, b, n):
+    if what == ADD:
+        v_add(out, a, b, n)
+    elif what == MUL:
+        v_mul(out, a, b, n)
+    elif what == TAKE:
+        v_take(out, a, b, n)
+    elif what == MAX:
+        v_max(out, a, b, n)
+    elif what == SUB:
+        v_sub(out, a, b, n)
+    elif what == DIV:
+        v_div(out, a, b, n)
+    else:
+        v_min(out, a, b, n)
+
+
+@njit(**OPTIONS)
+def _values(what, out, a, b, n):
+    if what == ADD:
+        c_add(out, a, b, n)
+    elif what == MUL:
+        c_mul(out, a, b, n)
+    elif what == TAKE:
+        c_take(out, a, b, n)
+    elif what == MAX:
+        c_max(out, a, b, n)
+    elif what == SUB:
+        c_sub(out, a, b, n)
+    elif what == DIV:
+        c_div(out, a, b, n)
+    else:
+        c_min(out, a, b, n)
+
+
+@njit(**OPTIONS)
+def _do(step, at, register, other, constants, rows, columns, by_row, by_column):
+    """One step on rows times columns elements; other: address of a spare register."""
+    what, kind, first, size = step[0], step[2], step[3], step[5]
+    n = rows * columns
+    if what == STORE:
+        if by_column == size and (rows == 1 or by_row == columns * size):
+            if size == 4:
+                v_take(at, at, register, n)
+            else:
+                v_narrow(at, at, register, n)
+        elif by_column == size:
+            for i in range(rows):
+                if size == 4:
+                    v_take(at + i * by_row, at, register + i * columns * 4, columns)
+                else:
+                    v_narrow(at + i * by_row, at, register + i * columns * 4, columns)
+        else:
+            for i in range(rows):
+                for j in range(columns):
+                    value = read_float(register + (i * columns + j) * 4)
+                    if size == 4:
+                        write_float(at + i * by_row + j * by_column, value)
+                    else:
+                        write_half(at + i * by_row + j * by_column, value)
+        return
+    if kind == CONSTANT:
+        if first == 0:
+            _values(what, register, register, constants[step[4]], n)
+            return
+        c_take(other, other, constants[step[4]], n)
+        _vectors(what, register, other, register, n)
+        return
+    if kind == REGISTER:
+        _vectors(what, register, register, at, n)
+        return
+    source = at
+    if size == 4 and by_column == 4 and (rows == 1 or by_row == columns * 4):
+        pass
+    elif size == 4 and by_column == 4 and first == 0:
+        for i in range(rows):
+            out = register + i * columns * 4
+            _vectors(what, out, out, at + i * by_row, columns)
+        return
+    elif by_column == 0 and size == 4 and first == 0:
+        if by_row == 0:
+            _values(what, register, register, read_float(at), n)
+            return
+        for i in range(rows):
+            out = register + i * columns * 4
+            _values(what, out, out, read_float(at + i * by_row), columns)
+        return
+    else:
+        source = other
+        for i in range(rows):
+            out = other + i * columns * 4
+            begin = at + i * by_row
+            if by_column == size:
+                if size == 4:
+                    v_take(out, out, begin, columns)
+                else:
+                    v_widen(out, out, begin, columns)
+            elif size == 4:
+                v_gather(out, begin, by_column, columns)
+            else:
+                for j in range(columns):
+                    write_float(out + j * 4, read_half(begin + j * by_column))
+    if first == 0:
+        _vectors(what, register, register, source, n)
+    else:
+        _vectors(what, register, source, register, n)
+
+
+@njit("void(int64[::1], int64[:,::1], float32[::1], int64)", **OPTIONS)
+def chain(sizes, steps, constants, base):
+    """Do all steps on every block of an array of two dimensions or more.
+
+    base: address of three registers.
+    """
+    rank = len(sizes)
+    rows, columns = sizes[rank - 2], sizes[rank - 1]
+    other = base + 2 * BLOCK * 4
+    where = steps[:, 4].copy()
+    count = len(steps)
+    wide = min(columns, BLOCK)
+    high = max(1, BLOCK // wide)
+    outer = 1
+    for d in range(rank - 2):
+        outer *= sizes[d]
+    index = np.zeros(rank, np.int64)
+    for _ in range(outer):
+        for row in range(0, rows, high):
+            height = min(high, rows - row)
+            for column in range(0, columns, wide):
+                width = min(wide, columns - column)
+                for s in range(count):
+                    step = steps[s]
+                    by_row, by_column = step[STEP_HEAD + rank - 2], step[STEP_HEAD + rank - 1]
+                    at = where[s] + row * by_row + column * by_column
+                    if step[2] == REGISTER:
+                        at = base + step[4] * BLOCK * 4
+                    register = base + step[1] * BLOCK * 4
+                    _do(step, at, register, other, constants, height, width, by_row, by_column)
+        d = rank - 3
+        while d >= 0:
+            index[d] += 1
+            for s in range(count):
+                where[s] += steps[s, STEP_HEAD + d]
+            if index[d] < sizes[d]:
+                break
+            for s in range(count):
+                where[s] -= steps[s, STEP_HEAD + d] * sizes[d]
+            index[d] = 0
+            d -= 1
