@@ -20,7 +20,7 @@ from scipy import fft
 from .blur import blurred
 from .kernels import deposit, deposit_layers, pull, step
 from .progress import Tell
-from .threads import SLICES, in_slices
+from .threads import FEW, SLICES, in_slices
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int32]
@@ -101,7 +101,7 @@ def _move(
         ends = bodies.producer, bodies.consumer
         pull(*ends, bodies.weight, first, last, x, y, near, sums[part])
 
-    in_slices(pulled, len(bodies.producer))
+    in_slices(pulled, len(bodies.producer), few=FEW)
     middle = np.array([frame.left + frame.side / 2, frame.top + frame.side / 2], np.float32)
     centres = territory.centres(bodies)
     side = len(territory.crowd)
@@ -131,7 +131,7 @@ def _move(
             cap,
         )
 
-    in_slices(moved, len(x))
+    in_slices(moved, len(x), few=FEW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class _Territory:
             for k in range(first, last):
                 self.own[k] = blurred(self.own[k], 1.5) * scale
 
-        in_slices(spread, len(self.own))
+        in_slices(spread, len(self.own), few=FEW * 8 // side)
         self.own.sum(axis=0, out=self.crowd)
 
     def centres(self, bodies: Bodies) -> Floats:

@@ -291,3 +291,34 @@ def claim(
             owner[iy, ix] = of[i]
         elif owner[iy, ix] != of[i]:
             owner[iy, ix] = -2
+
+
+@compiled
+def develop(
+    light: Floats, full: Scalar, knee: Scalar, power: Scalar, saturation: Scalar, picture: Floats
+):
+    """Light of a sheet as light of a screen: (rows, columns, 4), (rows, columns, 3).
+
+    Brightness is the logarithm of the weight; the hue is that of the mean colour. What is
+    brighter than about three quarters of the scale turns white.
+    """
+    scale = np.float32(1) / np.log1p(knee)
+    for row in range(light.shape[0]):
+        for column in range(light.shape[1]):
+            weight = light[row, column, 3]
+            if weight <= 0:
+                picture[row, column] = 0
+                continue
+            level = min(np.log1p(knee / full * weight) * scale, np.float32(1.15))
+            hot = min(max((level - np.float32(0.72)) / np.float32(0.33), np.float32(0)), 1)
+            hot = hot * hot * np.float32(0.85)
+            shown = level**power
+            r = light[row, column, 0]
+            g = light[row, column, 1]
+            b = light[row, column, 2]
+            most = max(r, g, b, np.float32(1e-9))
+            grey = (r + g + b) / (3 * most)
+            for channel in range(3):
+                hue = grey + (light[row, column, channel] / most - grey) * saturation
+                hue = max(hue, np.float32(0))
+                picture[row, column, channel] = (hue * (1 - hot) + hot) * shown

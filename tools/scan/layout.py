@@ -61,8 +61,8 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
         layer[group_set],
         *_quotient(sample, group_of, len(first), layer[group_set]),
     )
-    grid = 256 if len(first) < 12_000 else 512
-    relax(bodies, 150, grid, (0.1, 0.004), Strengths(), within(tell, "lay out groups"))
+    grid = _grid(len(first), 512)
+    relax(bodies, 150, grid, (0.1, 0.004), Strengths(), within(tell, "lay out groups"), _own(grid))
     n = len(set_of)
     x, y = _discs(x, y, group_of, first, 0.3 * float(np.ptp(x)) / n**0.5)
     edge_layers = layer[set_of[sample.producer]], layer[set_of[sample.consumer]]
@@ -83,6 +83,16 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
     return Layout(x, y, layers, layer, set_of)
 
 
+def _grid(count: int, most: int) -> int:
+    """Points a side of a grid for so many bodies: as fine as they lie, to about a half."""
+    return int(np.clip(2 ** round(float(np.log2(2 * max(count, 1) ** 0.5))), 32, most))
+
+
+def _own(grid: int) -> int:
+    """Points a side of a grid to tell layers apart by."""
+    return min(grid, 192)
+
+
 def _sets(
     graph: Drawable, counts: NDArray[np.int64], layer: Ids, random: np.random.Generator, tell: Tell
 ) -> tuple[Floats, Floats]:
@@ -100,7 +110,7 @@ def _sets(
         np.sqrt(np.array([link.count for link in links], np.float32)),
     )
     strengths = replace(Strengths(), cohesion=0.0, apart=0.0, near=0.1)
-    relax(bodies, 300, 128, (0.2, 0.005), strengths, tell, own=4)
+    relax(bodies, 300, _grid(len(x) * 16, 128), (0.2, 0.005), strengths, tell, own=4)
     return x, y
 
 

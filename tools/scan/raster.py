@@ -18,7 +18,7 @@ from .kernels import fibres
 from .progress import Tell
 from .threads import SLICES, in_slices
 
-SAMPLES = 600_000_000
+SAMPLES = 400_000_000
 """Samples of all edges together, about; an edge has at least 4 and at most 40."""
 
 BEND = 0.10

@@ -11,8 +11,10 @@ from PIL import Image
 
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
+from .blur import blurred
 from .colours import COLOURINGS
 from .drawable import Drawable
+from .forces import Floats
 from .layout import Layout, lay_out
 from .lettering import labels_of, lettered
 from .measures import Measures, measured
@@ -21,11 +23,12 @@ from .progress import Tell, silent
 from .raster import Sheet, Window, draw
 from .sample import sample_edges
 from .sampled import Sampled
+from .threads import in_slices
 from .tone import Picture, Tone, brightest, finished
 
 TONE = Tone()
 
-POINT = 0.004
+POINT = 0.012
 """The light of a vertex, of what is drawn at full brightness."""
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
@@ -117,9 +120,26 @@ def check_drawn(graph: Drawable, sheet: Sheet) -> None:
 def developed(sheet: Sheet) -> Picture:
     """The picture of a sheet. Light of points is added to that of fibres, in place."""
     full = brightest(sheet.fibres, TONE)
-    np.multiply(sheet.points, np.float32(POINT * full), out=sheet.points)
+    size = len(sheet.points)
+    # A point is about a pixel of a picture 2048 wide, and smaller where points would cover all.
+    sigma = min(size / 2048, (0.5 / (2 * np.pi * max(sheet.vertices, 1))) ** 0.5 * size)
+    area = 1.0
+    if sigma > 0.5:
+        area = 2 * np.pi * sigma**2
+        _soften(sheet.points, sigma)
+    np.multiply(sheet.points, np.float32(POINT * full * area), out=sheet.points)
     np.add(sheet.fibres, sheet.points, out=sheet.fibres)
     return finished(sheet.fibres, TONE, full)
+
+
+def _soften(points: Floats, sigma: float) -> None:
+    """Blur each channel in place: (size, size, 4)."""
+
+    def softened(_: int, first: int, last: int) -> None:
+        for channel in range(first, last):
+            points[..., channel] = blurred(points[..., channel], sigma)
+
+    in_slices(softened, points.shape[2])
 
 
 def legend(laid: Laid, sheet: Sheet) -> list[str]:

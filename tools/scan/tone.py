@@ -10,6 +10,8 @@ from PIL import Image
 
 from .blur import blurred
 from .forces import Floats
+from .kernels import develop
+from .threads import in_slices
 
 Picture = NDArray[np.uint8]
 """(size, size, 3), as on a screen."""
@@ -24,16 +26,12 @@ class Tone:
     pixels of a picture 4096 wide, and a strength. ground: linear light of the empty sheet.
     """
 
-    knee: float = 220.0
+    knee: float = 180.0
     power: float = 1.9
     white: float = 99.9
     saturation: float = 1.35
     glow: tuple[tuple[float, float], ...] = ((10.0, 0.28), (36.0, 0.18), (180.0, 0.10))
     ground: tuple[float, float, float] = (0.0012, 0.0015, 0.0040)
-
-
-STRIP = 256
-"""Rows that are worked on at a time."""
 
 
 def brightest(light: Floats, tone: Tone) -> float:
@@ -44,32 +42,22 @@ def brightest(light: Floats, tone: Tone) -> float:
     )
 
 
-def developed(light: Floats, tone: Tone, full: float) -> Floats:
-    """Linear light on a screen, without glow: (rows, columns, 3)."""
-    weight = light[..., 3]
-    hue = light[..., :3] / np.maximum(weight, 1e-12)[..., None]
-    hue /= np.maximum(hue.max(axis=-1, keepdims=True), 1e-6)
-    grey = hue.mean(axis=-1, keepdims=True)
-    hue = np.clip(grey + (hue - grey) * np.float32(tone.saturation), 0, None)
-    level = np.log1p(np.float32(tone.knee / full) * weight) / np.float32(np.log1p(tone.knee))
-    level = np.minimum(level, 1.15)
-    hot = (np.clip((level - 0.72) / 0.33, 0, 1) ** 2)[..., None] * np.float32(0.85)
-    return (hue * (1 - hot) + hot) * (level ** np.float32(tone.power))[..., None]
-
-
 def finished(light: Floats, tone: Tone, full: float) -> Picture:
     """The picture. light: (size, size, 4), three colours times weight, and weight."""
     size = len(light)
     shrink = 4 if size % 4 == 0 and size >= 512 else 1
     small = np.empty((size // shrink, size // shrink, 3), np.float32)
     picture = np.empty((size, size, 3), np.float32)
-    for top in range(0, size, STRIP):
-        rows = slice(top, min(top + STRIP, size))
-        picture[rows] = developed(light[rows], tone, full)
-        part = picture[rows]
-        small[rows.start // shrink : rows.stop // shrink] = part.reshape(
-            len(part) // shrink, shrink, size // shrink, shrink, 3
-        ).mean(axis=(1, 3))
+    knee, power, saturation = map(np.float32, (tone.knee, tone.power, tone.saturation))
+
+    def shown(_: int, first: int, last: int) -> None:
+        rows = slice(first * shrink, last * shrink)
+        develop(light[rows], np.float32(full), knee, power, saturation, picture[rows])
+        small[first:last] = (
+            picture[rows].reshape(-1, shrink, size // shrink, shrink, 3).mean(axis=(1, 3))
+        )
+
+    in_slices(shown, size // shrink)
     glow = glow_of(small, tone, size / shrink / 4096)
     result = np.empty((size, size, 3), np.uint8)
     wide = np.empty((size, size), np.float32)
@@ -94,4 +82,8 @@ def glow_of(small: Floats, tone: Tone, scale: float) -> Floats:
 def exposed(light: Floats, ground: float) -> NDArray[np.uint8]:
     """Screen values of linear light, with the shoulder of a film."""
     shone = 1 - np.exp(-np.float32(1.7) * (np.maximum(light, 0) + np.float32(ground)))
-    return (shone ** np.float32(1 / 2.2) * 255 + np.float32(0.5)).astype(np.uint8)
+    return SCREEN[(shone * np.float32(len(SCREEN) - 1)).astype(np.int32)]
+
+
+SCREEN = (np.linspace(0, 1, 1 << 14) ** (1 / 2.2) * 255 + 0.5).astype(np.uint8)
+"""Screen values of light 0..1."""

@@ -1,0 +1,57 @@
+"""Draw light networks: python -m abele.tools.scan [NETWORK ...] [--folder DIR] ..."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...ir.errors import InputError
+from ..bench.light import light_names, seeded
+from ..compile import compile_model
+from .compiled import graph_of_program, subject_of
+from .names import telling_names
+from .scan import laid_out, scan, write_picture
+
+TITLES = {
+    "alexnet": "AlexNet",
+    "zfnet512": "ZFNet-512",
+    "vgg19": "VGG-19",
+    "squeezenet": "SqueezeNet",
+    "shufflenet": "ShuffleNet",
+    "inception_v1": "Inception v1",
+    "inception_v2": "Inception v2",
+    "resnet50": "ResNet-50",
+    "densenet121": "DenseNet-121",
+}
+
+
+def draw_networks(
+    networks: Annotated[
+        list[str] | None, typer.Argument(help="Names of light networks; all, if none are given.")
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where the pictures go.")] = Path("docs/scan"),
+    target: Annotated[str, typer.Option(help="A preset, or NAME:TILES.")] = "mk2",
+    size: Annotated[int, typer.Option(help="Pixels a side.")] = 1400,
+    color: Annotated[str, typer.Option(help="What colours tell.")] = "layer",
+    quality: Annotated[int, typer.Option(help="Of the JPEG files.")] = 82,
+) -> None:
+    """Compile light networks with seeded weights, and draw each as FOLDER/NETWORK.jpg."""
+    for name in networks or light_names():
+        if name not in TITLES:
+            raise InputError(f"network {name!r}; need one of {', '.join(TITLES)}")
+        model = seeded(name)
+        exe = compile_model(model, target)
+        graph = graph_of_program(exe, telling_names(model))
+        found = scan(laid_out(graph, subject_of(exe, TITLES[name]), size), color, size)
+        write_picture(found.image, folder / f"{name}.jpg", quality)
+        measures = found.laid.measures
+        typer.echo(
+            f"{name} | {found.vertices:,} | {found.edges:,} | {len(found.laid.layout.layers)} | "
+            f"{measures.purity:.1%} | {measures.edge:.1%}"
+        )
+
+
+if __name__ == "__main__":
+    typer.run(draw_networks)
