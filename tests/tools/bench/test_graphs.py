@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from some_models import model, node, random, relu
+
+from abele.ir.errors import InputError
+from abele.tools.bench.graphs import listed, with_batch, written
+from abele.tools.compile import compile_model
+from abele.tools.graph.folder import FILES
+
+
+def one_image() -> onnx.ModelProto:
+    nodes = [node("Relu", "x", "r"), node("Reshape", "r shape", "f"), node("MatMul", "f w", "y")]
+    weights = {"shape": np.array([1, 12]), "w": random((12, 5), 1)}
+    return model(nodes, {"x": [1, 3, 4]}, ["y"], weights)
+
+
+def test_a_batch_reaches_every_layer():
+    once = one_image()
+    # The kit's models leave the shapes of outputs open.
+    once.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 1
+    many = with_batch(once, 6)
+    assert once.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 1
+    exe = compile_model(many, target="tiny:4")
+    assert [each.shape for each in exe.inputs] == [(6, 3, 4)]
+    assert [each.shape for each in exe.outputs] == [(6, 5)]
+    with pytest.raises(InputError, match="made for 2 images; need one"):
+        with_batch(relu(), 3)
+
+
+def test_what_is_measured_is_the_graph(tmp_path: Path):
+    path, folder = tmp_path / "small.abele", tmp_path / "graph"
+    compile_model(one_image(), target="tiny:4", vertices_per_tile=12).save(path)
+    inside, outside = listed(path), written(path, folder)
+    assert inside["vertices"] == outside["vertices"] > 0
+    assert inside["edges"] == outside["edges"] > 0
+    assert outside["disk"] == sum((folder / name).stat().st_size for name in FILES)

@@ -1,0 +1,154 @@
+"""What the tables of whole networks take: time, memory and disk.
+
+python -m abele.tools.bench.graphs [--networks alexnet,alexnet:14:2048,...] [--target mk2]
+
+A network is a name, with a batch and a number of vertices per tile if so: alexnet:14:2048. Each is
+measured in processes of its own. Seconds are of the processor, all threads together: compile; count
+the graph; list it, all columns in memory; write its folder. Memory is the most that was resident,
+compiler and program included.
+"""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+from typing import Annotated, Any
+
+import numpy as np
+import onnx
+import typer
+from onnx import numpy_helper
+from rich.table import Table
+
+from ...backends.graph import Graph, graph_of
+from ...ir.errors import InputError
+from ..compile import compile_model
+from ..executable import MACHINE, PROGRAM_FILE, Executable
+from ..graph.folder import write_graph
+from ..table import console
+from .apart import apart
+from .light import seeded
+from .measure import host
+
+NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
+    """A light network for so many images, which it was written for one of.
+
+    The first numbers of the shapes that it reshapes to are its batch.
+    Raises InputError for a network that is not written for one image.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    graph = copy.graph
+    shapes = {node.input[1] for node in graph.node if node.op_type == "Reshape"}
+    for value in (*graph.input, *graph.output):
+        size = value.type.tensor_type.shape.dim[0]
+        if size.dim_value != 1:
+            raise InputError(f"{value.name}: made for {size.dim_value} images; need one")
+        size.dim_value = batch
+    for tensor in graph.initializer:
+        if tensor.name in shapes:
+            shape = numpy_helper.to_array(tensor).copy()
+            shape[0] = batch
+            tensor.CopyFrom(numpy_helper.from_array(shape, tensor.name))
+    del graph.value_info[:]
+    return copy
+
+
+def compiled(path: Path, name: str, batch: int, vertices: int | None, target: str) -> float:
+    """Write the program of a network; the seconds that compiling it takes."""
+    model = with_batch(seeded(name), batch)
+    start = process_time()
+    exe = compile_model(model, target, vertices_per_tile=vertices)
+    seconds = process_time() - start
+    exe.save(path)
+    return seconds
+
+
+def _measured(path: Path, work: Callable[[Graph, Executable], None]) -> dict[str, Any]:
+    exe = compile_model(path)
+    module = exe.module_at(MACHINE)
+    start = process_time()
+    graph = graph_of(module, exe.target)
+    counted = process_time()
+    work(graph, exe)
+    return {
+        "vertices": graph.vertex_count,
+        "edges": graph.edge_count,
+        "count": counted - start,
+        "seconds": process_time() - counted,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def listed(path: Path) -> dict[str, Any]:
+    """Figures of having all columns in memory: call it in a process of its own."""
+    return _measured(path, _all_columns)
+
+
+def _all_columns(graph: Graph, exe: Executable) -> None:
+    del exe
+    vertices = graph.vertices()
+    names = ("producer", "consumer", "bytes")
+    edges = {name: np.empty(graph.edge_count, np.int32) for name in names}
+    at = 0
+    for block in graph.edges():
+        here = slice(at, at := at + len(block.producer))
+        for name, column in edges.items():
+            column[here] = getattr(block, name)
+    assert len(vertices["id"]) == graph.vertex_count
+    assert at == graph.edge_count
+
+
+def written(path: Path, folder: Path) -> dict[str, Any]:
+    """Figures of writing the folder: call it in a process of its own."""
+    found = _measured(path, lambda graph, exe: write_graph(graph, exe, folder))
+    return found | {"disk": sum(file.stat().st_size for file in folder.iterdir())}
+
+
+@app.command()
+def graphs(
+    networks: Annotated[str, typer.Option(help="As above, separated by commas.")] = ",".join(
+        NETWORKS
+    ),
+    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+) -> None:
+    """Print what counting, listing and writing the graph of each network takes."""
+    table = Table(title=f"graphs, {target}, {host()['processor']}", title_justify="left")
+    for name in ("network", "batch", "vertices per tile", "vertices", "edges", "compile", "count"):
+        table.add_column(name, justify="left" if name == "network" else "right")
+    for name in ("list", "GB", "write", "GB", "MB on disk"):
+        table.add_column(name, justify="right")
+    for spec in filter(None, networks.split(",")):
+        name, batch, vertices = (*spec.split(":"), "", "")[:3]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"program{PROGRAM_FILE}")
+            fine = int(vertices) if vertices else None
+            seconds = apart(compiled, path, name, int(batch or 1), fine, target)
+            inside, outside = apart(listed, path), apart(written, path, Path(folder, "graph"))
+        table.add_row(
+            name,
+            batch or "1",
+            vertices or "-",
+            f"{inside['vertices']:,}",
+            f"{inside['edges']:,}",
+            f"{seconds:.2f}",
+            f"{inside['count']:.2f}",
+            f"{inside['seconds']:.2f}",
+            f"{inside['memory'] / 1e9:.2f}",
+            f"{outside['seconds']:.2f}",
+            f"{outside['memory'] / 1e9:.2f}",
+            f"{outside['disk'] / 1e6:.1f}",
+        )
+    console().print(table)
+
+
+if __name__ == "__main__":
+    app()
