@@ -273,6 +273,23 @@ def fibres(
 
 
 @compiled
+def dots(x: Floats, y: Floats, ink: NDArray[np.uint16], palette: Floats, picture: Floats) -> int:
+    """Draw vertices as points of weight 1, in pixels; how many are on the picture, as of fibres."""
+    drawn = 0
+    for i in range(x.size):
+        ix = int(np.floor(x[i]))
+        iy = int(np.floor(y[i]))
+        if ix < 0 or iy < 0 or ix >= picture.shape[1] or iy >= picture.shape[0]:
+            continue
+        drawn += 1
+        picture[iy, ix, 0] += palette[ink[i], 0]
+        picture[iy, ix, 1] += palette[ink[i], 1]
+        picture[iy, ix, 2] += palette[ink[i], 2]
+        picture[iy, ix, 3] += 1
+    return drawn
+
+
+@compiled
 def claim(
     x: Floats,
     y: Floats,

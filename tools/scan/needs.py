@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from ...ir.errors import InputError
 
-LIBRARIES = ("numba", "scipy", "PIL", "pandas", "datashader")
+LIBRARIES = ("numba", "scipy", "PIL")
 
 
 def needs_libraries() -> None:

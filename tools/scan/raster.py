@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
 
-import datashader
 import numpy as np
-import pandas
-from numpy.typing import NDArray
 
 from ...backends.graph import EdgeBlock
 from .colours import Colouring
 from .drawable import Drawable
 from .forces import Floats
-from .kernels import fibres
+from .kernels import dots, fibres
 from .progress import Tell
 from .threads import SLICES, in_slices
 
@@ -128,20 +124,5 @@ def _draw_block(
 
 def draw_vertices(x: Floats, y: Floats, colouring: Colouring, size: int) -> tuple[Floats, int]:
     """The light of all vertices, one point each, and how many were drawn."""
-    canvas = datashader.Canvas(size, size, x_range=(0, size), y_range=(0, size))
     picture = np.zeros((size, size, 4), np.float32)
-    for first in range(0, len(x), 4_000_000):
-        here = slice(first, first + 4_000_000)
-        ink = colouring.palette[colouring.ink[here]]
-        columns = {"x": x[here], "y": y[here]} | {c: ink[:, k] for k, c in enumerate("rgb")}
-        sums = datashader.summary(
-            r=datashader.sum("r"),
-            g=datashader.sum("g"),
-            b=datashader.sum("b"),
-            n=datashader.count(),
-        )
-        found = canvas.points(pandas.DataFrame(columns), "x", "y", agg=sums)
-        for k, name in enumerate("rgbn"):
-            values = cast(NDArray[Any], found[name].to_numpy())
-            picture[..., k] += np.nan_to_num(values)
-    return picture, int(picture[..., 3].sum(dtype=np.float64))
+    return picture, dots(x, y, colouring.ink, colouring.palette, picture)

@@ -142,7 +142,10 @@
       style.fontSize = `${size}px`;
     }
   }
-  viewer.addHandler("update-viewport", place);
+  viewer.addHandler("update-viewport", () => {
+    place();
+    document.body.dataset.zoom = viewer.viewport.getZoom(true).toFixed(3);
+  });
 
   // What lies under the pointer.
   const cells = {};
@@ -232,5 +235,12 @@
   });
 
   colour(0);
-  document.body.dataset.ready = "yes";
+  const ready = () => {
+    viewer.forceResize();
+    place();
+    document.body.dataset.zoom = viewer.viewport.getZoom(true).toFixed(3);
+    document.body.dataset.ready = "yes";
+  };
+  if (viewer.isOpen()) ready();
+  else viewer.addOnceHandler("open", ready);
 })();

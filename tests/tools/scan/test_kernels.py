@@ -3,7 +3,7 @@ import numpy as np
 import pandas
 import pytest
 
-from abele.tools.scan.kernels import claim, deposit, develop, fibres
+from abele.tools.scan.kernels import claim, deposit, develop, dots, fibres
 
 SIZE = 256
 
@@ -43,6 +43,23 @@ def test_straight_fibres_are_the_lines_that_datashader_draws():
     assert count == len(ends)
     assert mine.sum() == pytest.approx(theirs.sum(), rel=0.005)
     assert np.abs(mine / theirs - 1).max() < 0.03
+
+
+def test_points_are_those_that_datashader_draws():
+    random = np.random.default_rng(4)
+    x, y = random.normal(SIZE / 2, SIZE / 4, (2, 20_000)).astype(np.float32)
+    ink = random.integers(0, 3, len(x)).astype(np.uint16)
+    palette = random.random((3, 3), np.float32)
+    picture = np.zeros((SIZE, SIZE, 4), np.float32)
+    count = dots(x, y, ink, palette, picture)
+    frame = pandas.DataFrame({"x": x, "y": y, "red": palette[ink, 0]})
+    # The last pixel of datashader's canvas is closed on both sides; nothing lies there.
+    canvas = datashader.Canvas(SIZE, SIZE, x_range=(0, SIZE), y_range=(0, SIZE))
+    seen = canvas.points(frame, "x", "y", agg=datashader.count()).to_numpy()
+    red = canvas.points(frame, "x", "y", agg=datashader.sum("red")).to_numpy()
+    assert count == seen.sum() < len(x)
+    assert np.array_equal(picture[..., 3], seen)
+    assert picture[..., 0] == pytest.approx(np.nan_to_num(red), rel=1e-4)
 
 
 def test_all_light_of_an_edge_is_drawn_however_it_bends():

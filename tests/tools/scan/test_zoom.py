@@ -1,0 +1,274 @@
+"""The page in a browser: opened from its file, without a network."""
+
+import errno
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from layered_graph import LayeredGraph
+
+from abele.ir.errors import InputError
+from abele.tools.scan import zoom
+from abele.tools.scan.scan import Laid, Subject, laid_out
+from abele.tools.scan.zoom import check_zoom, write_zoom
+
+MARKUP = "</script><img src=x onerror=document.title='hurt'>{{DATA}}"
+NAMES = ("conv1", "conv2", MARKUP, "fc & <b>6</b>")
+SIZE = 512
+
+
+@pytest.fixture(scope="module")
+def laid() -> Laid:
+    return laid_out(LayeredGraph(NAMES, size=60), Subject(f"Net {MARKUP}", "batch 3"), SIZE)
+
+
+@pytest.fixture(scope="module")
+def page(laid: Laid, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("zoom") / "scan"
+    write_zoom(laid, folder, SIZE)
+    return folder / "index.html"
+
+
+def test_all_colourings_have_all_tiles(page: Path):
+    assert sorted(each.name for each in page.parent.iterdir()) == [
+        "cycles",
+        "direction",
+        "index.html",
+        "layer",
+        "phase",
+    ]
+    tiles = {
+        name: sorted(
+            str(each.relative_to(page.parent / name)) for each in page.parent.glob(f"{name}/*/*")
+        )
+        for name in ("layer", "cycles", "direction", "phase")
+    }
+    assert tiles["layer"] == tiles["cycles"] == tiles["direction"] == tiles["phase"]
+    assert "9/0_0.webp" in tiles["layer"]
+
+
+def test_a_page_replaces_a_page_and_nothing_else(laid: Laid, page: Path, tmp_path: Path):
+    check_zoom(page.parent)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "index.html").write_text("<p>mine")
+    with pytest.raises(InputError, match="mine: holds what is no scan"):
+        check_zoom(tmp_path / "mine")
+    with pytest.raises(InputError, match="a file; need the path of a folder"):
+        check_zoom(page)
+    shutil.copytree(page.parent, tmp_path / "old")
+    (tmp_path / "old" / "layer" / "stale").touch()
+    write_zoom(laid, tmp_path / "old", 256)
+    assert not (tmp_path / "old" / "layer" / "stale").exists()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["mine", "old"]
+
+
+def test_a_disk_that_fills_up_leaves_what_there_was(
+    laid: Laid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_zoom(laid, tmp_path / "scan", 256)
+    before = (tmp_path / "scan" / "index.html").read_bytes()
+    original, left = zoom.write_pyramid, [2]
+
+    def fills(*given: object) -> int:
+        left[0] -= 1
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(*given)
+
+    monkeypatch.setattr(zoom, "write_pyramid", fills)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_zoom(laid, tmp_path / "scan", 256)
+    assert [each.name for each in tmp_path.iterdir()] == ["scan"]
+    assert (tmp_path / "scan" / "index.html").read_bytes() == before
+
+
+# In a browser.
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.remote.webdriver import WebDriver  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+CHROMEDRIVER = shutil.which("chromedriver")
+
+in_browser = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None or CHROMEDRIVER is None,
+        reason="no chromium or no chromedriver: nothing to open the page with",
+    ),
+    pytest.mark.xdist_group("chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[WebDriver]:
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1366,768"):
+        options.add_argument(argument)
+    options.binary_location = CHROMIUM or ""
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    # Selenium must not go and look for drivers.
+    os.environ["SE_OFFLINE"] = "true"
+    driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+    yield driver
+    driver.quit()
+
+
+def opened(browser: WebDriver, page: Path) -> float:
+    """Open the page; seconds until it can be used."""
+    browser.get("about:blank")
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+    start = time.perf_counter()
+    browser.get(page.as_uri())
+    until(browser, lambda each: each.execute_script("return document.body.dataset.ready") == "yes")
+    return time.perf_counter() - start
+
+
+def until(browser: WebDriver, holds) -> None:
+    WebDriverWait(browser, 10).until(holds)
+
+
+def texts(browser: WebDriver, selector: str) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
+    return browser.execute_script(script, selector)
+
+
+def data_of(browser: WebDriver, name: str) -> str:
+    return browser.execute_script("return document.body.dataset[arguments[0]]", name)
+
+
+def over(browser: WebDriver, layer: str) -> ActionChains:
+    """Move the pointer to where a layer's name is."""
+    labels = browser.find_elements(By.CSS_SELECTOR, "#labels span")
+    place = next(each for each in labels if each.text == layer).rect
+    view = browser.find_element(By.ID, "view")
+    rect = view.rect
+    x = place["x"] + place["width"] / 2 - rect["x"] - rect["width"] / 2
+    y = place["y"] + place["height"] / 2 - rect["y"] - rect["height"] / 2
+    return ActionChains(browser).move_to_element_with_offset(view, int(x), int(y))
+
+
+class TestInABrowser:
+    pytestmark = in_browser
+
+    def test_it_opens_from_its_file_without_network_and_without_errors(self, browser, page):
+        assert opened(browser, page) < 10
+        until(browser, lambda each: not pixels(each).startswith("0,"))
+        assert browser.get_log("browser") == []
+        sent = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
+        urls = [
+            each["params"]["request"]["url"]
+            for each in sent
+            if each["method"] == "Network.requestWillBeSent"
+        ]
+        allowed = ("file:", "data:", "blob:", "about:")
+        assert [url for url in urls if not url.startswith(allowed)] == []
+
+    def test_names_with_markup_are_shown_as_text(self, browser, page):
+        opened(browser, page)
+        assert texts(browser, ".layer b") == list(NAMES)
+        assert texts(browser, "h1") == [f"Net {MARKUP}"]
+        assert set(texts(browser, "#labels span")) == set(NAMES)
+        assert browser.execute_script("return document.images.length") == 0
+        assert browser.title != "hurt"
+        assert "{{" in browser.title
+
+    def test_the_legend_says_what_was_drawn(self, browser, page, laid):
+        opened(browser, page)
+        lines = texts(browser, "#lines div")
+        graph = laid.graph
+        assert f"vertices: {graph.vertex_count:,} drawn = {graph.vertex_count:,} counted" in lines
+        assert f"edges: {graph.edge_count:,} drawn = {graph.edge_count:,} counted" in lines
+
+    def test_hovering_says_what_lies_there(self, browser, page):
+        opened(browser, page)
+        for layer in NAMES[:2]:
+            over(browser, layer).perform()
+            until(browser, lambda each: texts(each, "#here b"))
+            shown = texts(browser, "#here > *")
+            assert shown[0] == layer
+            assert shown[1] == f"op {layer}"
+            assert shown[2].startswith("codelet sum, compute set ")
+            assert " cycles; " in shown[3]
+            assert "tile " in shown[3]
+
+    def test_a_click_keeps_what_is_shown(self, browser, page):
+        opened(browser, page)
+        over(browser, "conv1").click().perform()
+        until(browser, lambda each: texts(each, "#here.kept b") == ["conv1"])
+        over(browser, "conv2").perform()
+        assert texts(browser, "#here b") == ["conv1"]
+        assert texts(browser, ".layer.on b") == ["conv1"]
+        browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ESCAPE)
+        assert texts(browser, "#here.kept") == []
+
+    def test_a_search_finds_a_layer_and_goes_there(self, browser, page):
+        opened(browser, page)
+        body = browser.find_element(By.TAG_NAME, "body")
+        body.send_keys("/")
+        field = browser.switch_to.active_element
+        assert field.get_attribute("id") == "search"
+        field.send_keys("CONV2")
+        shown = [
+            each.text
+            for each in browser.find_elements(By.CSS_SELECTOR, ".layer b")
+            if each.is_displayed()
+        ]
+        assert shown == ["conv2"]
+        before = data_of(browser, "zoom")
+        field.send_keys(Keys.ENTER)
+        until(browser, lambda each: data_of(each, "layer") == "conv2")
+        until(browser, lambda each: data_of(each, "zoom") != before)
+
+    @pytest.mark.parametrize(("key", "name"), [("2", "direction"), ("3", "phase"), ("4", "cycles")])
+    def test_a_key_switches_colours(self, browser, page, key, name):
+        opened(browser, page)
+        until(browser, lambda each: not pixels(each).startswith("0,"))
+        before = pixels(browser)
+        browser.find_element(By.TAG_NAME, "body").send_keys(key)
+        until(browser, lambda each: data_of(each, "colour") == name)
+        checked = "#colours [aria-checked=true]"
+        assert texts(browser, checked) == [name]
+        until(browser, lambda each: pixels(each) != before)
+        assert browser.get_log("browser") == []
+
+    def test_keys_zoom_and_themes_change(self, browser, page):
+        opened(browser, page)
+        body = browser.find_element(By.TAG_NAME, "body")
+        before = float(data_of(browser, "zoom"))
+        body.send_keys("+")
+        until(browser, lambda each: float(data_of(each, "zoom")) > 1.2 * before)
+        body.send_keys("0")
+        until(browser, lambda each: abs(float(data_of(each, "zoom")) / before - 1) < 0.01)
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        one = browser.execute_script(ground)
+        body.send_keys("t")
+        assert browser.execute_script(ground) != one
+        body.send_keys("n")
+        assert not any(
+            each.is_displayed() for each in browser.find_elements(By.CSS_SELECTOR, "#labels span")
+        )
+
+
+def pixels(browser: WebDriver) -> str:
+    """Whether the picture is there: a few numbers that change with it."""
+    # A canvas that was drawn on from files may not be read; a screenshot may.
+    from io import BytesIO
+
+    import numpy as np
+    from PIL import Image
+
+    shot = Image.open(BytesIO(browser.get_screenshot_as_png())).convert("RGB")
+    middle = np.asarray(shot)[200:500, 300:800].astype(int)
+    lit = int((np.ptp(middle, axis=-1) > 60).sum())
+    return f"{lit // 20},{','.join(map(str, middle.mean(axis=(0, 1)).round()))}"
