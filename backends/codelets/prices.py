@@ -243,22 +243,32 @@ def cells_cycles(
     )
     grid = np.meshgrid(*sizes, indexing="ij")
     cells = np.stack([g.ravel() for g in grid], axis=1) if cuts else np.zeros((1, 0), np.int64)
-    cycles, _ = compute_cycles(
-        structure,
-        cells,
-        number_dtype(dtypes[:-1]),
-        dtypes[-1],
-        target,
-        plan.method,
-        plan.workers,
-    )
+    cycles = whole_cycles(structure, cells, dtypes, target, plan.method, plan.workers)
+    shape = tuple(len(s) for s in sizes)
+    whole = cycles.reshape(shape)
+    return whole[np.ix_(*index)] if cuts else whole
+
+
+def whole_cycles(
+    structure: Structure,
+    cells: Integers,
+    dtypes: Sequence[np.dtype[Any]],
+    target: Target,
+    method: str,
+    workers: Sequence[int],
+) -> Integers:
+    """As compute_cycles, rounded up, and 0 for cells without elements: (candidates,).
+
+    dtypes: of the operands and, last, of the result.
+    Raises ValueError if the machine has no such codelet.
+    """
+    operand, result = number_dtype(dtypes[:-1]), dtypes[-1]
+    cycles, _ = compute_cycles(structure, cells, operand, result, target, method, workers)
     cycles = np.where((cells > 0).all(axis=1), cycles, 0)
     if not np.isfinite(cycles).all():
         names = ", ".join(d.name for d in dtypes)
-        raise ValueError(f"target {target.name}: no method {plan.method!r} for {names}")
-    shape = tuple(len(s) for s in sizes)
-    whole = np.ceil(cycles).astype(np.int64).reshape(shape)
-    return whole[np.ix_(*index)] if cuts else whole
+        raise ValueError(f"target {target.name}: no method {method!r} for {names}")
+    return np.ceil(cycles).astype(np.int64)
 
 
 def vertices_cycles(

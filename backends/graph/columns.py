@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...dialects.program import Variable, Vertices
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
-from ..codelets.prices import compute_cycles, number_dtype
+from ..codelets.prices import whole_cycles
 from ..price import operands_of
 from ..target import Target
 from .parts import dim_parts
@@ -69,26 +69,19 @@ class SetColumns:
 
     def __init__(self, op: Vertices, variables: Mapping[str, Variable], target: Target) -> None:
         structure, plan = op.structure(), op.plan.data
-        *reads, result = operands_of(op, variables)
-        dtypes = [v.dtype for v in reads]
+        dtypes = [v.dtype for v in operands_of(op, variables)]
         self._parts = dim_parts(structure.space, plan)
         self._workers = target.workers if plan.workers else 0
         self._first_tile = plan.first_tile
         self._sizes = [np.unique(part.last - part.first) for part in self._parts]
         grid = np.meshgrid(*self._sizes, indexing="ij")
         sizes = np.stack([g.ravel() for g in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
-        cycles, _ = compute_cycles(
-            structure,
-            sizes,
-            number_dtype(dtypes) if dtypes else result.dtype,
-            result.dtype,
-            target,
-            plan.method,
-            (1,) * sizes.shape[1] if plan.workers else (),
-        )
+        # One part of a cell is priced as a turn of the workers.
+        workers = (1,) * sizes.shape[1] if plan.workers else ()
+        cycles = whole_cycles(structure, sizes, dtypes, target, plan.method, workers)
         named = sorted(structure.space.results[0].dims())
-        self._cycles = np.ceil(cycles).astype(np.int32)
-        self._bytes = (np.prod(sizes[:, named], axis=1) * result.dtype.itemsize).astype(np.int32)
+        self._cycles = cycles.astype(np.int32)
+        self._bytes = (np.prod(sizes[:, named], axis=1) * dtypes[-1].itemsize).astype(np.int32)
         self._outer, self._inner = self._numbers(plan.split, plan.order)
 
     def _numbers(self, split: Sequence[int], order: tuple[int, ...]) -> tuple[_Numbers, _Numbers]:

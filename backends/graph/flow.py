@@ -9,8 +9,8 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ...dialects import control
-from ...dialects.exchange import SuperstepOp
 from ...dialects.program import Copy, HostInput, Variable, Vertices
+from ...dialects.superstep import Superstep
 from ...dialects.tile import ComputeSetOp
 from ...ir.geometry.space import Space
 from ...ir.upstream import ModuleOp
@@ -76,7 +76,7 @@ class Flow:
                 return {**state, op.destination: _copied(op, state)}
             case HostInput():
                 return {**state, op.writes.string_value(): frozenset([Way(op)])}
-            case SuperstepOp() | ComputeSetOp():
+            case Superstep() | ComputeSetOp():
                 return self._block(op.body.block, state, calling)
             case control.IfOp():
                 branches = [self._block(r.block, state, calling) for r in (op.then, op.otherwise)]
@@ -158,7 +158,7 @@ def flow_of(module: ModuleOp) -> Flow:
     return flow
 
 
-def set_of(op: Vertices) -> SuperstepOp | ComputeSetOp | None:
+def set_of(op: Vertices) -> Superstep | ComputeSetOp | None:
     """The superstep or compute set that a vertex set is in."""
     outer = op.parent_op()
-    return outer if isinstance(outer, SuperstepOp | ComputeSetOp) else None
+    return outer if isinstance(outer, Superstep | ComputeSetOp) else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.counts import counts
@@ -14,6 +15,7 @@ from abele.backends.graph import Graph, graph_of
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
+from abele.tools.testing import Program, programs
 
 from ...element_flow import ElementFlow
 from ...strategies import context
@@ -132,6 +134,73 @@ def test_steps_wider_than_the_window_leave_holes():
     edges = listed(found)
     assert sorted(edges) == [(n, 24 + n // 12, 0) for n in (0, 1, 6, 7, 12, 13, 18, 19)]
     assert set(edges.values()) == {4}
+
+
+def variable(name: str, size: int) -> str:
+    return f"tile.variable @{name} : tensor<{size}xf32> layout <[{size}] (d0) of [{size}]>"
+
+
+def vertices(space: str, body: str, plan: str, reads: str, written: str) -> str:
+    return (
+        f"tile.compute_set @{written}.set {{ tile.vertices space <{space}> body <{body}> "
+        f"plan <{plan}> reads [{reads}] writes @{written} }}"
+    )
+
+
+CONVOLUTION = "[y = 11, k = 4 reduction] (2 * y + k - 1 fill) of [24], (k) of [4] -> (y) of [11]"
+DATA_GRADIENT = (
+    "[i = 24, k = 4 reduction] (i - k + 1 exactdiv 2 fill) of [11], (k) of [4] -> (i) of [24]"
+)
+WEIGHT_GRADIENT = (
+    "[k = 4, y = 11 reduction] (2 * y + k - 1 fill) of [24], (y) of [11] -> (k) of [4]"
+)
+
+
+@pytest.mark.parametrize("split", [1, 3])
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_a_convolution_and_both_its_gradients(split: int, workers: int):
+    """With padding, and windows that overlap; 24, 11 and 4 elements are cut raggedly."""
+    plan = f"split [{split}, 1] workers [{workers}, 1]"
+    one = f"split [{split}] workers [{workers}]"
+    module = parse_module(
+        "\n".join(variable(n, k) for n, k in (("x", 24), ("a", 24), ("w", 4), ("v", 4)))
+        + "\n"
+        + "\n".join(variable(n, k) for n, k in (("y", 11), ("dx", 24), ("dw", 4)))
+        + f"""
+    func.func @main() {{
+      tile.input "x" -> @x : tensor<24xf32>
+      tile.input "w" -> @w : tensor<4xf32>
+      {vertices("[i = 24] (i) of [24] -> (i) of [24]", "relu", one, "@x", "a")}
+      {vertices("[i = 4] (i) of [4] -> (i) of [4]", "relu", one, "@w", "v")}
+      {vertices(CONVOLUTION, "mul sum", plan, "@a, @v", "y")}
+      {vertices(DATA_GRADIENT, "mul sum", plan, "@y, @v", "dx")}
+      {vertices(WEIGHT_GRADIENT, "mul sum", plan, "@a, @y", "dw")}
+      func.return
+    }}""",
+        context(),
+    )
+    slow, found = ElementFlow(module).run(), graph_of(module, TARGET)
+    assert listed(found) == {edge: 4 * elements for edge, elements in slow.edges.items()}
+    assert (found.vertex_count, found.edge_count) == (slow.count, len(slow.edges))
+    assert len(found.links) == 6
+
+
+def programs_of_the_kit() -> st.SearchStrategy[Program]:
+    """Programs of all operators, under random legal decisions; not only of one thread."""
+    return programs("tile").filter(
+        lambda p: not any(op.name.startswith(("control.", "func.call")) for op in p.module.walk())
+    )
+
+
+@pytest.mark.slow
+@given(programs_of_the_kit())
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_graph_of_any_operator_is_that_of_every_element_followed(program: Program):
+    slow, found = ElementFlow(program.module).run(), graph_of(program.module, program.target)
+    assert found.vertex_count == slow.count
+    assert set(listed(found, 1000)) == set(slow.edges)
+    counted = counts(program.module)
+    assert (counted.vertices, counted.edges) == (found.vertex_count, found.edge_count)
 
 
 def test_an_operand_that_walks_a_diagonal_reads_no_square():
