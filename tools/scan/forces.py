@@ -226,8 +226,14 @@ class _Kernel:
 
 def _spectrum(values: Floats, size: int | None = None) -> NDArray[np.complex64]:
     shape = None if size is None else (size, size)
-    return cast(NDArray[np.complex64], fft.rfft2(values, s=shape, workers=SLICES))
+    workers = _workers(size or len(values))
+    return cast(NDArray[np.complex64], fft.rfft2(values, s=shape, workers=workers))
 
 
 def _back(waves: NDArray[np.complex64]) -> Floats:
-    return cast(Floats, fft.irfft2(waves, workers=SLICES))
+    return cast(Floats, fft.irfft2(waves, workers=_workers(len(waves))))
+
+
+def _workers(size: int) -> int:
+    """Threads of a transform: small ones are over before a thread has started."""
+    return SLICES if size > 256 else 1

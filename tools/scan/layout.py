@@ -42,6 +42,13 @@ class Layout:
         return self.layer_of_set[self.set_of]
 
 
+APART, MOST_APART = 8.0, 64.0
+"""How strongly vertices of other layers drive one off; doubled until layers keep to themselves."""
+
+PURE = 0.955
+"""The share of cells that belong to one layer, at which they do."""
+
+
 def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
     """Places for all vertices, the same for the same seed."""
     random = np.random.default_rng([seed, 2])
