@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,10 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.counts import Counts, counts
-from abele.backends.graph import vertex_count, vertex_parts
-from abele.dialects.abele import Plan
 from abele.ir.errors import InputError
-from abele.ir.geometry.space import Dim, Space
 from abele.ir.text import parse_module
 
 from ..element_flow import ElementFlow
@@ -81,14 +76,6 @@ def test_workers_without_elements_are_no_vertices():
     assert [s.vertices for s in found.sets] == [24, 16]
     assert found.edges == 24
     assert (found.state_sources, found.source_edges) == (1, 24)
-    (bounds,) = vertex_parts(Space((Dim("i", 5),), (), ()), Plan((2,), workers=(3,)))
-    assert [range(a, b) for a, b in zip(*bounds)] == [
-        range(0, 1),
-        range(1, 2),
-        range(2, 3),
-        range(3, 4),
-        range(4, 5),
-    ]
 
 
 def test_copies_are_looked_through_and_counted_apart():
@@ -146,12 +133,6 @@ def test_a_called_function_is_counted_once():
 def test_a_variable_that_is_not_there_is_named():
     with pytest.raises(InputError, match="no variable @z"):
         edges(relu("z", "a"))
-
-
-def test_many_vertices_are_counted_without_listing_them():
-    space = Space((Dim("i", 10**6), Dim("j", 10**6)), (), ())
-    assert vertex_count(space, Plan((10**5, 10), workers=(6, 1))) == 6 * 10**6
-    assert prod(len(first) for first, _ in vertex_parts(space, Plan((3, 2)))) == 6
 
 
 def test_functions_are_needed():

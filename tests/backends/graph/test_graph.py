@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -185,16 +184,9 @@ def test_a_convolution_and_both_its_gradients(split: int, workers: int):
     assert len(found.links) == 6
 
 
-def programs_of_the_kit() -> st.SearchStrategy[Program]:
-    """Programs of all operators, under random legal decisions; not only of one thread."""
-    return programs("tile").filter(
-        lambda p: not any(op.name.startswith(("control.", "func.call")) for op in p.module.walk())
-    )
-
-
 @pytest.mark.slow
-@given(programs_of_the_kit())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs("tile", control_flow=False))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_graph_of_any_operator_is_that_of_every_element_followed(program: Program):
     slow, found = ElementFlow(program.module).run(), graph_of(program.module, program.target)
     assert found.vertex_count == slow.count
