@@ -107,7 +107,6 @@ class Graph:
     itemsizes: tuple[int, ...]
     empty: dict[Operation, Plan]
     stored: tuple[tuple[Layout, np.dtype[Any]], ...]
-    kept_bytes: int
 
     @property
     def operators(self) -> Iterator[Operator]:
@@ -186,7 +185,6 @@ class _Reader:
             tuple(self.itemsizes),
             self.empty,
             tuple((self._linear_layout(v), dtype_of(v)) for v in left.values()),
-            sum(_bytes(v) for v in {key: value for value, key in self.kept.items()}.values()),
         )
 
     def _handed_over(self, op: func.FuncOp) -> None:
@@ -383,10 +381,6 @@ class _Reader:
         return Problem(
             structure, dtypes, result, resident, terms=terms, free=free if any(free) else ()
         )
-
-
-def _bytes(value: SSAValue) -> int:
-    return prod(nn.shape_of(value)) * dtype_of(value).itemsize
 
 
 def dtype_of(value: SSAValue) -> np.dtype[Any]:

@@ -6,8 +6,8 @@ not, each operator has plans that trade cycles for bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,14 +113,10 @@ class Network:
         others = _other_bytes(self.graph, decided)
         choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
         smallest: NetworkPlan | None = None
-        # Steps are many operations, and take long to search: only where nothing fits in one.
-        rounds = (False, True) if self._could_fit else (False,)
-        for steps, share in product(rounds, BOUNDS):
+        for share in BOUNDS:
             bound = int(self._usable * share)
             for node, have in decided.have.items():
                 more = self._choices(node, have, decided.options[node].choice, bound)
-                if steps and node.given is None:
-                    more += in_steps(node.problem, have, self.target, bound)
                 found = {c.plan: c for c in (*choices[node], *more)}
                 choices[node] = tuple(found.values())
             best, least = self._fitted(Fronts(choices, others), others)
@@ -128,7 +124,46 @@ class Network:
                 return best
             smallest = _smaller(smallest, least)
         assert smallest is not None
-        return smallest
+        # Steps are many operations, and take long to search: only what is in the way takes them.
+        in_time = self._in_steps(decided, choices, others, self._usable - smallest.resident_bytes)
+        if not in_time:
+            return smallest
+        more = {node: (*found, *in_time.get(node, ())) for node, found in choices.items()}
+        best, least = self._fitted(Fronts(more, others), others)
+        return best or _smaller(smallest, least)
+
+    def _in_steps(
+        self,
+        decided: Decided,
+        choices: Mapping[Operator, tuple[Choice, ...]],
+        others: Mapping[Operator, int],
+        room: int,
+    ) -> dict[Operator, tuple[Choice, ...]]:
+        """Plans of several steps for the operators that no plan of one step lets fit.
+
+        room: what is left on a tile beside all that stays. None where an operator has too little
+        room however it is planned.
+        """
+        bounds: dict[Operator, int] = {}
+        for node, found in choices.items():
+            own = room - others[node]
+            if min(c.temporary_bytes for c in found) <= own:
+                continue
+            if own <= 0 or node.given is not None or node.problem.moves:
+                return {}
+            bounds[node] = own + min(c.resident_bytes for c in found)
+        # Layers alike are searched once.
+        least: dict[tuple[Problem, tuple[Layout | None, ...]], int] = {}
+        for node, bound in bounds.items():
+            key = node.problem, decided.have[node]
+            least[key] = min(bound, least.get(key, bound))
+        stepped: dict[Operator, tuple[Choice, ...]] = {}
+        for node in bounds:
+            key = node.problem, decided.have[node]
+            stepped[node] = in_steps(*key, self.target, least[key])
+            if not any(c.temporary_bytes <= room - others[node] for c in stepped[node]):
+                return {}
+        return stepped
 
     def _choices(
         self, node: Operator, have: tuple[Layout | None, ...], fastest: Choice, bound: int
@@ -168,11 +203,6 @@ class Network:
             available = corrected
         assert smallest is not None
         return self.better(*best) if best else None, smallest
-
-    @property
-    def _could_fit(self) -> bool:
-        """Whether the tiles have room for all that stays, each element once."""
-        return self.graph.kept_bytes <= self.target.tiles * self._usable
 
     @property
     def _usable(self) -> int:
