@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .drawable import Drawable
 from .forces import Bodies, Floats, Ids, Strengths, relax
+from .measures import purity
 from .progress import Tell, within
 from .sample import Sample
 
@@ -45,6 +46,9 @@ class Layout:
 APART, MOST_APART = 8.0, 64.0
 """How strongly vertices of other layers drive one off; doubled until layers keep to themselves."""
 
+MOST_CELLS = 40_000_000
+"""Of the grids of all layers together."""
+
 PURE = 0.955
 """The share of cells that belong to one layer, at which they do."""
 
@@ -69,7 +73,7 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
         *_quotient(sample, group_of, len(first), layer[group_set]),
     )
     grid = _grid(len(first), 512)
-    relax(bodies, 150, grid, (0.1, 0.004), Strengths(), within(tell, "lay out groups"), _own(grid))
+    relax(bodies, 150, grid, (0.05, 0.004), Strengths(), within(tell, "lay out groups"), _own(grid))
     n = len(set_of)
     x, y = _discs(x, y, group_of, first, 0.3 * float(np.ptp(x)) / n**0.5)
     edge_layers = layer[set_of[sample.producer]], layer[set_of[sample.consumer]]
@@ -83,10 +87,14 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
         _pulls(edge_layers[0] == edge_layers[1], sample.share),
     )
     steps = int(np.clip(20_000_000 / max(n, 1), 6, 60))
-    grid = 512 if n < 300_000 else 1024
-    relax(
-        bodies, steps, grid, (0.01, 0.002), Strengths(apart=8.0), within(tell, "lay out vertices")
-    )
+    grid = _grid(n, 1024)
+    tell = within(tell, "lay out vertices")
+    apart = APART
+    relax(bodies, steps, grid, (0.01, 0.002), Strengths(apart=apart), tell, _own(grid))
+    fine = int(min(384, grid, (MOST_CELLS / len(layers)) ** 0.5))
+    while purity(x, y, bodies.layer) < PURE and apart < MOST_APART:
+        apart *= 2
+        relax(bodies, 12, grid, (0.004, 0.001), Strengths(apart=apart), tell, fine)
     return Layout(x, y, layers, layer, set_of)
 
 
@@ -117,7 +125,7 @@ def _sets(
         np.sqrt(np.array([link.count for link in links], np.float32)),
     )
     strengths = replace(Strengths(), cohesion=0.0, apart=0.0, near=0.1)
-    relax(bodies, 300, _grid(len(x) * 16, 128), (0.2, 0.005), strengths, tell, own=4)
+    relax(bodies, 400, _grid(len(x) * 16, 128), (0.03, 0.004), strengths, tell, own=4)
     return x, y
 
 
