@@ -27,7 +27,8 @@ SHOWN = 6
 
 @dataclass(frozen=True)
 class TileVariable:
-    """What one variable takes on a tile. resident: live before, in and after every run."""
+    """What one variable takes on a tile. resident: live before, in and after every run. live: in
+    the superstep in which most of the tile's bytes are."""
 
     name: str
     origin: str | None
@@ -35,6 +36,7 @@ class TileVariable:
     address: int
     bytes: int
     resident: bool
+    live: bool
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class MemoryReport:
     reserves; fullest_tile has it, and variables are those on that tile, the largest first.
     tile_bytes: the same of every tile, 0 where nothing lies, (tiles,). always_live_bytes: of
     state and constants, (tiles,). transient_bytes: the most that are live of all others at
-    any time, (tiles,). Live bytes count neither gaps nor the reserve. steps: in the order of
+    any time, (tiles,). Live bytes count neither gaps nor the reserve. worst_steps: the superstep
+    of that time, its number in steps, -1 where nothing ever is, (tiles,). steps: in the order of
     execution, a loop's body once and a function once a call.
     """
 
@@ -66,7 +69,21 @@ class MemoryReport:
     tile_bytes: Integers
     always_live_bytes: Integers
     transient_bytes: Integers
+    worst_steps: Integers
     steps: tuple[StepMemory, ...]
+
+    @property
+    def worst_step(self) -> str:
+        """The superstep in which most of the fullest tile's bytes are live; "" if none are."""
+        step = int(self.worst_steps[self.fullest_tile])
+        return self.steps[step].name if step >= 0 else ""
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes below the highest variable of the fullest tile that are not live even then."""
+        tile = self.fullest_tile
+        live = int(self.always_live_bytes[tile] + self.transient_bytes[tile])
+        return max(self.max_tile_bytes - self.target.memory.reserved_bytes - live, 0)
 
     @property
     def tiles(self) -> int:
@@ -145,7 +162,8 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
     here = [v for v in variables.values() if _tiles(v).start <= fullest < _tiles(v).stop]
     timeline = _Timeline(functions_of(module))
     timeline.run()
-    transient, steps = _sweep(timeline, variables, always)
+    transient, worst, steps = _sweep(timeline, variables, always)
+    then = timeline.live(variables, int(worst[fullest])) if len(steps) else set[str]()
     return MemoryReport(
         target=target,
         max_tile_bytes=int(tile_bytes[fullest]),
@@ -153,13 +171,20 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
         fullest_tile=fullest,
         variables=tuple(
             TileVariable(
-                v.symbol, origin(v), v.dtype.name, v.start, v.bytes_per_tile, v.is_resident
+                v.symbol,
+                origin(v),
+                v.dtype.name,
+                v.start,
+                v.bytes_per_tile,
+                v.is_resident,
+                v.is_resident or v.symbol in then,
             )
             for v in sorted(here, key=lambda v: (-v.bytes_per_tile, v.start))
         ),
         tile_bytes=tile_bytes,
         always_live_bytes=always,
         transient_bytes=transient,
+        worst_steps=worst // 2,
         steps=steps,
     )
 
@@ -194,6 +219,18 @@ class _Timeline:
 
     def run(self) -> None:
         self._block(self.functions[ENTRY].body.block, (ENTRY,), True)
+
+    def lives(self, variables: Mapping[str, VariableOp]) -> Iterator[tuple[VariableOp, int, int]]:
+        """When each variable that does not always live does: first and last phase."""
+        for name, accesses in self.accesses.items():
+            v = variables.get(name)
+            if v is not None and not v.is_resident:
+                for first, last in _segments(accesses, self.loops):
+                    yield v, first, last
+
+    def live(self, variables: Mapping[str, VariableOp], phase: int) -> set[str]:
+        """The names of those that live in a phase."""
+        return {v.symbol for v, first, last in self.lives(variables) if first <= phase <= last}
 
     def _touch(self, name: str, phase: int, writes: bool, certain: bool) -> None:
         # A predicate may be read before the first superstep.
@@ -262,20 +299,17 @@ def _segments(accesses: Sequence[_Access], loops: Sequence[tuple[int, int]]) -> 
 
 def _sweep(
     timeline: _Timeline, variables: Mapping[str, VariableOp], always: Integers
-) -> tuple[Integers, tuple[StepMemory, ...]]:
-    """The most transient bytes of every tile, and the fullest tile of every superstep."""
+) -> tuple[Integers, Integers, tuple[StepMemory, ...]]:
+    """The most transient bytes of every tile and their phase, and the fullest tile of every
+    superstep."""
     phases = 2 * len(timeline.names)
     begin: list[list[VariableOp]] = [[] for _ in range(phases + 2)]
     end: list[list[VariableOp]] = [[] for _ in range(phases + 2)]
-    for name, accesses in timeline.accesses.items():
-        v = variables.get(name)
-        if v is None or v.is_resident:
-            continue
-        for first, last in _segments(accesses, timeline.loops):
-            begin[first].append(v)
-            end[last + 1].append(v)
+    for v, first, last in timeline.lives(variables):
+        begin[first].append(v)
+        end[last + 1].append(v)
     live = np.zeros(len(always), np.int64)
-    peak = live.copy()
+    peak, worst = live.copy(), np.full(len(always), -1)
     steps: list[StepMemory] = []
     for step, name in enumerate(timeline.names):
         most = np.zeros(len(always), np.int64)
@@ -285,7 +319,8 @@ def _sweep(
             for v in begin[phase]:
                 live[_tiles(v)] += v.bytes_per_tile
             np.maximum(most, live, out=most)
-        np.maximum(peak, most, out=peak)
+            worst[live > peak] = phase
+            np.maximum(peak, live, out=peak)
         tile = int(np.argmax(most + always))
         steps.append(StepMemory(name, tile, int(most[tile] + always[tile])))
-    return peak, tuple(steps)
+    return peak, worst, tuple(steps)

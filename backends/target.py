@@ -58,6 +58,26 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Code:
+    """What a program takes on a tile beside its variables; the rules are `backends/overheads`."""
+
+    instruction_bytes: int = fact(4, PUBLISHED, "poplar::IPUModel, instructionBytes", (1, 64))
+    codelet_instructions: int = fact(128, ASSUMED, "of one codelet", (0, 1e6))
+    step_instructions: int = fact(
+        8, ASSUMED, "of the supervisor in a superstep: sync, exchange, start the workers", (0, 1e6)
+    )
+    pointer_bytes: int = fact(4, ASSUMED, "in a vertex's state; compressed ones are less", (0, 64))
+    count_bytes: int = fact(2, ASSUMED, "in a vertex's state, a dimension", (0, 64))
+    words_per_send: int = fact(
+        64, PUBLISHED, "ipu-stack EXCHANGE_INSTRUCTION_REFERENCE.md", (1, 1e6)
+    )
+    receive_instructions: int = fact(
+        2, PUBLISHED, "the same: a message's sender and its address are set apart", (0, 1e3)
+    )
+    stack_bytes: int = fact(256, ASSUMED, "of one worker, and of the supervisor", (0, 2**20))
+
+
+@dataclass(frozen=True)
 class Exchange:
     """What a tile sends and receives, and what it costs to start."""
 
@@ -382,6 +402,7 @@ class Target:
     workers: int = fact(6, PUBLISHED, "8832 threads on 1472 tiles", (1, 64))
     clock_hz: float = fact(1.325e9, MEASURED, "Elk artifact; 1.33e9 also quoted", (1, 1e12))
     memory: Memory = field(default=Memory())
+    code: Code = field(default=Code())
     exchange: Exchange = field(default=Exchange())
     amp: Amp = field(default=Amp())
     slic: Slic = field(default=Slic())

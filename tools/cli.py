@@ -13,6 +13,7 @@ from .commands.demo import demo
 from .commands.explain import explain_command
 from .commands.fuzz import fuzz_command
 from .commands.graph import graph_command
+from .commands.memory import memory_command
 from .commands.mutate import mutate_command
 from .commands.opt import opt
 from .commands.plan import plan_command
@@ -24,6 +25,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compile": compile_command,
     "opt": opt,
     "plan": plan_command,
+    "memory": memory_command,
     "graph": graph_command,
     "scan": scan_command,
     "bisect": bisect_command,

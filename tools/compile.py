@@ -31,6 +31,7 @@ from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass, VerifyException
 from ..ir.verify import verify
 from ..ir.whole_file import check_folder
+from ..passes.allocate import Allocate
 from ..passes.pipelines import LEADS_TO, LEVELS, PASSES, TAKES, expand, level_after, way
 from ..passes.pipelines import stages as stages_of
 from ..passes.plan_splits import PlanSplits
@@ -64,6 +65,7 @@ def compile_model(
     constraints: str | os.PathLike[str] | None = None,
     memory_proportion: float | None = None,
     vertices_per_tile: int | None = None,
+    unbounded: bool = False,
     dump_ir: str | os.PathLike[str] | None = None,
     reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
@@ -77,7 +79,8 @@ def compile_model(
     in which a level's name stands for the passes that end there; the whole way if "". load: files
     of extensions, as load_extensions takes them. constraints: a JSON file of choices for operators.
     memory_proportion: of a tile, for what one operator needs for a while. vertices_per_tile: how
-    fine each compute set's work is cut. dump_ir: a folder for the program after each pass, and a
+    fine each compute set's work is cut. unbounded: compile what does not fit too, for reports; it
+    cannot be run. dump_ir: a folder for the program after each pass, and a
     page that shows what each did. reproducers: a folder for what is needed to see a pass fail
     again, or what finds one for the name of the pass; dump_ir's, if that is given.
     Raises InputError, and DoesNotFit for a program too large for the target.
@@ -111,6 +114,10 @@ def compile_model(
             vertices_per_tile,
         )
         refuse_tensors_larger_than(program.module, machine)
+        if unbounded:
+            pipeline = tuple(
+                replace(p, unbounded=True) if isinstance(p, Allocate) else p for p in pipeline
+            )
         stages = Stages({"read": perf_counter() - start})
         instruments: list[Instrument] = [_Tell(tell)]
         verifying = verifiers(program.level) if verify_each else ()
@@ -129,7 +136,7 @@ def compile_model(
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)
     # Addresses that the compiler gave fit; those in somebody's text may not.
-    if program.level == MACHINE:
+    if program.level == MACHINE and not unbounded:
         exe.check_memory()
     return exe
 

@@ -147,7 +147,7 @@ class Executable:
 
     def check_memory(self) -> None:
         """Raise DoesNotFit if the program needs more of its target than there is."""
-        problem = self._memory.problem()
+        problem = self.memory.problem()
         if problem is not None:
             raise problem
 
@@ -169,7 +169,8 @@ class Executable:
         }
 
     @cached_property
-    def _memory(self) -> MemoryReport:
+    def memory(self) -> MemoryReport:
+        """What lies on every tile, and how long."""
         return memory_report(self.module_at(MACHINE), self.target)
 
     @cached_property
@@ -177,7 +178,7 @@ class Executable:
         module = self.module_at(MACHINE)
         costs = totals(price(module, self.target))
         graph = counts(module)
-        memory = self._memory
+        memory = self.memory
         return {
             "target": self.target.spelling(),
             "tiles": self.target.tiles,

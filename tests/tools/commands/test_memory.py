@@ -1,0 +1,99 @@
+"""abele memory: what fills the fullest tile, by category and layer, and what would make room."""
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from some_models import model, node, random
+from typer.testing import CliRunner
+
+from abele.tools.cli import app
+
+SMALL = "tiny:4,memory.bytes_per_tile=20000,memory.reserved_bytes=4000"
+
+
+@pytest.fixture(autouse=True)
+def _a_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    nodes = [node("MatMul", "x w", "h"), node("MatMul", "h v", "y")]
+    weights = {"w": random((256, 64)), "v": random((64, 32), 1)}
+    onnx.save(model(nodes, {"x": [16, 256]}, ["y"], weights), "net.onnx")
+
+
+def memory(*arguments: str):
+    return CliRunner().invoke(app, ["memory", "net.onnx", *arguments])
+
+
+def written(*arguments: str) -> dict:
+    result = memory("--json", "out.json", *arguments)
+    assert result.exit_code in (0, 3), result.output
+    return json.loads(Path("out.json").read_text())
+
+
+def test_categories_add_up_to_what_a_run_reports():
+    result = memory("--target", "tiny:4", "--json", "out.json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(Path("out.json").read_text())
+    kinds = found["categories"]
+    weights = 4 * (256 * 64 + 64 * 32)
+    assert found["all_always_live"] == weights
+    assert kinds["always live"] >= weights / 4
+    own = sum(kinds[each] for each in ("always live", "live now", "gaps"))
+    profile = CliRunner().invoke(
+        app, ["run", "net.onnx", "--target", "tiny:4", "--profile", "p.json"]
+    )
+    assert profile.exit_code == 0, profile.output
+    figures = json.loads(Path("p.json").read_text())
+    assert own + found["reserved"] == figures["max_tile_bytes"]
+    live = sum(each["always_live"] + each["live_now"] for each in found["layers"])
+    assert live == kinds["always live"] + kinds["live now"]
+    for text in ("always live", "exchange code", "the_h", "fullest supersteps"):
+        assert text in result.stdout
+
+
+def test_what_does_not_fit_is_reported_and_ends_with_3():
+    result = memory("--target", SMALL)
+    assert result.exit_code == 3, result.output
+    assert "always live" in result.stdout
+    assert "--advise tries what would make room" in result.stderr
+    found = written("--target", SMALL)
+    assert not found["fits"]
+    assert (
+        not CliRunner()
+        .invoke(app, ["compile", "net.onnx", "-o", "n.abele", "--target", SMALL])
+        .exit_code
+        == 0
+    )
+
+
+def test_advice_is_tried_and_holds_when_it_is_followed():
+    found = written("--target", SMALL, "--advise")
+    trials = {each["change"]: each for each in found["trials"]}
+    assert trials["--memory-proportion 0.3"]["cycles"] > 0
+    better = next(t for c, t in trials.items() if c.startswith("--target") and t["fits"])
+    name = better["change"].split()[1]
+    assert written("--target", name)["fits"]
+    wide = next(t for c, t in trials.items() if c.startswith("float16"))
+    assert wide["bytes"] < sum(found["categories"].values()) + found["reserved"]
+    chips = next(t for c, t in trials.items() if "chips" in c)
+    assert chips["change"].startswith(("2 chips", "3 chips"))
+
+
+def test_code_that_takes_more_than_is_reserved_is_told():
+    result = memory("--target", "tiny:4,memory.reserved_bytes=2000")
+    assert "warning: code, vertex state, exchange code and stacks take" in result.stderr
+    needed = result.stderr.split("memory.reserved_bytes=")[1].split()[0]
+    again = memory("--target", f"tiny:4,memory.reserved_bytes={int(needed) + 500}")
+    assert again.exit_code == 0
+    assert "warning" not in again.stderr
+
+
+def test_a_compiled_program_is_reported_but_not_advised_on():
+    done = CliRunner().invoke(app, ["compile", "net.onnx", "-o", "n.abele", "--target", "tiny:4"])
+    assert done.exit_code == 0, done.output
+    own = CliRunner().invoke(app, ["memory", "n.abele"])
+    assert own.exit_code == 0, own.output
+    refused = CliRunner().invoke(app, ["memory", "n.abele", "--advise"])
+    assert refused.exit_code == 2
+    assert "--advise needs its model" in refused.stderr

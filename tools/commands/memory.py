@@ -1,0 +1,162 @@
+"""abele memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ...backends.target import Target
+from ...ir.errors import InputError
+from ...ir.whole_file import whole_file
+from ..compile import compile_model
+from ..executable import PROGRAM_FILE, Executable
+from ..memory_map import MemoryMap, Trial, memory_map, trials
+from ..table import console
+from .answers import TOO_LARGE, answers, say, text_in
+from .arguments import (
+    ConstraintsFile,
+    Dims,
+    Load,
+    MemoryProportion,
+    ModelFile,
+    Pipeline,
+    TargetName,
+    sizes,
+)
+from .files import check_files
+from .showing import progress, warn
+
+
+def memory_command(
+    model: ModelFile,
+    target: TargetName = None,
+    dim: Dims = None,
+    passes: Pipeline = "",
+    load: Load = None,
+    constraints: ConstraintsFile = None,
+    memory_proportion: MemoryProportion = None,
+    top: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Layers and supersteps that are shown.")
+    ] = 8,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Try what would make room; each trial compiles.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help="Write all figures here.")
+    ] = None,
+) -> None:
+    """Say what fills the fullest tile at its worst superstep, by category and layer.
+
+    A program that does not fit is reported all the same; the exit code is 3 then. Code, vertex
+    state, exchange code and stacks follow from the target's table code.
+    """
+    with answers(text_in(model)) as about:
+        extensions = about.load(load)
+        check_files({"the model": Path(model), "--constraints": constraints}, {"--json": output})
+        if advise and model.endswith(PROGRAM_FILE):
+            raise InputError(f"{model}: compiled already; --advise needs its model")
+
+        def compiled(proportion: float | None, machine: str | Target | None) -> Executable:
+            return compile_model(
+                model,
+                machine,
+                dims=sizes(dim),
+                passes=passes,
+                load=extensions,
+                constraints=constraints,
+                memory_proportion=proportion,
+                unbounded=True,
+                watch=tell,
+            )
+
+        with progress() as tell:
+            exe = compiled(memory_proportion, target)
+            found = memory_map(exe)
+            tried = tuple(trials(found, compiled, memory_proportion)) if advise else ()
+        warn(exe.relaxed)
+        _show(found, model, top)
+        if tried:
+            console().print(_trial_table(tried))
+        if output is not None:
+            _write(output, found, tried)
+        _tell_overheads(found)
+        if not found.fits:
+            over = found.variable_bytes - found.target.usable_bytes_per_tile
+            say(
+                f"error: does not fit: tile {found.tile} needs {over:,} bytes more than it has"
+                + ("" if advise else "; --advise tries what would make room")
+            )
+            raise typer.Exit(TOO_LARGE)
+
+
+def _show(found: MemoryMap, model: str, top: int) -> None:
+    terminal = console()
+    tile = found.target.bytes_per_tile
+    terminal.print(
+        f"{model} on {found.target.spelling()}: tile {found.tile} in {found.step or '-'}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    table = Table()
+    for name in ("category", "bytes", "of the tile"):
+        table.add_column(name, justify="left" if name == "category" else "right")
+    for name, size in found.categories.items():
+        table.add_row(name, f"{size:,}", f"{size / tile:.1%}")
+    table.add_section()
+    total = found.variable_bytes + max(found.overhead_bytes, found.reserved)
+    table.add_row("all", f"{total:,}", f"{total / tile:.1%}")
+    terminal.print(table)
+
+    table = Table(title="layers on this tile, then", title_justify="left")
+    for name in ("layer", "always live", "live now"):
+        table.add_column(name, justify="left" if name == "layer" else "right")
+    for each in found.layers[:top]:
+        table.add_row(each.layer, f"{each.always_live:,}", f"{each.live_now:,}")
+    if rest := found.layers[top:]:
+        always, now = sum(e.always_live for e in rest), sum(e.live_now for e in rest)
+        table.add_row(f"{len(rest)} others", f"{always:,}", f"{now:,}")
+    terminal.print(table)
+
+    table = Table(title="fullest supersteps", title_justify="left")
+    for name in ("superstep", "live bytes", "tile"):
+        table.add_column(name, justify="left" if name == "superstep" else "right")
+    for name, size, at in found.steps[:top]:
+        table.add_row(name, f"{size:,}", str(at))
+    terminal.print(table)
+
+
+def _trial_table(tried: tuple[Trial, ...]) -> Table:
+    table = Table(title="what would make room", title_justify="left")
+    for name in ("change", "fullest tile", "of", "fits", "cycles"):
+        table.add_column(name, justify="left" if name == "change" else "right")
+    for each in tried:
+        cycles = "-" if each.cycles is None else f"{each.cycles:,}"
+        fits = "yes" if each.fits else "no"
+        table.add_row(each.change, f"{each.bytes:,}", f"{each.available:,}", fits, cycles)
+    return table
+
+
+def _tell_overheads(found: MemoryMap) -> None:
+    """Say where code and the like take more than the target keeps for them."""
+    if found.overhead_bytes > found.reserved:
+        say(
+            f"warning: code, vertex state, exchange code and stacks take {found.overhead_bytes:,} "
+            f"bytes by the target's rules; {found.reserved:,} are reserved for them: plan with "
+            f"memory.reserved_bytes={found.overhead_bytes} in the target to keep room"
+        )
+
+
+def _write(path: Path, found: MemoryMap, tried: tuple[Trial, ...]) -> None:
+    """Write all figures as JSON. Raises InputError."""
+    record = found.to_dict()
+    record["trials"] = [vars(each) | {"fits": each.fits} for each in tried]
+    try:
+        with whole_file(path) as stream:
+            stream.write(json.dumps(record, indent=1).encode() + b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
