@@ -37,9 +37,6 @@ from .target import Target
 
 Integers = NDArray[np.int64]
 
-WORD_BYTES = 4
-"""Of the exchange."""
-
 
 @dataclass(frozen=True, eq=False)
 class Overheads:
@@ -118,7 +115,7 @@ def _add_messages(
     """Add the bytes of the instructions that send and receive what a copy moves."""
     run, itemsize = target.code, variables[op.destination].dtype.itemsize
     for shared in copy_overlaps(op, variables):
-        words = -(-sent_elements(shared) * itemsize // WORD_BYTES)
+        words = -(-sent_elements(shared) * itemsize // target.exchange.word_bytes)
         sends = -(-words // run.words_per_send)
         exchange[_cells(shared.source)] += sends * run.instruction_bytes
         # What a tile holds itself does not come as a message.

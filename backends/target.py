@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ..ir.errors import InputError
+from ..ir.near import nearest
 from ..ir.user_entries import add_entry
 
 Number = TypeVar("Number", int, float)
@@ -422,7 +423,7 @@ class Target:
         if self.memory.reserved_bytes >= self.memory.bytes_per_tile:
             raise InputError(
                 f"target {self.name!r}: memory.reserved_bytes: {self.memory.reserved_bytes}; "
-                f"need less than memory.bytes_per_tile, {self.memory.bytes_per_tile}"
+                f"need less than memory.bytes_per_tile: {self.memory.bytes_per_tile}"
             )
 
     @property
@@ -513,7 +514,10 @@ class Target:
         try:
             return _with(preset, overrides)
         except InputError as error:
-            raise InputError(f"{file}: {error}") from error
+            # Values that are each allowed may not go together.
+            lines = (_line_of(text, key) for key in overrides if f"{key}:" in str(error))
+            where = f"{file}:{line}" if (line := next(lines, 0)) else file
+            raise InputError(f"{where}: {error}") from error
 
 
 # Dotted keys and the nested dataclasses they name.
@@ -587,7 +591,7 @@ def _unknown(key: str, known: Mapping[str, object]) -> str:
     section = key.rpartition(".")[0]
     near = [name for name in known if name.rpartition(".")[0] == section]
     near = near or list(dict.fromkeys(name.partition(".")[0] for name in known))
-    return f"{key}: no such key; need one of {', '.join(near)}"
+    return f"{key}: no such key; need one of {', '.join(near)}{nearest(key, list(known))}"
 
 
 def _problem(key: str, value: object) -> str:

@@ -26,7 +26,7 @@ from ...ir.provenance import origin, origin_names, place
 from ...ir.upstream import ModuleOp
 from .candidates import splits
 from .constraints import PROPORTION_KEY, Constraints, read_constraints
-from .derive import combine_structure, refined
+from .derive import check_ranks, refined
 from .limits import PROPORTION, Limits, check_proportion
 from .network import NetworkPlan, plan_network
 from .problem import Choice, Problem, movement_problem
@@ -248,7 +248,7 @@ class _Operator:
         """
         problem, plan = self.problem, cast(Plan, self.asked["plan"][1])
         try:
-            _check_ranks(problem.structure, plan)
+            check_ranks(problem.structure, plan)
         except ValueError as error:
             raise self.fail(str(error), "plan") from None
         last, tiles = plan.first_tile + prod(plan.split), self.target.tiles
@@ -332,23 +332,6 @@ class _Operator:
                 + ", cut as asked" * (len(self.asked) > 1),
                 key,
             )
-
-
-def _check_ranks(structure: Structure, plan: Plan) -> None:
-    """Raise ValueError for a plan, or one that combines its partials, of other dimensions."""
-    dims = [dim.name for dim in structure.space.dims]
-    for what, given in (("split", plan.split), ("workers", plan.workers)):
-        if len(given) != len(dims) and (given or what == "split"):
-            raise ValueError(f"{what} {list(given)}; need a number for each of {', '.join(dims)}")
-    if plan.combine is None:
-        return
-    combine = combine_structure(structure, replace(plan, steps=(), ring=()))
-    if combine is None:
-        raise ValueError("a plan to combine, and no partials: need a reduction that is split")
-    try:
-        _check_ranks(combine, plan.combine)
-    except ValueError as error:
-        raise ValueError(f"combine: {error}") from None
 
 
 def _check_met(planned: NetworkPlan, asked: Constrained, target: Target) -> None:

@@ -272,3 +272,20 @@ def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     access = identity_map(tuple(range(len(shape))), shape)
     return canonical(raw_layout(dims, access, plan.split, plan.order, plan.first_tile))
+
+
+def check_ranks(structure: Structure, plan: Plan) -> None:
+    """Raise ValueError for a plan, or one that combines its partials, of other dimensions."""
+    dims = [dim.name for dim in structure.space.dims]
+    for what, given in (("split", plan.split), ("workers", plan.workers)):
+        if len(given) != len(dims) and (given or what == "split"):
+            raise ValueError(f"{what} {list(given)}; need a number for each of {', '.join(dims)}")
+    if plan.combine is None:
+        return
+    combine = combine_structure(structure, replace(plan, steps=(), ring=()))
+    if combine is None:
+        raise ValueError("a plan to combine, and no partials: need a reduction that is split")
+    try:
+        check_ranks(combine, plan.combine)
+    except ValueError as error:
+        raise ValueError(f"combine: {error}") from None

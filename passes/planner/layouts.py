@@ -24,7 +24,7 @@ from ...dialects.abele import Plan
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
-from .derive import home_of_free, operand_layouts
+from .derive import check_ranks, home_of_free, operand_layouts
 from .graph import Graph, Operator, Relayout
 from .problem import Choice, Problem, final_layout_of
 from .search import relayout_cycles
@@ -207,6 +207,7 @@ class Chooser:
         """A plan that the operation came with, and its price; what it leaves open is chosen."""
         last = plan.first_tile + prod(plan.split)
         try:
+            check_ranks(node.problem.structure, plan)
             if last > self.target.tiles:
                 raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
             return priced(node.problem, plan, have, self.target, self.bound)

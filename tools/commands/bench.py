@@ -25,7 +25,7 @@ from .showing import progress
 
 @dataclass(frozen=True)
 class Program:
-    """A benchmark that times networks. options: those of `abele bench` that it takes."""
+    """A benchmark that is loaded when it is asked for. options: those of `abele bench` it takes."""
 
     module: str
     function: str
@@ -44,11 +44,15 @@ class Program:
 
 FIDELITY = "fidelity"
 
-# What times networks needs onnxruntime, and is loaded where it is asked for.
+# Some need onnxruntime, or what tests need.
 PROGRAMS: Mapping[str, Program] = {
     "light": Program("..bench.__main__", "bench", ("networks", "target", "json")),
     "fusion": Program("..bench.fusion", "fusion", ("networks", "target")),
     "trace": Program("..bench.trace", "trace", ("networks", "target")),
+    "planning": Program("..bench.planning", "planning", ("networks", "target")),
+    "comparator": Program("..bench.comparator", "comparator", ("json",)),
+    "kit": Program("..bench.kit", "kit", ()),
+    "blame": Program("..bench.blame", "blame", ()),
 }
 
 PARAMETERS = {"json": "report"}
@@ -67,15 +71,25 @@ def bench_command(
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="fidelity: show every row.")] = False,
     networks: Annotated[
-        str | None, typer.Option(help="The others: names of light networks, separated by commas.")
+        str | None,
+        typer.Option(
+            help="light, fusion, trace and planning: names of light networks, separated by commas."
+        ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="The others: a preset.")] = None,
+    target: Annotated[str | None, typer.Option(help="Of the same: a preset.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--json", metavar="OUT", help="fidelity and light: write all figures here."),
+        typer.Option(
+            "--json", metavar="OUT", help="fidelity, light and comparator: write all figures here."
+        ),
     ] = None,
 ) -> None:
-    """Hold predictions to measurements on chips (fidelity), or time the light networks."""
+    """Measure abele.
+
+    fidelity: predictions against measurements on chips. light: networks against onnxruntime.
+    planning: whole networks; comparator: matrices against another planner's plans. kit: rates and
+    false alarms of the testing kit; blame: whom it blames. fusion, trace: what two passes bring.
+    """
     given = {
         option: value
         for option, value in (

@@ -165,6 +165,8 @@ def test_a_plan_that_leaves_partials_gets_them_combined():
     [
         (Plan((9, 1, 1)), r"nn\.matmul at .*: plan: dimension m: 9 parts; need 1\.\.8"),
         (Plan((8, 4, 1)), r"plan: needs tiles up to 31; there are 16"),
+        (Plan((2, 2)), r"plan: split \[2, 2\]; need a number for each of m, n, k"),
+        (Plan((2, 1, 2), combine=Plan((2,))), r"plan: combine: split \[2\]; need a number"),
     ],
 )
 def test_a_plan_that_is_none_is_refused(plan: Plan, message: str):
