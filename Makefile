@@ -5,12 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench fuzz reference install
+.PHONY: demo test lint bench fuzz scan reference install
 
 SECONDS ?= 300
 
 demo: install
-	$(BIN)/abele demo
+	$(BIN)/abele demo --scan demo.png
 
 test: lint
 	$(BIN)/python -m pytest -n 2
@@ -27,6 +27,10 @@ bench: install
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each.
 fuzz: install
 	$(BIN)/abele fuzz --seconds $(SECONDS) --jobs 2
+
+# The picture at the head of the README: every vertex and edge of ResNet-50.
+scan: install
+	$(BIN)/python -m abele.tools.scan resnet50 --size 2048 --quality 84
 
 # What the definitions say, as pages of docs/reference; make test finds out when they are stale.
 reference: install

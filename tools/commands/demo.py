@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from ...ir.instruments.reproducer import fresh_folder
 from ..check import check_run
 from ..compile import compile_model
 from ..executable import MACHINE
+from ..scan.formats import check_format
+from ..scan.needs import needs_libraries
+from ..table import console
 from .answers import answers
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName
 from .files import check_files, write_profile
@@ -18,11 +26,17 @@ def demo(
     load: Load = None,
     profile: ProfileFile = None,
     dump_ir: DumpFolder = None,
+    scan: Annotated[
+        Path | None, typer.Option(metavar="SCAN.png", help="Draw its vertices and edges here.")
+    ] = None,
 ) -> None:
     """Compile AlexNet with seeded weights, run it on Mk2, check it, and show what it cost."""
     with answers() as about:
         extensions = about.load(load)
-        check_files({}, {"--profile": profile})
+        check_files({}, {"--profile": profile, "--scan": scan})
+        if scan is not None:
+            needs_libraries()
+            check_format(scan)
         with progress() as tell:
             # Only here is onnx needed for what is no .onnx file.
             from ..demo import demo_model  # noqa: PLC0415
@@ -44,4 +58,10 @@ def demo(
             verdict = check_run(exe, values, results, MACHINE)
             if profile is not None:
                 write_profile(profile, exe)
+            if scan is not None:
+                from ..demo import draw_demo  # noqa: PLC0415
+
+                draw_demo(exe, model, scan, tell)
         show(exe, "AlexNet, seeded weights, one image", verdict)
+        if scan is not None:
+            console().print(f"{scan} shows all its vertices and edges", highlight=False)

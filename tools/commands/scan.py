@@ -13,6 +13,7 @@ from ...ir.errors import InputError
 from ...ir.instruments.reproducer import fresh_folder
 from ...ir.near import nearest
 from ..compile import compile_model
+from ..scan.formats import check_format
 from ..scan.needs import needs_libraries
 from ..table import console
 from .answers import answers, text_in
@@ -84,7 +85,7 @@ def scan_command(
         check_files({"the model": Path(model), "--constraints": constraints}, {"--output": output})
         # Only here are the libraries needed that draw.
         from ..scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
-        from ..scan.scan import check_format, laid_out, scan, write_picture  # noqa: PLC0415
+        from ..scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
         from ..scan.zoom import check_zoom, write_zoom  # noqa: PLC0415
 
         if output is not None:

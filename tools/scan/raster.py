@@ -17,6 +17,9 @@ from .threads import SLICES, in_slices
 SAMPLES = 400_000_000
 """Samples of all edges together, about; an edge has at least 4 and at most 40."""
 
+SAMPLES_A_PIXEL = 100
+"""More of them than this change nothing that can be seen."""
+
 BEND = 0.10
 SPACING = 1.5
 SWELL = -0.3
@@ -76,7 +79,8 @@ def draw_edges(
 ) -> tuple[Floats, int]:
     """The light of all edges, and how many were drawn."""
     pictures = np.zeros((SLICES, size, size, 4), np.float32)
-    samples = int(np.clip(SAMPLES // max(graph.edge_count, 1), 4, 40))
+    budget = min(SAMPLES, SAMPLES_A_PIXEL * size * size)
+    samples = int(np.clip(budget // max(graph.edge_count, 1), 4, 40))
     seen = drawn = 0
     for block in graph.edges():
         drawn += _draw_block(block, x, y, colouring, samples, seen, pictures)

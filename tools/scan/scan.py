@@ -15,6 +15,7 @@ from .blur import blurred
 from .colours import COLOURINGS
 from .drawable import Drawable
 from .forces import Floats
+from .formats import FORMATS
 from .layout import Layout, lay_out
 from .lettering import labels_of, lettered
 from .measures import Measures, measured
@@ -30,9 +31,6 @@ TONE = Tone()
 
 POINT = 0.012
 """The light of a vertex, of what is drawn at full brightness."""
-
-FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
-"""What a picture can be written as, by the ending of its file."""
 
 
 @dataclass(frozen=True)
@@ -157,12 +155,6 @@ def legend(laid: Laid, sheet: Sheet) -> list[str]:
             f"A SAMPLE of {laid.whole.vertex_count:,} vertices and {laid.whole.edge_count:,} edges",
         )
     return lines
-
-
-def check_format(path: Path) -> None:
-    """Raise InputError for a file whose ending is no picture's."""
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: what kind of picture? need {', '.join(FORMATS)}")
 
 
 def write_picture(image: Image.Image, path: Path, quality: int = 90) -> None:
