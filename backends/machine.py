@@ -21,7 +21,7 @@ from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
 from .codelets.calls import Call, Scratch, run_calls
-from .codelets.fast import wanted
+from .codelets.fast import Stamp, wanted
 from .codelets.numerics import Placed, bind_vertices
 from .evaluate.blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
 from .evaluate.control import ITERATION_LIMIT, Walker
@@ -103,13 +103,18 @@ class Machine:
         self._faults = tuple(faults)
         self._price = price
         self._check_places()
-        self.memory = _memory(target.tiles, target.bytes_per_tile)
+        self._memory = _memory(target.tiles, target.bytes_per_tile)
+        self._stamps = {name: Stamp() for name in self.variables}
         self._blocks = {
-            name: Blocks(Placed(self.memory, v.start, v.dtype), v.placed)
+            name: Blocks(Placed(self._memory, v.start, v.dtype, self._stamps[name]), v.placed)
             for name, v in self.variables.items()
         }
+        self._beside = {
+            name: [self._stamps[other] for other in others]
+            for name, others in _overlapping(self.variables).items()
+        }
         self._shadow: Shadow | None = None
-        self._scratch = Scratch(wanted(fast) and not strict)
+        self._scratch = Scratch(wanted(fast) and not strict and not faults)
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
@@ -120,6 +125,20 @@ class Machine:
         self._walker: Walker[bool] = Walker(module, self._execute, bool, iteration_limit)
         self.load()
 
+    @property
+    def memory(self) -> Memory:
+        """The bytes of all tiles, to be read only: uint8[tiles, row]."""
+        seen = self._memory.view()
+        seen.flags.writeable = False
+        return seen
+
+    def poke(self, tile: int, address: int, values: Memory) -> None:
+        """Change bytes of a tile behind the program's back."""
+        self._memory[tile, address : address + len(values)] = values
+        for stamp in self._stamps.values():
+            stamp.intact = False
+            stamp.writes += 1
+
     # Programs
 
     def load(self) -> None:
@@ -127,11 +146,12 @@ class Machine:
         if self._strict:
             # What lies above every variable cannot be touched, and is left unpaged.
             used = max((v.start + v.bytes_per_tile for v in self.variables.values()), default=0)
-            self.memory[:, :used].fill(POISON)
-            self._shadow = Shadow((len(self.memory), used), self.variables)
+            self._memory[:, :used].fill(POISON)
+            self._shadow = Shadow((len(self._memory), used), self.variables)
         for name, variable in self.variables.items():
             if variable.initial is not None:
                 write_blocks(variable.initial.array, self._blocks[name])
+                self._written(name)
                 if self._shadow is not None:
                     self._shadow.define(name)
         for fault in self._faults:
@@ -160,6 +180,7 @@ class Machine:
         write_blocks(
             host_tensor({variable: values}, variable, op.tensor, "state"), self._blocks[variable]
         )
+        self._written(variable)
         if self._shadow is not None:
             self._shadow.define(variable)
 
@@ -185,11 +206,13 @@ class Machine:
         for op in moves:
             if isinstance(op, exchange.MoveOp):
                 run_calls(step.calls[op])
+                self._written(op.destination)
                 for observer in observers:
                     observer.on_move(op, self)
             elif isinstance(op, exchange.InputOp):
                 values = host_tensor(self._inputs, op.host_name.data, op.tensor)
                 write_blocks(values, self._blocks[op.writes.string_value()])
+                self._written(op.writes.string_value())
             elif isinstance(op, exchange.OutputOp):
                 values = read_blocks(self._blocks[op.reads.string_value()])
                 self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
@@ -203,6 +226,7 @@ class Machine:
             for observer in observers:
                 observer.before_compute(op, self)
             run_calls(step.calls[op])
+            self._written(op.destination, False)
             for observer in observers:
                 observer.on_compute(op, self)
         if shadow is not None:
@@ -215,9 +239,18 @@ class Machine:
         for observer in observers:
             observer.on_superstep(step.op, self)
 
+    def _written(self, variable: str, intact: bool = True) -> None:
+        """Note that a variable was written, and what lies over it. intact: all of it was."""
+        for stamp in self._beside[variable]:
+            stamp.intact = False
+            stamp.writes += 1
+        stamp = self._stamps[variable]
+        stamp.intact = intact
+        stamp.writes += 1
+
     def _flip(self, fault: FlipByte) -> None:
         variable = self.variables[fault.variable]
-        self.memory[fault.tile, variable.start + fault.offset] ^= fault.mask
+        self._memory[fault.tile, variable.start + fault.offset] ^= fault.mask
 
     # Loading
 
@@ -303,6 +336,34 @@ class Machine:
                     f"{fault}: @{fault.variable} has {size} bytes on tiles "
                     f"{tiles.start}..{tiles.stop - 1}"
                 )
+
+
+def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> dict[str, list[str]]:
+    """The other variables that have bytes of each one on some tile."""
+    names = list(variables)
+    boxes = np.array(
+        [
+            (
+                v.start,
+                v.start + v.bytes_per_tile,
+                v.placed.first_tile,
+                v.placed.first_tile + v.placed.cells,
+            )
+            for v in variables.values()
+        ],
+        np.int64,
+    ).reshape(-1, 4)
+    found: dict[str, list[str]] = {}
+    for i, (low, high, first, last) in enumerate(boxes):
+        meets = (
+            (boxes[:, 0] < high)
+            & (boxes[:, 1] > low)
+            & (boxes[:, 2] < last)
+            & (boxes[:, 3] > first)
+        )
+        meets[i] = False
+        found[names[i]] = [names[j] for j in np.flatnonzero(meets)]
+    return found
 
 
 def _memory(tiles: int, bytes_per_tile: int) -> Memory:

@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
 from .calls import Array
+from .fast import Stamp
 
 
 @dataclass(frozen=True)
@@ -16,13 +17,16 @@ class Cells:
 
     body: what happens at each point. operands, those of the chain last, and result: (parts of the
     class..., dimensions...), of one shape; an array has stride 0 along dimensions that it does not
-    depend on. merged: axes of the reduction dimensions.
+    depend on. merged: axes of the reduction dimensions. shared: the operands with stride 0 also
+    where a cut only makes replicas of them. stamps: of the operands' variables, where known.
     """
 
     body: Body
     operands: tuple[Array, ...]
     result: Array
     merged: tuple[int, ...]
+    shared: tuple[Array, ...] = ()
+    stamps: tuple[Stamp | None, ...] = ()
 
     @property
     def result_once(self) -> Array:

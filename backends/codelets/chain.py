@@ -48,7 +48,8 @@ def chained(codelet: Codelet, cells: Cells, scratch: Scratch) -> list[Call]:
                 piece.result.shape,
                 [0 if d in piece.merged else s for d, s in enumerate(value.strides)],
             )
-        calls += codelet(Cells(plain, piece.operands[:own], target, piece.merged), scratch)
+        own_cells = replace(piece, body=plain, operands=piece.operands[:own], result=target)
+        calls += codelet(own_cells, scratch)
         extras = [piece.once(a) for a in piece.operands[own:]]
         calls += _stage_calls(cells.body.then, extras, value, result, scratch)
     return calls

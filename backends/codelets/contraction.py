@@ -22,6 +22,7 @@ from ...dialects.structured import Body
 from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced, copy_calls
 from .cells import Cells
 from .elementwise import elementwise
+from .fast_products import Groups, product_calls
 from .reduction import reduction, walked_points
 from .scalar import compute_dtype, convert_into, is_floating
 
@@ -163,14 +164,21 @@ def _matrix_products(
     if left and (not right or abs(result.strides[left[-1]]) < abs(result.strides[right[-1]])):
         a, b, left, right = b, a, right, left
     inner = groups.inner
+    if scratch.fast and dtype == np.float32:
+        calls = _compiled(cells, groups, (a, b), (left, right), scratch)
+        if calls:
+            return calls
     shape = result.shape
     batch = tuple(shape[d] for d in groups.batch)
     rows, columns, depth = (prod(shape[d] for d in group) for group in (left, right, inner))
 
-    first = _Matrix.of(a, groups.batch, left, inner, dtype)
+    # With the inner axis slowest, BLAS adds up one term after the other.
+    first = _Matrix.of(a, groups.batch, inner, left, dtype)
+    if first.matrix is not None and not _is_row_major(first.matrix):
+        first = replace(first, matrix=None)
     second = _Matrix.of(b, groups.batch, inner, right, dtype)
     out = _Matrix.of(result, groups.batch, left, right, dtype)
-    if out.matrix is not None and not _is_row_major(out.matrix):
+    if out.matrix is not None and (rows == 1 or not _is_row_major(out.matrix)):
         out = replace(out, matrix=None)
 
     packed = sum(
@@ -185,16 +193,46 @@ def _matrix_products(
     at_once = SCRATCH_BYTES // dtype.itemsize // packed if packed else prod(batch)
     calls: list[Call] = []
     for index in chunks(batch, max(1, at_once)):
-        x = first.packed(index, (rows, depth), "first", dtype, scratch, calls)
+        x = first.packed(index, (depth, rows), "first", dtype, scratch, calls).swapaxes(-1, -2)
+        if rows == 1:
+            # BLAS adds up the products of a vector in an order of its own.
+            twice = scratch.take("twice", (*x.shape[:-2], depth, 2), dtype).swapaxes(-1, -2)
+            calls.append((np.copyto, (twice, x)))
+            x = twice
         y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
         if out.matrix is not None:
             calls.append((np.matmul, (x, y, out.matrix[index])))
             continue
-        z = scratch.take("product", (*x.shape[:-2], rows, columns), dtype)
+        z = scratch.take("product", (*x.shape[:-1], columns), dtype)
         calls.append((np.matmul, (x, y, z)))
         points = out.points[index]
-        calls.append((_store, (z.reshape(points.shape), points)))
+        calls.append((_store, (z[..., :rows, :].reshape(points.shape), points)))
     return calls
+
+
+def _compiled(
+    cells: Cells,
+    groups: Roles,
+    operands: tuple[Array, Array],
+    sides: tuple[tuple[int, ...], tuple[int, ...]],
+    scratch: Scratch,
+) -> list[Call]:
+    """The same as one compiled call, if there is one. operands, sides: left and right."""
+    swapped = operands[0] is not cells.operands[0]
+    left, right = sides
+    separate = Groups(groups.batch, left, right, groups.inner), (*operands, cells.result)
+    stamps = cells.stamps or (None, None)
+    shared = None
+    if cells.shared and None not in stamps[:2]:
+        folded = roles(replace(cells, operands=cells.shared[:2]))
+        if folded is not None and set(folded.inner) == set(groups.inner):
+            a, b = cells.shared[:2]
+            rows, columns = folded.left, folded.right
+            if swapped:
+                a, b, rows, columns = b, a, columns, rows
+            shared = Groups(folded.batch, rows, columns, groups.inner), (a, b, cells.result)
+    first, second = stamps[1::-1] if swapped else stamps[:2]
+    return product_calls(separate, shared, (first, second), scratch)
 
 
 @dataclass(frozen=True)

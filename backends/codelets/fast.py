@@ -32,6 +32,20 @@ RUNS, WORDS = 0, 16
 LONGEST_VECTOR = 64
 
 
+class Stamp:
+    """What is known of a variable's bytes while a program runs.
+
+    writes: how often any of them may have changed. intact: whether its blocks hold what was last
+    written to it as a whole, so that replicas are equal.
+    """
+
+    __slots__ = ("intact", "writes")
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.intact = False
+
+
 class Compiled:
     """A call of a kernel: its tables, and the arrays that they hold addresses of."""
 

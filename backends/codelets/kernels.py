@@ -623,3 +623,229 @@ def chain(sizes, steps, constants, base):
                 where[s] -= steps[s, STEP_HEAD + d] * sizes[d]
             index[d] = 0
             d -= 1
+
+
+# Sums of products
+
+
+def _micro_kernel():
+    """The intrinsic that multiplies a panel of rows by a panel of columns.
+
+    rows: [depth][ROWS]. columns: [depth][COLUMNS]. out: [ROWS][COLUMNS]. Each result is a chain of
+    fused multiplications and additions, from zero, in the order of depth.
+    """
+    vector = ir.VectorType(F32, LANES)
+
+    @intrinsic
+    def multiply(context, rows, columns, depth, out):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            rows, columns, depth, out = arguments
+            zero = ir.Constant(vector, [0.0] * LANES)
+            totals = [
+                [cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)]
+                for _ in range(ROWS)
+            ]
+            for row in totals:
+                for total in row:
+                    builder.store(zero, total)
+            fma = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(vector, [vector] * 3),
+                f"llvm.fma.v{LANES}f32",
+            )
+
+            def load(address, element):
+                return builder.load(builder.inttoptr(address, ir.PointerType(element)), align=4)
+
+            def plus(base, offset):
+                return builder.add(base, ir.Constant(I64, offset))
+
+            with cgutils.for_range(builder, depth) as counter:
+                begin = builder.add(
+                    columns, builder.mul(counter.index, ir.Constant(I64, 4 * COLUMNS))
+                )
+                right = [load(plus(begin, 4 * LANES * v), vector) for v in range(VECTORS)]
+                begin = builder.add(rows, builder.mul(counter.index, ir.Constant(I64, 4 * ROWS)))
+                for r in range(ROWS):
+                    left = _splat(builder, load(plus(begin, 4 * r), F32))
+                    for v in range(VECTORS):
+                        total = builder.load(totals[r][v])
+                        builder.store(builder.call(fma, [left, right[v], total]), totals[r][v])
+            for r in range(ROWS):
+                for v in range(VECTORS):
+                    where = plus(out, 4 * (r * COLUMNS + v * LANES))
+                    pointer = builder.inttoptr(where, ir.PointerType(vector))
+                    builder.store(builder.load(totals[r][v]), pointer, align=4)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 4), generate
+
+    return multiply
+
+
+multiply_panels = _micro_kernel()
+
+
+def _indexed(kind):
+    """The intrinsic that loads or stores a vector at base + offsets[lane], below n lanes."""
+
+    @intrinsic
+    def move(context, near, base, offsets, n):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            near, base, offsets, n = arguments
+            wide = ir.VectorType(F32, LANES)
+            pointers = ir.VectorType(ir.PointerType(F32), LANES)
+            masks = ir.VectorType(I1, LANES)
+            longs = ir.PointerType(ir.VectorType(I64, LANES))
+            steps = builder.load(builder.inttoptr(offsets, longs), align=8)
+            where = builder.inttoptr(builder.add(_splat(builder, base), steps), pointers)
+            pointer = builder.inttoptr(near, ir.PointerType(wide))
+            mask, align = _end_mask(builder, n), ir.Constant(I32, 4)
+            if kind == "load":
+                gather = cgutils.get_or_insert_function(
+                    builder.module,
+                    ir.FunctionType(wide, [pointers, I32, masks, wide]),
+                    "llvm.masked.gather.v16f32.v16p0",
+                )
+                zero = ir.Constant(wide, None)
+                builder.store(builder.call(gather, [where, align, mask, zero]), pointer, align=4)
+            else:
+                scatter = cgutils.get_or_insert_function(
+                    builder.module,
+                    ir.FunctionType(ir.VoidType(), [wide, pointers, I32, masks]),
+                    "llvm.masked.scatter.v16f32.v16p0",
+                )
+                builder.call(scatter, [builder.load(pointer, align=4), where, align, mask])
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 4), generate
+
+    return move
+
+
+gather_lanes, scatter_lanes = _indexed("load"), _indexed("store")
+
+TOGETHER = 1
+
+
+@njit(**OPTIONS)
+def _pack_rows(base, size, rows, depth, packed):
+    """Rows of the first operand in panels: [panel][depth][ROWS]; missing rows are zero."""
+    out = packed
+    for first in range(0, len(rows), ROWS):
+        count = min(ROWS, len(rows) - first)
+        for k in range(len(depth)):
+            begin = base + depth[k]
+            for r in range(count):
+                if size == 4:
+                    write_float(out + r * 4, read_float(begin + rows[first + r]))
+                else:
+                    write_float(out + r * 4, read_half(begin + rows[first + r]))
+            for r in range(count, ROWS):
+                write_float(out + r * 4, np.float32(0))
+            out += ROWS * 4
+
+
+@njit(**OPTIONS)
+def _pack_columns(base, size, columns, kinds, first, depth, panel):
+    """A panel of columns of the second operand: [depth][COLUMNS]; missing ones repeat the last."""
+    table = columns.ctypes.data
+    for v in range(VECTORS):
+        at = first + v * LANES
+        if at >= len(columns):
+            break
+        out = panel + v * LANES * 4
+        if size == 4 and kinds[at // LANES] == TOGETHER:
+            begin = base + columns[at]
+            for k in range(len(depth)):
+                v_take(out, out, begin + depth[k], LANES)
+                out += COLUMNS * 4
+        elif size == 4:
+            for k in range(len(depth)):
+                gather_lanes(out, base + depth[k], table + at * 8, LANES)
+                out += COLUMNS * 4
+        else:
+            for k in range(len(depth)):
+                begin = base + depth[k]
+                for i in range(LANES):
+                    write_float(out + i * 4, read_half(begin + columns[at + i]))
+                out += COLUMNS * 4
+
+
+@njit(**OPTIONS)
+def _store_tile(tile, base, size, rows, columns, kinds, row, first, count):
+    """Put the results of a panel of rows and a panel of columns, of which there are count."""
+    table = columns.ctypes.data
+    for r in range(min(ROWS, len(rows) - row)):
+        begin = base + rows[row + r]
+        for v in range(VECTORS):
+            at = first + v * LANES
+            valid = min(LANES, count - at)
+            if valid <= 0:
+                break
+            source = tile + (r * COLUMNS + v * LANES) * 4
+            if kinds[at // LANES] == TOGETHER:
+                if size == 4:
+                    v_take(begin + columns[at], source, source, valid)
+                else:
+                    v_narrow(begin + columns[at], source, source, valid)
+            elif size == 4:
+                scatter_lanes(source, begin, table + at * 8, valid)
+            else:
+                for i in range(valid):
+                    write_half(begin + columns[at + i], read_float(source + i * 4))
+
+
+@njit(
+    "void(int64[::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
+    "int64[::1], int64[::1], int64[::1], int64)",
+    **OPTIONS,
+)
+def products(
+    head,
+    batch,
+    rows,
+    row_results,
+    columns,
+    kinds,
+    column_results,
+    result_kinds,
+    depth,
+    depths,
+    is_packed,
+):
+    """Sums of products of rows of one operand and columns of another, for each of a batch.
+
+    head: addresses and element sizes of the operands and the result; how many columns; the
+    addresses of the packed rows of the whole batch and of a panel and a tile of results. Offsets
+    of columns are filled up to whole panels.
+    """
+    a, b, out = head[0], head[1], head[2]
+    count, packed, panel, tile = head[6], head[7], head[8], head[9]
+    panels = (len(rows) + ROWS - 1) // ROWS
+    step = panels * len(depth) * ROWS * 4
+    for i in range(len(batch)):
+        mine = packed + i * step
+        if not is_packed:
+            _pack_rows(a + batch[i, 0], head[3], rows, depth, mine)
+        for first in range(0, count, COLUMNS):
+            _pack_columns(b + batch[i, 1], head[4], columns, kinds, first, depths, panel)
+            for p in range(panels):
+                multiply_panels(mine + p * len(depth) * ROWS * 4, panel, len(depth), tile)
+                _store_tile(
+                    tile,
+                    out + batch[i, 2],
+                    head[5],
+                    row_results,
+                    column_results,
+                    result_kinds,
+                    p * ROWS,
+                    first,
+                    count,
+                )

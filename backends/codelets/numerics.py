@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import shape_classes
 from ...ir.geometry.layout import placement_order, raw_layout
+from ...ir.geometry.space import AccessMap
 from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained
 from .contraction import contraction, term_points
 from .elementwise import element_points, elementwise
+from .fast import Stamp
 from .fast_chain import points_call
 from .reduction import reduction, walked_points
 
@@ -29,11 +32,13 @@ class Placed:
     """An operand or result in the memory of all tiles.
 
     memory: uint8[tiles, row]. address: of the blocks' first byte in each row. dtype: of elements.
+    stamp: what becomes of its bytes, where somebody tells.
     """
 
     memory: Memory
     address: int
     dtype: np.dtype[Any]
+    stamp: Stamp | None = None
 
 
 CODELETS: dict[str, dict[Kind, Codelet]] = {
@@ -61,6 +66,16 @@ def _merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
     """The calls of a body with a combiner that has no points to merge."""
     result = cells.result_once
     return [(np.copyto, (result, fill_of(cells.body.identity, result.dtype)))]
+
+
+def _shared(view: Array, order: Sequence[int], access: AccessMap) -> Array:
+    """A view of which all replicas that cuts make are the first one."""
+    used = access.dims()
+    strides = [
+        step if axis >= len(order) or order[axis] in used else 0
+        for axis, step in enumerate(view.strides)
+    ]
+    return as_strided(view, view.shape, strides)
 
 
 def _one_call(cells: Cells, scratch: Scratch) -> list[Call]:
@@ -113,6 +128,11 @@ def bind_vertices(
             tuple(views[:-1]),
             views[-1],
             tuple(d for d in merged if views[-1].shape[d] != 1 and views[-1].strides[d] == 0),
+            tuple(
+                _shared(view, order, access)
+                for view, access in zip(views[:-1], space.operands, strict=True)
+            ),
+            tuple(p.stamp for p in operands),
         )
         if cells.result_once.size == 0:
             continue

@@ -46,9 +46,7 @@ class Spoil(Observer):
     def spoil(self, name: str, machine: Machine) -> None:
         if name == self.name:
             start = machine.variables[name].start + 4 * self.element
-            machine.memory[self.tile, start : start + 4] = np.array([self.value], np.float32).view(
-                np.uint8
-            )
+            machine.poke(self.tile, start, np.array([self.value], np.float32).view(np.uint8))
 
     def on_compute(self, op: ComputeOp, machine: Machine) -> None:
         self.spoil(op.destination, machine)

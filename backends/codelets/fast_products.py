@@ -1,0 +1,162 @@
+"""Sums of products as one compiled call for all tiles of a shape class.
+
+Where an operand is the same on a group of tiles, the products of all of them are one: what is the
+same is read once, from the first of them. That changes no bit, as every result is one chain of
+fused multiplications and additions in the order of the inner axes, which is how BLAS adds up a
+product whose first operand lies with its inner axis slowest. Whether it does so here is tried out,
+once for each shape; where it does not, nothing is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from .calls import Call, Scratch
+from .fast import Array, Compiled, Stamp, Table, address, kernels
+from .fast_chain import FLOATS
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The axes of a batch of products, slowest first, as (size, stride of each array)."""
+
+    batch: Sequence[int]
+    left: Sequence[int]
+    right: Sequence[int]
+    inner: Sequence[int]
+
+
+def product_calls(
+    separate: tuple[Groups, Sequence[Array]],
+    shared: tuple[Groups, Sequence[Array]] | None,
+    stamps: Sequence[Stamp | None],
+    scratch: Scratch,
+) -> list[Call]:
+    """The call that computes a batch of products; nothing where BLAS adds in another order.
+
+    separate: groups of axes and arrays (left operand, right operand, result), each tile with its
+    own. shared: the same where an operand that is the same on several tiles has stride 0.
+    stamps: of the left and the right operand.
+    """
+    groups, arrays = separate
+    shape = arrays[-1].shape
+    m, n, k = (prod(shape[d] for d in g) for g in (groups.left, groups.right, groups.inner))
+    if any(a.dtype not in FLOATS for a in arrays) or n == 1 or not adds_in_order(m, n, k):
+        return []
+    return [(_Products(separate, shared, stamps, scratch), ())]
+
+
+class _Products:
+    """Runs products, folded while the bytes of replicas are known to be equal.
+
+    Packed rows are kept as long as nobody writes to their operand.
+    """
+
+    def __init__(
+        self,
+        separate: tuple[Groups, Sequence[Array]],
+        shared: tuple[Groups, Sequence[Array]] | None,
+        stamps: Sequence[Stamp | None],
+        scratch: Scratch,
+    ) -> None:
+        self._separate = separate
+        self._stamps = [stamp for stamp in stamps if stamp is not None]
+        self._left = stamps[0]
+        self._scratch = scratch
+        self._packed_at = -1
+        self._shared = None if shared is None else _bound(*shared, scratch, self._left is not None)
+        self._apart: tuple[Compiled, Compiled] | None = None
+
+    def __call__(self) -> None:
+        """Compute the products."""
+        if self._shared is not None and all(stamp.intact for stamp in self._stamps):
+            stamp = self._left
+            if stamp is not None and stamp.writes == self._packed_at:
+                self._shared[1]()
+                return
+            self._shared[0]()
+            self._packed_at = -1 if stamp is None else stamp.writes
+            return
+        if self._apart is None:
+            self._apart = _bound(*self._separate, self._scratch, False)
+        self._apart[0]()
+
+
+def _bound(
+    groups: Groups, arrays: Sequence[Array], scratch: Scratch, is_kept: bool
+) -> tuple[Compiled, Compiled]:
+    """The calls that pack rows and multiply, and that only multiply."""
+    compiled = kernels()
+    first, second, result = arrays
+    width, height = int(compiled.COLUMNS), int(compiled.ROWS)
+    lanes = int(compiled.LANES)
+    batch = np.stack([_offsets(a, groups.batch) for a in arrays], axis=1)
+    rows, row_results = (_offsets(a, groups.left) for a in (first, result))
+    columns, column_results = (_offsets(a, groups.right) for a in (second, result))
+    depth, depths = (_offsets(a, groups.inner) for a in (first, second))
+    count = len(columns)
+    columns, column_results = (_filled(o, width) for o in (columns, column_results))
+    kinds = _together(columns, second.itemsize, lanes, count)
+    result_kinds = _together(column_results, result.itemsize, lanes, count)
+    size = len(batch) * -(-len(rows) // height) * height * len(depth)
+    packed = np.empty(size, np.float32) if is_kept else scratch.take("rows", (size,), FLOATS[0])
+    room = scratch.take("panel", (len(depth) * width + height * width + 2 * lanes,), FLOATS[0])
+    panel = -(-address(room) // 64) * 64
+    tile = panel + len(depth) * width * 4
+    pointers = [address(a) for a in arrays]
+    sizes = [a.itemsize for a in arrays]
+    head = np.array([*pointers, *sizes, count, address(packed), panel, tile], np.int64)
+    tables = (
+        *(head, batch, rows, row_results, columns, kinds, column_results, result_kinds),
+        *(depth, depths),
+    )
+    kept = [*arrays, packed, room]
+    return (
+        Compiled(compiled.products, (*tables, 0), kept),
+        Compiled(compiled.products, (*tables, 1), kept),
+    )
+
+
+def _offsets(array: Array, axes: Sequence[int]) -> Table:
+    """Bytes from the first element to each along some axes, the first of them slowest."""
+    found = np.zeros(1, np.int64)
+    for d in axes:
+        steps = np.arange(array.shape[d], dtype=np.int64) * array.strides[d]
+        found = (found[:, None] + steps).reshape(-1)
+    return found
+
+
+def _filled(offsets: Table, width: int) -> Table:
+    """Offsets up to a whole number of panels; the last is repeated."""
+    return np.pad(offsets, (0, -len(offsets) % width), mode="edge")
+
+
+def _together(offsets: Table, itemsize: int, lanes: int, count: int) -> Table:
+    """Which vectors of offsets are those of elements that lie together."""
+    vectors = offsets.reshape(-1, lanes)
+    found = (np.diff(vectors, axis=1) == itemsize).all(axis=1)
+    return found.astype(np.int64)
+
+
+@lru_cache(maxsize=1024)
+def adds_in_order(rows: int, columns: int, depth: int) -> bool:
+    """Whether BLAS adds up a product of this shape one term after the other, as kernels do."""
+    rows, random = max(rows, 2), np.random.default_rng(0)
+    first = random.standard_normal((depth, rows), np.float32).T
+    second = random.standard_normal((depth, columns), np.float32)
+    expected, found = np.matmul(first, second), np.empty((rows, columns), np.float32)
+
+    def seen(array: Array, axes: tuple[int, ...]) -> Array:
+        shape = (rows, columns, depth)
+        strides = [array.strides[axes.index(d)] if d in axes else 0 for d in range(3)]
+        return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+    views = seen(first, (0, 2)), seen(second, (2, 1)), seen(found, (0, 1))
+    call, _ = _bound(Groups((), (0,), (1,), (2,)), views, Scratch(), False)
+    call()
+    return bool((expected.view(np.int32) == found.view(np.int32)).all())
