@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 import onnx
 import typer
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from rich.table import Table
 
 from ...backends.target import Target
@@ -28,7 +28,7 @@ from ...passes.pipelines import DOWN
 from ...passes.planner.graph import read_graph
 from ...passes.planner.limits import Limits
 from ...passes.planner.network import Network, plan_network
-from ...passes.planner.search import finalists
+from ...passes.planner.serial import plans
 from ..compile import compile_model
 from ..extensions import load_extensions
 from ..program import plan_target, read_program
@@ -44,11 +44,15 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def resnet(
-    blocks: tuple[int, ...], side: int = 224, width: int = 64, classes: int = 1000
+    blocks: tuple[int, ...],
+    side: int = 224,
+    width: int = 64,
+    classes: int = 1000,
+    dtype: type[np.floating[Any]] = np.float32,
 ) -> onnx.ModelProto:
     """A ResNet of bottleneck blocks for one image, its weights zero, its normalisations folded.
 
-    blocks: of each stage. side: of the image. width: channels of the first stage.
+    blocks: of each stage. side: of the image. width: channels of the first stage. dtype: of all.
     """
     nodes: list[onnx.NodeProto] = []
     weights: list[onnx.TensorProto] = []
@@ -59,7 +63,7 @@ def resnet(
         return name
 
     def weight(name: str, *shape: int) -> str:
-        weights.append(numpy_helper.from_array(np.zeros(shape, np.float32), name))
+        weights.append(numpy_helper.from_array(np.zeros(shape, dtype), name))
         return name
 
     def conv(value: str, inside: int, outside: int, kernel: int, stride: int = 1) -> str:
@@ -84,8 +88,9 @@ def resnet(
     value = add("Flatten", [add("GlobalAveragePool", [value])])
     operands = [value, weight("fc.w", classes, channels), weight("fc.b", classes)]
     value = add("Gemm", operands, transB=1)
-    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, side, side])
-    result = helper.make_tensor_value_info(value, TensorProto.FLOAT, [1, classes])
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    image = helper.make_tensor_value_info("image", kind, [1, 3, side, side])
+    result = helper.make_tensor_value_info(value, kind, [1, classes])
     graph = helper.make_graph(nodes, "resnet", [image], [result], weights)
     opset = [helper.make_opsetid("", 17)]
     return helper.make_model(graph, opset_imports=opset, ir_version=8)
@@ -110,7 +115,7 @@ def planned(path: Path, target: str) -> dict[str, Any]:
     start = process_time()
     found = plan_network(module, machine)
     seconds = process_time() - start
-    searches = finalists.cache_info()
+    searches = plans.cache_info()
     network = Network(read_graph(module, machine, Limits()), machine)
     usable = machine.usable_bytes_per_tile
     alone = network.plan(network.chooser(usable, 0.0).one_by_one(), usable)

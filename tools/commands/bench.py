@@ -50,6 +50,7 @@ PROGRAMS: Mapping[str, Program] = {
     "fusion": Program("..bench.fusion", "fusion", ("networks", "target")),
     "trace": Program("..bench.trace", "trace", ("networks", "target")),
     "planning": Program("..bench.planning", "planning", ("networks", "target")),
+    "utilisation": Program("..bench.utilisation", "utilisation", ("target",)),
     "comparator": Program("..bench.comparator", "comparator", ("json",)),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
@@ -76,7 +77,9 @@ def bench_command(
             help="light, fusion, trace and planning: names of light networks, separated by commas."
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Of the same: a preset.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Of the same and utilisation: a preset.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -86,9 +89,9 @@ def bench_command(
 ) -> None:
     """Measure abele.
 
-    fidelity: predictions against measurements on chips. light: networks against onnxruntime.
-    planning: whole networks; comparator: matrices against another planner's plans. kit: rates and
-    false alarms of the testing kit; blame: whom it blames. fusion, trace: what two passes bring.
+    fidelity: predictions against measurements on chips. light: networks against onnxruntime, and
+    fusion and trace: what two of its parts bring. planning: of whole networks; utilisation: of the
+    peak; comparator: plans against another planner's. kit: the testing kit; blame: whom it blames.
     """
     given = {
         option: value

@@ -3,7 +3,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from abele.passes.planner.search import finalists
+from abele.passes.planner.serial import plans
 from abele.tools.bench.planning import LAYERS, planned, resnet
 
 
@@ -27,7 +27,7 @@ def test_equal_blocks_are_planned_once_and_nothing_is_slower(tmp_path: Path):
     def figures(*blocks: int) -> dict:
         path = tmp_path / "resnet.onnx"
         path.write_bytes(resnet(blocks, side=32, width=8, classes=10).SerializeToString())
-        finalists.cache_clear()
+        plans.cache_clear()
         return planned(path, "tiny:8")
 
     few, many = figures(2, 3), figures(2, 9)
