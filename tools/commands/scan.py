@@ -25,6 +25,7 @@ from .arguments import (
     ModelFile,
     Pipeline,
     TargetName,
+    VerticesPerTile,
     sizes,
 )
 from .files import check_files
@@ -71,6 +72,7 @@ def scan_command(
     load: Load = None,
     constraints: ConstraintsFile = None,
     memory_proportion: MemoryProportion = None,
+    vertices_per_tile: VerticesPerTile = None,
 ) -> None:
     """Draw every vertex and every edge of the compiled program.
 
@@ -102,6 +104,7 @@ def scan_command(
                 load=extensions,
                 constraints=constraints,
                 memory_proportion=memory_proportion,
+                vertices_per_tile=vertices_per_tile,
                 reproducers=fresh_folder,
                 watch=tell,
             )
