@@ -30,7 +30,14 @@ MARK = "<!-- abele: a scan to zoom into -->"
 """What a page begins with."""
 
 PAGE = "index.html"
-ASSETS = {"CSS": "zoom.css", "JS": "zoom.js", "OSD": "openseadragon.min.js"}
+ASSETS = {
+    "CSS": "zoom.css",
+    "JS": "zoom.js",
+    "OSD": "openseadragon.min.js",
+    "LICENCE": "openseadragon.LICENSE.txt",
+}
+"""What is put into a page. OpenSeadragon (openseadragon.github.io) shows the picture; its licence
+goes with it."""
 
 GRID = 512
 """Cells a side of what hovering shows."""

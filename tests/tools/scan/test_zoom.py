@@ -51,6 +51,12 @@ def test_all_colourings_have_all_tiles(page: Path):
     assert "9/0_0.webp" in tiles["layer"]
 
 
+def test_a_page_holds_the_licence_of_what_it_holds(page: Path):
+    text = page.read_text()
+    assert text.index("Copyright (C) 2009 CodePlex Foundation") < text.index("OpenSeadragon(")
+    assert "sourceMappingURL" not in text
+
+
 def test_a_page_replaces_a_page_and_nothing_else(laid: Laid, page: Path, tmp_path: Path):
     check_zoom(page.parent)
     (tmp_path / "mine").mkdir()
