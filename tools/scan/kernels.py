@@ -20,7 +20,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(function: Function) -> Function:
     """The function, compiled when it is first called."""
-    return cast(Function, numba.njit(nogil=True, cache=True, fastmath=True)(function))
+    try:
+        return cast(Function, numba.njit(nogil=True, cache=True, fastmath=True)(function))
+    except RuntimeError:
+        # Nowhere to keep it, where neither the install nor the home folder can be written.
+        return cast(Function, numba.njit(nogil=True, fastmath=True)(function))
 
 
 @compiled
