@@ -5,9 +5,12 @@ import onnx
 import pytest
 from some_models import model, node, random, relu
 
+from abele.backends.graph import graph_of
 from abele.ir.errors import InputError
-from abele.tools.bench.graphs import listed, with_batch, written
+from abele.tools.bench.graphs import NETWORKS, listed, with_batch, written
+from abele.tools.bench.light import seeded
 from abele.tools.compile import compile_model
+from abele.tools.executable import MACHINE
 from abele.tools.graph.folder import FILES
 
 
@@ -37,3 +40,16 @@ def test_what_is_measured_is_the_graph(tmp_path: Path):
     assert inside["vertices"] == outside["vertices"] > 0
     assert inside["edges"] == outside["edges"] > 0
     assert outside["disk"] == sum((folder / name).stat().st_size for name in FILES)
+
+
+@pytest.mark.slow
+def test_alexnet_can_be_cut_as_fine_as_pictures_of_it_show():
+    """18.7 million vertices and 115.8 million edges, and not many more."""
+    name, batch, vertices = NETWORKS[-1].split(":")
+    model = with_batch(seeded(name), int(batch))
+    exe = compile_model(model, "mk2", vertices_per_tile=int(vertices))
+    graph = graph_of(exe.module_at(MACHINE), exe.target)
+    assert 18.7e6 <= graph.vertex_count <= 25e6
+    assert 115.8e6 <= graph.edge_count <= 150e6
+    profile = exe.profile
+    assert (profile["vertices"], profile["edges"]) == (graph.vertex_count, graph.edge_count)
