@@ -16,7 +16,7 @@ def check_memory(needed: int, what: str) -> None:
     free = available_bytes()
     if free is not None and needed > free:
         raise InputError(
-            f"{what}: {needed / 1e9:,.1f} GB of memory are needed, and {free / 1e9:,.1f} GB are "
+            f"{what}: {needed / 1e6:,.0f} MB of memory are needed, and {free / 1e6:,.0f} MB are "
             f"left; take a smaller graph, or a host with more"
         )
 

@@ -172,7 +172,7 @@ def test_memory_that_is_not_there_is_asked_for_before(
     graph: Graph, program: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("abele.backends.graph.memory.available_bytes", lambda: 1000)
-    with pytest.raises(InputError, match=r"the tables of a graph: .* GB of memory are needed"):
+    with pytest.raises(InputError, match=r"the tables of a graph: .* MB of memory are needed"):
         write_graph(graph, program, tmp_path / "graph")
     with pytest.raises(InputError, match="vertices at once"):
         graph.vertices()
