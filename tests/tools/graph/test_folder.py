@@ -177,3 +177,25 @@ def test_memory_that_is_not_there_is_asked_for_before(
     with pytest.raises(InputError, match="vertices at once"):
         graph.vertices()
     assert os.listdir(tmp_path) == []
+
+
+RECURRENT = Path(__file__).parents[3] / "examples" / "recurrent.mlir"
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_edges_round_loops_are_there_when_they_are_asked_for(loops: bool, tmp_path: Path):
+    exe = compile_model(RECURRENT, target="tiny:8")
+    graph = graph_of(exe.module_at(MACHINE), exe.target)
+    assert graph.loop_edge_count > 0
+    write_graph(graph, exe, tmp_path / "graph", loops=loops)
+    edges = columns(tmp_path / "graph" / "edges.parquet")
+    links = columns(tmp_path / "graph" / "links.parquet")
+    assert len(edges["producer"]) == graph.edge_count + loops * graph.loop_edge_count
+    assert sum(n for n, loop in zip(links["count"], links["loop"]) if loop) == graph.loop_edge_count
+    for k, (first, loop) in enumerate(zip(links["first"], links["loop"])):
+        assert (first < 0) == (loop and not loops)
+        if first >= 0:
+            wanted = np.concatenate([b.consumer for b in graph.edges_of(k)]).tolist()
+            assert edges["consumer"][first : first + links["count"][k]] == wanted
+    traffic = columns(tmp_path / "graph" / "traffic.parquet")
+    assert sum(traffic["edges"]) == graph.edge_count + graph.loop_edge_count
