@@ -70,9 +70,7 @@ def amp_cycles(
     Source: poplibs lib/poplin/PerformanceEstimation.hpp, getConvPartial1x1 and nx1. The 1x1 price
     is within 0.8 % of five measurements on Bow.
     """
-    sizes = np.broadcast_arrays(
-        *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups, field_rows))
-    )
+    sizes = _together(field, in_channels, out_channels, kernel_elements, conv_groups, field_rows)
     units = target.conv_units(dtype_name, partials_name)
     if units is None:
         return np.full(sizes[0].shape, np.inf)
@@ -241,8 +239,8 @@ def slic_cycles(
     strides but 1 and 2.
     Source: poplibs lib/poplin/PerformanceEstimation.hpp, SLIC 1x4.
     """
-    field_, in_, out, kernel, groups, rows = np.broadcast_arrays(
-        *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups, field_rows))
+    field_, in_, out, kernel, groups, rows = _together(
+        field, in_channels, out_channels, kernel_elements, conv_groups, field_rows
     )
     units = target.conv_units(dtype_name, partials_name)
     unfit = _kind(dtype_name) != "float16" or _is_float8(dtype_name) or stride not in (1, 2)
@@ -322,8 +320,8 @@ def mac_cycles(
     Source: poplibs lib/poplin/PerformanceEstimation.hpp, getConvPartialHorizontalMac.
     """
     mac, workers = target.mac, target.workers
-    field_, in_, out, kernel, groups = np.broadcast_arrays(
-        *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups))
+    field_, in_, out, kernel, groups = _together(
+        field, in_channels, out_channels, kernel_elements, conv_groups
     )
     if _lacks(dtype_name, target):
         return np.full(field_.shape, np.inf)
@@ -364,8 +362,8 @@ def vmac_cycles(
     Source: poplibs lib/poplin/PerformanceEstimation.hpp, vertical MAC.
     """
     mac, workers = target.mac, target.workers
-    field_, in_, out, kernel, groups = np.broadcast_arrays(
-        *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups))
+    field_, in_, out, kernel, groups = _together(
+        field, in_channels, out_channels, kernel_elements, conv_groups
     )
     if _kind(dtype_name) != "float16" or _lacks(dtype_name, target):
         return np.full(field_.shape, np.inf)
@@ -407,8 +405,8 @@ def outer_cycles(
     """
     del partials_name
     outer, workers = target.outer, target.workers
-    field_, in_, out, kernel, groups = np.broadcast_arrays(
-        *map(_array, (field, in_channels, out_channels, kernel_elements, conv_groups))
+    field_, in_, out, kernel, groups = _together(
+        field, in_channels, out_channels, kernel_elements, conv_groups
     )
     kind = _kind(dtype_name)
     if kind == "int" or _lacks(dtype_name, target):
@@ -666,7 +664,7 @@ def reduce_cycles(outputs: ArrayLike, depth: ArrayLike, dtype_name: str, target:
     depth is priced by the same loop: assumed.
     """
     reduction, workers = target.reduction, target.workers
-    outputs_, depth_ = np.broadcast_arrays(_array(outputs), _array(depth))
+    outputs_, depth_ = _together(outputs, depth)
     if _kind(dtype_name) == "int":
         width, each = 1, reduction.integer_cycles_per_element
     else:
@@ -706,7 +704,7 @@ def rearrange_cycles(moved_bytes: ArrayLike, contiguous_bytes: ArrayLike, target
     Source: a regression in poplibs on rearrangements.
     """
     copy = target.copy
-    moved, run = np.broadcast_arrays(_array(moved_bytes), _array(contiguous_bytes))
+    moved, run = _together(moved_bytes, contiguous_bytes)
     by_four = np.where(
         run >= 4, copy.rearrange_cycles_per_byte_of_4, copy.rearrange_cycles_per_byte_of_2
     )
@@ -776,6 +774,11 @@ def _vector_elements(dtype_name: str, target: Target) -> int:
 
 def _array(value: ArrayLike) -> Cycles:
     return np.asarray(value, dtype=np.int64)
+
+
+def _together(*values: ArrayLike) -> tuple[Cycles, ...]:
+    """Values as whole numbers, of one shape."""
+    return np.broadcast_arrays(*map(_array, values))
 
 
 def _ceil(value: Cycles, divisor: ArrayLike) -> Cycles:
