@@ -118,11 +118,10 @@ class SetColumns:
                 inner.tile[columns].astype(column["tile"].dtype),
                 out=column["tile"],
             )
-            kind = np.add.outer(
-                outer.shape[rows].astype(np.int32), inner.shape[columns].astype(np.int32)
-            )
-            column["cycles"][:] = self._cycles[kind]
-            column["bytes"][:] = self._bytes[kind]
+            kind = np.add.outer(outer.shape[rows], inner.shape[columns])
+            # Every kind is there: "clip" only keeps NumPy from checking by way of a copy.
+            for name, of_kind in (("cycles", self._cycles), ("bytes", self._bytes)):
+                np.take(of_kind, kind, out=column[name], mode="clip")
             if not self._workers:
                 column["worker"][:] = SUPERVISOR
                 continue
