@@ -46,6 +46,9 @@ class Layout:
 APART, MOST_APART = 8.0, 64.0
 """How strongly vertices of other layers drive one off; doubled until layers keep to themselves."""
 
+FEW_STEPS = 16
+"""Below so many steps of all vertices, a graph is large: each of them takes seconds."""
+
 MOST_CELLS = 40_000_000
 """Of the grids of all layers together."""
 
@@ -75,6 +78,12 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
     grid = _grid(len(first), 512)
     relax(bodies, 150, grid, (0.05, 0.004), Strengths(), within(tell, "lay out groups"), _own(grid))
     n = len(set_of)
+    steps = int(np.clip(20_000_000 / max(n, 1), 6, 60))
+    fine = int(min(384, (MOST_CELLS / len(layers)) ** 0.5))
+    if steps < FEW_STEPS:
+        # Vertices will hardly move any more: their groups must be told apart already.
+        tell_groups = within(tell, "tell groups of layers apart")
+        relax(bodies, 40, grid, (0.004, 0.001), Strengths(apart=MOST_APART), tell_groups, fine)
     x, y = _discs(x, y, group_of, first, 0.3 * float(np.ptp(x)) / n**0.5)
     edge_layers = layer[set_of[sample.producer]], layer[set_of[sample.consumer]]
     bodies = Bodies(
@@ -86,15 +95,14 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
         sample.consumer,
         _pulls(edge_layers[0] == edge_layers[1], sample.share),
     )
-    steps = int(np.clip(20_000_000 / max(n, 1), 6, 60))
     grid = _grid(n, 1024)
     tell = within(tell, "lay out vertices")
-    apart = APART
+    apart = APART if steps >= FEW_STEPS else MOST_APART / 2
     relax(bodies, steps, grid, (0.01, 0.002), Strengths(apart=apart), tell, _own(grid))
-    fine = int(min(384, grid, (MOST_CELLS / len(layers)) ** 0.5))
     while purity(x, y, bodies.layer) < PURE and apart < MOST_APART:
         apart *= 2
-        relax(bodies, 12, grid, (0.004, 0.001), Strengths(apart=apart), tell, fine)
+        strengths = Strengths(apart=apart)
+        relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, tell, min(fine, grid))
     return Layout(x, y, layers, layer, set_of)
 
 
