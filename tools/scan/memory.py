@@ -10,8 +10,11 @@ from ...ir.errors import InputError
 from .sample import EDGES_A_VERTEX, LEAST, MOST
 from .threads import SLICES
 
-VERTEX_BYTES = 24 * SLICES + 64
-"""Sums of forces, one a slice, places, sets, layers, inks, and what is copied of them meanwhile."""
+VERTEX_BYTES = 24 * SLICES + 48
+"""Sums of forces, one a slice, places, sets, layers, and what is copied of them meanwhile."""
+
+DRAWN_BYTES = 32
+"""Of a vertex while it is drawn: places in the layout and on the sheet, set, ink."""
 
 EDGE_BYTES = 40
 """Of an edge in the sample: its ends, weight and share, and keys of its groups."""
@@ -43,13 +46,9 @@ class Counted(Protocol):
 def needed_bytes(graph: Counted, size: int) -> int:
     """About how much memory a picture takes, of so many pixels a side."""
     kept = min(max(EDGES_A_VERTEX * graph.vertex_count, LEAST), MOST, graph.edge_count)
-    return (
-        BASE_BYTES
-        + BLOCK_BYTES
-        + VERTEX_BYTES * graph.vertex_count
-        + EDGE_BYTES * kept
-        + PIXEL_BYTES * size * size
-    )
+    laying = VERTEX_BYTES * graph.vertex_count + EDGE_BYTES * kept
+    drawing = DRAWN_BYTES * graph.vertex_count + PIXEL_BYTES * size * size
+    return BASE_BYTES + BLOCK_BYTES + max(laying, drawing)
 
 
 def available_bytes() -> int | None:
