@@ -100,4 +100,11 @@ def graph_command(
                 tell("write GraphML")
                 write_graphml(graph, graphml, loops=loops)
         warn(exe.relaxed)
-        console().print(graph_summary(graph, str(model)))
+        terminal = console()
+        terminal.print(
+            f"{model} on {graph.target}, {graph.tiles:,} tiles",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+        terminal.print(graph_summary(graph))

@@ -7,9 +7,9 @@ from rich.table import Table
 from ...backends.graph import Graph
 
 
-def graph_summary(graph: Graph, title: str) -> Table:
+def graph_summary(graph: Graph) -> Table:
     """Vertices and edges of every compute set, and of all. Edges are those that end there."""
-    table = Table(title=f"{title} on {graph.target}, {graph.tiles:,} tiles", title_justify="left")
+    table = Table()
     table.add_column("compute set")
     table.add_column("layer")
     table.add_column("codelets")

@@ -20,7 +20,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...backends.codelets.prices import roles
+from ...backends.codelets.prices import compute_cycles, number_dtype, roles
 from ...backends.cost import METHODS
 from ...backends.target import Target, resolve_target
 from ...dialects import partition, tile
@@ -69,8 +69,9 @@ def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
     """Write a legal plan on every operation of nn that takes one, and the target on the module."""
     for op in module.walk():
         if isinstance(op, Structured):
+            operand = number_dtype([_element(value) for value in op.operands])
             op.attributes["plan"] = PlanAttr(
-                random_plan(op.structure(), _element(op.results[0]), target, random)
+                random_plan(op.structure(), operand, _element(op.results[0]), target, random)
             )
         elif isinstance(op, Movement):
             op.attributes["plan"] = PlanAttr(_movement_plan(op, target, random))
@@ -82,20 +83,41 @@ def _element(value: SSAValue) -> np.dtype[Any]:
 
 
 def random_plan(
-    structure: Structure, element: np.dtype[Any], target: Target, random: Random
+    structure: Structure,
+    operand: np.dtype[Any],
+    element: np.dtype[Any],
+    target: Target,
+    random: Random,
 ) -> Plan:
-    """Any legal plan of a structure. element: of its result."""
+    """Any legal plan of a structure. operand: what it computes with. element: of its result."""
     dims = structure.space.dims
     split = _split(dims, target.tiles, structure, random)
     order, first = _order(len(dims), random), _first_tile(split, target, random)
     method = ""
     if random.random() < 0.5 and roles(structure) is not None:
-        method = random.choice(METHODS)
+        method = random.choice(_methods(structure, split, operand, element, target))
     workers: tuple[int, ...] = ()
     if random.random() < 0.5:
         workers = _workers(dims, split, target, random)
     plan = _in_steps(structure, Plan(split, order, first, method, workers), element, random)
     return _with_combine(structure, plan, element, target, random)
+
+
+def _methods(
+    structure: Structure,
+    split: tuple[int, ...],
+    operand: np.dtype[Any],
+    element: np.dtype[Any],
+    target: Target,
+) -> list[str]:
+    """The methods that the target has for the cells of a contraction; "" leaves it open."""
+    cells = np.array([[-(-d.size // n) for d, n in zip(structure.space.dims, split, strict=True)]])
+    cycles = (
+        compute_cycles(structure.unchained, cells, operand, element, target, method)[0]
+        for method in METHODS
+    )
+    fit = [m for m, each in zip(METHODS, cycles, strict=True) if np.isfinite(each).all()]
+    return fit or [""]
 
 
 def _with_combine(
@@ -109,7 +131,7 @@ def _with_combine(
         combine = combine_structure(structure, plan)
     if combine is None:
         return plan
-    further = random_plan(combine, element, target, random)
+    further = random_plan(combine, element, element, target, random)
     return replace(plan, combine=_in_one_step(further) if stepped else further)
 
 

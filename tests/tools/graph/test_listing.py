@@ -13,7 +13,7 @@ from abele.tools.graph.listing import graph_summary
 def test_each_compute_set_has_a_row_and_all_together_the_last():
     exe = compile_model(convolutions(), target="tiny:8")
     module = exe.module_at(MACHINE)
-    table = graph_summary(graph_of(module, exe.target), "net")
+    table = graph_summary(graph_of(module, exe.target))
     stream = StringIO()
     Console(file=stream, width=300).print(table)
     rows = [
