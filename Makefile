@@ -22,7 +22,11 @@ lint: install
 	$(BIN)/lint-imports
 
 bench: install
-	$(BIN)/python -m abele.tools.bench
+	$(BIN)/abele bench light
+	$(BIN)/abele bench planning
+	$(BIN)/abele bench comparator
+	$(BIN)/abele bench fidelity
+	$(BIN)/abele bench graphs
 
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each.
 fuzz: install

@@ -52,6 +52,7 @@ PROGRAMS: Mapping[str, Program] = {
     "planning": Program("..bench.planning", "planning", ("networks", "target")),
     "utilisation": Program("..bench.utilisation", "utilisation", ("target",)),
     "comparator": Program("..bench.comparator", "comparator", ("json",)),
+    "graphs": Program("..bench.graphs", "graphs", ("target",)),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
 }
@@ -78,7 +79,7 @@ def bench_command(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Of the same and utilisation: a preset.")
+        str | None, typer.Option(help="Of the same, utilisation and graphs: a preset.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -91,7 +92,8 @@ def bench_command(
 
     fidelity: predictions against measurements on chips. light: networks against onnxruntime, and
     fusion and trace: what two of its parts bring. planning: of whole networks; utilisation: of the
-    peak; comparator: plans against another planner's. kit: the testing kit; blame: whom it blames.
+    peak; comparator: plans against another planner's. graphs: tables of vertices and edges. kit:
+    the testing kit; blame: whom it blames.
     """
     given = {
         option: value
