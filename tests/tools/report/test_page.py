@@ -1,36 +1,20 @@
 """The page in a browser: opened from its file, without a network."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import IN_BROWSER, chromium, open_page, texts, until
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from abele.tools.extensions import load_extensions
 from abele.tools.opt import Options, optimise
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.remote.webdriver import WebDriver  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-CHROMEDRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or CHROMEDRIVER is None,
-        reason="no chromium or no chromedriver: nothing to open the page with",
-    ),
-    # One browser for all tests: workers of pytest-xdist take files whole.
-    pytest.mark.xdist_group("chromium"),
-]
+pytestmark = IN_BROWSER
 
 TEXT = """
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes
@@ -55,42 +39,20 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[WebDriver]:
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"):
-        options.add_argument(argument)
-    options.binary_location = CHROMIUM or ""
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    # Selenium must not go and look for drivers.
-    os.environ["SE_OFFLINE"] = "true"
-    driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
-    yield driver
-    driver.quit()
+    yield from chromium(1400, 900)
 
 
 def opened(browser: WebDriver, page: Path, place: str = "") -> WebDriver:
-    browser.get("about:blank")
-    for log in ("browser", "performance"):
-        browser.get_log(log)
-    browser.get(f"{page.as_uri()}{place}")
-    WebDriverWait(browser, 20).until(
-        lambda each: each.execute_script("return document.body.dataset.ready") == "yes"
-    )
+    open_page(browser, f"{page.as_uri()}{place}")
     return browser
-
-
-def texts(browser: WebDriver, selector: str) -> list[str]:
-    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
-    return browser.execute_script(script, selector)
 
 
 def number_of(browser: WebDriver, name: str) -> int:
     return next(i for i, each in enumerate(texts(browser, "#list .name")) if each.endswith(name))
 
 
-def until(browser: WebDriver, selector: str, text: str) -> None:
-    WebDriverWait(browser, 10).until(
-        lambda each: any(text in found for found in texts(each, selector))
-    )
+def until_said(browser: WebDriver, selector: str, text: str) -> None:
+    until(browser, lambda each: any(text in found for found in texts(each, selector)))
 
 
 def test_it_opens_from_its_file_without_network_and_without_errors(browser, page):
@@ -192,7 +154,7 @@ def test_the_last_rewrite_leaves_the_program_after_the_pass(browser, page):
 def test_search_finds_nodes_in_all_passes_and_goes_there(browser, page):
     opened(browser, page)
     browser.find_element(By.ID, "query").send_keys("clamp")
-    until(browser, "#hits h3", "convert-tile-to-exchange")
+    until_said(browser, "#hits h3", "convert-tile-to-exchange")
     assert any("nn.relu" in each for each in texts(browser, "#hits button"))
     browser.find_element(By.ID, "query").send_keys(Keys.ENTER)
     assert any("nn.relu" in each for each in texts(browser, ".flash .code"))
@@ -201,7 +163,7 @@ def test_search_finds_nodes_in_all_passes_and_goes_there(browser, page):
 def test_search_finds_rules(browser, page):
     opened(browser, page)
     browser.find_element(By.ID, "query").send_keys("decompose nn.softmax")
-    until(browser, "#hits button", "rewrite 1: decompose nn.softmax")
+    until_said(browser, "#hits button", "rewrite 1: decompose nn.softmax")
     browser.find_element(By.CSS_SELECTOR, "#hits button").click()
     assert texts(browser, "#rule") == ["decompose nn.softmax"]
 
@@ -211,7 +173,7 @@ def test_hovering_tells_an_operation_s_origin_and_leads_to_other_levels(browser,
     lines = browser.find_elements(By.CSS_SELECTOR, ".row .code")
     line = next(each for each in lines if "nn.relu" in each.text)
     ActionChains(browser).move_to_element(line).perform()
-    until(browser, "#card .from", "clamp")
+    until_said(browser, "#card .from", "clamp")
     assert "net.py:12:3" in texts(browser, "#card dl")[0]
     buttons = browser.find_elements(By.CSS_SELECTOR, "#card td button")
     levels = {each.text.split(".")[0] for each in buttons}

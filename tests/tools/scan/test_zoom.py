@@ -2,14 +2,17 @@
 
 import errno
 import json
-import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import IN_BROWSER, chromium, open_page, texts, until
 from layered_graph import LayeredGraph
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from abele.ir.errors import InputError
 from abele.tools.scan import zoom
@@ -94,59 +97,14 @@ def test_a_disk_that_fills_up_leaves_what_there_was(
 
 # In a browser.
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.remote.webdriver import WebDriver  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-CHROMEDRIVER = shutil.which("chromedriver")
-
-in_browser = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or CHROMEDRIVER is None,
-        reason="no chromium or no chromedriver: nothing to open the page with",
-    ),
-    pytest.mark.xdist_group("chromium"),
-]
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[WebDriver]:
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1366,768"):
-        options.add_argument(argument)
-    options.binary_location = CHROMIUM or ""
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    # Selenium must not go and look for drivers.
-    os.environ["SE_OFFLINE"] = "true"
-    driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
-    yield driver
-    driver.quit()
+    yield from chromium(1366, 768)
 
 
 def opened(browser: WebDriver, page: Path) -> float:
-    """Open the page; seconds until it can be used."""
-    browser.get("about:blank")
-    for log in ("browser", "performance"):
-        browser.get_log(log)
-    start = time.perf_counter()
-    browser.get(page.as_uri())
-    until(browser, lambda each: each.execute_script("return document.body.dataset.ready") == "yes")
-    return time.perf_counter() - start
-
-
-def until(browser: WebDriver, holds) -> None:
-    WebDriverWait(browser, 10).until(holds)
-
-
-def texts(browser: WebDriver, selector: str) -> list[str]:
-    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
-    return browser.execute_script(script, selector)
+    return open_page(browser, page.as_uri())
 
 
 def data_of(browser: WebDriver, name: str) -> str:
@@ -165,7 +123,7 @@ def over(browser: WebDriver, layer: str) -> ActionChains:
 
 
 class TestInABrowser:
-    pytestmark = in_browser
+    pytestmark = IN_BROWSER
 
     def test_it_opens_from_its_file_without_network_and_without_errors(self, browser, page):
         assert opened(browser, page) < 10
