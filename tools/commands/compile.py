@@ -8,65 +8,35 @@ from typing import Annotated
 import typer
 
 from ...ir.errors import InputError
-from ...ir.instruments.reproducer import fresh_folder
-from ..compile import compile_model
 from ..executable import PROGRAM_FILE
 from .answers import answers, text_in
-from .arguments import (
-    ConstraintsFile,
-    Dims,
-    DumpFolder,
-    Load,
-    MemoryProportion,
-    ModelFile,
-    Pipeline,
-    ProfileFile,
-    TargetName,
-    VerticesPerTile,
-    sizes,
-)
+from .arguments import ModelFile, ProfileFile
+from .compiling import Compilation, compiles
 from .files import check_files, write_profile
 from .showing import progress, show
 
 
+@compiles
 def compile_command(
     model: ModelFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar=f"P{PROGRAM_FILE}", help="The program file.")
     ],
-    target: TargetName = None,
-    dim: Dims = None,
-    passes: Pipeline = "",
-    load: Load = None,
-    constraints: ConstraintsFile = None,
-    memory_proportion: MemoryProportion = None,
-    vertices_per_tile: VerticesPerTile = None,
+    *,
+    how: Compilation,
     profile: ProfileFile = None,
-    dump_ir: DumpFolder = None,
 ) -> None:
     """Compile a model into a program file, which abele run takes."""
     with answers(text_in(model)) as about:
-        extensions = about.load(load)
+        extensions = about.load(how.load)
         if output.suffix != PROGRAM_FILE:
             raise InputError(f"{output}: program files end in {PROGRAM_FILE}")
         check_files(
-            {"the model": Path(model), "--constraints": constraints},
+            {"the model": Path(model), "--constraints": how.constraints},
             {"-o": output, "--profile": profile},
         )
         with progress() as tell:
-            exe = compile_model(
-                model,
-                target,
-                dims=sizes(dim),
-                passes=passes,
-                load=extensions,
-                constraints=constraints,
-                memory_proportion=memory_proportion,
-                vertices_per_tile=vertices_per_tile,
-                dump_ir=dump_ir,
-                reproducers=fresh_folder,
-                watch=tell,
-            )
+            exe = how.compiled(model, extensions, tell)
             tell("write")
             exe.save(output)
             if profile is not None:

@@ -9,8 +9,6 @@ import typer
 
 from ...backends.graph import graph_of
 from ...ir.errors import InputError
-from ...ir.instruments.reproducer import fresh_folder
-from ..compile import compile_model
 from ..executable import MACHINE
 from ..graph.folder import check_graph_folder, write_graph
 from ..graph.graphml import check_small, needs_networkx, write_graphml
@@ -18,22 +16,13 @@ from ..graph.listing import graph_summary
 from ..graph.parquet import needs_pyarrow
 from ..table import console
 from .answers import answers, text_in
-from .arguments import (
-    ConstraintsFile,
-    Dims,
-    DumpFolder,
-    Load,
-    MemoryProportion,
-    ModelFile,
-    Pipeline,
-    TargetName,
-    VerticesPerTile,
-    sizes,
-)
+from .arguments import ModelFile
+from .compiling import Compilation, compiles
 from .files import check_files
 from .showing import progress, warn
 
 
+@compiles
 def graph_command(
     model: ModelFile,
     output: Annotated[
@@ -50,23 +39,17 @@ def graph_command(
         bool,
         typer.Option("--loops", help="Also the edges that are carried round a loop only."),
     ] = False,
-    target: TargetName = None,
-    dim: Dims = None,
-    passes: Pipeline = "",
-    load: Load = None,
-    constraints: ConstraintsFile = None,
-    memory_proportion: MemoryProportion = None,
-    vertices_per_tile: VerticesPerTile = None,
-    dump_ir: DumpFolder = None,
+    *,
+    how: Compilation,
 ) -> None:
     """Write every vertex of the compiled program, and every edge between them, as tables.
 
     Without -o or --graphml only the sizes are printed: nothing needs to be listed for them.
     """
     with answers(text_in(model)) as about:
-        extensions = about.load(load)
+        extensions = about.load(how.load)
         check_files(
-            {"the model": Path(model), "--constraints": constraints}, {"--graphml": graphml}
+            {"the model": Path(model), "--constraints": how.constraints}, {"--graphml": graphml}
         )
         if output is not None:
             needs_pyarrow()
@@ -74,19 +57,7 @@ def graph_command(
         if graphml is not None:
             needs_networkx()
         with progress() as tell:
-            exe = compile_model(
-                model,
-                target,
-                dims=sizes(dim),
-                passes=passes,
-                load=extensions,
-                constraints=constraints,
-                memory_proportion=memory_proportion,
-                vertices_per_tile=vertices_per_tile,
-                dump_ir=dump_ir,
-                reproducers=fresh_folder,
-                watch=tell,
-            )
+            exe = how.compiled(model, extensions, tell)
             if MACHINE not in exe.levels:
                 raise InputError(f"{model}: stops above {MACHINE}; a graph needs a whole program")
             tell("count")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,33 +13,21 @@ from rich.table import Table
 from ...backends.target import Target
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
-from ..compile import compile_model
 from ..executable import PROGRAM_FILE, Executable
 from ..memory_map import MemoryMap, Trial, memory_map, trials
 from ..table import console
 from .answers import TOO_LARGE, answers, say, text_in
-from .arguments import (
-    ConstraintsFile,
-    Dims,
-    Load,
-    MemoryProportion,
-    ModelFile,
-    Pipeline,
-    TargetName,
-    sizes,
-)
+from .arguments import ModelFile
+from .compiling import Compilation, compiles
 from .files import check_files
 from .showing import progress, warn
 
 
+@compiles
 def memory_command(
     model: ModelFile,
-    target: TargetName = None,
-    dim: Dims = None,
-    passes: Pipeline = "",
-    load: Load = None,
-    constraints: ConstraintsFile = None,
-    memory_proportion: MemoryProportion = None,
+    *,
+    how: Compilation,
     top: Annotated[
         int, typer.Option(min=1, metavar="N", help="Layers and supersteps that are shown.")
     ] = 8,
@@ -55,28 +44,21 @@ def memory_command(
     state, exchange code and stacks follow from the target's table code.
     """
     with answers(text_in(model)) as about:
-        extensions = about.load(load)
-        check_files({"the model": Path(model), "--constraints": constraints}, {"--json": output})
+        extensions = about.load(how.load)
+        check_files(
+            {"the model": Path(model), "--constraints": how.constraints}, {"--json": output}
+        )
         if advise and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --advise needs its model")
 
-        def compiled(proportion: float | None, machine: str | Target | None) -> Executable:
-            return compile_model(
-                model,
-                machine,
-                dims=sizes(dim),
-                passes=passes,
-                load=extensions,
-                constraints=constraints,
-                memory_proportion=proportion,
-                unbounded=True,
-                watch=tell,
-            )
+        def compiled(proportion: float | None, machine: Target) -> Executable:
+            other = replace(how, memory_proportion=proportion, target=machine.spelling())
+            return other.compiled(model, extensions, tell, unbounded=True)
 
         with progress() as tell:
-            exe = compiled(memory_proportion, target)
+            exe = how.compiled(model, extensions, tell, unbounded=True)
             found = memory_map(exe)
-            tried = tuple(trials(found, compiled, memory_proportion)) if advise else ()
+            tried = tuple(trials(found, compiled, how.memory_proportion)) if advise else ()
         warn(exe.relaxed)
         _show(found, model, top)
         if tried:

@@ -7,30 +7,18 @@ from typing import Annotated
 
 import typer
 
-from ...ir.instruments.reproducer import fresh_folder
 from ...passes.pipelines import LEVELS
 from ..arrays import checked, listed, read_npz, seeded, write_npz
 from ..check import check_run
-from ..compile import compile_model
 from ..executable import MACHINE
 from .answers import answers, say, text_in
-from .arguments import (
-    ConstraintsFile,
-    Dims,
-    DumpFolder,
-    Load,
-    MemoryProportion,
-    ModelFile,
-    Pipeline,
-    ProfileFile,
-    TargetName,
-    VerticesPerTile,
-    sizes,
-)
+from .arguments import ModelFile, ProfileFile
+from .compiling import Compilation, compiles
 from .files import check_files, write_profile
 from .showing import progress, show
 
 
+@compiles
 def run(
     model: ModelFile,
     inputs: Annotated[
@@ -40,13 +28,8 @@ def run(
     outputs: Annotated[
         Path | None, typer.Option(metavar="Y.npz", help="Write the outputs here.")
     ] = None,
-    target: TargetName = None,
-    dim: Dims = None,
-    passes: Pipeline = "",
-    load: Load = None,
-    constraints: ConstraintsFile = None,
-    memory_proportion: MemoryProportion = None,
-    vertices_per_tile: VerticesPerTile = None,
+    *,
+    how: Compilation,
     at: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="The level to run.")] = MACHINE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Poison memory, and check every access.")
@@ -56,29 +39,16 @@ def run(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the values of missing inputs.")] = 0,
     profile: ProfileFile = None,
-    dump_ir: DumpFolder = None,
 ) -> None:
     """Compile a model, or load a program, and run it once."""
     with answers(text_in(model)) as about:
-        extensions = about.load(load)
+        extensions = about.load(how.load)
         check_files(
-            {"the model": Path(model), "--inputs": inputs, "--constraints": constraints},
+            {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},
             {"--outputs": outputs, "--profile": profile},
         )
         with progress() as tell:
-            exe = compile_model(
-                model,
-                target,
-                dims=sizes(dim),
-                passes=passes,
-                load=extensions,
-                constraints=constraints,
-                memory_proportion=memory_proportion,
-                vertices_per_tile=vertices_per_tile,
-                dump_ir=dump_ir,
-                reproducers=fresh_folder,
-                watch=tell,
-            )
+            exe = how.compiled(model, extensions, tell)
             exe.module_at(at)
             given = {} if inputs is None else read_npz(inputs, exe.inputs)
             values = checked(seeded(exe.inputs, seed) | given, exe.inputs)

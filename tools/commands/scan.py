@@ -10,24 +10,13 @@ import typer
 from rich.table import Table
 
 from ...ir.errors import InputError
-from ...ir.instruments.reproducer import fresh_folder
 from ...ir.near import nearest
-from ..compile import compile_model
 from ..scan.formats import check_format
 from ..scan.needs import needs_libraries
 from ..table import console
 from .answers import answers, text_in
-from .arguments import (
-    ConstraintsFile,
-    Dims,
-    Load,
-    MemoryProportion,
-    ModelFile,
-    Pipeline,
-    TargetName,
-    VerticesPerTile,
-    sizes,
-)
+from .arguments import ModelFile
+from .compiling import Compilation, compiles
 from .files import check_files
 from .showing import progress, warn
 
@@ -37,6 +26,7 @@ COLOURS = ("layer", "direction", "phase", "cycles")
 SMALLEST, LARGEST = 256, 16384
 
 
+@compiles
 def scan_command(
     model: ModelFile,
     output: Annotated[
@@ -66,13 +56,8 @@ def scan_command(
         int, typer.Option(min=0, help="Of the layout: the same, the same picture.")
     ] = 0,
     title: Annotated[str, typer.Option(help="The network's name in the legend.")] = "",
-    target: TargetName = None,
-    dim: Dims = None,
-    passes: Pipeline = "",
-    load: Load = None,
-    constraints: ConstraintsFile = None,
-    memory_proportion: MemoryProportion = None,
-    vertices_per_tile: VerticesPerTile = None,
+    *,
+    how: Compilation,
 ) -> None:
     """Draw every vertex and every edge of the compiled program.
 
@@ -81,10 +66,12 @@ def scan_command(
     """
     with answers(text_in(model)) as about:
         needs_libraries()
-        extensions = about.load(load)
+        extensions = about.load(how.load)
         _check(output, zoom, size, color)
         share = _share(sample)
-        check_files({"the model": Path(model), "--constraints": constraints}, {"--output": output})
+        check_files(
+            {"the model": Path(model), "--constraints": how.constraints}, {"--output": output}
+        )
         # Only here are the libraries needed that draw.
         from ..scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
         from ..scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
@@ -96,18 +83,7 @@ def scan_command(
             check_zoom(zoom)
         start = perf_counter()
         with progress() as tell:
-            exe = compile_model(
-                model,
-                target,
-                dims=sizes(dim),
-                passes=passes,
-                load=extensions,
-                constraints=constraints,
-                memory_proportion=memory_proportion,
-                vertices_per_tile=vertices_per_tile,
-                reproducers=fresh_folder,
-                watch=tell,
-            )
+            exe = how.compiled(model, extensions, tell)
             graph = graph_of_program(exe, _names(model))
             subject = subject_of(exe, title or Path(model).stem)
             compiled = perf_counter()

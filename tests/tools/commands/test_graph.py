@@ -8,7 +8,7 @@ from some_models import convolutions
 from typer.testing import CliRunner, Result
 
 from abele.tools.cli import app
-from abele.tools.commands import graph as command
+from abele.tools.commands import compiling
 from abele.tools.compile import compile_model
 from abele.tools.graph import graphml as graphml_file
 from abele.tools.graph.folder import FILES
@@ -68,7 +68,7 @@ def refused(*arguments: str | Path) -> str:
 def test_a_path_without_permission_is_told_before_anything_is_compiled(
     network: Path, option: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(command, "compile_model", None)
+    monkeypatch.setattr(compiling, "compile_model", None)
     assert "/proc/graph: cannot be written" in refused(network, option, "/proc/graph")
 
 

@@ -89,6 +89,16 @@ def test_code_that_takes_more_than_is_reserved_is_told():
     assert "warning" not in again.stderr
 
 
+def test_finer_vertices_have_more_state():
+    coarse, fine = (
+        written("--target", "tiny:4"),
+        written(
+            "--target", "tiny:4", "--vertices-per-tile", "64", "-p", "nn,partition,tile,exchange"
+        ),
+    )
+    assert fine["categories"]["vertex state"] >= coarse["categories"]["vertex state"]
+
+
 def test_a_compiled_program_is_reported_but_not_advised_on():
     done = CliRunner().invoke(app, ["compile", "net.onnx", "-o", "n.abele", "--target", "tiny:4"])
     assert done.exit_code == 0, done.output

@@ -1,0 +1,88 @@
+"""How a model is compiled: the options that all commands which compile one have in common."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any, cast, get_type_hints
+
+from ...ir.instruments.reproducer import fresh_folder
+from ..compile import Watcher, compile_model
+from ..executable import Executable
+from ..extensions import Extensions
+from .arguments import (
+    ConstraintsFile,
+    Dims,
+    DumpFolder,
+    Load,
+    MemoryProportion,
+    Pipeline,
+    TargetName,
+    VerticesPerTile,
+    sizes,
+)
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The options, as they were given. A field here is an option of every such command."""
+
+    target: TargetName = None
+    dim: Dims = None
+    passes: Pipeline = ""
+    load: Load = None
+    constraints: ConstraintsFile = None
+    memory_proportion: MemoryProportion = None
+    vertices_per_tile: VerticesPerTile = None
+    dump_ir: DumpFolder = None
+
+    def compiled(
+        self, model: str, extensions: Extensions, tell: Watcher, *, unbounded: bool = False
+    ) -> Executable:
+        """The model, compiled. unbounded: as of compile_model, whose errors these are."""
+        return compile_model(
+            model,
+            self.target,
+            dims=sizes(self.dim),
+            passes=self.passes,
+            load=extensions,
+            constraints=self.constraints,
+            memory_proportion=self.memory_proportion,
+            vertices_per_tile=self.vertices_per_tile,
+            unbounded=unbounded,
+            dump_ir=self.dump_ir,
+            reproducers=fresh_folder,
+            watch=tell,
+        )
+
+
+def compiles(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with an option for each field of the Compilation that it takes."""
+    hints = get_type_hints(command, include_extras=True)
+    own = get_type_hints(Compilation, include_extras=True)
+    (how,) = (name for name, hint in hints.items() if hint is Compilation)
+    parameters: list[inspect.Parameter] = []
+    for each in inspect.signature(command).parameters.values():
+        options = (
+            [(field.name, own[field.name], field.default) for field in fields(Compilation)]
+            if each.name == how
+            else [(each.name, hints[each.name], each.default)]
+        )
+        parameters += [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            )
+            for name, hint, default in options
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = {field.name: given.pop(field.name) for field in fields(Compilation)}
+        command(**given, **{how: Compilation(**options)})
+
+    # What typer makes a command of.
+    cast(Any, run).__signature__ = inspect.Signature(parameters)
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
