@@ -28,16 +28,21 @@ def compiled(function: Function) -> Function:
 
 
 @compiled
+def _corner(x: Scalar, y: Scalar, left: Scalar, top: Scalar, inv: Scalar, last: int):
+    """The grid point before a place, and how far beyond it the place lies: ix, iy, ux, uy."""
+    fx = (x - left) * inv
+    fy = (y - top) * inv
+    ix = min(max(int(fx), 0), last)
+    iy = min(max(int(fy), 0), last)
+    return ix, iy, fx - ix, fy - iy
+
+
+@compiled
 def deposit(x: Floats, y: Floats, m: Floats, left: Scalar, top: Scalar, inv: Scalar, grid: Floats):
     """Add masses to the four grid points around each place: m (n,), grid (M, M)."""
     last = grid.shape[0] - 2
     for i in range(x.size):
-        fx = (x[i] - left) * inv
-        fy = (y[i] - top) * inv
-        ix = min(max(int(fx), 0), last)
-        iy = min(max(int(fy), 0), last)
-        ux = fx - ix
-        uy = fy - iy
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, last)
         grid[iy, ix] += m[i] * (1 - ux) * (1 - uy)
         grid[iy, ix + 1] += m[i] * ux * (1 - uy)
         grid[iy + 1, ix] += m[i] * (1 - ux) * uy
@@ -58,12 +63,7 @@ def deposit_layers(
     """Deposit, each vertex on its layer's grid: grids (layers, M, M)."""
     last = grids.shape[1] - 2
     for i in range(x.size):
-        fx = (x[i] - left) * inv
-        fy = (y[i] - top) * inv
-        ix = min(max(int(fx), 0), last)
-        iy = min(max(int(fy), 0), last)
-        ux = fx - ix
-        uy = fy - iy
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, last)
         k = layer[i]
         grids[k, iy, ix] += m[i] * (1 - ux) * (1 - uy)
         grids[k, iy, ix + 1] += m[i] * ux * (1 - uy)
@@ -135,12 +135,7 @@ def step(
     edge = push.shape[1] - 2
     rim = own.shape[1] - 2
     for i in range(first, last):
-        fx = (x[i] - left) * inv
-        fy = (y[i] - top) * inv
-        ix = min(max(int(fx), 0), edge)
-        iy = min(max(int(fy), 0), edge)
-        ux = fx - ix
-        uy = fy - iy
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, edge)
         a = (1 - ux) * (1 - uy)
         b = ux * (1 - uy)
         c = (1 - ux) * uy
@@ -169,12 +164,7 @@ def step(
         vy = sy / weight + charge * ry - gravity * (y[i] - middle[1])
         vx += cohesion * (centres[0, k] - x[i])
         vy += cohesion * (centres[1, k] - y[i])
-        fx = (x[i] - left) * inv_own
-        fy = (y[i] - top) * inv_own
-        ix = min(max(int(fx), 0), rim)
-        iy = min(max(int(fy), 0), rim)
-        ux = fx - ix
-        uy = fy - iy
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv_own, rim)
         p = total[iy, ix] - own[k, iy, ix]
         q = total[iy, ix + 1] - own[k, iy, ix + 1]
         r = total[iy + 1, ix] - own[k, iy + 1, ix]
