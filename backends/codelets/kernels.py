@@ -7,6 +7,7 @@ tables of int64, which whoever binds a call has made once; nothing here knows a 
 
 Loops are written in vectors of 16 elements with masked ends, which LLVM turns into what the host
 has. Compiled code is kept beside this file, or in the user's cache where that cannot be written.
+All of them stand in one file, since numba compiles anew only what is in a file that has changed.
 """
 
 from __future__ import annotations
