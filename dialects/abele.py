@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
+from ..ir.hash_once import hash_once
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
 from .structured import Body, Stage
@@ -355,6 +356,7 @@ class ChainAttr(_Value[tuple[Stage, ...]]):
         return stages_text(self.data)
 
 
+@hash_once
 @dataclass(frozen=True)
 class Plan:
     """The planner's decisions for one operation.

@@ -8,11 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from xdsl.builder import Builder
 from xdsl.ir import SSAValue
 
 from ..ir.geometry.space import Space
+from ..ir.hash_once import hash_once
 from ..ir.user_entries import add_entry
 
 COMBINERS: dict[str, float] = {
@@ -186,6 +188,7 @@ class Body:
         return self.own_arity + extras_of(self.then)
 
 
+@hash_once
 @dataclass(frozen=True)
 class Structure:
     """An operator as mathematics: where it reads and writes, and what it does there."""
@@ -193,7 +196,7 @@ class Structure:
     space: Space
     body: Body
 
-    @property
+    @cached_property
     def unchained(self) -> Structure:
         """The same without its chain and the chain's operands."""
         if not self.body.then:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
@@ -57,15 +58,24 @@ def _check_blob(blob: BlobAttr, type_: Attribute) -> None:
         )
 
 
+_FOUND: WeakKeyDictionary[Operation, ReferenceType[StateOp]] = WeakKeyDictionary()
+"""The state that an operation named when it was last asked."""
+
+
 def _state_of(op: Operation, symbol: SymbolRefAttr) -> StateOp | None:
     """The state of that name. xDSL's own search asks each operation for its traits: 20 times as
-    slow, for each weight of a network among all others."""
+    slow. Where it was found the last time is looked at first, since modules are verified again and
+    again, and each weight of a network would be sought among all others each time."""
     module = op.get_toplevel_object()
     if not isinstance(module, ModuleOp):
         return None
-    name = symbol.string_value()
+    name, known = symbol.string_value(), _FOUND.get(op)
+    last = known and known()
+    if last is not None and last.parent is module.body.block and last.sym_name.data == name:
+        return last
     for each in module.body.block.ops:
         if type(each) is StateOp and each.sym_name.data == name:
+            _FOUND[op] = ref(each)
             return each
     return None
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..hash_once import hash_once
 from .grid import Cut
 from .space import AccessMap, AxisMap, Dim
 
 
+@hash_once
 @dataclass(frozen=True)
 class Layout:
     """Blocks of a tensor over a grid of cells, one cell a tile.
@@ -225,11 +227,13 @@ def canonical(layout: Layout) -> Layout:
         terms = tuple(sorted((index[d], a) for d, a in axis.terms if d in index))
         plain = 0 not in sizes and axis.is_plain(sizes)
         axes.append(
-            replace(
-                axis,
-                terms=terms,
-                outside="none" if plain else axis.outside,
-                division="floor" if axis.divisor == 1 else axis.division,
+            AxisMap(
+                axis.size,
+                terms,
+                axis.offset,
+                axis.divisor,
+                "floor" if axis.divisor == 1 else axis.division,
+                "none" if plain else axis.outside,
             )
         )
     fills = any(a.outside == "fill" or (a.divisor > 1 and a.division == "exact") for a in axes)

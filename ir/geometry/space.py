@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..hash_once import hash_once
+
 Kind = Literal["parallel", "reduction", "whole"]
 """parallel: one result element each; reduction: merged by the combiner; whole: never cut."""
 
@@ -90,6 +92,7 @@ class AxisMap:
         return self.divisor == 1 and low >= 0 and high < self.size
 
 
+@hash_once
 @dataclass(frozen=True)
 class AccessMap:
     """How an operand or result is addressed: one AxisMap for each axis of the viewed tensor.
@@ -115,7 +118,14 @@ class AccessMap:
         """The same map over renumbered dimensions; terms of dimensions not listed are dropped."""
         return AccessMap(
             tuple(
-                replace(a, terms=tuple((new_index[d], c) for d, c in a.terms if d in new_index))
+                AxisMap(
+                    a.size,
+                    tuple([(new_index[d], c) for d, c in a.terms if d in new_index]),
+                    a.offset,
+                    a.divisor,
+                    a.division,
+                    a.outside,
+                )
                 for a in self.axes
             ),
             self.fill,
@@ -129,6 +139,7 @@ def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
     )
 
 
+@hash_once
 @dataclass(frozen=True)
 class Space:
     """An operator's iteration space: its dimensions and one access map an operand and result.
