@@ -6,7 +6,9 @@ address besides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from math import prod
 from typing import Any, TypeVar
 
@@ -143,10 +145,9 @@ class Vertices(IRDLOperation):
         """The space and the body."""
         return Structure(self.space.data, self.body.data)
 
-    def layouts(self) -> list[Layout]:
+    def layouts(self) -> tuple[Layout, ...]:
         """The layouts that operands and, last, the result must have."""
-        space, plan = self.space.data, self.plan.data
-        return [access_layout(space, a, plan) for a in (*space.operands, *space.results)]
+        return _layouts(self.space.data, self.plan.data)
 
     def verify_(self) -> None:
         """Check what can be seen without other operations."""
@@ -157,6 +158,12 @@ class Vertices(IRDLOperation):
                 f"{len(self.space.data.operands)} operands and "
                 f"{len(self.space.data.results)} results"
             )
+
+
+@lru_cache(maxsize=4096)
+def _layouts(space: Space, plan: Plan) -> tuple[Layout, ...]:
+    """The layouts that a split needs: each is asked for at every verification."""
+    return tuple(access_layout(space, a, plan) for a in (*space.operands, *space.results))
 
 
 class Copy(IRDLOperation):
@@ -271,17 +278,27 @@ def verify_symbols(module: ModuleOp) -> None:
 
     Raises VerifyException naming the operation, the variable and what is wrong.
     """
-    variables = {op.symbol: op for op in module.body.block.ops if isinstance(op, Variable)}
-    states = {
-        op.sym_name.data: op.type
-        for op in module.body.block.ops
-        if isinstance(op, partition.StateOp)
-    }
+    ops = module.body.block.ops
+    declared = _Declared(
+        {op.symbol: op for op in ops if isinstance(op, Variable)},
+        {op.sym_name.data: op.type for op in ops if isinstance(op, partition.StateOp)},
+    )
     for op in module.walk():
+        check = _check_of(type(op))
+        if check is None:
+            continue
         try:
-            _verify_uses(op, variables, states)
+            check(op, declared)
         except VerifyException as error:
             raise VerifyException(f"{op.name} at {place(op)}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What operations name: variables and states."""
+
+    variables: Mapping[str, Variable]
+    states: Mapping[str, PartitionTensor]
 
 
 def _named(name: str, known: Mapping[str, T], what: str) -> T:
@@ -311,24 +328,44 @@ def verify_use(op: Vertices | Copy, variables: Mapping[str, Variable]) -> None:
             raise VerifyException(f"blocks of @{v.symbol} overlap: elements have no one owner")
 
 
-def _verify_uses(
-    op: Operation, variables: dict[str, Variable], states: dict[str, PartitionTensor]
-) -> None:
-    if isinstance(op, Vertices | Copy):
-        verify_use(op, variables)
-    elif isinstance(op, HostInput | HostOutput):
-        name = (op.writes if isinstance(op, HostInput) else op.reads).string_value()
-        variable = _named(name, variables, "variable")
-        if prod(op.tensor.get_shape()) != prod(variable.placed.shape):
-            raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
-        if op.tensor.element_type != variable.tensor.element_type:
-            raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
-    elif isinstance(op, ReadPredicate):
-        variable = _named(op.variable.string_value(), variables, "variable")
-        if variable.dtype != np.bool_ or prod(variable.placed.shape) != 1:
-            raise VerifyException(f"@{variable.symbol} is {variable.tensor}; need a single i1")
-    elif isinstance(op, partition.LoadOp | partition.StoreOp):
-        value = op.result if isinstance(op, partition.LoadOp) else op.value
-        type_ = _named(op.state.string_value(), states, "state")
-        if value.type != type_:
-            raise VerifyException(f"{op.state} is {type_}; the operation says {value.type}")
+def _verify_program(op: Vertices | Copy, declared: _Declared) -> None:
+    verify_use(op, declared.variables)
+
+
+def _verify_host(op: HostInput | HostOutput, declared: _Declared) -> None:
+    name = (op.writes if isinstance(op, HostInput) else op.reads).string_value()
+    variable = _named(name, declared.variables, "variable")
+    if prod(op.tensor.get_shape()) != prod(variable.placed.shape):
+        raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
+    if op.tensor.element_type != variable.tensor.element_type:
+        raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
+
+
+def _verify_predicate(op: ReadPredicate, declared: _Declared) -> None:
+    variable = _named(op.variable.string_value(), declared.variables, "variable")
+    if variable.dtype != np.bool_ or prod(variable.placed.shape) != 1:
+        raise VerifyException(f"@{variable.symbol} is {variable.tensor}; need a single i1")
+
+
+def _verify_state(op: partition.LoadOp | partition.StoreOp, declared: _Declared) -> None:
+    value = op.result if isinstance(op, partition.LoadOp) else op.value
+    type_ = _named(op.state.string_value(), declared.states, "state")
+    if value.type != type_:
+        raise VerifyException(f"{op.state} is {type_}; the operation says {value.type}")
+
+
+_CHECKS: dict[type[Operation], Callable[[Any, _Declared], None]] = {
+    Vertices: _verify_program,
+    Copy: _verify_program,
+    HostInput: _verify_host,
+    HostOutput: _verify_host,
+    ReadPredicate: _verify_predicate,
+    partition.LoadOp: _verify_state,
+    partition.StoreOp: _verify_state,
+}
+"""What has to hold between an operation and what it names."""
+
+
+@cache
+def _check_of(kind: type[Operation]) -> Callable[[Any, _Declared], None] | None:
+    return next((check for known, check in _CHECKS.items() if issubclass(kind, known)), None)

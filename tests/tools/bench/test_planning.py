@@ -2,9 +2,10 @@ from pathlib import Path
 
 import onnx
 import pytest
+from typer.testing import CliRunner
 
 from abele.passes.planner.serial import plans
-from abele.tools.bench.planning import LAYERS, planned, resnet
+from abele.tools.bench.planning import LAYERS, app, compiled, planned, resnet
 
 
 def layers(proto: onnx.ModelProto) -> int:
@@ -35,3 +36,21 @@ def test_equal_blocks_are_planned_once_and_nothing_is_slower(tmp_path: Path):
     assert many["asked"] > few["asked"] + 6 * 3
     assert many["searched"] <= few["searched"] + 6
     assert many["cycles"] <= many["alone_cycles"]
+
+
+def test_the_whole_compile_takes_longer_than_planning(tmp_path: Path):
+    path = tmp_path / "resnet.onnx"
+    path.write_bytes(resnet((2, 3), side=32, width=8, classes=10).SerializeToString())
+    plans.cache_clear()
+    planning = planned(path, "tiny:8")["seconds"]
+    plans.cache_clear()
+    found = compiled(path, "tiny:8")
+    assert found["compile_seconds"] > planning > 0
+    assert found["cycles"] > 0
+
+
+def test_the_table_of_networks_says_what_the_whole_compile_takes():
+    found = CliRunner().invoke(app, ["--networks", "", "--layers", ""], env={"COLUMNS": "200"})
+    assert found.exit_code == 0, found.output
+    assert "compile s" in found.output
+    assert "a loop of ten million turns takes" in found.output
