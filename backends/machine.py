@@ -367,8 +367,11 @@ def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> dict[str, list
 
 
 def _memory(tiles: int, bytes_per_tile: int) -> Memory:
-    """Zeroed rows whose stride is no multiple of a page: equal offsets would share a cache set."""
-    row = -(-bytes_per_tile // ROW_PADDING_BYTES) * ROW_PADDING_BYTES
+    """Zeroed rows whose stride is no multiple of a page: equal offsets would share a cache set.
+
+    A word may be read at the last byte of a tile.
+    """
+    row = -(-(bytes_per_tile + 3) // ROW_PADDING_BYTES) * ROW_PADDING_BYTES
     if row % PAGE_BYTES == 0:
         row += ROW_PADDING_BYTES
     return np.zeros((tiles, row), np.uint8)

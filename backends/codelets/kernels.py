@@ -23,7 +23,7 @@ from numba.extending import intrinsic as _intrinsic
 intrinsic = cast(Any, _intrinsic)
 
 F16, F32 = ir.HalfType(), ir.FloatType()
-I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 LANES = 16
 
 ROWS, VECTORS = (12, 2) if binding.get_host_cpu_features().get("avx512f") else (4, 1)
@@ -46,9 +46,9 @@ OPTIONS = {"cache": True, "error_model": "numpy", "boundscheck": False}
 def _masked(builder, kind, element, width, pointer, mask, value=None):
     """A masked load or store of a vector, unaligned."""
     vector, masks = ir.VectorType(element, width), ir.VectorType(I1, width)
-    name = {F32: "f32", F16: "f16", I32: "i32"}[element]
+    name = {F32: "f32", F16: "f16", I16: "i16", I32: "i32"}[element]
     where = ir.PointerType(vector)
-    align = ir.Constant(I32, 2 if element == F16 else 4)
+    align = ir.Constant(I32, 2 if element in (F16, I16) else 4)
     if kind == "load":
         function = cgutils.get_or_insert_function(
             builder.module,
@@ -63,6 +63,19 @@ def _masked(builder, kind, element, width, pointer, mask, value=None):
         f"llvm.masked.store.v{width}{name}.p0",
     )
     return builder.call(function, [value, pointer, align, mask])
+
+
+def _gathered(builder, addresses, mask):
+    """The words at a vector of addresses."""
+    words = ir.VectorType(I32, LANES)
+    pointers, masks = ir.VectorType(ir.PointerType(I32), LANES), ir.VectorType(I1, LANES)
+    gather = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(words, [pointers, I32, masks, words]),
+        f"llvm.masked.gather.v{LANES}i32.v{LANES}p0",
+    )
+    where = builder.inttoptr(addresses, pointers)
+    return builder.call(gather, [where, ir.Constant(I32, 4), mask, ir.Constant(words, None)])
 
 
 def _splat(builder, value, width=LANES):
@@ -223,6 +236,7 @@ read1, read2, read4, read8 = (
 write1, write2, write4, write8 = (
     _writer(ir.IntType(8 * n), getattr(types, f"uint{8 * n}")) for n in (1, 2, 4, 8)
 )
+read_long = _reader(I64, types.int64)
 read_float, read_half = _reader(F32, types.float32), _reader(F16, types.float32)
 write_float, write_half = _writer(F32, types.float32), _writer(F16, types.float32)
 
@@ -299,6 +313,49 @@ def copy_bytes(context, out, source, n):
 
     return types.void(types.int64, types.int64, types.int64), generate
 
+
+def _indexed(kind):
+    """The intrinsic that loads or stores a vector at base + offsets[lane], below n lanes."""
+
+    @intrinsic
+    def move(context, near, base, offsets, n):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            near, base, offsets, n = arguments
+            wide = ir.VectorType(F32, LANES)
+            pointers = ir.VectorType(ir.PointerType(F32), LANES)
+            masks = ir.VectorType(I1, LANES)
+            longs = ir.PointerType(ir.VectorType(I64, LANES))
+            steps = builder.load(builder.inttoptr(offsets, longs), align=8)
+            where = builder.inttoptr(builder.add(_splat(builder, base), steps), pointers)
+            pointer = builder.inttoptr(near, ir.PointerType(wide))
+            mask, align = _end_mask(builder, n), ir.Constant(I32, 4)
+            if kind == "load":
+                gather = cgutils.get_or_insert_function(
+                    builder.module,
+                    ir.FunctionType(wide, [pointers, I32, masks, wide]),
+                    "llvm.masked.gather.v16f32.v16p0",
+                )
+                zero = ir.Constant(wide, None)
+                found = builder.call(gather, [where, align, mask, zero])
+                _masked(builder, "store", F32, LANES, pointer, mask, found)
+            else:
+                scatter = cgutils.get_or_insert_function(
+                    builder.module,
+                    ir.FunctionType(ir.VoidType(), [wide, pointers, I32, masks]),
+                    "llvm.masked.scatter.v16f32.v16p0",
+                )
+                builder.call(scatter, [builder.load(pointer, align=4), where, align, mask])
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 4), generate
+
+    return move
+
+
+gather_lanes, scatter_lanes = _indexed("load"), _indexed("store")
 
 # Copies
 
@@ -626,6 +683,193 @@ def chain(sizes, steps, constants, base):
             d -= 1
 
 
+# Routes
+
+# A route fills the blocks of a variable from those of another. Tables of int64 say of each axis of
+# a block, for each cell along it, where its elements are found; what is found along all axes is
+# added. Offsets from FILL on say that there is nothing to be found, from ABSENT on that another
+# route brings it.
+
+FILL, ABSENT = 1 << 50, 1 << 56
+BY_WORDS, BY_BYTES, GATHERED, FILLED = range(4)
+
+
+def _rows(element, gathered):
+    """The intrinsic that brings rows of at most LANES elements each, as one masked vector.
+
+    Row i begins at out + i * step, and is found at source + where[i]: together, or each element as
+    much further on as lanes say.
+    """
+
+    @intrinsic
+    def bring(context, out, step, source, where, count, lanes, n):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            out, step, source, where, count, lanes, n = arguments
+            vector = ir.VectorType(element, LANES)
+            mask = _end_mask(builder, n)
+            if gathered:
+                longs = ir.PointerType(ir.VectorType(I64, LANES))
+                steps = builder.load(builder.inttoptr(lanes, longs), align=8)
+            with cgutils.for_range(builder, count) as counter:
+                eight = ir.Constant(I64, 8)
+                at = builder.add(where, builder.mul(counter.index, eight))
+                offset = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
+                begin = builder.add(source, offset)
+                if gathered:
+                    # Narrow elements are read as words, of which the rest is dropped.
+                    found = _gathered(builder, builder.add(_splat(builder, begin), steps), mask)
+                    if element is not I32:
+                        found = builder.trunc(found, vector)
+                else:
+                    pointer = builder.inttoptr(begin, ir.PointerType(vector))
+                    found = _masked(builder, "load", element, LANES, pointer, mask)
+                end = builder.add(out, builder.mul(counter.index, step))
+                pointer = builder.inttoptr(end, ir.PointerType(vector))
+                _masked(builder, "store", element, LANES, pointer, mask, found)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 7), generate
+
+    return bring
+
+
+word_rows, gathered_words, gathered_halves = _rows(I32, False), _rows(I32, True), _rows(I16, True)
+
+
+@njit(**OPTIONS)
+def _bring(kind, out, step, source, where, count, lanes, n, unit):
+    """A run of each of some rows."""
+    if kind == BY_WORDS:
+        word_rows(out, step, source, where, count, lanes, n)
+    elif kind == BY_BYTES:
+        for i in range(count):
+            copy_bytes(out + i * step, source + read_long(where + i * 8), n)
+    elif unit == 4:
+        for i in range(0, n, LANES):
+            gathered_words(
+                out + i * 4, step, source, where, count, lanes + i * 8, min(LANES, n - i)
+            )
+    elif unit == 2:
+        for i in range(0, n, LANES):
+            gathered_halves(
+                out + i * 2, step, source, where, count, lanes + i * 8, min(LANES, n - i)
+            )
+    else:
+        for i in range(count):
+            begin, end = source + read_long(where + i * 8), out + i * step
+            for j in range(n):
+                at = begin + read_long(lanes + j * 8)
+                if unit == 8:
+                    write8(end + j * 8, read8(at))
+                else:
+                    write1(end + j, read1(at))
+
+
+@njit(**OPTIONS)
+def _fill(out, step, count, n, unit, value):
+    """Fill a run of each of some rows."""
+    for i in range(count):
+        end = out + i * step
+        for j in range(n):
+            if unit == 4:
+                write4(end + j * 4, value)
+            elif unit == 2:
+                write2(end + j * 2, value)
+            elif unit == 8:
+                write8(end + j * 8, value)
+            else:
+                write1(end + j, value)
+
+
+@njit(**OPTIONS)
+def _elements(kind, n, unit):
+    """Elements of a run."""
+    if kind == BY_WORDS:
+        return n * 4 // unit
+    return n // unit if kind == BY_BYTES else n
+
+
+@njit(
+    "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[:,::1],"
+    "int64[:,::1], int64[::1], int64[::1])",
+    **OPTIONS,
+)
+def route(head, strides, cells, spans, entries, rows, runs, lanes, replicas):
+    """Fill all blocks of a variable with what is found in another, as tables say.
+
+    head: addresses of the source and the target, bytes of an element, the bits that fill.
+    strides: bytes from one index to the next on each axis but the last one. cells: bytes to each
+    cell, bytes of its block if it lies together and is brought by this route alone, and its row
+    of spans on each axis. spans: first, end. On the first axes these are entries, which say where
+    an index is found; on the last but one rows: first entry, how many, bytes on in the block, FILL
+    or ABSENT or 0; on the last one runs: bytes on in the block, where found, length, kind.
+    replicas: bytes to each.
+    """
+    source, target, unit, fill = head[0], head[1], head[2], head[3]
+    outer = len(strides) - 1
+    step = strides[outer]
+    table, where = lanes.ctypes.data, entries.ctypes.data
+    index = np.zeros(16, np.int64)
+    offsets, steps = np.zeros(16, np.int64), np.zeros(16, np.int64)
+    for c in range(len(cells)):
+        begin, whole = target + cells[c, 0], cells[c, 1]
+        points = 1
+        for d in range(outer):
+            span = cells[c, d + 2]
+            points *= spans[span, 1] - spans[span, 0]
+            index[d] = 0
+            offsets[d + 1] = offsets[d] + entries[spans[span, 0]]
+            steps[d + 1] = 0
+        span = cells[c, outer + 2]
+        first_row, last_row = spans[span, 0], spans[span, 1]
+        span = cells[c, outer + 3]
+        first_run, last_run = spans[span, 0], spans[span, 1]
+        for replica in range(len(replicas)):
+            if replica > 0 and whole > 0:
+                copy_bytes(begin + replicas[replica], begin, whole)
+                continue
+            for _ in range(points):
+                offset, at = offsets[outer], begin + steps[outer]
+                for r in range(first_row, last_row):
+                    count, state = rows[r, 1], offset + rows[r, 3]
+                    if state >= ABSENT:
+                        continue
+                    for k in range(first_run, last_run):
+                        kind, n = runs[k, 3], runs[k, 2]
+                        out = at + rows[r, 2] + runs[k, 0]
+                        if replica > 0:
+                            n = _elements(kind, n, unit) * unit
+                            for i in range(count):
+                                there = out + i * step
+                                copy_bytes(there + replicas[replica], there, n)
+                        elif kind == FILLED or state >= FILL:
+                            _fill(out, step, count, _elements(kind, n, unit), unit, fill)
+                        else:
+                            found, near = source + offset, table
+                            if kind == GATHERED:
+                                near += runs[k, 1] * 8
+                            else:
+                                found += runs[k, 1]
+                            _bring(
+                                kind, out, step, found, where + rows[r, 0] * 8, count, near, n, unit
+                            )
+                d = outer - 1
+                while d >= 0:
+                    index[d] += 1
+                    span = cells[c, d + 2]
+                    if index[d] < spans[span, 1] - spans[span, 0]:
+                        break
+                    index[d] = 0
+                    d -= 1
+                for e in range(max(d, 0), outer):
+                    entry = entries[spans[cells[c, e + 2], 0] + index[e]]
+                    offsets[e + 1] = offsets[e] + entry
+                    steps[e + 1] = steps[e] + index[e] * strides[e]
+
+
 # Sums of products
 
 
@@ -689,48 +933,6 @@ def _micro_kernel():
 
 multiply_panels = _micro_kernel()
 
-
-def _indexed(kind):
-    """The intrinsic that loads or stores a vector at base + offsets[lane], below n lanes."""
-
-    @intrinsic
-    def move(context, near, base, offsets, n):
-        del context
-
-        def generate(context, builder, sig, arguments):
-            del sig
-            near, base, offsets, n = arguments
-            wide = ir.VectorType(F32, LANES)
-            pointers = ir.VectorType(ir.PointerType(F32), LANES)
-            masks = ir.VectorType(I1, LANES)
-            longs = ir.PointerType(ir.VectorType(I64, LANES))
-            steps = builder.load(builder.inttoptr(offsets, longs), align=8)
-            where = builder.inttoptr(builder.add(_splat(builder, base), steps), pointers)
-            pointer = builder.inttoptr(near, ir.PointerType(wide))
-            mask, align = _end_mask(builder, n), ir.Constant(I32, 4)
-            if kind == "load":
-                gather = cgutils.get_or_insert_function(
-                    builder.module,
-                    ir.FunctionType(wide, [pointers, I32, masks, wide]),
-                    "llvm.masked.gather.v16f32.v16p0",
-                )
-                zero = ir.Constant(wide, None)
-                builder.store(builder.call(gather, [where, align, mask, zero]), pointer, align=4)
-            else:
-                scatter = cgutils.get_or_insert_function(
-                    builder.module,
-                    ir.FunctionType(ir.VoidType(), [wide, pointers, I32, masks]),
-                    "llvm.masked.scatter.v16f32.v16p0",
-                )
-                builder.call(scatter, [builder.load(pointer, align=4), where, align, mask])
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * 4), generate
-
-    return move
-
-
-gather_lanes, scatter_lanes = _indexed("load"), _indexed("store")
 
 TOGETHER = 1
 

@@ -20,6 +20,7 @@ from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space
 from ..codelets.calls import Array, Call, Scratch, coalesced, copy_calls, run_calls
 from ..codelets.numerics import Placed
+from .routes import bind_routes
 
 SHORT_RUN_BYTES = 128
 """Blocks that lie in a dense tensor in shorter runs are put together once, not once a replica."""
@@ -118,6 +119,12 @@ def bind_copy(
         # There is nothing to bring, but cells that read beyond its ends find padding.
         fill = fill_of(layout.access.fill, dtype)
         return [(block.fill, (fill,)) for block in target.views()]
+    if scratch.fast:
+        routes = bind_routes(
+            [(s.placed, s.layout) for s in sources], moves, (target.placed, layout)
+        )
+        if routes is not None:
+            return routes
     order = _staging_order(layout)
     spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy", order)
     if moves is None:

@@ -1,0 +1,402 @@
+"""Copies from tile to tile as one compiled call: where every element of a block is found.
+
+The address of an element is a sum of one offset an axis: of the cell, and within its block. That
+holds for both sides of most copies, whatever lies between them, so that a table an axis says it
+all: for each cell along the axis and each of its numerators, how far on to read. A block is put
+together in the first replica and copied to the others while it is hot.
+
+    source: 6 rows on 3 tiles; target: windows of 3 rows on 2 tiles, stride 3, one row of padding
+
+        cell 0:  fill   tile 0 + 0   tile 0 + 1 row       cell 1:  tile 1 + 0   tile 1 + 1 row ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ...ir.geometry.blocks import fill_of
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import Space
+from ..codelets.calls import Array, Call
+from ..codelets.fast import Compiled, Table, address, kernels
+from ..codelets.numerics import Placed
+
+FILL = 1 << 50
+"""The offset of what is not there and is filled. Offsets are added, so any larger one says so."""
+
+ABSENT = 1 << 56
+"""The offset of what another move brings."""
+
+SHORT_ROW = 16
+"""Innermost axes of fewer elements are walked together with the next one..."""
+
+LONGEST_TABLE = 1 << 13
+"""... as long as their common table has at most so many elements."""
+
+LONG_RUN = 4
+"""Elements that lie together on both sides, from which on runs are copied."""
+
+WORDS, BYTES, GATHERED, FILLED = range(4)
+"""How a run is brought: as at most 16 words, as bytes, one by one, or not at all."""
+
+LANES = 16
+"""A vector of what is gathered may be read to its end."""
+
+Offsets = list[Table]
+"""For each axis of a tensor, how many bytes on each index is found: FILL or ABSENT if not."""
+
+
+def bind_routes(
+    sources: Sequence[tuple[Placed, Layout]],
+    moves: Sequence[Space] | None,
+    target: tuple[Placed, Layout],
+) -> list[Call] | None:
+    """The calls that fill a variable's blocks from others; None where offsets are no sums.
+
+    Arguments are those of `bind_copy`, of layouts and tensors that are not empty.
+    """
+    placed, layout = target
+    cells = _cells(layout, placed)
+    if cells is None:
+        return None
+    if moves is not None:
+        brings = [
+            not (0 in space.sizes or 0 in held.shape)
+            for (_, held), space in zip(sources, moves, strict=True)
+        ]
+        sources = [each for each, some in zip(sources, brings, strict=True) if some]
+        moves = [each for each, some in zip(moves, brings, strict=True) if some]
+    found: list[Offsets] = []
+    fills = {_bits(layout.access.fill, placed.dtype)}
+    for (source, held), space in zip(sources, moves or [None] * len(sources), strict=True):
+        offsets = _held(held, source)
+        shape = held.shape
+        if offsets is not None and space is not None:
+            (operand,), (result,) = space.operands, space.results
+            offsets = _reshaped(offsets, shape, operand.shape)
+            offsets, shape = _moved(offsets, space), result.shape
+            if any(((a >= FILL) & (a < ABSENT)).any() for a in offsets or ()):
+                fills.add(_bits(operand.fill, placed.dtype))
+        if offsets is not None:
+            offsets = _reshaped(offsets, shape, layout.shape)
+        if offsets is None or len(fills) > 1:
+            return None
+        found.append(offsets)
+    calls: list[Call] = []
+    for (source, held), offsets in zip(sources, found, strict=True):
+        start = source.memory[held.first_tile, source.address :]
+        calls.append((_bound(start, offsets, target, cells, next(iter(fills))), ()))
+    return calls
+
+
+def _bits(fill: float, dtype: np.dtype[np.generic]) -> int:
+    """A fill value as an integer of the bytes of its dtype."""
+    return int.from_bytes(np.asarray(fill_of(fill, dtype)).tobytes(), "little", signed=True)
+
+
+def _parts(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
+    """Each cell along an axis, row-major over its dimensions: tiles on, first numerator, count."""
+    starts, counts = layout.starts(axis), layout.counts(axis)
+    tiles = np.zeros((1,) * len(layout.grid), np.int64)
+    for d, _ in layout.access.axes[axis].terms:
+        shape = [-1 if i == d else 1 for i in range(len(layout.grid))]
+        tiles = tiles + (np.arange(layout.parts[d]) * layout.weights[d]).reshape(shape)
+    return np.broadcast_to(tiles, starts.shape).ravel(), starts.ravel(), counts.ravel()
+
+
+def _held(layout: Layout, placed: Placed) -> Offsets | None:
+    """Where the elements of a variable lie, in its first replicas; None for overlapping blocks."""
+    if not layout.is_partition:
+        return None
+    row, unit = placed.memory.strides[0], placed.dtype.itemsize
+    found: Offsets = []
+    for i, axis in enumerate(layout.access.axes):
+        tiles, starts, counts = _parts(layout, i)
+        part, within = _entries(counts)
+        index = axis.resolve(starts[part] + within * layout.steps[i])
+        there = index >= 0
+        offsets = np.full(axis.size, FILL, np.int64)
+        offsets[index[there]] = (tiles[part] * row + within * layout.strides[i] * unit)[there]
+        found.append(offsets)
+    return found
+
+
+def _entries(counts: Table) -> tuple[Table, Table]:
+    """For parts of these lengths: the part of each element, and which one of the part it is."""
+    part = np.repeat(np.arange(len(counts)), counts)
+    return part, np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _outer(a: Table, b: Table) -> Table:
+    return (a[:, None] + b).reshape(-1)
+
+
+def _reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offsets | None:
+    """The same tensor in another shape, row-major; None where an axis cannot be split."""
+    if tuple(old) == tuple(new):
+        return offsets
+    if not new:
+        return None
+    found: Offsets = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        # The fewest axes on either side that have as many elements.
+        begin, first = i, j
+        have, wanted = prod(old[i : i + 1]), prod(new[j : j + 1])
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while have != wanted:
+            if have < wanted:
+                have *= old[i]
+                i += 1
+            else:
+                wanted *= new[j]
+                j += 1
+        merged = reduce(_outer, offsets[begin:i], np.zeros(1, np.int64))
+        if first == j:
+            found[-1] = found[-1] + merged[0]
+            continue
+        pieces = _split(merged, new[first:j])
+        if pieces is None:
+            return None
+        found += pieces
+    return found
+
+
+def _split(offsets: Table, sizes: Sequence[int]) -> Offsets | None:
+    """Offsets of several axes whose sums these are; None if there are no such."""
+    if len(sizes) <= 1:
+        return [offsets]
+    box = offsets.reshape(tuple(sizes))
+    found: Offsets = []
+    for d in range(len(sizes)):
+        along = box[tuple(slice(None) if i == d else 0 for i in range(len(sizes)))]
+        found.append(along if not found else along - box.flat[0])
+    return found if (reduce(_outer, found) == offsets).all() else None
+
+
+def _moved(offsets: Offsets | None, space: Space) -> Offsets | None:
+    """What a move makes of a tensor, in the shape of its result; None for a window's move."""
+    if offsets is None:
+        return None
+    (operand,), (result,) = space.operands, space.results
+    walked = [np.zeros(n, np.int64) for n in space.sizes]
+    start = 0
+    for axis, held in zip(operand.axes, offsets, strict=True):
+        padded = np.append(held, FILL)
+        if len(axis.terms) > 1:
+            return None
+        if not axis.terms:
+            start += int(padded[axis.resolve(np.array([axis.offset]))[0]])
+        for d, a in axis.terms:
+            walked[d] = (
+                walked[d] + padded[axis.resolve(np.arange(space.sizes[d]) * a + axis.offset)]
+            )
+    named = [axis.terms[0][0] for axis in result.axes if axis.terms]
+    for d, each in enumerate(walked):
+        if d not in named:
+            if len(each) > 1:
+                return None
+            start += int(each[0])
+    found: Offsets = []
+    for axis in result.axes:
+        brought = np.full(axis.size, ABSENT, np.int64)
+        each = walked[axis.terms[0][0]] if axis.terms else np.zeros(1, np.int64)
+        brought[axis.offset : axis.offset + len(each)] = each
+        found.append(brought)
+    if not found:
+        return None
+    found[0] = found[0] + start
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """The cells of a target along one axis, or along several that are walked together.
+
+    axes: which. stride: bytes from one index to the next, of one axis. tiles: bytes to each cell.
+    counts: elements of each. part, at: of each element, its cell and how many bytes on it lies in
+    the block. numerators: of each element, on each axis.
+    """
+
+    axes: tuple[int, ...]
+    stride: int
+    tiles: Table
+    counts: Table
+    part: Table
+    at: Table
+    numerators: tuple[Table, ...]
+
+    def offsets(self, layout: Layout, held: Offsets) -> Table:
+        """Where each element is found."""
+        total = np.zeros(len(self.at), np.int64)
+        for i, numerators in zip(self.axes, self.numerators, strict=True):
+            total += np.append(held[i], FILL)[layout.access.axes[i].resolve(numerators)]
+        return total
+
+    def times(self, inner: _Axis) -> _Axis:
+        """This axis and the one inside of it, walked together."""
+        cells = len(inner.tiles)
+        part = (self.part[:, None] * cells + inner.part).reshape(-1)
+        order = np.argsort(part, kind="stable")
+        high, low = np.divmod(order, len(inner.part))
+        return _Axis(
+            self.axes + inner.axes,
+            inner.stride,
+            _outer(self.tiles, inner.tiles),
+            (self.counts[:, None] * inner.counts).reshape(-1),
+            part[order],
+            self.at[high] + inner.at[low],
+            (*(n[high] for n in self.numerators), *(n[low] for n in inner.numerators)),
+        )
+
+
+def _cells(layout: Layout, placed: Placed) -> list[_Axis] | None:
+    """The axes of a target, with what belongs to each; None if a cut dimension moves along two.
+
+    The last ones are walked as rows, of which each index brings one, and as runs within each row:
+    the innermost axis that has several elements, together with the next one where it is short.
+    """
+    cut = [d for a in layout.access.axes for d, _ in a.terms if layout.parts[d] > 1]
+    if len(set(cut)) < len(cut):
+        return None
+    row, unit = placed.memory.strides[0], placed.dtype.itemsize
+    axes: list[_Axis] = []
+    for i in range(len(layout.access.axes)):
+        tiles, starts, counts = _parts(layout, i)
+        part, within = _entries(counts)
+        numerators = starts[part] + within * layout.steps[i]
+        stride = layout.strides[i] * unit
+        axes.append(_Axis((i,), stride, tiles * row, counts, part, within * stride, (numerators,)))
+    zero = np.zeros(1, np.int64)
+    while len(axes) < 2:
+        axes.insert(0, _Axis((), 0, zero, zero + 1, zero, zero, ()))
+    long = [a for a in axes if a.counts.max() > 1] or axes[-1:]
+    inner = long.pop()
+    while long and inner.counts.max() < SHORT_ROW:
+        if len(long[-1].at) * len(inner.at) > LONGEST_TABLE:
+            break
+        taken = long.pop()
+        axes = [a for a in axes if a not in (taken, inner)]
+        inner = taken.times(inner)
+    axes = [a for a in axes if a is not inner]
+    if not axes:
+        axes = [_Axis((), 0, zero, zero + 1, zero, zero, ())]
+    rows = max(axes, key=lambda a: a.counts.max())
+    return [*(a for a in axes if a is not rows), rows, inner]
+
+
+def _bound(
+    source: Array, offsets: Offsets, target: tuple[Placed, Layout], axes: list[_Axis], fill: int
+) -> Compiled:
+    """The call that brings what is found in one source."""
+    placed, layout = target
+    unit, row = placed.dtype.itemsize, placed.memory.strides[0]
+    start = placed.memory[layout.first_tile, placed.address :]
+    found = [axis.offsets(layout, offsets) for axis in axes]
+    *outer, middle, inner = axes
+    entries = np.cumsum([0, *(len(f) for f in found)])
+    rows, row_spans = _rows(middle, found[-2])
+    rows[:, 0] += entries[-3]
+    runs, run_spans, lanes = _runs(inner, found[-1], unit)
+    spans = [_spans(axis.counts) + first for axis, first in zip(outer, entries, strict=False)]
+    spans += [row_spans, run_spans]
+    number = np.meshgrid(*(np.arange(len(axis.tiles)) for axis in axes), indexing="ij")
+    firsts = np.cumsum([0, *(len(axis.tiles) for axis in axes)])
+    columns = [n.ravel() for n in number]
+    tiles = sum(a.tiles[c] for a, c in zip(axes, columns, strict=True))
+    nearest = sum(f[_spans(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True))
+    is_whole = not any((f >= ABSENT).any() for f in found)
+    whole = _together(axes, columns, unit) * is_whole
+    table = np.stack(
+        [tiles, whole, *(c + f for c, f in zip(columns, firsts, strict=False))], axis=1
+    )
+    # What is found next to each other is read one after the other.
+    table = table[np.argsort(nearest, kind="stable")]
+    replicas = [
+        sum(w * p * row for w, p in zip(weights, parts, strict=True))
+        for weights in [[layout.weights[d] for d in layout.replica_dims]]
+        for parts in product(*(range(layout.parts[d]) for d in layout.replica_dims))
+    ]
+    arguments = (
+        np.array([address(source), address(start), unit, fill], np.int64),
+        np.array([axis.stride for axis in axes[:-1]], np.int64),
+        np.ascontiguousarray(table),
+        np.concatenate(spans),
+        np.concatenate(found[:-1]),
+        rows,
+        runs,
+        lanes,
+        np.array(replicas, np.int64),
+    )
+    return Compiled(kernels().route, arguments, (source, start))
+
+
+def _spans(counts: Table) -> Table:
+    """The first and the end of what each of some cells has."""
+    ends = np.cumsum(counts)
+    return np.stack([ends - counts, ends], axis=1)
+
+
+def _together(axes: list[_Axis], columns: list[Array], unit: int) -> Table:
+    """The bytes of each cell's block, if it lies together; else 0."""
+    inner = axes[-1]
+    ends = np.cumsum(inner.counts) - 1
+    length = np.where(inner.at[ends] == (inner.counts - 1) * unit, inner.counts * unit, 0)
+    length = length[columns[-1]]
+    order = sorted(range(len(axes) - 1), key=lambda i: axes[i].stride)
+    for i in order:
+        count = axes[i].counts[columns[i]]
+        grown = np.where(length == axes[i].stride, length * count, 0)
+        length = np.where(count == 1, length, grown)
+    return length
+
+
+def _rows(axis: _Axis, found: Table) -> tuple[Table, Table]:
+    """Stretches of rows that are all there, all filled or all absent; for each cell its own.
+
+    Returns (first entry, rows, bytes on in the block, FILL or ABSENT or 0), and spans of these.
+    """
+    there = np.searchsorted([FILL, ABSENT], found, side="right")
+    breaks = np.r_[True, (np.diff(axis.part) != 0) | (np.diff(there) != 0)]
+    first = np.flatnonzero(breaks)
+    count = np.diff(np.r_[first, len(found)])
+    state = np.array([0, FILL, ABSENT])[there[first]]
+    spans = _spans(np.bincount(axis.part[first], minlength=len(axis.tiles)))
+    return np.stack([first, count, axis.at[first], state], axis=1), spans
+
+
+def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
+    """How each row is brought.
+
+    Returns (bytes on in the block, where found, length, kind) of runs, for each cell the span of
+    its own, and what gathered runs look up.
+    """
+    there = np.searchsorted([FILL, ABSENT], found, side="right")
+    ends = np.r_[True, np.diff(axis.part) != 0]
+    ends[1:] |= (np.diff(there) != 0) | (np.diff(axis.at) != unit)
+    breaks = ends.copy()
+    breaks[1:] |= (there[1:] == 0) & (np.diff(found) != unit)
+    piece = np.cumsum(ends) - 1
+    lengths, parts = np.bincount(piece), np.bincount(piece, breaks)
+    gathered = (parts > 1) & (lengths < LONG_RUN * parts)
+    first = np.flatnonzero(ends | (breaks & ~gathered[piece]))
+    length = np.diff(np.r_[first, len(found)])
+    size = length * unit
+    kind = np.select(
+        [there[first] > 0, gathered[piece[first]], (size % 4 == 0) & (size <= 4 * LANES)],
+        [FILLED, GATHERED, WORDS],
+        BYTES,
+    )
+    where = np.where(kind == GATHERED, first, found[first])
+    size = np.select([kind == WORDS, kind == BYTES], [size // 4, size], length)
+    kept = there[first] < 2
+    runs = np.stack([axis.at[first], where, size, kind], axis=1)[kept]
+    spans = _spans(np.bincount(axis.part[first][kept], minlength=len(axis.tiles)))
+    lanes = np.append(found, np.zeros(LANES, np.int64)) if gathered.any() else found[:0]
+    return runs, spans, lanes
