@@ -12,13 +12,14 @@ import numpy as np
 
 from ...dialects.structured import Body, Stage
 from .calls import Call, coalesced
-from .fast import Array, Compiled, address, kernels
+from .fast import Array, Compiled, Table, address, kernels
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that memory may have; registers are float32."""
 
 TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
-MEMORY, REGISTER, CONSTANT = range(3)
+MEMORY, REGISTER, CONSTANT, SERIES = range(4)
+HEAD = 7
 
 BINARY: Mapping[str, int] = {
     "add": ADD,
@@ -125,18 +126,36 @@ class Steps:
         rows = [*self.rows, (STORE, 0, MEMORY, 0, len(arrays) - 1)]
         sizes = (1,) * (2 - result.ndim) + result.shape
         missing = len(sizes) - result.ndim
-        table = np.zeros((len(rows), 6 + len(sizes)), np.int64)
+        table = np.zeros((len(rows), HEAD + len(sizes)), np.int64)
         for row, (what, register, kind, first, which) in zip(table, rows, strict=True):
             row[:5] = what, register, kind, first, which
             if kind == MEMORY:
                 array = arrays[which]
                 row[4:6] = address(array), array.itemsize
-                row[6 + missing :] = array.strides
+                row[HEAD + missing :] = array.strides
+        table, places = _with_series(table)
         constants = np.array(self.constants or [0.0], np.float32)
         lengths = np.array(sizes, np.int64)
         compiled = kernels()
         base = address(compiled.REGISTERS)
-        return Compiled(compiled.chain, (lengths, table, constants, base), arrays), ()
+        return Compiled(compiled.chain, (lengths, table, constants, base), [*arrays, places]), ()
+
+
+def _with_series(table: Table) -> tuple[Table, Table]:
+    """Steps, of which those that merge memory of one kind are one, and what these look up."""
+    what, kind, first, place, size = table[:, [0, 2, 3, 4, 5]].T
+    merges = np.isin(what, list(MERGES.values())) & (kind == MEMORY) & (first == 0)
+    merges &= table[:, -1] == size
+    same = np.delete(table, 4, axis=1)
+    goes_on = np.r_[False, merges[1:] & merges[:-1] & (same[1:] == same[:-1]).all(axis=1)]
+    begins = np.flatnonzero(~goes_on)
+    counts = np.diff(np.r_[begins, len(table)])
+    places = place - np.repeat(place[begins], counts)
+    kept = table[begins]
+    long = counts > 1
+    kept[long, 2], kept[long, 3] = SERIES, counts[long]
+    kept[long, 6] = address(places) + begins[long] * places.itemsize
+    return kept, places
 
 
 def _block_order(result: Array) -> list[int]:

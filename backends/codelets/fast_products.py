@@ -20,6 +20,9 @@ from .calls import Call, Scratch
 from .fast import Array, Compiled, Stamp, Table, address, kernels
 from .fast_chain import FLOATS
 
+SHORTEST_RUN = 4
+"""Elements that lie together, from which on they are copied as runs."""
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -99,21 +102,21 @@ def _bound(
     rows, row_results = (_offsets(a, groups.left) for a in (first, result))
     columns, column_results = (_offsets(a, groups.right) for a in (second, result))
     depth, depths = (_offsets(a, groups.inner) for a in (first, second))
-    count = len(columns)
-    columns, column_results = (_filled(o, width) for o in (columns, column_results))
-    kinds = _together(columns, second.itemsize, lanes, count)
-    result_kinds = _together(column_results, result.itemsize, lanes, count)
+    runs, spans = _runs(columns, second.itemsize, width, lanes)
+    result_runs, result_spans = _runs(column_results, result.itemsize, width, lanes)
     size = len(batch) * -(-len(rows) // height) * height * len(depth)
     packed = np.empty(size, np.float32) if is_kept else scratch.take("rows", (size,), FLOATS[0])
     room = scratch.take("panel", (len(depth) * width + height * width + 2 * lanes,), FLOATS[0])
+    room.fill(0)
     panel = -(-address(room) // 64) * 64
     tile = panel + len(depth) * width * 4
     pointers = [address(a) for a in arrays]
     sizes = [a.itemsize for a in arrays]
-    head = np.array([*pointers, *sizes, count, address(packed), panel, tile], np.int64)
+    head = np.array([*pointers, *sizes, len(columns), address(packed), panel, tile], np.int64)
+    columns, column_results = (np.pad(o, (0, lanes)) for o in (columns, column_results))
     tables = (
-        *(head, batch, rows, row_results, columns, kinds, column_results, result_kinds),
-        *(depth, depths),
+        *(head, batch, rows, row_results, runs, spans, columns),
+        *(result_runs, result_spans, column_results, depth, depths),
     )
     kept = [*arrays, packed, room]
     return (
@@ -131,16 +134,31 @@ def _offsets(array: Array, axes: Sequence[int]) -> Table:
     return found
 
 
-def _filled(offsets: Table, width: int) -> Table:
-    """Offsets up to a whole number of panels; the last is repeated."""
-    return np.pad(offsets, (0, -len(offsets) % width), mode="edge")
+def _runs(offsets: Table, itemsize: int, width: int, lanes: int) -> tuple[Table, Table]:
+    """How panels of columns are read or written: what lies together as one, else one by one.
 
-
-def _together(offsets: Table, itemsize: int, lanes: int, count: int) -> Table:
-    """Which vectors of offsets are those of elements that lie together."""
-    vectors = offsets.reshape(-1, lanes)
-    found = (np.diff(vectors, axis=1) == itemsize).all(axis=1)
-    return found.astype(np.int64)
+    Returns (first lane, how many, bytes on, entry of offsets, whether together), and the first run
+    of each panel of `width` columns with the end.
+    """
+    at = np.arange(len(offsets))
+    together = np.r_[False, np.diff(offsets) == itemsize]
+    begins = ~together | (at % width == 0)
+    run = np.cumsum(begins) - 1
+    within = at - np.flatnonzero(begins)[run]
+    begins |= within % lanes == 0
+    first = np.flatnonzero(begins)
+    # A vector's worth of short runs is taken one by one.
+    vector = at // lanes
+    is_short = np.bincount(vector[first], minlength=vector[-1] + 1) > lanes // SHORTEST_RUN
+    apart = is_short[vector]
+    starts = np.where(apart, at % lanes == 0, begins | (at % lanes == 0) & np.r_[False, apart[:-1]])
+    first = np.flatnonzero(starts)
+    count = np.diff(np.r_[first, len(offsets)])
+    runs = np.stack(
+        [first % width, count, np.where(apart[first], 0, offsets[first]), first, ~apart[first]],
+        axis=1,
+    )
+    return runs, np.searchsorted(first, np.arange(0, len(offsets) + width, width))
 
 
 @lru_cache(maxsize=1024)

@@ -78,6 +78,19 @@ def _gathered(builder, addresses, mask):
     return builder.call(gather, [where, ir.Constant(I32, 4), mask, ir.Constant(words, None)])
 
 
+def _scatter(builder, values, addresses, mask):
+    """Store a vector of floats at a vector of addresses."""
+    element = values.type.element
+    pointers, masks = ir.VectorType(ir.PointerType(element), LANES), ir.VectorType(I1, LANES)
+    scatter = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(ir.VoidType(), [values.type, pointers, I32, masks]),
+        f"llvm.masked.scatter.v{LANES}{'f16' if element == F16 else 'f32'}.v{LANES}p0",
+    )
+    align = ir.Constant(I32, 2 if element == F16 else 4)
+    builder.call(scatter, [values, builder.inttoptr(addresses, pointers), align, mask])
+
+
 def _splat(builder, value, width=LANES):
     vector = ir.VectorType(value.type, width)
     undefined = ir.Constant(vector, ir.Undefined)
@@ -193,6 +206,71 @@ c_take, c_add, c_sub, c_mul, c_div, c_max, c_min = (
 )
 v_widen = _vector_loop(_take, narrow_in=True)
 v_narrow = _vector_loop(_take, narrow_out=True)
+
+
+SIDE_BY_SIDE = 4
+"""Vectors that are merged at a time: each waits for its own last step only."""
+
+
+def _series(operation, element):
+    """The intrinsic that merges memory into out[i], for i < n: out[i] = operation(out[i], x), for
+    x = a[i] at each of count places in turn; where: how many bytes on."""
+
+    @intrinsic
+    def merge(context, out, a, n, count, where):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            out, a, n, count, where = arguments
+            wide, vector = ir.VectorType(F32, LANES), ir.VectorType(element, LANES)
+            size = 2 if element == F16 else 4
+
+            def block(begin, vectors):
+                places = [builder.add(begin, ir.Constant(I64, LANES * v)) for v in range(vectors)]
+                masks = [_end_mask(builder, builder.sub(n, place)) for place in places]
+                totals = []
+                for place, mask in zip(places, masks, strict=True):
+                    at = builder.add(out, builder.mul(place, ir.Constant(I64, 4)))
+                    at = builder.inttoptr(at, ir.PointerType(wide))
+                    found = _masked(builder, "load", F32, LANES, at, mask)
+                    totals.append((at, cgutils.alloca_once_value(builder, found)))
+                    builder.store(found, totals[-1][1])
+                with cgutils.for_range(builder, count) as counter:
+                    at = builder.add(where, builder.mul(counter.index, ir.Constant(I64, 8)))
+                    offset = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
+                    row = builder.add(a, offset)
+                    for place, mask, (_, total) in zip(places, masks, totals, strict=True):
+                        at = builder.add(row, builder.mul(place, ir.Constant(I64, size)))
+                        at = builder.inttoptr(at, ir.PointerType(vector))
+                        found = _masked(builder, "load", element, LANES, at, mask)
+                        if element == F16:
+                            found = builder.fpext(found, wide)
+                        builder.store(operation(builder, builder.load(total), found), total)
+                for mask, (at, total) in zip(masks, totals, strict=True):
+                    _masked(builder, "store", F32, LANES, at, mask, builder.load(total))
+
+            done = cgutils.alloca_once_value(builder, ir.Constant(I64, 0))
+            builder.store(ir.Constant(I64, 0), done)
+            for vectors in (SIDE_BY_SIDE, 1):
+                lanes = ir.Constant(I64, LANES * vectors)
+                begin = builder.load(done)
+                # The last vectors are whole or not, but never all empty.
+                slack = ir.Constant(I64, LANES * (vectors - 2) if vectors > 1 else LANES - 1)
+                left = builder.add(builder.sub(n, begin), slack)
+                blocks = builder.sdiv(left, lanes)
+                with cgutils.for_range(builder, blocks) as counter:
+                    block(builder.add(begin, builder.mul(counter.index, lanes)), vectors)
+                builder.store(builder.add(begin, builder.mul(blocks, lanes)), done)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 5), generate
+
+    return merge
+
+
+s_add, s_mul, s_max, s_min = (_series(o, F32) for o in (_add, _mul, _max, _min))
+half_s_add, half_s_mul, half_s_max, half_s_min = (_series(o, F16) for o in (_add, _mul, _max, _min))
 
 
 def _reader(element, numba_type):
@@ -313,49 +391,6 @@ def copy_bytes(context, out, source, n):
 
     return types.void(types.int64, types.int64, types.int64), generate
 
-
-def _indexed(kind):
-    """The intrinsic that loads or stores a vector at base + offsets[lane], below n lanes."""
-
-    @intrinsic
-    def move(context, near, base, offsets, n):
-        del context
-
-        def generate(context, builder, sig, arguments):
-            del sig
-            near, base, offsets, n = arguments
-            wide = ir.VectorType(F32, LANES)
-            pointers = ir.VectorType(ir.PointerType(F32), LANES)
-            masks = ir.VectorType(I1, LANES)
-            longs = ir.PointerType(ir.VectorType(I64, LANES))
-            steps = builder.load(builder.inttoptr(offsets, longs), align=8)
-            where = builder.inttoptr(builder.add(_splat(builder, base), steps), pointers)
-            pointer = builder.inttoptr(near, ir.PointerType(wide))
-            mask, align = _end_mask(builder, n), ir.Constant(I32, 4)
-            if kind == "load":
-                gather = cgutils.get_or_insert_function(
-                    builder.module,
-                    ir.FunctionType(wide, [pointers, I32, masks, wide]),
-                    "llvm.masked.gather.v16f32.v16p0",
-                )
-                zero = ir.Constant(wide, None)
-                found = builder.call(gather, [where, align, mask, zero])
-                _masked(builder, "store", F32, LANES, pointer, mask, found)
-            else:
-                scatter = cgutils.get_or_insert_function(
-                    builder.module,
-                    ir.FunctionType(ir.VoidType(), [wide, pointers, I32, masks]),
-                    "llvm.masked.scatter.v16f32.v16p0",
-                )
-                builder.call(scatter, [builder.load(pointer, align=4), where, align, mask])
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * 4), generate
-
-    return move
-
-
-gather_lanes, scatter_lanes = _indexed("load"), _indexed("store")
 
 # Copies
 
@@ -523,12 +558,34 @@ def copy(table):
 
 # A chain is a list of steps on registers, which are BLOCK elements each of float32. A step is a row
 # of int64: what it does; to which register; with what (memory, a register, a constant); whether
-# that stands first; an address, or which register or constant; bytes of an element there; then its
-# strides. Constants are a table of float32.
+# that stands first; an address, or which register or constant; bytes of an element there; where
+# a series goes on; then its strides. A series is memory at several places, as many as the fourth
+# number says, none of which stands first. Constants are a table of float32.
 
-STEP_HEAD = 6
+STEP_HEAD = 7
 TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
-MEMORY, REGISTER, CONSTANT = range(3)
+MEMORY, REGISTER, CONSTANT, SERIES = range(4)
+
+
+@njit(**OPTIONS)
+def _merge_series(what, out, a, n, count, where, size):
+    if size == 4:
+        if what == ADD:
+            s_add(out, a, n, count, where)
+        elif what == MAX:
+            s_max(out, a, n, count, where)
+        elif what == MUL:
+            s_mul(out, a, n, count, where)
+        else:
+            s_min(out, a, n, count, where)
+    elif what == ADD:
+        half_s_add(out, a, n, count, where)
+    elif what == MAX:
+        half_s_max(out, a, n, count, where)
+    elif what == MUL:
+        half_s_mul(out, a, n, count, where)
+    else:
+        half_s_min(out, a, n, count, where)
 
 
 @njit(**OPTIONS)
@@ -592,6 +649,14 @@ def _do(step, at, register, other, constants, rows, columns, by_row, by_column):
                         write_float(at + i * by_row + j * by_column, value)
                     else:
                         write_half(at + i * by_row + j * by_column, value)
+        return
+    if kind == SERIES:
+        if rows == 1 or by_row == columns * size:
+            _merge_series(what, register, at, n, first, step[6], size)
+        else:
+            for i in range(rows):
+                out = register + i * columns * 4
+                _merge_series(what, out, at + i * by_row, columns, first, step[6], size)
         return
     if kind == CONSTANT:
         if first == 0:
@@ -694,68 +759,82 @@ FILL, ABSENT = 1 << 50, 1 << 56
 BY_WORDS, BY_BYTES, GATHERED, FILLED = range(4)
 
 
-def _rows(element, gathered):
-    """The intrinsic that brings rows of at most LANES elements each, as one masked vector.
+def _rows(kept, wanted, is_gathered=False, is_spread=False):
+    """The intrinsic that copies rows of at most LANES elements each, as one masked vector.
 
-    Row i begins at out + i * step, and is found at source + where[i]: together, or each element as
-    much further on as lanes say.
+    Row i of out begins i * step further on, and that of source where[i]; if spread, it is the other
+    way round. Its elements lie together; if gathered, those of the source, and of what is spread
+    those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out.
     """
 
     @intrinsic
-    def bring(context, out, step, source, where, count, lanes, n):
+    def copy_rows(context, out, source, step, where, count, lanes, n):
         del context
 
         def generate(context, builder, sig, arguments):
             del sig
-            out, step, source, where, count, lanes, n = arguments
-            vector = ir.VectorType(element, LANES)
+            out, source, step, where, count, lanes, n = arguments
             mask = _end_mask(builder, n)
-            if gathered:
+            if is_gathered:
                 longs = ir.PointerType(ir.VectorType(I64, LANES))
                 steps = builder.load(builder.inttoptr(lanes, longs), align=8)
+
+            def vector(address, element):
+                return builder.inttoptr(address, ir.PointerType(ir.VectorType(element, LANES)))
+
             with cgutils.for_range(builder, count) as counter:
-                eight = ir.Constant(I64, 8)
-                at = builder.add(where, builder.mul(counter.index, eight))
-                offset = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
-                begin = builder.add(source, offset)
-                if gathered:
+                at = builder.add(where, builder.mul(counter.index, ir.Constant(I64, 8)))
+                near = builder.mul(counter.index, step)
+                far = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
+                begin = builder.add(source, near if is_spread else far)
+                end = builder.add(out, far if is_spread else near)
+                if is_gathered and not is_spread:
                     # Narrow elements are read as words, of which the rest is dropped.
                     found = _gathered(builder, builder.add(_splat(builder, begin), steps), mask)
-                    if element is not I32:
-                        found = builder.trunc(found, vector)
+                    if kept in (F16, I16):
+                        found = builder.trunc(found, ir.VectorType(I16, LANES))
+                    found = builder.bitcast(found, ir.VectorType(kept, LANES))
                 else:
-                    pointer = builder.inttoptr(begin, ir.PointerType(vector))
-                    found = _masked(builder, "load", element, LANES, pointer, mask)
-                end = builder.add(out, builder.mul(counter.index, step))
-                pointer = builder.inttoptr(end, ir.PointerType(vector))
-                _masked(builder, "store", element, LANES, pointer, mask, found)
+                    found = _masked(builder, "load", kept, LANES, vector(begin, kept), mask)
+                if (kept, wanted) == (F16, F32):
+                    found = builder.fpext(found, ir.VectorType(F32, LANES))
+                elif (kept, wanted) == (F32, F16):
+                    found = builder.fptrunc(found, ir.VectorType(F16, LANES))
+                if is_gathered and is_spread:
+                    _scatter(builder, found, builder.add(_splat(builder, end), steps), mask)
+                else:
+                    _masked(builder, "store", wanted, LANES, vector(end, wanted), mask, found)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 7), generate
 
-    return bring
+    return copy_rows
 
 
-word_rows, gathered_words, gathered_halves = _rows(I32, False), _rows(I32, True), _rows(I16, True)
+word_rows, gathered_words = _rows(I32, I32), _rows(I32, I32, is_gathered=True)
+gathered_halves = _rows(I16, I16, is_gathered=True)
+wide_rows, gathered_wide = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
+spread_words, scattered_words = (_rows(F32, F32, gathered, True) for gathered in (False, True))
+spread_narrow, scattered_narrow = (_rows(F32, F16, gathered, True) for gathered in (False, True))
 
 
 @njit(**OPTIONS)
 def _bring(kind, out, step, source, where, count, lanes, n, unit):
     """A run of each of some rows."""
     if kind == BY_WORDS:
-        word_rows(out, step, source, where, count, lanes, n)
+        word_rows(out, source, step, where, count, lanes, n)
     elif kind == BY_BYTES:
         for i in range(count):
             copy_bytes(out + i * step, source + read_long(where + i * 8), n)
     elif unit == 4:
         for i in range(0, n, LANES):
             gathered_words(
-                out + i * 4, step, source, where, count, lanes + i * 8, min(LANES, n - i)
+                out + i * 4, source, step, where, count, lanes + i * 8, min(LANES, n - i)
             )
     elif unit == 2:
         for i in range(0, n, LANES):
             gathered_halves(
-                out + i * 2, step, source, where, count, lanes + i * 8, min(LANES, n - i)
+                out + i * 2, source, step, where, count, lanes + i * 8, min(LANES, n - i)
             )
     else:
         for i in range(count):
@@ -873,8 +952,8 @@ def route(head, strides, cells, spans, entries, rows, runs, lanes, replicas):
 # Sums of products
 
 
-def _micro_kernel():
-    """The intrinsic that multiplies a panel of rows by a panel of columns.
+def _micro_kernel(vectors):
+    """The intrinsic that multiplies a panel of rows by the first vectors of a panel of columns.
 
     rows: [depth][ROWS]. columns: [depth][COLUMNS]. out: [ROWS][COLUMNS]. Each result is a chain of
     fused multiplications and additions, from zero, in the order of depth.
@@ -890,7 +969,7 @@ def _micro_kernel():
             rows, columns, depth, out = arguments
             zero = ir.Constant(vector, [0.0] * LANES)
             totals = [
-                [cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)]
+                [cgutils.alloca_once_value(builder, zero) for _ in range(vectors)]
                 for _ in range(ROWS)
             ]
             for row in totals:
@@ -912,15 +991,15 @@ def _micro_kernel():
                 begin = builder.add(
                     columns, builder.mul(counter.index, ir.Constant(I64, 4 * COLUMNS))
                 )
-                right = [load(plus(begin, 4 * LANES * v), vector) for v in range(VECTORS)]
+                right = [load(plus(begin, 4 * LANES * v), vector) for v in range(vectors)]
                 begin = builder.add(rows, builder.mul(counter.index, ir.Constant(I64, 4 * ROWS)))
                 for r in range(ROWS):
                     left = _splat(builder, load(plus(begin, 4 * r), F32))
-                    for v in range(VECTORS):
+                    for v in range(vectors):
                         total = builder.load(totals[r][v])
                         builder.store(builder.call(fma, [left, right[v], total]), totals[r][v])
             for r in range(ROWS):
-                for v in range(VECTORS):
+                for v in range(vectors):
                     where = plus(out, 4 * (r * COLUMNS + v * LANES))
                     pointer = builder.inttoptr(where, ir.PointerType(vector))
                     builder.store(builder.load(totals[r][v]), pointer, align=4)
@@ -931,10 +1010,7 @@ def _micro_kernel():
     return multiply
 
 
-multiply_panels = _micro_kernel()
-
-
-TOGETHER = 1
+multiply_panels, multiply_vector = _micro_kernel(VECTORS), _micro_kernel(1)
 
 
 @njit(**OPTIONS)
@@ -956,58 +1032,47 @@ def _pack_rows(base, size, rows, depth, packed):
 
 
 @njit(**OPTIONS)
-def _pack_columns(base, size, columns, kinds, first, depth, panel):
-    """A panel of columns of the second operand: [depth][COLUMNS]; missing ones repeat the last."""
-    table = columns.ctypes.data
-    for v in range(VECTORS):
-        at = first + v * LANES
-        if at >= len(columns):
-            break
-        out = panel + v * LANES * 4
-        if size == 4 and kinds[at // LANES] == TOGETHER:
-            begin = base + columns[at]
-            for k in range(len(depth)):
-                v_take(out, out, begin + depth[k], LANES)
-                out += COLUMNS * 4
+def _pack_columns(base, size, runs, first, last, lanes, depth, panel):
+    """A panel of columns of the second operand: [depth][COLUMNS]; missing ones are left as is."""
+    where, count, step = depth.ctypes.data, len(depth), COLUMNS * 4
+    for k in range(first, last):
+        out, n, begin = panel + runs[k, 0] * 4, runs[k, 1], base + runs[k, 2]
+        table = lanes.ctypes.data + runs[k, 3] * 8
+        if runs[k, 4] == TOGETHER:
+            if size == 4:
+                word_rows(out, begin, step, where, count, table, n)
+            else:
+                wide_rows(out, begin, step, where, count, table, n)
         elif size == 4:
-            for k in range(len(depth)):
-                gather_lanes(out, base + depth[k], table + at * 8, LANES)
-                out += COLUMNS * 4
+            gathered_words(out, begin, step, where, count, table, n)
         else:
-            for k in range(len(depth)):
-                begin = base + depth[k]
-                for i in range(LANES):
-                    write_float(out + i * 4, read_half(begin + columns[at + i]))
-                out += COLUMNS * 4
+            gathered_wide(out, begin, step, where, count, table, n)
 
 
 @njit(**OPTIONS)
-def _store_tile(tile, base, size, rows, columns, kinds, row, first, count):
-    """Put the results of a panel of rows and a panel of columns, of which there are count."""
-    table = columns.ctypes.data
-    for r in range(min(ROWS, len(rows) - row)):
-        begin = base + rows[row + r]
-        for v in range(VECTORS):
-            at = first + v * LANES
-            valid = min(LANES, count - at)
-            if valid <= 0:
-                break
-            source = tile + (r * COLUMNS + v * LANES) * 4
-            if kinds[at // LANES] == TOGETHER:
-                if size == 4:
-                    v_take(begin + columns[at], source, source, valid)
-                else:
-                    v_narrow(begin + columns[at], source, source, valid)
-            elif size == 4:
-                scatter_lanes(source, begin, table + at * 8, valid)
+def _store_tile(tile, base, size, rows, count, runs, first, last, lanes):
+    """Put count rows of results; rows: where they begin."""
+    step = COLUMNS * 4
+    for k in range(first, last):
+        found, n, end = tile + runs[k, 0] * 4, runs[k, 1], base + runs[k, 2]
+        table = lanes.ctypes.data + runs[k, 3] * 8
+        if runs[k, 4] == TOGETHER:
+            if size == 4:
+                spread_words(end, found, step, rows, count, table, n)
             else:
-                for i in range(valid):
-                    write_half(begin + columns[at + i], read_float(source + i * 4))
+                spread_narrow(end, found, step, rows, count, table, n)
+        elif size == 4:
+            scattered_words(end, found, step, rows, count, table, n)
+        else:
+            scattered_narrow(end, found, step, rows, count, table, n)
+
+
+APART, TOGETHER = 0, 1
 
 
 @njit(
-    "void(int64[::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
-    "int64[::1], int64[::1], int64[::1], int64)",
+    "void(int64[::1], int64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
+    "int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)",
     **OPTIONS,
 )
 def products(
@@ -1015,40 +1080,48 @@ def products(
     batch,
     rows,
     row_results,
+    runs,
+    spans,
     columns,
-    kinds,
+    result_runs,
+    result_spans,
     column_results,
-    result_kinds,
     depth,
     depths,
     is_packed,
 ):
     """Sums of products of rows of one operand and columns of another, for each of a batch.
 
-    head: addresses and element sizes of the operands and the result; how many columns; the
-    addresses of the packed rows of the whole batch and of a panel and a tile of results. Offsets
-    of columns are filled up to whole panels.
+    head: addresses and element sizes of the operands and the result; how many columns; addresses
+    of the packed rows of the whole batch, and of a panel and a tile of results. runs: of a panel of
+    columns, (first lane, how many, bytes on, entry of columns, together or not); spans: the first
+    of each panel, and the end.
     """
     a, b, out = head[0], head[1], head[2]
     count, packed, panel, tile = head[6], head[7], head[8], head[9]
     panels = (len(rows) + ROWS - 1) // ROWS
-    step = panels * len(depth) * ROWS * 4
+    length = len(depth) * ROWS * 4
     for i in range(len(batch)):
-        mine = packed + i * step
+        mine = packed + i * panels * length
         if not is_packed:
             _pack_rows(a + batch[i, 0], head[3], rows, depth, mine)
-        for first in range(0, count, COLUMNS):
-            _pack_columns(b + batch[i, 1], head[4], columns, kinds, first, depths, panel)
+        for q in range(len(spans) - 1):
+            begin = b + batch[i, 1]
+            _pack_columns(begin, head[4], runs, spans[q], spans[q + 1], columns, depths, panel)
+            is_narrow = count - q * COLUMNS <= LANES
             for p in range(panels):
-                multiply_panels(mine + p * len(depth) * ROWS * 4, panel, len(depth), tile)
+                if is_narrow:
+                    multiply_vector(mine + p * length, panel, len(depth), tile)
+                else:
+                    multiply_panels(mine + p * length, panel, len(depth), tile)
                 _store_tile(
                     tile,
                     out + batch[i, 2],
                     head[5],
-                    row_results,
+                    row_results.ctypes.data + p * ROWS * 8,
+                    min(ROWS, len(rows) - p * ROWS),
+                    result_runs,
+                    result_spans[q],
+                    result_spans[q + 1],
                     column_results,
-                    result_kinds,
-                    p * ROWS,
-                    first,
-                    count,
                 )
