@@ -32,6 +32,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout, canonical, raw_layout
 from ..ir.geometry.space import AccessMap, Space
+from ..ir.tensor_type import tensor_type
 from .abele import (
     BodyAttr,
     LayoutAttr,
@@ -65,7 +66,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
             shape, element = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
             layout = LayoutAttr(LayoutAttr.parse_value(parser))
-        return [TensorType(element, shape), layout]
+        return [tensor_type(element, shape), layout]
 
     def print_parameters(self, printer: Printer) -> None:
         """Print it as people write it."""

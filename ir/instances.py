@@ -23,6 +23,7 @@ from .rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
 from .rules.climb import Climb, Failure, asked_words
 from .rules.values import Plain
 from .rules.vocabulary import OpInfo, Vocabulary
+from .tensor_type import tensor_type
 from .upstream import UNKNOWN_LOC, VerifyException
 
 FIRST_TRIES = 4000
@@ -179,7 +180,7 @@ class Instances:
                 if not kinds:
                     return None
                 (kind,) = random.choices(kinds, [_FAVOUR.get(str(k[1]), 1) for k in kinds])
-                begin = TensorType(kind[1], _free_shape(kind[0], sizes, random))
+                begin = tensor_type(kind[1], _free_shape(kind[0], sizes, random))
             else:
                 kind, begin = (len(first.get_shape()), first.element_type), first
             recipes = found.by_kind.get(kind)
@@ -247,7 +248,7 @@ class Instances:
         if kind is None:
             kind = int(draws.way("rank", _LIKELY_RANKS)), draws.element("first", ())
         rank, element = kind
-        begin = TensorType(element, [draws.fresh() for _ in range(rank)])
+        begin = tensor_type(element, [draws.fresh() for _ in range(rank)])
         made = _attempt(found.info, draws, begin, found.words)
         if isinstance(made, Operation):
             made.operands = []
@@ -311,12 +312,12 @@ def _attempt(
     for i in (i for i in range(count) if i != at):
         known = list(types.values())
         shape = draws.shape(f"operand {i}", [tuple(each.get_shape()) for each in known])
-        types[i] = TensorType(_element(draws, f"element of operand {i}", known), shape)
+        types[i] = tensor_type(_element(draws, f"element of operand {i}", known), shape)
     operands = [types[i] for i in range(count)]
     shape = tuple(operands[0].get_shape())
     if not issubclass(info.cls, Infers) and draws.way("result", ("same", "other")) == "other":
         shape = draws.shape("shape of result", [shape])
-    result = TensorType(_element(draws, "element of result", [begin]), shape)
+    result = tensor_type(_element(draws, "element of result", [begin]), shape)
     properties: dict[str, Attribute] = {}
     attributes: dict[str, Attribute] = {}
     for name, known in info.attributes.items():

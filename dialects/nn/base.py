@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast, overload
 
 from xdsl.dialects.builtin import (
@@ -35,6 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
+from ...ir.tensor_type import tensor_type
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
 from ..numbers import number_text, parse_number
@@ -86,7 +88,7 @@ def values_of(attribute: DenseArrayBase[IntegerType]) -> Shape:
 
 def tensor(shape: Sequence[int], element: Attribute) -> TensorType[Attribute]:
     """A tensor type."""
-    return TensorType(element, [int(n) for n in shape])
+    return tensor_type(element, shape)
 
 
 def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
@@ -94,26 +96,31 @@ def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
 
     Raises VerifyException if it is anything else.
     """
-    given = value.type if isinstance(value, SSAValue) else value
+    return _known(value.type if isinstance(value, SSAValue) else value)[0]
+
+
+@lru_cache(maxsize=4096)
+def _known(given: Attribute) -> tuple[TensorType[Attribute], Shape]:
+    """A type that is a tensor, and its shape: asked for all the time, of few types."""
     if not isinstance(given, TensorType):
         raise VerifyException(f"type {given}; need a tensor")
     type_ = cast(TensorType[Attribute], given)
-    unknown = [i for i, n in enumerate(type_.get_shape()) if n < 0]
+    shape = tuple(type_.get_shape())
+    unknown = [i for i, n in enumerate(shape) if n < 0]
     if unknown:
         raise VerifyException(f"{type_}: axis {unknown[0]} has no size; nn shapes are static")
     try:
         numpy_dtype(type_.element_type)
     except ValueError as error:
         raise VerifyException(str(error)) from None
-    # The type itself, unless it says more than a shape and elements: it is asked for all the time.
-    if isinstance(type_.encoding, NoneAttr):
-        return type_
-    return tensor(type_.get_shape(), type_.element_type)
+    # The type itself, unless it says more than a shape and elements.
+    plain = isinstance(type_.encoding, NoneAttr)
+    return type_ if plain else tensor(shape, type_.element_type), shape
 
 
 def shape_of(value: SSAValue | Attribute) -> Shape:
     """The shape of a tensor."""
-    return tuple(tensor_of(value).get_shape())
+    return _known(value.type if isinstance(value, SSAValue) else value)[1]
 
 
 def element_of(value: SSAValue | Attribute) -> Attribute:
@@ -220,6 +227,10 @@ class Number(CustomDirective):
         printer.print_string(number_text(attribute.value.data))
 
 
+_NOT_YET = tensor_type(i64, ())
+"""The type of a result until it is inferred."""
+
+
 class TensorOp(IRDLOperation, ABC):
     """An operation with one tensor as its result, whose type follows from all else.
 
@@ -251,9 +262,7 @@ class TensorOp(IRDLOperation, ABC):
             operands = cast(Sequence[Any], given[0])
             properties = given[1] if len(given) > 1 else properties
         # The type is inferred from the typed fields, which exist only now.
-        super().__init__(
-            operands=operands, properties=properties or {}, result_types=[TensorType(i64, [])]
-        )
+        super().__init__(operands=operands, properties=properties or {}, result_types=[_NOT_YET])
         try:
             self.result._type = self.infer()  # pyright: ignore[reportPrivateUsage]
         except VerifyException:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import InferenceContext, IRDLOperation, VarResultDef
 
 from ..errors import InputError
 from ..provenance import fused, place
+from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, NoneAttr, VerifyException
 from .evaluate import NoValue, evaluate, plainly
 from .law import Env, Made, Match
@@ -198,7 +198,7 @@ class Builder:
                 else:
                     sizes.append(self._size(each))
             element = element_type(new.element) or self.env[new.element]
-            return TensorType(cast(Attribute, element), sizes)
+            return tensor_type(cast(Attribute, element), sizes)
         return cast(Attribute, self.env[new.name])
 
     def _size(self, expression: Expression) -> int:
@@ -228,7 +228,7 @@ def create(
     op = cls.create(
         operands=operands,
         # Where the operation infers its type there may be none yet.
-        result_types=[TensorType(NoneAttr(), [])] if infers or start is None else start,
+        result_types=[tensor_type(NoneAttr(), [])] if infers or start is None else start,
         properties=dict(properties),
         attributes=dict(attributes),
         regions=regions,

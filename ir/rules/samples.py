@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.traits import Pure
 
+from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, VerifyException
 from .build import Infers
 from .choices import Choices, Hints
@@ -453,7 +454,7 @@ class _Trial:
         sizes: list[int] = []
         for each in pattern.sizes:
             sizes += [self._size(each, known)] if isinstance(each, Size) else self._sizes(each)
-        return TensorType(element, sizes)
+        return tensor_type(element, sizes)
 
     def _size(self, size: Size, known: Sequence[TensorType[Attribute]]) -> int:
         if isinstance(size.value, int):
@@ -486,7 +487,7 @@ class _Trial:
         self, what: str, known: Sequence[TensorType[Attribute]], info: OpInfo | None
     ) -> Attribute:
         shape = self.choices.shape(what, [tuple(each.get_shape()) for each in known])
-        found = TensorType(self.choices.element(f"element of {what}", known), shape)
+        found = tensor_type(self.choices.element(f"element of {what}", known), shape)
         if info is None or not issubclass(info.cls, IRDLOperation):
             return found
         constraints = [each.constr for _, each in info.cls.get_irdl_definition().operands]

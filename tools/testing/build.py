@@ -33,6 +33,7 @@ from ...ir.context import AbeleContext
 from ...ir.instances import Instances
 from ...ir.provenance import named
 from ...ir.rules.vocabulary import Vocabulary
+from ...ir.tensor_type import tensor_type
 from ...ir.upstream import VerifyException
 from ..program import new_context
 from .program import Program
@@ -166,7 +167,7 @@ class _Builder:
         for _ in range(rank):
             size = random.choice(self.sketch.sizes)
             shape.append(size if size * prod(shape) <= 512 else 1)
-        return self._leaf(TensorType(element, shape), random)
+        return self._leaf(tensor_type(element, shape), random)
 
     def _leaf(self, type_: Attribute, random: Random) -> SSAValue:
         """A value that the program is given: an argument, a state or a constant."""
@@ -258,7 +259,7 @@ class _Builder:
         for _ in range(extras_of(stages)):
             narrow = [n if random.random() < 0.6 else 1 for n in shape]
             narrow = narrow[random.choice((0, 0, random.randint(0, len(narrow)))) :]
-            extras.append(self._value(TensorType(result.element_type, narrow), random))
+            extras.append(self._value(tensor_type(result.element_type, narrow), random))
         try:
             chained = nn.chained(op, stages, extras)
         except VerifyException:
@@ -315,7 +316,7 @@ class _Builder:
     def choice(self, step: Step, random: Random) -> None:
         """A branch on a value that is given."""
         value = self._carried(step)
-        predicate = self._leaf(TensorType(i1, []), random)
+        predicate = self._leaf(tensor_type(i1, []), random)
         branches: list[Region] = []
         for turn in range(2):
             block = self._body([], Step(step.kind + turn, step.operand, step.seed), value.type)
@@ -327,7 +328,7 @@ class _Builder:
     def loop(self, step: Step, random: Random) -> None:
         """A loop that counts to a limit."""
         value = self._carried(step)
-        counter = TensorType(f32, [])
+        counter = tensor_type(f32, [])
         begin = nn.ConstantOp(self.context.blobs.add(np.zeros((), np.float32)))
         turns = float(random.choice((0, 1, 2, 3)))
         limit = nn.ConstantOp(self.context.blobs.add(np.array(turns, np.float32)))

@@ -25,6 +25,7 @@ from ....ir.blob import BlobStore
 from ....ir.context import AbeleContext
 from ....ir.provenance import named
 from ....ir.rules.samples import Sample
+from ....ir.tensor_type import tensor_type
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
 from ...arrays import Array
@@ -268,7 +269,7 @@ class _Embedding:
         other.add_op(control.YieldOp(self._leaf(type_)))
         branches = [Region(chosen), Region(other)]
         self.random.shuffle(branches)
-        predicate = self._given(TensorType(i1, []))
+        predicate = self._given(tensor_type(i1, []))
         self._flow(control.IfOp(predicate, [type_], branches[0], branches[1]))
         return new
 

@@ -1,0 +1,19 @@
+"""Tensor types, each made once: xDSL checks an attribute whenever it makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+
+def tensor_type(element: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
+    """The type of tensors of that shape, whose elements are of that type."""
+    return _made(element, tuple([int(n) for n in shape]))
+
+
+@lru_cache(maxsize=8192)
+def _made(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)
