@@ -67,9 +67,13 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
         return np.full(shape, fill_value(access.fill, tensor.dtype), tensor.dtype)
     if sum(map(len, named)) != len({d for dims in named for d in dims}):
         return _by_points(tensor, access, box)
-    indices = [_indices(axis, box).ravel() for axis in access.axes]
+    plain = [_plain(axis, box) for axis in access.axes]
+    tensor = tensor[(*(each or slice(None) for each in plain), ...)]
+    indices = {
+        i: _indices(axis, box).ravel() for i, axis in enumerate(access.axes) if plain[i] is None
+    }
     # What shrinks the tensor goes first.
-    for i in sorted(range(len(indices)), key=lambda i: len(indices[i]) / tensor.shape[i]):
+    for i in sorted(indices, key=lambda i: len(indices[i]) / tensor.shape[i]):
         tensor = _taken(tensor, i, indices[i], fill_value(access.fill, tensor.dtype))
     order = [d for dims in named for d in dims]
     spread = tensor.reshape([shape[d] for d in order])
@@ -77,6 +81,18 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
         spread.transpose(np.argsort(order, kind="stable")),
         tuple(d for d in range(rank) if d not in order),
     )
+
+
+def _plain(axis: AxisMap, box: Box) -> slice | None:
+    """Where an axis is read, if it is element after element and none of them is missing."""
+    first, count = axis.offset, 1
+    if axis.divisor != 1 or len(axis.terms) > 1:
+        return None
+    for d, coefficient in axis.terms:
+        if coefficient != 1:
+            return None
+        first, count = first + box[d][0], box[d][1] - box[d][0]
+    return slice(first, first + count) if 0 <= first <= axis.size - count else None
 
 
 def _indices(axis: AxisMap, box: Box) -> Indices:
@@ -91,9 +107,6 @@ def _indices(axis: AxisMap, box: Box) -> Indices:
 
 
 def _taken(tensor: Array, axis: int, index: Indices, fill: float | int | bool) -> Array:
-    first, n = int(index[0]), len(index)
-    if first >= 0 and np.array_equal(index, np.arange(first, first + n)):
-        return tensor[(slice(None),) * axis + (slice(first, first + n),)]
     missing = index < 0
     result = np.take(tensor, np.maximum(index, 0), axis=axis, mode="clip")
     if missing.any():

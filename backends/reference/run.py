@@ -43,13 +43,14 @@ def run_reference(
     state: Mapping[str, Array] | None = None,
     observe: Observer | None = None,
     max_turns: int = MAX_TURNS,
+    parts: bool = False,
 ) -> Run:
     """Execute @main of a module of nn.
 
     inputs: by argument name. state: values to begin with instead of the module's own. Loads give
     what a state had when the run began, stores what it has after. observe: sees a composite as a
-    whole. Raises InputError for missing, unknown or ill-shaped inputs, and for loops of more than
-    max_turns.
+    whole, and with parts what it is made of before it. Raises InputError for missing, unknown or
+    ill-shaped inputs, and for loops of more than max_turns.
     """
     functions = {
         op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
@@ -68,7 +69,7 @@ def run_reference(
             raise InputError(f"state {name!r}: there is {', '.join(first) or 'none'}")
         _check("state", name, array, first[name].shape, first[name].dtype)
         first[name] = array
-    run = _Interpreter(functions, first, dict(first), observe, max_turns)
+    run = _Interpreter(functions, first, dict(first), observe, max_turns, parts)
     results = run.block(main.body.block, arguments, {})
     names = host_names(main, "result_names", len(results))
     return Run(dict(zip(names, results, strict=True)), run.after)
@@ -114,6 +115,7 @@ class _Interpreter:
     after: dict[str, Array]
     observe: Observer | None
     max_turns: int
+    observe_parts: bool = False
     depth: int = 0
     last_uses: dict[Block, dict[Operation, tuple[SSAValue, ...]]] = field(
         default_factory=dict[Block, dict[Operation, tuple[SSAValue, ...]]]
@@ -164,8 +166,10 @@ class _Interpreter:
         if op not in self.parts:
             self.parts[op] = parts_of(op)
         block, order = self.parts[op]
-        # Its parts are in no module: nobody who watches one has heard of them.
-        observe, self.observe = self.observe, None
+        observe = self.observe
+        if not self.observe_parts:
+            # Its parts are in no module: nobody who watches one has heard of them.
+            self.observe = None
         try:
             return self.block(block, [operands[i] for i in order], {})
         finally:

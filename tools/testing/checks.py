@@ -72,7 +72,7 @@ SHRINKING = 20.0
 """Seconds that a failing program is made smaller for."""
 LOOK_TWICE = 8
 """Of so many programs, one is compiled and run twice, to see whether the same comes out."""
-READ_BACK = 3
+READ_BACK = 6
 """Of so many programs, one is printed and read again, which takes as long as all else."""
 FEW_PASSES = 3
 """What so many passes speak of is looked for in programs."""

@@ -19,8 +19,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ...backends.codelets.scalar import is_floating
 from ...backends.evaluate.host import Run
 from ...backends.evaluate.partition import Stacked, run_partition
-from ...backends.reference import evaluate_pure, run_reference, worst_of
-from ...backends.reference.operation import parts_of
+from ...backends.reference import run_reference, worst_of
 from ...dialects import control, nn, partition
 from ...dialects.host import host_names
 from ...dialects.program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
@@ -174,7 +173,7 @@ def ratios(right: Array, found: Array, error: Errors) -> Errors:
 
 def _nn(program: Program) -> Outcome:
     watch = _Watch()
-    done = run_reference(program.module, program.inputs, observe=watch.of_nn)
+    done = run_reference(program.module, program.inputs, observe=watch.of_nn, parts=True)
     errors = {name: watch.error(array) for name, array in done.outputs.items()}
     stored = {op.state.string_value() for op in program.module.walk() if isinstance(op, nn.StoreOp)}
     state = {name: array for name, array in done.state.items() if name in stored}
@@ -210,19 +209,21 @@ class _Watch:
             self.decided = False
 
     def of_nn(self, op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
-        """Bound what an operation of nn has made."""
-        if isinstance(op, nn.LoadOp | nn.ConstantOp | nn.StoreOp) or op.regions or not results:
-            return
-        if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
-            return
-        errors, made = [self.error(each) for each in operands], results[0]
-        if not isinstance(op, Structured):
-            self.keep(op.results[0], made, operation_error(op, operands, errors, made))
-            return
-        bounded = bounded_structure(op.structure(), operands, errors, made)
-        self.keep(op.results[0], made, bounded.error)
-        if bounded.exact is not None and is_floating(made.dtype) and made.dtype.itemsize < 4:
-            self.exact[id(made)] = bounded.exact
+        """Bound what an operation of nn has made, a part of a composite too."""
+        errors = [self.error(each) for each in operands]
+        if isinstance(op, Structured):
+            made = results[0]
+            bounded = bounded_structure(op.structure(), operands, errors, made)
+            self.keep(op.results[0], made, bounded.error)
+            if bounded.exact is not None and is_floating(made.dtype) and made.dtype.itemsize < 4:
+                self.exact[id(made)] = bounded.exact
+        elif isinstance(op, Movement):
+            self.keep(op.results[0], results[0], moved_error(op.moves(), errors, results[0].shape))
+        elif isinstance(op, Reinterpretation):
+            self.keep(op.results[0], results[0], errors[0].reshape(results[0].shape))
+        elif isinstance(op, Composite):
+            # What its last part has made.
+            self.keep(op.results[0], results[0], self.error(results[0]))
 
     def of_partition(
         self, op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]
@@ -245,44 +246,6 @@ class _Watch:
 
 
 _DECIDES = (control.IfOp, control.ConditionOp)
-
-
-def operation_error(
-    op: Operation, operands: Sequence[Array], errors: Sequence[Errors], result: Array
-) -> Errors:
-    """How far what an operation of nn has made of operands may be from what is exact.
-
-    A composite is looked at part by part. Raises ValueError for what computes nothing.
-    """
-    if isinstance(op, Structured):
-        return structure_error(op.structure(), operands, errors, result)
-    if isinstance(op, Movement):
-        return moved_error(op.moves(), errors, result.shape)
-    if isinstance(op, Reinterpretation):
-        return errors[0].reshape(result.shape)
-    if not isinstance(op, Composite):
-        raise ValueError(f"{op.name}: no structure, no moves, no parts")
-    block, order = parts_of(op)
-    return _of_parts(block, [operands[i] for i in order], [errors[i] for i in order])
-
-
-def _of_parts(block: Block, operands: Sequence[Array], errors: Sequence[Errors]) -> Errors:
-    values: dict[SSAValue, Array] = dict(zip(block.args, operands, strict=True))
-    known: dict[SSAValue, Errors] = dict(zip(block.args, errors, strict=True))
-    last = block.last_op
-    for op in block.ops:
-        if op is last:
-            break
-        given = [values[v] for v in op.operands]
-        (made,) = evaluate_pure(op, given)
-        values[op.results[0]] = made
-        if op.operands:
-            each = [known[v] for v in op.operands]
-            known[op.results[0]] = operation_error(op, given, each, made)
-        else:
-            known[op.results[0]] = no_error(made)
-    assert last is not None
-    return known[last.operands[0]]
 
 
 # partition
