@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...dialects.levels import legal_ops
 from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
-from ...ir.upstream import Context, ModuleOp, ModulePass
-from ...passes.pipelines import DOWN, LEVELS, PASSES, STAGE
+from ...ir.upstream import Context, ModuleOp, ModulePass, VerifyException
+from ...ir.verify import verify
+from ...passes.pipelines import DOWN, LEADS_TO, LEVELS, PASSES, STAGE
 from .checks import LIMIT, Refused, apply, disagreement, invalid
 from .failures import PassFailed
 from .program import Program
@@ -77,12 +79,31 @@ def followed_by(passes: str) -> Relation:
     return taken_on
 
 
-def goes_on(name: str) -> tuple[Relation, ...]:
-    """The relation of one of abele's passes to those behind it on the way down, if there are any.
+def ends_on(level: str) -> Relation:
+    """A relation: what the passes have made has operations of that level alone."""
 
-    Those of its own stretch of the way, and of the next one. Programs must be decided as far as
-    they are where the pass stands (see levels.NEEDS), but for composites, which decompose takes.
+    def left(before: Program, after: Program, compiled: Compiled) -> str | None:
+        try:
+            verify(after.module, legal_ops(level))
+        except VerifyException as error:
+            return f"not all of it is of {level}: {error}"
+        return None
+
+    return left
+
+
+def goes_on(name: str) -> tuple[Relation, ...]:
+    """The relations of one of abele's passes to its level and to those behind it, if there are any.
+
+    A conversion leaves nothing of the level above. Behind it are those of its own stretch of the
+    way, and of the next one. Programs must be decided as far as they are where the pass stands (see
+    levels.NEEDS), but for composites, which decompose takes.
     """
+    ends = (ends_on(LEADS_TO[name]),) if name in LEADS_TO else ()
+    return (*ends, *_behind(name))
+
+
+def _behind(name: str) -> tuple[Relation, ...]:
     stage = STAGE.get(name)
     if stage is None:
         return ()

@@ -5,6 +5,7 @@ import pytest
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.upstream import Context, ModuleOp
 from abele.passes.allocate import Allocate
+from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
 from abele.passes.pipelines import PASSES
 from abele.passes.schedule_supersteps import ScheduleSupersteps
 from abele.tools.testing import Miscompiled, PassFailed, check_pass
@@ -59,6 +60,11 @@ def test_abeles_own_passes_keep_their_contracts(name: str):
     assert sum(report.held.values()) == 5
 
 
-def test_behind_the_last_pass_nothing_follows():
-    assert goes_on("convert-tile-to-exchange") == ()
+def test_a_conversion_leaves_nothing_of_the_level_above():
+    undone = acting_as(ConvertTileToExchange(), _does_nothing)
+    with pytest.raises(Miscompiled, match="not all of it is of exchange"):
+        check_pass(undone, "grouped", relation=goes_on("convert-tile-to-exchange"), **BUDGET)
+
+
+def test_a_users_pass_owes_the_others_nothing():
     assert goes_on("mine") == ()
