@@ -62,6 +62,18 @@ class Superstep(IRDLOperation):
             raise VerifyException(
                 "a superstep is one sync, then moves and host traffic, then compute"
             )
+        sync = self.body.block.first_op
+        host = any(isinstance(op, HostInput | HostOutput) for op in self.body.block.ops)
+        if isinstance(sync, Sync) and sync.zone.data != zone_of(host=host):
+            takes = "takes part" if host else "takes no part"
+            raise VerifyException(
+                f'sync zone "{sync.zone.data}", but the host {takes}; need "{zone_of(host=host)}"'
+            )
+
+
+def zone_of(*, host: bool) -> str:
+    """The zone of a superstep's sync. host: whether it takes part."""
+    return SYNC_ZONES[host]
 
 
 def _phase(op: Operation) -> int:

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects import tile
 from ..dialects.program import Copy, HostInput, HostOutput
-from ..dialects.superstep import conflict
+from ..dialects.superstep import conflict, zone_of
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin, place
 from .schedule_supersteps import SUPERSTEP
@@ -88,7 +88,7 @@ def _group(group: Sequence[Operation], names: _Names) -> None:
     assert block is not None
     before, last = group[0], group[-1]
     host = any(isinstance(op, HostInput | HostOutput) for op in group)
-    sync = tile.SyncOp("external" if host else "internal")
+    sync = tile.SyncOp(zone_of(host=host))
     step = tile.SuperstepOp(names.unused(_name(last)), [sync])
     locate(step, last)
     block.insert_op_before(step, before)

@@ -4,6 +4,7 @@ import pytest
 
 from abele.dialects.superstep import conflict
 from abele.ir.text import parse_module
+from abele.ir.upstream import VerifyException
 
 from ..strategies import context
 
@@ -50,6 +51,19 @@ def test_what_cannot_happen_at_once_is_said(ops: list[str], variable: str, probl
 )
 def test_transfers_happen_at_once_and_before_what_computes(ops: list[str]):
     assert conflict(operations(ops)) is None
+
+
+@pytest.mark.parametrize(
+    ("zone", "ops", "problem"),
+    [
+        ("internal", 'tile.input "x" -> @a : tensor<4xf32>', "but the host takes part"),
+        ("external", copied("a", "b"), "but the host takes no part"),
+    ],
+)
+def test_the_host_is_waited_for_where_it_takes_part(zone: str, ops: str, problem: str):
+    (step,) = operations([f'tile.superstep @s {{ tile.sync "{zone}" {ops} }}'])
+    with pytest.raises(VerifyException, match=problem):
+        step.verify()
 
 
 def operations(texts: list[str]):
