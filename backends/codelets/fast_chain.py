@@ -5,8 +5,10 @@ A chain is bound from the same pieces, in the same order, as the NumPy calls tha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 import numpy as np
 
@@ -18,7 +20,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that memory may have; registers are float32."""
 
 TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
-MEMORY, REGISTER, CONSTANT, SERIES = range(4)
+MEMORY, REGISTER, CONSTANT, SERIES, FACTOR = range(5)
 HEAD = 7
 
 BINARY: Mapping[str, int] = {
@@ -47,6 +49,9 @@ WITH_PARAMETERS: Mapping[str, tuple[int, ...]] = {
 """Steps with a parameter each."""
 
 LANES = 16
+CALL, APART = 4, 1
+"""What a step, and an element that does not lie beside the last one, take: vectors' worth."""
+
 NEAR_BYTES = 1 << 16
 """Elements that are closer lie in one block."""
 
@@ -71,6 +76,12 @@ class Steps:
             return
         self.rows.append((what, register, MEMORY, int(first), len(self.arrays)))
         self.arrays.append(source)
+
+    def add_product(self, register: int, operands: Sequence[Array]) -> None:
+        """A step that adds a product of memory."""
+        for kind, array in zip((SERIES, FACTOR), operands, strict=True):
+            self.rows.append((ADD, register, kind, 1, len(self.arrays)))
+            self.arrays.append(array)
 
     def add_constant(self, what: int, register: int, value: float, first: bool) -> None:
         """A step with a constant."""
@@ -120,7 +131,7 @@ class Steps:
     def call(self, result: Array) -> Call:
         """The call that does the steps for every element of a result, and stores register 0."""
         arrays = coalesced(*self.arrays, result)
-        order = _block_order(arrays[-1])
+        order = _block_order(arrays)
         arrays = [a.transpose(order) for a in arrays]
         result = arrays[-1]
         rows = [*self.rows, (STORE, 0, MEMORY, 0, len(arrays) - 1)]
@@ -129,48 +140,113 @@ class Steps:
         table = np.zeros((len(rows), HEAD + len(sizes)), np.int64)
         for row, (what, register, kind, first, which) in zip(table, rows, strict=True):
             row[:5] = what, register, kind, first, which
-            if kind == MEMORY:
+            if kind in (MEMORY, SERIES, FACTOR):
                 array = arrays[which]
                 row[4:6] = address(array), array.itemsize
                 row[HEAD + missing :] = array.strides
         table, places = _with_series(table)
+        lanes = _look_up(table, sizes, int(kernels().BLOCK))
         constants = np.array(self.constants or [0.0], np.float32)
         lengths = np.array(sizes, np.int64)
         compiled = kernels()
         base = address(compiled.REGISTERS)
-        return Compiled(compiled.chain, (lengths, table, constants, base), [*arrays, places]), ()
+        return Compiled(
+            compiled.chain, (lengths, table, constants, base), [*arrays, places, *lanes]
+        ), ()
 
 
 def _with_series(table: Table) -> tuple[Table, Table]:
     """Steps, of which those that merge memory of one kind are one, and what these look up."""
-    what, kind, first, place, size = table[:, [0, 2, 3, 4, 5]].T
-    merges = np.isin(what, list(MERGES.values())) & (kind == MEMORY) & (first == 0)
-    merges &= table[:, -1] == size
-    same = np.delete(table, 4, axis=1)
-    goes_on = np.r_[False, merges[1:] & merges[:-1] & (same[1:] == same[:-1]).all(axis=1)]
-    begins = np.flatnonzero(~goes_on)
-    counts = np.diff(np.r_[begins, len(table)])
-    places = place - np.repeat(place[begins], counts)
-    kept = table[begins]
-    long = counts > 1
-    kept[long, 2], kept[long, 3] = SERIES, counts[long]
-    kept[long, 6] = address(places) + begins[long] * places.itemsize
-    return kept, places
+    rows: list[list[int]] = table.tolist()
+    merges = set(MERGES.values())
+    kept: list[list[int]] = []
+    found: list[int] = []
+    i = 0
+    while i < len(rows):
+        what, _, kind, first = rows[i][:4]
+        length = 2 if kind == SERIES else 1
+        end = i + length
+        if length == 2 or (kind == MEMORY and not first and what in merges):
+            while [_kind(row) for row in rows[end : end + length]] == [
+                _kind(row) for row in rows[i : i + length]
+            ]:
+                end += length
+        count = (end - i) // length
+        for j in range(i, i + length):
+            row = list(rows[j])
+            if count > 1 or length == 2:
+                row[2] = SERIES if j == i else FACTOR
+                row[3], row[6] = count, len(found)
+                found += [rows[k][4] - rows[j][4] for k in range(j, end, length)]
+            kept.append(row)
+        i = end
+    steps, places = np.array(kept, np.int64), np.array(found or [0], np.int64)
+    is_series = (steps[:, 2] == SERIES) | (steps[:, 2] == FACTOR)
+    steps[is_series, 6] = address(places) + steps[is_series, 6] * places.itemsize
+    return steps, places
 
 
-def _block_order(result: Array) -> list[int]:
-    """Dimensions with two long ones innermost, where the last one is too short for a vector."""
-    order = list(range(result.ndim))
-    near = [d for d in order if abs(result.strides[d]) < NEAR_BYTES]
-    if len(near) < 2 or result.shape[-1] >= LANES:
-        return order
-    longest = sorted(near, key=lambda d: result.shape[d])[-2:]
-    return [d for d in order if d not in longest] + longest
+def _look_up(table: Table, sizes: Sequence[int], block: int) -> list[Table]:
+    """Give steps with memory whose rows are short, and do not lie together, their offsets.
+
+    Returns what steps now have addresses of.
+    """
+    rows, columns = sizes[-2:]
+    if columns >= LANES or rows == 1:
+        return []
+    found: dict[tuple[int, int], Table] = {}
+    row, column = (np.arange(n, dtype=np.int64) for n in (min(rows, block // columns), columns))
+    for step in table:
+        by_row, by_column = (int(step[i]) for i in (-2, -1))
+        is_flat = by_row == columns * by_column and by_column in (0, int(step[5]))
+        if step[2] != MEMORY or is_flat:
+            continue
+        if (by_row, by_column) not in found:
+            offsets = (row[:, None] * by_row + column * by_column).reshape(-1)
+            found[by_row, by_column] = np.append(offsets, np.zeros(LANES, np.int64))
+        step[6] = address(found[by_row, by_column])
+    return list(found.values())
+
+
+def _kind(row: list[int]) -> list[int]:
+    """All of a step but its address."""
+    return row[:4] + row[5:]
+
+
+def _block_order(arrays: Sequence[Array]) -> list[int]:
+    """Dimensions, of which the last two make the blocks that take least, by a rough estimate."""
+    result = arrays[-1]
+    rank = result.ndim
+    if rank < 2:
+        return list(range(rank))
+    kinds = Counter((a.itemsize, *a.strides) for a in arrays)
+    strides, counts = np.array(list(kinds), np.int64), np.array(list(kinds.values()), np.int64)
+    size, strides = strides[:, 0], strides[:, 1:]
+    # What lies far apart is walked through least often: the elements of a tile come last.
+    near = [d for d in range(rank) if abs(result.strides[d]) < NEAR_BYTES]
+    near = near if len(near) > 1 else [rank - 2, rank - 1]
+    best: tuple[float, list[int]] = (float("inf"), [])
+    for r, c in permutations(near, 2):
+        rows, columns = result.shape[r], result.shape[c]
+        by_row, by_column = strides[:, r], strides[:, c]
+        calls = np.where(by_row == columns * by_column, 1, rows)
+        vectors = calls * (1 + (rows * columns - 1) // (LANES * calls))
+        apart = (by_column != size) & (by_column != 0)
+        vectors[apart] = APART * rows * columns
+        cost = int(((CALL + calls + vectors) * counts).sum()) / (rows * columns)
+        order = [*(d for d in range(rank) if d not in (r, c)), r, c]
+        best = min(best, (cost, order))
+    return best[1]
 
 
 def is_known(arrays: Sequence[Array]) -> bool:
     """Whether kernels can read all of them, and compute in float32."""
     return all(a.dtype in FLOATS for a in arrays)
+
+
+def _are_alike(operands: Sequence[Array]) -> bool:
+    """Whether both operands of a product are memory of one dtype."""
+    return operands[0].dtype == operands[1].dtype
 
 
 def points_call(
@@ -194,6 +270,9 @@ def points_call(
         if i and straight:
             assert body.combiner is not None
             steps.add(MERGES[body.combiner], 0, operands[0])
+            continue
+        if i and body.function == "mul" and body.combiner == "sum" and _are_alike(operands):
+            steps.add_product(0, operands)
             continue
         if not steps.apply(body.function, body.parameters, operands, min(i, 1)):
             return None

@@ -15,6 +15,7 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .calls import Call, Scratch
 from .fast import Array, Compiled, Stamp, Table, address, kernels
@@ -141,24 +142,22 @@ def _runs(offsets: Table, itemsize: int, width: int, lanes: int) -> tuple[Table,
     of each panel of `width` columns with the end.
     """
     at = np.arange(len(offsets))
-    together = np.r_[False, np.diff(offsets) == itemsize]
-    begins = ~together | (at % width == 0)
-    run = np.cumsum(begins) - 1
-    within = at - np.flatnonzero(begins)[run]
+    begins = at % width == 0
+    begins[1:] |= np.diff(offsets) != itemsize
+    within = at - np.flatnonzero(begins)[np.cumsum(begins) - 1]
     begins |= within % lanes == 0
-    first = np.flatnonzero(begins)
     # A vector's worth of short runs is taken one by one.
     vector = at // lanes
-    is_short = np.bincount(vector[first], minlength=vector[-1] + 1) > lanes // SHORTEST_RUN
-    apart = is_short[vector]
-    starts = np.where(apart, at % lanes == 0, begins | (at % lanes == 0) & np.r_[False, apart[:-1]])
+    apart = (np.bincount(vector[begins], minlength=vector[-1] + 1) > lanes // SHORTEST_RUN)[vector]
+    edges = at % lanes == 0
+    edges[1:] &= apart[1:] | apart[:-1]
+    starts: NDArray[np.bool_] = edges | (begins & ~apart)
     first = np.flatnonzero(starts)
     count = np.diff(np.r_[first, len(offsets)])
-    runs = np.stack(
-        [first % width, count, np.where(apart[first], 0, offsets[first]), first, ~apart[first]],
-        axis=1,
-    )
-    return runs, np.searchsorted(first, np.arange(0, len(offsets) + width, width))
+    where = np.where(apart[first], 0, offsets[first])
+    runs = np.stack([first % width, count, where, first, ~apart[first]], axis=1, dtype=np.int64)
+    panels = np.arange(0, len(offsets) + width, width)
+    return runs, np.searchsorted(first, panels).astype(np.int64)
 
 
 @lru_cache(maxsize=1024)

@@ -212,65 +212,119 @@ SIDE_BY_SIDE = 4
 """Vectors that are merged at a time: each waits for its own last step only."""
 
 
-def _series(operation, element):
+def _series(operation, element, way, factor=None):
     """The intrinsic that merges memory into out[i], for i < n: out[i] = operation(out[i], x), for
-    x = a[i] at each of count places in turn; where: how many bytes on."""
+    x = a[i] at each of count places in turn.
+
+    where: how many bytes on. way: "run" for elements that lie together, "splat" for one that is
+    repeated, "apart" for any step from one to the next. factor: that of a second memory, by which
+    the first is multiplied.
+    """
 
     @intrinsic
-    def merge(context, out, a, n, count, where):
+    def merge(context, out, n, count, a, step, where, b, b_step, b_where):
         del context
 
         def generate(context, builder, sig, arguments):
             del sig
-            out, a, n, count, where = arguments
+            out, n, count, *memories = arguments
             wide, vector = ir.VectorType(F32, LANES), ir.VectorType(element, LANES)
             size = 2 if element == F16 else 4
 
-            def block(begin, vectors):
-                places = [builder.add(begin, ir.Constant(I64, LANES * v)) for v in range(vectors)]
-                masks = [_end_mask(builder, builder.sub(n, place)) for place in places]
-                totals = []
-                for place, mask in zip(places, masks, strict=True):
-                    at = builder.add(out, builder.mul(place, ir.Constant(I64, 4)))
-                    at = builder.inttoptr(at, ir.PointerType(wide))
-                    found = _masked(builder, "load", F32, LANES, at, mask)
-                    totals.append((at, cgutils.alloca_once_value(builder, found)))
-                    builder.store(found, totals[-1][1])
-                with cgutils.for_range(builder, count) as counter:
-                    at = builder.add(where, builder.mul(counter.index, ir.Constant(I64, 8)))
-                    offset = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
-                    row = builder.add(a, offset)
-                    for place, mask, (_, total) in zip(places, masks, totals, strict=True):
-                        at = builder.add(row, builder.mul(place, ir.Constant(I64, size)))
-                        at = builder.inttoptr(at, ir.PointerType(vector))
-                        found = _masked(builder, "load", element, LANES, at, mask)
-                        if element == F16:
-                            found = builder.fpext(found, wide)
-                        builder.store(operation(builder, builder.load(total), found), total)
-                for mask, (at, total) in zip(masks, totals, strict=True):
-                    _masked(builder, "store", F32, LANES, at, mask, builder.load(total))
+            def constant(value):
+                return ir.Constant(I64, value)
 
-            done = cgutils.alloca_once_value(builder, ir.Constant(I64, 0))
-            builder.store(ir.Constant(I64, 0), done)
+            def widened(found):
+                return builder.fpext(found, wide) if element == F16 else found
+
+            def loader(way, step):
+                """What loads a vector, its first element being place elements from an address."""
+                if way == "apart":
+                    lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+                    offsets = builder.mul(lanes, _splat(builder, step))
+
+                def load(address, place, mask):
+                    if way == "splat":
+                        pointer = builder.inttoptr(address, ir.PointerType(element))
+                        found = builder.load(pointer, align=size)
+                        found = builder.fpext(found, F32) if element == F16 else found
+                        return _splat(builder, found)
+                    if way == "run":
+                        at = builder.add(address, builder.mul(place, constant(size)))
+                        at = builder.inttoptr(at, ir.PointerType(vector))
+                        return widened(_masked(builder, "load", element, LANES, at, mask))
+                    at = builder.add(address, builder.mul(place, step))
+                    found = _gathered(builder, builder.add(_splat(builder, at), offsets), mask)
+                    if element == F16:
+                        found = builder.trunc(found, ir.VectorType(I16, LANES))
+                    return widened(builder.bitcast(found, vector))
+
+                return load
+
+            loads = [loader(way, memories[1])]
+            if factor is not None:
+                loads.append(loader(factor, memories[4]))
+
+            def block(begin, vectors):
+                places = [builder.add(begin, constant(LANES * v)) for v in range(vectors)]
+                masks = [_end_mask(builder, builder.sub(n, place)) for place in places]
+                ends, totals = [], []
+                for place, mask in zip(places, masks, strict=True):
+                    at = builder.add(out, builder.mul(place, constant(4)))
+                    ends.append(builder.inttoptr(at, ir.PointerType(wide)))
+                    found = _masked(builder, "load", F32, LANES, ends[-1], mask)
+                    totals.append(cgutils.alloca_once(builder, wide))
+                    builder.store(found, totals[-1])
+                with cgutils.for_range(builder, count) as counter:
+                    eighth = builder.mul(counter.index, constant(8))
+                    starts = []
+                    for base, table in ((memories[0], memories[2]), (memories[3], memories[5])):
+                        at = builder.inttoptr(builder.add(table, eighth), ir.PointerType(I64))
+                        if len(starts) < len(loads):
+                            starts.append(builder.add(base, builder.load(at, align=8)))
+                    for place, mask, total in zip(places, masks, totals, strict=True):
+                        found = [
+                            load(start, place, mask)
+                            for load, start in zip(loads, starts, strict=True)
+                        ]
+                        value = builder.fmul(*found) if factor is not None else found[0]
+                        builder.store(operation(builder, builder.load(total), value), total)
+                for mask, end, total in zip(masks, ends, totals, strict=True):
+                    _masked(builder, "store", F32, LANES, end, mask, builder.load(total))
+
+            done = cgutils.alloca_once(builder, I64)
+            builder.store(constant(0), done)
             for vectors in (SIDE_BY_SIDE, 1):
-                lanes = ir.Constant(I64, LANES * vectors)
                 begin = builder.load(done)
-                # The last vectors are whole or not, but never all empty.
-                slack = ir.Constant(I64, LANES * (vectors - 2) if vectors > 1 else LANES - 1)
-                left = builder.add(builder.sub(n, begin), slack)
-                blocks = builder.sdiv(left, lanes)
+                # Of several vectors the last one may be empty.
+                slack = LANES * (vectors - 2) if vectors > 1 else LANES - 1
+                left = builder.add(builder.sub(n, begin), constant(slack))
+                blocks = builder.sdiv(left, constant(LANES * vectors))
                 with cgutils.for_range(builder, blocks) as counter:
-                    block(builder.add(begin, builder.mul(counter.index, lanes)), vectors)
-                builder.store(builder.add(begin, builder.mul(blocks, lanes)), done)
+                    place = builder.mul(counter.index, constant(LANES * vectors))
+                    block(builder.add(begin, place), vectors)
+                length = builder.mul(blocks, constant(LANES * vectors))
+                builder.store(builder.add(begin, length), done)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 5), generate
+        return types.void(*[types.int64] * 9), generate
 
     return merge
 
 
-s_add, s_mul, s_max, s_min = (_series(o, F32) for o in (_add, _mul, _max, _min))
-half_s_add, half_s_mul, half_s_max, half_s_min = (_series(o, F16) for o in (_add, _mul, _max, _min))
+_MERGES = (_add, _mul, _max, _min)
+run_add, run_mul, run_max, run_min = (_series(o, F32, "run") for o in _MERGES)
+apart_add, apart_mul, apart_max, apart_min = (_series(o, F32, "apart") for o in _MERGES)
+half_run_add, half_run_mul, half_run_max, half_run_min = (_series(o, F16, "run") for o in _MERGES)
+half_apart_add, half_apart_mul, half_apart_max, half_apart_min = (
+    _series(o, F16, "apart") for o in _MERGES
+)
+products_of_runs, scaled_runs, products_apart = (
+    _series(_add, F32, *ways) for ways in (("run", "run"), ("run", "splat"), ("apart", "apart"))
+)
+half_products_of_runs, half_scaled_runs, half_products_apart = (
+    _series(_add, F16, *ways) for ways in (("run", "run"), ("run", "splat"), ("apart", "apart"))
+)
 
 
 def _reader(element, numba_type):
@@ -390,6 +444,65 @@ def copy_bytes(context, out, source, n):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _rows(kept, wanted, is_gathered=False, is_spread=False):
+    """The intrinsic that copies rows of at most LANES elements each, as one masked vector.
+
+    Row i of out begins i * step further on, and that of source where[i]; if spread, it is the other
+    way round. Its elements lie together; if gathered, those of the source, and of what is spread
+    those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out.
+    """
+
+    @intrinsic
+    def copy_rows(context, out, source, step, where, count, lanes, n):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            out, source, step, where, count, lanes, n = arguments
+            mask = _end_mask(builder, n)
+            if is_gathered:
+                longs = ir.PointerType(ir.VectorType(I64, LANES))
+                steps = builder.load(builder.inttoptr(lanes, longs), align=8)
+
+            def vector(address, element):
+                return builder.inttoptr(address, ir.PointerType(ir.VectorType(element, LANES)))
+
+            with cgutils.for_range(builder, count) as counter:
+                at = builder.add(where, builder.mul(counter.index, ir.Constant(I64, 8)))
+                near = builder.mul(counter.index, step)
+                far = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
+                begin = builder.add(source, near if is_spread else far)
+                end = builder.add(out, far if is_spread else near)
+                if is_gathered and not is_spread:
+                    # Narrow elements are read as words, of which the rest is dropped.
+                    found = _gathered(builder, builder.add(_splat(builder, begin), steps), mask)
+                    if kept in (F16, I16):
+                        found = builder.trunc(found, ir.VectorType(I16, LANES))
+                    found = builder.bitcast(found, ir.VectorType(kept, LANES))
+                else:
+                    found = _masked(builder, "load", kept, LANES, vector(begin, kept), mask)
+                if (kept, wanted) == (F16, F32):
+                    found = builder.fpext(found, ir.VectorType(F32, LANES))
+                elif (kept, wanted) == (F32, F16):
+                    found = builder.fptrunc(found, ir.VectorType(F16, LANES))
+                if is_gathered and is_spread:
+                    _scatter(builder, found, builder.add(_splat(builder, end), steps), mask)
+                else:
+                    _masked(builder, "store", wanted, LANES, vector(end, wanted), mask, found)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 7), generate
+
+    return copy_rows
+
+
+word_rows, gathered_words = _rows(I32, I32), _rows(I32, I32, is_gathered=True)
+gathered_halves = _rows(I16, I16, is_gathered=True)
+wide_rows, gathered_wide = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
+spread_words, scattered_words = (_rows(F32, F32, gathered, True) for gathered in (False, True))
+spread_narrow, scattered_narrow = (_rows(F32, F16, gathered, True) for gathered in (False, True))
 
 
 # Copies
@@ -558,34 +671,77 @@ def copy(table):
 
 # A chain is a list of steps on registers, which are BLOCK elements each of float32. A step is a row
 # of int64: what it does; to which register; with what (memory, a register, a constant); whether
-# that stands first; an address, or which register or constant; bytes of an element there; where
-# a series goes on; then its strides. A series is memory at several places, as many as the fourth
-# number says, none of which stands first. Constants are a table of float32.
+# that stands first; an address, or which register or constant; bytes of an element there; where a
+# series goes on, or offsets of the elements of a block, or 0; then its strides. A series is memory
+# at several places, as many as the fourth number says, none of which stands first; if the next row
+# is a factor, a sum of products with what is at places of that row's own. Constants are a table of
+# float32.
 
 STEP_HEAD = 7
 TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
-MEMORY, REGISTER, CONSTANT, SERIES = range(4)
+MEMORY, REGISTER, CONSTANT, SERIES, FACTOR = range(5)
 
 
 @njit(**OPTIONS)
-def _merge_series(what, out, a, n, count, where, size):
-    if size == 4:
+def _merge_series(what, out, n, count, a, stride, where, size):
+    """Merge memory at some places into n elements of a register."""
+    if size == 4 and stride == 4:
         if what == ADD:
-            s_add(out, a, n, count, where)
+            run_add(out, n, count, a, stride, where, 0, 0, where)
         elif what == MAX:
-            s_max(out, a, n, count, where)
+            run_max(out, n, count, a, stride, where, 0, 0, where)
         elif what == MUL:
-            s_mul(out, a, n, count, where)
+            run_mul(out, n, count, a, stride, where, 0, 0, where)
         else:
-            s_min(out, a, n, count, where)
+            run_min(out, n, count, a, stride, where, 0, 0, where)
+    elif size == 4:
+        if what == ADD:
+            apart_add(out, n, count, a, stride, where, 0, 0, where)
+        elif what == MAX:
+            apart_max(out, n, count, a, stride, where, 0, 0, where)
+        elif what == MUL:
+            apart_mul(out, n, count, a, stride, where, 0, 0, where)
+        else:
+            apart_min(out, n, count, a, stride, where, 0, 0, where)
+    elif stride == 2:
+        if what == ADD:
+            half_run_add(out, n, count, a, stride, where, 0, 0, where)
+        elif what == MAX:
+            half_run_max(out, n, count, a, stride, where, 0, 0, where)
+        elif what == MUL:
+            half_run_mul(out, n, count, a, stride, where, 0, 0, where)
+        else:
+            half_run_min(out, n, count, a, stride, where, 0, 0, where)
     elif what == ADD:
-        half_s_add(out, a, n, count, where)
+        half_apart_add(out, n, count, a, stride, where, 0, 0, where)
     elif what == MAX:
-        half_s_max(out, a, n, count, where)
+        half_apart_max(out, n, count, a, stride, where, 0, 0, where)
     elif what == MUL:
-        half_s_mul(out, a, n, count, where)
+        half_apart_mul(out, n, count, a, stride, where, 0, 0, where)
     else:
-        half_s_min(out, a, n, count, where)
+        half_apart_min(out, n, count, a, stride, where, 0, 0, where)
+
+
+@njit(**OPTIONS)
+def _add_products(out, n, count, a, stride, where, b, b_stride, b_where, size):
+    """Add products of memory at some places to n elements of a register."""
+    if size == 4:
+        if stride == 4 and b_stride == 4:
+            products_of_runs(out, n, count, a, stride, where, b, b_stride, b_where)
+        elif stride == 4 and b_stride == 0:
+            scaled_runs(out, n, count, a, stride, where, b, b_stride, b_where)
+        elif stride == 0 and b_stride == 4:
+            scaled_runs(out, n, count, b, b_stride, b_where, a, stride, where)
+        else:
+            products_apart(out, n, count, a, stride, where, b, b_stride, b_where)
+    elif stride == 2 and b_stride == 2:
+        half_products_of_runs(out, n, count, a, stride, where, b, b_stride, b_where)
+    elif stride == 2 and b_stride == 0:
+        half_scaled_runs(out, n, count, a, stride, where, b, b_stride, b_where)
+    elif stride == 0 and b_stride == 2:
+        half_scaled_runs(out, n, count, b, b_stride, b_where, a, stride, where)
+    else:
+        half_products_apart(out, n, count, a, stride, where, b, b_stride, b_where)
 
 
 @njit(**OPTIONS)
@@ -624,52 +780,59 @@ def _values(what, out, a, b, n):
         c_min(out, a, b, n)
 
 
+NOWHERE = np.zeros(1, np.int64)
+
+
 @njit(**OPTIONS)
-def _do(step, at, register, other, constants, rows, columns, by_row, by_column):
-    """One step on rows times columns elements; other: address of a spare register."""
-    what, kind, first, size = step[0], step[2], step[3], step[5]
-    n = rows * columns
-    if what == STORE:
-        if by_column == size and (rows == 1 or by_row == columns * size):
+def _gather(out, source, lanes, n, size, nowhere):
+    """Take n elements, each from an offset of its own."""
+    for i in range(0, n, LANES):
+        width = min(LANES, n - i)
+        if size == 4:
+            gathered_words(out + i * 4, source, 0, nowhere, 1, lanes + i * 8, width)
+        else:
+            gathered_wide(out + i * 4, source, 0, nowhere, 1, lanes + i * 8, width)
+
+
+@njit(**OPTIONS)
+def _store(at, size, lanes, register, rows, columns, by_row, by_column, nowhere):
+    """Put rows times columns elements of a register into memory."""
+    n = columns
+    if lanes != 0:
+        for i in range(0, rows * columns, LANES):
+            width = min(LANES, rows * columns - i)
             if size == 4:
-                v_take(at, at, register, n)
+                scattered_words(at, register + i * 4, 0, nowhere, 1, lanes + i * 8, width)
             else:
-                v_narrow(at, at, register, n)
-        elif by_column == size:
-            for i in range(rows):
-                if size == 4:
-                    v_take(at + i * by_row, at, register + i * columns * 4, columns)
-                else:
-                    v_narrow(at + i * by_row, at, register + i * columns * 4, columns)
-        else:
-            for i in range(rows):
-                for j in range(columns):
-                    value = read_float(register + (i * columns + j) * 4)
-                    if size == 4:
-                        write_float(at + i * by_row + j * by_column, value)
-                    else:
-                        write_half(at + i * by_row + j * by_column, value)
+                scattered_narrow(at, register + i * 4, 0, nowhere, 1, lanes + i * 8, width)
         return
-    if kind == SERIES:
-        if rows == 1 or by_row == columns * size:
-            _merge_series(what, register, at, n, first, step[6], size)
-        else:
-            for i in range(rows):
-                out = register + i * columns * 4
-                _merge_series(what, out, at + i * by_row, columns, first, step[6], size)
-        return
-    if kind == CONSTANT:
-        if first == 0:
-            _values(what, register, register, constants[step[4]], n)
-            return
-        c_take(other, other, constants[step[4]], n)
-        _vectors(what, register, other, register, n)
-        return
-    if kind == REGISTER:
-        _vectors(what, register, register, at, n)
-        return
+    if rows == 1 or by_row == columns * by_column:
+        n = rows * columns
+        rows = 1
+    for i in range(rows):
+        end, found = at + i * by_row, register + i * columns * 4
+        if by_column == size:
+            if size == 4:
+                v_take(end, end, found, n)
+            else:
+                v_narrow(end, end, found, n)
+            continue
+        for j in range(n):
+            if size == 4:
+                write_float(end + j * by_column, read_float(found + j * 4))
+            else:
+                write_half(end + j * by_column, read_float(found + j * 4))
+
+
+@njit(**OPTIONS)
+def _do(what, first, at, size, lanes, register, other, rows, columns, by_row, by_column, nowhere):
+    """A step with memory on rows times columns elements; other: address of a spare register."""
+    n = rows * columns
     source = at
-    if size == 4 and by_column == 4 and (rows == 1 or by_row == columns * 4):
+    if lanes != 0:
+        source = other
+        _gather(other, at, lanes, n, size, nowhere)
+    elif size == 4 and by_column == 4 and (rows == 1 or by_row == columns * 4):
         pass
     elif size == 4 and by_column == 4 and first == 0:
         for i in range(rows):
@@ -713,7 +876,9 @@ def chain(sizes, steps, constants, base):
     """
     rank = len(sizes)
     rows, columns = sizes[rank - 2], sizes[rank - 1]
+    r, c = STEP_HEAD + rank - 2, STEP_HEAD + rank - 1
     other = base + 2 * BLOCK * 4
+    nowhere = NOWHERE.ctypes.data
     where = steps[:, 4].copy()
     count = len(steps)
     wide = min(columns, BLOCK)
@@ -728,13 +893,49 @@ def chain(sizes, steps, constants, base):
             for column in range(0, columns, wide):
                 width = min(wide, columns - column)
                 for s in range(count):
-                    step = steps[s]
-                    by_row, by_column = step[STEP_HEAD + rank - 2], step[STEP_HEAD + rank - 1]
+                    what, kind, first, size = steps[s, 0], steps[s, 2], steps[s, 3], steps[s, 5]
+                    by_row, by_column, more = steps[s, r], steps[s, c], steps[s, 6]
                     at = where[s] + row * by_row + column * by_column
-                    if step[2] == REGISTER:
-                        at = base + step[4] * BLOCK * 4
-                    register = base + step[1] * BLOCK * 4
-                    _do(step, at, register, other, constants, height, width, by_row, by_column)
+                    register = base + steps[s, 1] * BLOCK * 4
+                    if what == STORE:
+                        _store(
+                            *(at, size, more, register, height, width, by_row, by_column, nowhere)
+                        )
+                    elif kind == MEMORY:
+                        _do(
+                            *(what, first, at, size, more, register, other, height, width),
+                            *(by_row, by_column, nowhere),
+                        )
+                    elif kind == REGISTER:
+                        there = base + steps[s, 4] * BLOCK * 4
+                        _vectors(what, register, register, there, height * width)
+                    elif kind == CONSTANT and first == 0:
+                        value = constants[steps[s, 4]]
+                        _values(what, register, register, value, height * width)
+                    elif kind == CONSTANT:
+                        c_take(other, other, constants[steps[s, 4]], height * width)
+                        _vectors(what, register, other, register, height * width)
+                    elif kind == SERIES:
+                        # A series is never the last step.
+                        is_product = steps[s + 1, 2] == FACTOR
+                        f_row, f_column = steps[s + 1, r], steps[s + 1, c]
+                        beside = where[s + 1] + row * f_row + column * f_column
+                        n, lines = width, height
+                        if by_row == width * by_column:
+                            if not is_product or f_row == width * f_column:
+                                n, lines = height * width, 1
+                        for i in range(lines):
+                            out = register + i * width * 4
+                            if is_product:
+                                begin = beside + i * f_row
+                                _add_products(
+                                    *(out, n, first, at + i * by_row, by_column, more),
+                                    *(begin, f_column, steps[s + 1, 6], size),
+                                )
+                            else:
+                                _merge_series(
+                                    what, out, n, first, at + i * by_row, by_column, more, size
+                                )
         d = rank - 3
         while d >= 0:
             index[d] += 1
@@ -757,65 +958,6 @@ def chain(sizes, steps, constants, base):
 
 FILL, ABSENT = 1 << 50, 1 << 56
 BY_WORDS, BY_BYTES, GATHERED, FILLED = range(4)
-
-
-def _rows(kept, wanted, is_gathered=False, is_spread=False):
-    """The intrinsic that copies rows of at most LANES elements each, as one masked vector.
-
-    Row i of out begins i * step further on, and that of source where[i]; if spread, it is the other
-    way round. Its elements lie together; if gathered, those of the source, and of what is spread
-    those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out.
-    """
-
-    @intrinsic
-    def copy_rows(context, out, source, step, where, count, lanes, n):
-        del context
-
-        def generate(context, builder, sig, arguments):
-            del sig
-            out, source, step, where, count, lanes, n = arguments
-            mask = _end_mask(builder, n)
-            if is_gathered:
-                longs = ir.PointerType(ir.VectorType(I64, LANES))
-                steps = builder.load(builder.inttoptr(lanes, longs), align=8)
-
-            def vector(address, element):
-                return builder.inttoptr(address, ir.PointerType(ir.VectorType(element, LANES)))
-
-            with cgutils.for_range(builder, count) as counter:
-                at = builder.add(where, builder.mul(counter.index, ir.Constant(I64, 8)))
-                near = builder.mul(counter.index, step)
-                far = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
-                begin = builder.add(source, near if is_spread else far)
-                end = builder.add(out, far if is_spread else near)
-                if is_gathered and not is_spread:
-                    # Narrow elements are read as words, of which the rest is dropped.
-                    found = _gathered(builder, builder.add(_splat(builder, begin), steps), mask)
-                    if kept in (F16, I16):
-                        found = builder.trunc(found, ir.VectorType(I16, LANES))
-                    found = builder.bitcast(found, ir.VectorType(kept, LANES))
-                else:
-                    found = _masked(builder, "load", kept, LANES, vector(begin, kept), mask)
-                if (kept, wanted) == (F16, F32):
-                    found = builder.fpext(found, ir.VectorType(F32, LANES))
-                elif (kept, wanted) == (F32, F16):
-                    found = builder.fptrunc(found, ir.VectorType(F16, LANES))
-                if is_gathered and is_spread:
-                    _scatter(builder, found, builder.add(_splat(builder, end), steps), mask)
-                else:
-                    _masked(builder, "store", wanted, LANES, vector(end, wanted), mask, found)
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * 7), generate
-
-    return copy_rows
-
-
-word_rows, gathered_words = _rows(I32, I32), _rows(I32, I32, is_gathered=True)
-gathered_halves = _rows(I16, I16, is_gathered=True)
-wide_rows, gathered_wide = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
-spread_words, scattered_words = (_rows(F32, F32, gathered, True) for gathered in (False, True))
-spread_narrow, scattered_narrow = (_rows(F32, F16, gathered, True) for gathered in (False, True))
 
 
 @njit(**OPTIONS)
