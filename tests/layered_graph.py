@@ -76,3 +76,25 @@ class LayeredGraph:
                 yield EdgeBlock(
                     index, producer[here], consumer[here], np.full(len(producer[here]), 4, np.int32)
                 )
+
+
+class DenseBlocks(LayeredGraph):
+    """So many blocks: in each, all of some producers are joined to all of some consumers."""
+
+    def __init__(self, blocks: int, producers: int, consumers: int):
+        count = np.array([blocks * producers, blocks * consumers])
+        self.sets = [
+            VertexSet(k, k, name, name, name, "sum", int(k * count[0]), int(count[k]))
+            for k, name in enumerate(("a", "b"))
+        ]
+        one, other = np.meshgrid(np.arange(producers), np.arange(consumers))
+        shift = np.arange(blocks)[:, None]
+        # Numbers go across the blocks: their vertices do not follow each other.
+        self._ends = (
+            (one.ravel() * blocks + shift).ravel().astype(np.int32),
+            (other.ravel() * blocks + shift + count[0]).ravel().astype(np.int32),
+        )
+        self.links = [Link(0, 1, 0, len(self._ends[0]), False, 0)]
+
+    def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
+        yield EdgeBlock(0, *self._ends, np.empty(0, np.int32))

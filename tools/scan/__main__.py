@@ -10,6 +10,7 @@ import typer
 from ...ir.errors import InputError
 from ..bench.light import light_names, seeded
 from ..compile import compile_model
+from .bound import least_edge
 from .compiled import graph_of_program, subject_of
 from .names import telling_names
 from .scan import laid_out, scan, write_picture
@@ -37,7 +38,11 @@ def draw_networks(
     color: Annotated[str, typer.Option(help="What colours tell.")] = "layer",
     quality: Annotated[int, typer.Option(help="Of the JPEG files.")] = 82,
 ) -> None:
-    """Compile light networks with seeded weights, and draw each as FOLDER/NETWORK.jpg."""
+    """Compile light networks with seeded weights, and draw each as FOLDER/NETWORK.jpg.
+
+    Prints a line for each: vertices, edges, layers, purity, median edge, and the least that the
+    median edge is in any layout that fills its circle evenly.
+    """
     for name in networks or light_names():
         if name not in TITLES:
             raise InputError(f"network {name!r}; need one of {', '.join(TITLES)}")
@@ -49,7 +54,7 @@ def draw_networks(
         measures = found.laid.measures
         typer.echo(
             f"{name} | {found.vertices:,} | {found.edges:,} | {len(found.laid.layout.layers)} | "
-            f"{measures.purity:.1%} | {measures.edge:.1%}"
+            f"{measures.purity:.1%} | {measures.edge:.1%} | {least_edge(graph):.1%}"
         )
 
 

@@ -28,17 +28,21 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Strengths:
-    """How strong the forces are, relative to the pull of edges.
+    """How strong the forces are.
 
-    charge: repulsion. gravity: to the middle. cohesion: to the middle of the layer. apart: away
-    from other layers. near: the length at which the pull of edges has fallen to two thirds.
+    bind: the pull of edges. charge: repulsion. gravity: to the middle. cohesion: to the middle of
+    the layer. apart: away from other layers. near: the length from which on an edge pulls less,
+    by its fall-th power. From 1 on, a vertex goes to where most of those are that it is joined
+    to, instead of to a place between all.
     """
 
+    bind: float = 1.0
     charge: float = 0.4
     gravity: float = 0.6
     cohesion: float = 0.3
     apart: float = 4.0
     near: float = 0.05
+    fall: float = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +99,11 @@ def _move(
     deposit(x, y, bodies.mass, left, top, inv, density)
     push = kernel.push(density / density.sum(), 1 / float(inv))
     sums = np.zeros((SLICES, 3, len(x)), np.float32)
-    near = np.float32(strengths.near)
+    near, fall = np.float32(strengths.near), np.float32(strengths.fall)
 
     def pulled(part: int, first: int, last: int) -> None:
         ends = bodies.producer, bodies.consumer
-        pull(*ends, bodies.weight, first, last, x, y, near, sums[part])
+        pull(*ends, bodies.weight, first, last, x, y, near, fall, sums[part])
 
     in_slices(pulled, len(bodies.producer), few=FEW)
     middle = np.array([frame.left + frame.side / 2, frame.top + frame.side / 2], np.float32)
@@ -113,6 +117,7 @@ def _move(
             x,
             y,
             sums,
+            np.float32(strengths.bind),
             push,
             left,
             top,

@@ -81,11 +81,12 @@ def pull(
     x: Floats,
     y: Floats,
     near: Scalar,
+    fall: Scalar,
     sums: Floats,
 ):
     """Add up where the other ends of edges [first, last) lie: sums (3, n) of w dx, w dy and w.
 
-    An edge's weight falls off with its length: w / (1 + length / near) ** 0.6, so that what is
+    An edge's weight falls off with its length: w / (1 + length / near) ** fall, so that what is
     far anyhow does not squeeze what can be near.
     """
     for e in range(first, last):
@@ -93,7 +94,7 @@ def pull(
         b = consumer[e]
         dx = x[b] - x[a]
         dy = y[b] - y[a]
-        w = weight[e] / (np.float32(1) + np.sqrt(dx * dx + dy * dy) / near) ** np.float32(0.6)
+        w = weight[e] / (np.float32(1) + np.sqrt(dx * dx + dy * dy) / near) ** fall
         sums[0, a] += w * dx
         sums[1, a] += w * dy
         sums[2, a] += w
@@ -109,6 +110,7 @@ def step(
     x: Floats,
     y: Floats,
     sums: Floats,
+    bind: Scalar,
     push: Floats,
     left: Scalar,
     top: Scalar,
@@ -128,9 +130,9 @@ def step(
 ):
     """Move vertices [first, last) by the forces on them, by at most cap.
 
-    sums: (slices, 3, n), of pull. push: (2, M, M), the repulsion. centres: (2, layers). total
-    (K, K), own (layers, K, K): how many vertices there are near a place, all and of each layer;
-    what drives a vertex off is the slope of their difference, the others.
+    sums: (slices, 3, n), of pull, which counts bind times. push: (2, M, M), the repulsion. centres:
+    (2, layers). total (K, K), own (layers, K, K): how many vertices there are near a place, all and
+    of each layer; what drives a vertex off is the slope of their difference, the others.
     """
     edge = push.shape[1] - 2
     rim = own.shape[1] - 2
@@ -160,8 +162,8 @@ def step(
             sy += sums[s, 1, i]
             weight += sums[s, 2, i]
         k = layer[i]
-        vx = sx / weight + charge * rx - gravity * (x[i] - middle[0])
-        vy = sy / weight + charge * ry - gravity * (y[i] - middle[1])
+        vx = bind * sx / weight + charge * rx - gravity * (x[i] - middle[0])
+        vy = bind * sy / weight + charge * ry - gravity * (y[i] - middle[1])
         vx += cohesion * (centres[0, k] - x[i])
         vy += cohesion * (centres[1, k] - y[i])
         ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv_own, rim)
@@ -302,6 +304,77 @@ def claim(
             owner[iy, ix] = of[i]
         elif owner[iy, ix] != of[i]:
             owner[iy, ix] = -2
+
+
+@compiled
+def deposit_cells(
+    ids: NDArray[np.int32],
+    x: Floats,
+    y: Floats,
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    grid: Floats,
+):
+    """Count the vertices with these ids in each cell: grid (M, M)."""
+    last = grid.shape[0] - 1
+    for i in ids:
+        ix = min(max(int((x[i] - left) * inv), 0), last)
+        iy = min(max(int((y[i] - top) * inv), 0), last)
+        grid[iy, ix] += 1
+
+
+@compiled
+def settle(
+    x: Floats,
+    y: Floats,
+    of: NDArray[np.int32],
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    owner: NDArray[np.int32],
+    ways: NDArray[np.int32],
+) -> int:
+    """Move vertices to cells of their own, in place; how many there was none for.
+
+    owner: (M, M), whose each cell is, -1 nobody's: who moves there owns it from then on. ways:
+    (2, n), cells to the right and down, in the order in which they are tried.
+    """
+    last = owner.shape[0] - 1
+    side = np.float32(1) / inv
+    left_over = 0
+    for i in range(x.size):
+        ix = min(max(int((x[i] - left) * inv), 0), last)
+        iy = min(max(int((y[i] - top) * inv), 0), last)
+        if owner[iy, ix] == of[i]:
+            continue
+        left_over += 1
+        for k in range(ways.shape[1]):
+            jx = ix + ways[0, k]
+            jy = iy + ways[1, k]
+            if jx < 0 or jy < 0 or jx > last or jy > last:
+                continue
+            if owner[jy, jx] == of[i] or owner[jy, jx] == -1:
+                owner[jy, jx] = of[i]
+                x[i] += ways[0, k] * side
+                y[i] += ways[1, k] * side
+                left_over -= 1
+                break
+    return left_over
+
+
+@compiled
+def add_others(
+    ids: NDArray[np.int32],
+    others: NDArray[np.int32],
+    first: int,
+    sums: NDArray[np.int64],
+    counts: NDArray[np.int32],
+):
+    """Add up, for each vertex of ids, those that it is joined to, counted from first: (edges,)."""
+    for e in range(ids.size):
+        sums[ids[e]] += others[e] - first
+        counts[ids[e]] += 1
 
 
 @compiled

@@ -9,18 +9,24 @@ from numpy.typing import NDArray
 
 from .drawable import Drawable
 from .forces import Bodies, Floats, Ids, Strengths, relax
-from .measures import purity
+from .groups import Groups, grouped
+from .measures import edge_length, purity
 from .progress import Tell, within
 from .sample import Sample
+from .territory import part_layers
 
-BETWEEN_LAYERS = 3.0
-"""How much more an edge pulls that joins two layers."""
+SHORT = 0.02
+"""The median edge, in median distances of two vertices, that is aimed at."""
 
-FULL = 0.75
-"""Of a link's edges that were left out: 1 lets the rest pull for all of them, 0 for themselves."""
+BIND, MOST_BIND = 3.0, 15.0
+"""How strongly edges pull at first, and at most: the stronger, the tighter vertices that share
+others lie together, and the more of the picture is left dark."""
 
-GROUP, MOST_GROUPS = 16, 30_000
-"""Vertices of a group, and groups at most."""
+APART, MOST_APART = 8.0, 64.0
+"""How strongly vertices of other layers drive one off; doubled until layers keep to themselves."""
+
+TOLD = 0.85
+"""The share of cells that belong to one layer, at which they do: those of others can move."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +49,8 @@ class Layout:
         return self.layer_of_set[self.set_of]
 
 
-APART, MOST_APART = 8.0, 64.0
-"""How strongly vertices of other layers drive one off; doubled until layers keep to themselves."""
-
-FEW_STEPS = 16
-"""Below so many steps of all vertices, a graph is large: each of them takes seconds."""
-
 MOST_CELLS = 40_000_000
 """Of the grids of all layers together."""
-
-PURE = 0.955
-"""The share of cells that belong to one layer, at which they do."""
 
 
 def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
@@ -65,45 +62,59 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
     number = {name: k for k, name in enumerate(layers)}
     layer = np.array([number[name] for name in names], np.int32)
     set_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    groups = grouped(graph, tell)
     x, y = _sets(graph, counts, layer, random, within(tell, "lay out vertex sets"))
-    group_of, first, group_set = _groups(counts)
-    x, y = _near(x[group_set], y[group_set], 0.03, random)
+    x, y = _near(x[groups.set_of], y[groups.set_of], 0.03, random)
+    strengths = _place_groups(groups, sample, layer, x, y, seed, within(tell, "lay out groups"))
+    x, y = _discs(x, y, groups, FILLED * float(np.ptp(x)) / len(set_of) ** 0.5)
+    del groups
     bodies = Bodies(
         x,
         y,
-        np.bincount(group_of, minlength=len(first)).astype(np.float32),
-        layer[group_set],
-        *_quotient(sample, group_of, len(first), layer[group_set]),
-    )
-    grid = _grid(len(first), 512)
-    relax(bodies, 150, grid, (0.05, 0.004), Strengths(), within(tell, "lay out groups"), _own(grid))
-    n = len(set_of)
-    steps = int(np.clip(20_000_000 / max(n, 1), 6, 60))
-    fine = int(min(384, (MOST_CELLS / len(layers)) ** 0.5))
-    if steps < FEW_STEPS:
-        # Vertices will hardly move any more: their groups must be told apart already.
-        tell_groups = within(tell, "tell groups of layers apart")
-        relax(bodies, 40, grid, (0.004, 0.001), Strengths(apart=MOST_APART), tell_groups, fine)
-    x, y = _discs(x, y, group_of, first, 0.3 * float(np.ptp(x)) / n**0.5)
-    edge_layers = layer[set_of[sample.producer]], layer[set_of[sample.consumer]]
-    bodies = Bodies(
-        x,
-        y,
-        np.ones(n, np.float32),
+        np.ones(len(set_of), np.float32),
         layer[set_of],
         sample.producer,
         sample.consumer,
-        _pulls(edge_layers[0] == edge_layers[1], sample.share),
+        np.reciprocal(sample.share),
     )
-    grid = _grid(n, 1024)
-    tell = within(tell, "lay out vertices")
-    apart = APART if steps >= FEW_STEPS else MOST_APART / 2
-    relax(bodies, steps, grid, (0.01, 0.002), Strengths(apart=apart), tell, _own(grid))
-    while purity(x, y, bodies.layer) < PURE and apart < MOST_APART:
-        apart *= 2
-        strengths = Strengths(apart=apart)
-        relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, tell, min(fine, grid))
+    _place_vertices(bodies, strengths, within(tell, "lay out vertices"))
+    tell("part layers")
+    part_layers(x, y, bodies.layer)
     return Layout(x, y, layers, layer, set_of)
+
+
+FILLED = 0.4
+"""Of the picture's side, what the side of one vertex takes if they lay in a square."""
+
+
+def _place_groups(
+    groups: Groups, sample: Sample, layer: Ids, x: Floats, y: Floats, seed: int, tell: Tell
+) -> Strengths:
+    """Move groups, in place, until edges are short; the strengths at which they are."""
+    ends = Sample(groups.group_of[sample.producer], groups.group_of[sample.consumer], sample.share)
+    mine = layer[groups.set_of]
+    bodies = Bodies(x, y, groups.size.astype(np.float32), mine, *_quotient(ends, len(x)))
+    grid = _grid(len(x), 512)
+    relax(bodies, 100, grid, (0.05, 0.01), Strengths(), tell, _own(grid))
+    strengths = Strengths(apart=APART, bind=BIND, near=0.03, fall=1.4)
+    relax(bodies, 120, grid, (0.02, 0.002), strengths, tell, _own(grid))
+    # Vertices around the place of their group are a little farther apart than the groups.
+    while edge_length(x, y, ends, seed) > 0.9 * SHORT and strengths.bind < MOST_BIND:
+        strengths = replace(strengths, bind=strengths.bind * 1.5)
+        relax(bodies, 30, grid, (0.005, 0.002), strengths, tell, _own(grid))
+    return strengths
+
+
+def _place_vertices(bodies: Bodies, strengths: Strengths, tell: Tell) -> None:
+    """Move vertices, in place, from where their groups are."""
+    n = len(bodies.x)
+    grid = _grid(n, 1024)
+    steps = int(np.clip(20_000_000 / max(n, 1), 4, 25))
+    relax(bodies, steps, grid, (0.005, 0.001), strengths, tell, _own(grid))
+    fine = int(min(384, grid, (MOST_CELLS / (int(bodies.layer.max()) + 1)) ** 0.5))
+    while purity(bodies.x, bodies.y, bodies.layer) < TOLD and strengths.apart < MOST_APART:
+        strengths = replace(strengths, apart=strengths.apart * 2)
+        relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, tell, fine)
 
 
 def _grid(count: int, most: int) -> int:
@@ -144,42 +155,23 @@ def _near(
     return x + shift[0], y + shift[1]
 
 
-def _groups(counts: NDArray[np.int64]) -> tuple[Ids, NDArray[np.int64], Ids]:
-    """Blocks of vertices that follow each other: each vertex's, their first, and their sets."""
-    size = max(GROUP, int(counts.sum()) // MOST_GROUPS)
-    groups = np.maximum(1, counts // size)
-    sets = np.arange(len(counts), dtype=np.int32)
-    group_set, set_of = np.repeat(sets, groups), np.repeat(sets, counts)
-    bases, starts = np.cumsum(groups) - groups, np.cumsum(counts) - counts
-    inside = np.arange(len(set_of)) - starts[set_of]
-    group_of = bases[set_of] + inside * groups[set_of] // counts[set_of]
-    place = np.arange(len(group_set)) - bases[group_set]
-    first = starts[group_set] - -place * counts[group_set] // groups[group_set]
-    return group_of.astype(np.int32), first, group_set
+def _quotient(ends: Sample, count: int) -> tuple[Ids, Ids, Floats]:
+    """Edges between groups, and what they weigh: how many of the graph's they stand for.
 
-
-def _pulls(within: NDArray[np.bool_], share: Floats) -> Floats:
-    """How strongly edges of the sample pull. within: whether both ends are of one layer."""
-    return (np.where(within, 1, BETWEEN_LAYERS) * share ** np.float32(-FULL)).astype(np.float32)
-
-
-def _quotient(sample: Sample, group_of: Ids, count: int, layer: Ids) -> tuple[Ids, Ids, Floats]:
-    """Edges between groups, and what they weigh: of many edges less than their number."""
-    keys = group_of[sample.producer].astype(np.int64) * count + group_of[sample.consumer]
+    ends: edges, their ends numbers of groups.
+    """
+    between = ends.producer != ends.consumer
+    keys = ends.producer[between].astype(np.int64) * count + ends.consumer[between]
     keys, which = np.unique(keys, return_inverse=True)
-    producer, consumer = (keys // count).astype(np.int32), (keys % count).astype(np.int32)
-    weight = np.bincount(which, sample.share ** np.float32(-FULL)).astype(np.float32) ** np.float32(
-        0.6
-    )
-    weight[layer[producer] != layer[consumer]] *= BETWEEN_LAYERS
-    return producer, consumer, weight
+    weight = np.bincount(which, 1 / ends.share[between], len(keys)).astype(np.float32)
+    return (keys // count).astype(np.int32), (keys % count).astype(np.int32), weight
 
 
-def _discs(
-    x: Floats, y: Floats, group_of: Ids, first: NDArray[np.int64], spacing: float
-) -> tuple[Floats, Floats]:
+def _discs(x: Floats, y: Floats, groups: Groups, spacing: float) -> tuple[Floats, Floats]:
     """Vertices of a group around its place, as seeds in a sunflower."""
-    inside = np.arange(len(group_of)) - first[group_of]
-    radius = (spacing * np.sqrt(inside + 0.5)).astype(np.float32)
-    turn = (inside * (np.pi * (3 - np.sqrt(5)))).astype(np.float32)
-    return x[group_of] + radius * np.cos(turn), y[group_of] + radius * np.sin(turn)
+    radius = np.float32(spacing) * np.sqrt(groups.inside + np.float32(0.5))
+    turn = groups.inside * np.float32(np.pi * (3 - np.sqrt(5)))
+    return (
+        x[groups.group_of] + radius * np.cos(turn),
+        y[groups.group_of] + radius * np.sin(turn),
+    )

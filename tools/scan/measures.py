@@ -38,18 +38,25 @@ def purity(x: Floats, y: Floats, layer: Ids) -> float:
     """The share of cells that are owned by one layer: no vertex of another lies in them."""
     if not len(x):
         return 1.0
-    side = max(float(np.ptp(x)), float(np.ptp(y)), 1e-9)
+    cells = Cells.around(x, y)
     owner = np.full((CELLS, CELLS), -1, np.int32)
-    claim(
-        x,
-        y,
-        layer,
-        np.float32(x.min()),
-        np.float32(y.min()),
-        np.float32(CELLS / side * 0.99999),
-        owner,
-    )
+    claim(x, y, layer, cells.left, cells.top, cells.inv, owner)
     return float((owner >= 0).sum() / (owner != -1).sum())
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The square around all vertices, cut into CELLS x CELLS. inv: cells a unit of length."""
+
+    left: np.float32
+    top: np.float32
+    inv: np.float32
+
+    @staticmethod
+    def around(x: Floats, y: Floats) -> Cells:
+        """Those of a layout."""
+        side = max(float(np.ptp(x)), float(np.ptp(y)), 1e-9)
+        return Cells(np.float32(x.min()), np.float32(y.min()), np.float32(CELLS / side * 0.99999))
 
 
 def edge_length(x: Floats, y: Floats, sample: Sample, seed: int) -> float:

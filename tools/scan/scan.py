@@ -32,6 +32,9 @@ TONE = Tone()
 POINT = 0.012
 """The light of a vertex, of what is drawn at full brightness."""
 
+CROWD = 0.1
+"""The light of all vertices in a pixel, in the median of pixels that have some, at most."""
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -125,9 +128,16 @@ def developed(sheet: Sheet) -> Picture:
     if sigma > 0.5:
         area = 2 * np.pi * sigma**2
         _soften(sheet.points, sigma)
-    np.multiply(sheet.points, np.float32(POINT * full * area), out=sheet.points)
+    strength = min(POINT * area, CROWD / _median(sheet.points[..., 3]))
+    np.multiply(sheet.points, np.float32(strength * full), out=sheet.points)
     np.add(sheet.fibres, sheet.points, out=sheet.fibres)
     return finished(sheet.fibres, TONE, full)
+
+
+def _median(weight: Floats) -> float:
+    """The median of what is lit, by at most a million of its pixels."""
+    lit = weight[weight > 0]
+    return float(np.median(lit[:: max(1, len(lit) // 1_000_000)])) if len(lit) else 1.0
 
 
 def _soften(points: Floats, sigma: float) -> None:

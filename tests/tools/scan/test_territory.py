@@ -1,0 +1,33 @@
+import numpy as np
+
+from abele.tools.scan.measures import purity
+from abele.tools.scan.territory import part_layers
+
+
+def mixed(count: int = 800_000):
+    """Two layers on either side of a line, mixed near it, and some of a third among them."""
+    random = np.random.default_rng(0)
+    x, y = random.random((2, count)).astype(np.float32)
+    layer = (x + random.normal(0, 0.03, count) > 0.5).astype(np.int32)
+    layer[random.random(count) < 0.02] = 2
+    return x, y, layer
+
+
+def test_every_cell_is_one_layers():
+    x, y, layer = mixed()
+    assert purity(x, y, layer) < 0.95
+    assert part_layers(x, y, layer) == 0
+    assert purity(x, y, layer) > 0.999
+
+
+def test_vertices_move_to_the_nearest_place_only():
+    x, y, layer = mixed()
+    old = x.copy(), y.copy()
+    part_layers(x, y, layer)
+    far = np.hypot(x - old[0], y - old[1])
+    assert (far == 0).mean() > 0.9
+    assert far.max() < 25 / 512
+    assert np.percentile(far, 99) < 6 / 512
+    # By whole cells: what could be seen of the grid would be straight lines.
+    cells = np.abs(x - old[0])[far > 0] * 512
+    assert np.abs(cells - np.round(cells)).max() < 0.01

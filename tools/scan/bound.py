@@ -1,0 +1,59 @@
+"""How short edges can be in any layout that fills its circle evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .drawable import Drawable
+
+RANDOM_PAIR = 0.8913
+"""The median distance of two points at random in a circle, in radii, by drawing 20 million."""
+
+Degrees = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""How many vertices have how many edges."""
+
+
+def least_edge(graph: Drawable) -> float:
+    """The median edge, in median distances of two vertices, below which no even layout gets.
+
+    Where n vertices fill a circle of radius R evenly, k of them lie within R (k / n) ** 0.5 of a
+    place. So of a link's edges at most min(degree, k) are that short, added up over its producers,
+    or over its consumers, whichever is less. The k is sought at which half of all edges may be.
+    Only a layout that leaves most of its circle dark gets below.
+    """
+    ends = _degrees(graph)
+    if not ends:
+        return 0.0
+    most = max(int(degrees.max()) for link in ends for degrees, _ in link)
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        short = sum(min(_within(side, middle) for side in link) for link in ends)
+        low, high = (low, middle) if 2 * short >= graph.edge_count else (middle + 1, high)
+    return float(np.sqrt(low / graph.vertex_count)) / RANDOM_PAIR
+
+
+def _within(degrees: Degrees, most: int) -> int:
+    """Of a link's edges, seen from one side, those of the `most` nearest of each vertex."""
+    edges, vertices = degrees
+    return int((np.minimum(edges, most) * vertices).sum())
+
+
+def _degrees(graph: Drawable) -> list[tuple[Degrees, Degrees]]:
+    """Of each link the degrees of its producers, and of its consumers."""
+    found: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    for block in graph.edges():
+        link = graph.links[block.link]
+        ends = [graph.sets[index] for index in (link.producer, link.consumer)]
+        if block.link not in found:
+            one, other = (np.zeros(each.count, np.int64) for each in ends)
+            found[block.link] = one, other
+        for counts, ids, each in zip(found[block.link], (block.producer, block.consumer), ends):
+            counts += np.bincount(ids - each.first, minlength=each.count)
+    return [(_counted(one), _counted(other)) for one, other in found.values()]
+
+
+def _counted(degrees: NDArray[np.int64]) -> Degrees:
+    edges, vertices = np.unique(degrees, return_counts=True)
+    return edges, vertices

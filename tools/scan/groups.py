@@ -1,0 +1,92 @@
+"""Vertices in groups: those of a set that communicate with the same others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .drawable import Drawable
+from .forces import Floats, Ids
+from .kernels import add_others
+from .progress import Tell
+
+VERTICES, MOST_GROUPS = 16, 60_000
+"""Vertices of a group, on average at least, and groups at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which vertices lie together.
+
+    group_of, inside: (n,), the group of each vertex, and its place in that. set_of, size:
+    (groups,), the vertex set of each group, and how many vertices it has.
+    """
+
+    group_of: Ids
+    inside: Ids
+    set_of: Ids
+    size: Ids
+
+
+def grouped(graph: Drawable, tell: Tell) -> Groups:
+    """Groups of the vertices of each set, those that have the same others together.
+
+    Half of the groups are dealt out by vertices, half by edges: few vertices with many edges
+    each (they multiply, and thousands add up what they made) must not all lie in one place.
+    """
+    counts = np.array([each.count for each in graph.sets], np.int64)
+    groups = _shares(graph, counts)
+    bases, starts = np.cumsum(groups) - groups, np.cumsum(counts) - counts
+    others = mean_others(graph, tell)
+    group_of, inside = np.empty((2, len(others)), np.int32)
+    for k in range(len(counts)):
+        first, count = int(starts[k]), int(counts[k])
+        order = first + np.argsort(others[first : first + count], kind="stable")
+        rank = np.arange(count, dtype=np.int64)
+        mine = rank * int(groups[k]) // count
+        group_of[order] = bases[k] + mine
+        inside[order] = rank - -(-mine * count // int(groups[k]))
+    size = np.bincount(group_of, minlength=int(groups.sum())).astype(np.int32)
+    set_of = np.repeat(np.arange(len(counts), dtype=np.int32), groups)
+    return Groups(group_of, inside, set_of, size)
+
+
+def _shares(graph: Drawable, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many groups each set is cut into: at least one, at most one for each vertex."""
+    ends = np.zeros(len(counts), np.int64)
+    for link in graph.links:
+        if not link.loop:
+            ends[[link.producer, link.consumer]] += link.count
+    all_groups = min(MOST_GROUPS, int(counts.sum()) // VERTICES)
+    share = (counts / max(int(counts.sum()), 1) + ends / max(int(ends.sum()), 1)) / 2
+    return np.clip(np.ceil(share * all_groups).astype(np.int64), 1, np.maximum(counts, 1))
+
+
+def mean_others(graph: Drawable, tell: Tell) -> Floats:
+    """The mean number of those that a vertex is joined to, by the largest link of its set: (n,).
+
+    Numbers count from the first of their set. In dense blocks all of one side have the same
+    others, and the same mean, to the bit.
+    """
+    largest: dict[int, int] = {}
+    for index, link in sorted(enumerate(graph.links), key=lambda each: -each[1].count):
+        if not link.loop and link.producer != link.consumer:
+            largest.setdefault(link.producer, index)
+            largest.setdefault(link.consumer, index)
+    sums = np.zeros(graph.vertex_count, np.int64)
+    counts = np.zeros(graph.vertex_count, np.int32)
+    seen = 0
+    for block in graph.edges():
+        seen += len(block.producer)
+        tell(f"group vertices: edge {seen:,} of {graph.edge_count:,}")
+        ends = graph.links[block.link]
+        sides = (
+            (ends.producer, block.producer, ends.consumer, block.consumer),
+            (ends.consumer, block.consumer, ends.producer, block.producer),
+        )
+        for mine, ids, other, others in sides:
+            if largest.get(mine) == block.link:
+                add_others(ids, others, graph.sets[other].first, sums, counts)
+    return (sums / np.maximum(counts, 1)).astype(np.float32)
