@@ -287,9 +287,8 @@ class _Builder:
         random = Random(f"{step.seed} body")
         self._step(Step(step.kind, 0, step.seed))
         for _ in range(random.choice((0, 1, 2))):
-            self._step(
-                Step(random.randrange(1 << 16), random.choice((0, 0, 1)), random.randrange(1 << 16))
-            )
+            kind, operand = self._kind(random), random.choice((0, 0, 1))
+            self._step(Step(kind, operand, random.randrange(1 << 16)))
         inner = [v for v in self.values[begin:] if v.type == wanted]
         given = [a for a in block.args if a.type == wanted] or [
             v for v in self.values if v.type == wanted
@@ -301,6 +300,11 @@ class _Builder:
         return block
 
     chosen: SSAValue | None = None
+
+    def _kind(self, random: Random) -> int:
+        """Of an operation that the sketch leaves open."""
+        kinds = self.sketch.kinds
+        return random.choice(kinds) if kinds else random.randrange(1 << 16)
 
     def _carried(self, step: Step) -> SSAValue:
         return self.values[-1 - step.operand % len(self.values)]
@@ -319,7 +323,8 @@ class _Builder:
         predicate = self._leaf(tensor_type(i1, []), random)
         branches: list[Region] = []
         for turn in range(2):
-            block = self._body([], Step(step.kind + turn, step.operand, step.seed), value.type)
+            kind = self._kind(random) if turn else step.kind
+            block = self._body([], Step(kind, step.operand, step.seed), value.type)
             assert self.chosen is not None
             block.add_op(control.YieldOp(self.chosen))
             branches.append(Region(block))

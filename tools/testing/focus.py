@@ -43,7 +43,7 @@ def named_operators(passes: Iterable[ModulePass], operators: Operators) -> tuple
 def about(sketch: Sketch, operators: Sequence[int]) -> Sketch:
     """A sketch of the same steps with some operators alone."""
     steps = (replace(each, kind=operators[each.kind % len(operators)]) for each in sketch.steps)
-    return replace(sketch, steps=tuple(steps))
+    return replace(sketch, steps=tuple(steps), kinds=tuple(operators))
 
 
 def programs_of_rules(

@@ -44,7 +44,8 @@ class Sketch:
     """All that a generated program follows from, beside the operators there are.
 
     sizes: of axes. element: of the first operand, by number. seed: of leaves, and below nn of the
-    decisions that lead there. target: as text.
+    decisions that lead there. target: as text. kinds: of the operations that bodies of control flow
+    have beside the steps; any if there are none.
     """
 
     steps: tuple[Step, ...]
@@ -53,6 +54,7 @@ class Sketch:
     data: Data = "integers"
     seed: int = 0
     target: str = "tiny:1"
+    kinds: tuple[int, ...] = ()
 
     @property
     def machine(self) -> Target:
@@ -81,6 +83,11 @@ MACHINES = ("", "", "", "workers=1", "workers=2", "memory.bytes_per_tile=24576")
 """What is unlike the preset, as often as it is drawn."""
 
 WITHIN: tuple[Shape, ...] = ("repeat", "if", "while")
+
+CONTROLLED = (0.0, 0.0, 0.0, 0.1, 0.1, 0.5)
+"""How often a step of a program stands in control flow, as often as it is drawn: in some programs
+many do, so that two loops or branches meet, and what decides on one is not what decides on all."""
+
 MOST_TILES = 16
 MOST_KINDS = 1 << 10
 
@@ -93,12 +100,13 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
     sizes = tuple(random.choice(some) for _ in range(random.choice((1, 2, 2, 3, 4))))
     if random.random() < 0.03:
         sizes += (0,)
+    controlled = random.choice(CONTROLLED)
     steps = tuple(
         Step(
             random.randrange(MOST_KINDS),
             random.choice((0, 0, 0, 1, 2, 3, 5)),
             random.randrange(1 << 16),
-            random.choice(WITHIN) if random.random() < 0.12 else "",
+            random.choice(WITHIN) if random.random() < controlled else "",
         )
         for _ in range(random.randint(1, max_ops))
     )

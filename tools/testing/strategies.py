@@ -23,6 +23,7 @@ from .build import ELEMENTS, Operators, build, default_operators
 from .levels import KNOWN, at_level
 from .program import Program
 from .sketch import (
+    CONTROLLED,
     DATA,
     MACHINES,
     MOST_KINDS,
@@ -67,8 +68,9 @@ def sketches(
     chosen = tuple(draw(st.lists(st.sampled_from(sizes), min_size=1, max_size=4)))
     if draw(st.integers(0, 31)) == 31:
         chosen += (0,)
-    flow = st.sampled_from(WITHIN) if control_flow else st.just("")
-    within = st.one_of(*[st.just("")] * 6, flow)
+    controlled = draw(st.sampled_from(CONTROLLED)) if control_flow else 0.0
+    plain = [st.just("")] * (round(1 / controlled) - 1 if controlled else 1)
+    within = st.one_of(*plain, st.sampled_from(WITHIN)) if controlled else plain[0]
     numbers = st.integers(0, MOST_KINDS - 1)
     steps = st.builds(Step, numbers, st.integers(0, 7), numbers, within)
     return Sketch(
