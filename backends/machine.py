@@ -20,8 +20,8 @@ from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
-from .codelets.calls import Call, Scratch, run_calls
-from .codelets.fast import Stamp, wanted
+from .codelets.calls import Call, Scratch
+from .codelets.fast import History, Stamp, Table, wanted
 from .codelets.numerics import Placed, bind_vertices
 from .evaluate.blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
 from .evaluate.control import ITERATION_LIMIT, Walker
@@ -61,11 +61,12 @@ class Observer:
 
 @dataclass
 class _Superstep:
-    """What a superstep does each time: its operations with the calls made once."""
+    """What a superstep does each time: its operations, with the calls made once and what they
+    write, if anything."""
 
     op: exchange.SuperstepOp
-    phases: tuple[list[Operation], list[Operation]]
-    calls: dict[Operation, list[Call]]
+    moves: list[tuple[Operation, list[Call], Stamp | None]]
+    computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]]
     lost: list[Lost]
     flips: list[FlipByte]
     cycles: int
@@ -104,14 +105,11 @@ class Machine:
         self._price = price
         self._check_places()
         self._memory = _memory(target.tiles, target.bytes_per_tile)
-        self._stamps = {name: Stamp() for name in self.variables}
+        self._history = History(_overlapping(self.variables))
+        self._stamps = dict(zip(self.variables, self._history.stamps, strict=True))
         self._blocks = {
             name: Blocks(Placed(self._memory, v.start, v.dtype, self._stamps[name]), v.placed)
             for name, v in self.variables.items()
-        }
-        self._beside = {
-            name: [self._stamps[other] for other in others]
-            for name, others in _overlapping(self.variables).items()
         }
         self._shadow: Shadow | None = None
         self._scratch = Scratch(wanted(fast) and not strict and not faults)
@@ -135,9 +133,7 @@ class Machine:
     def poke(self, tile: int, address: int, values: Memory) -> None:
         """Change bytes of a tile behind the program's back."""
         self._memory[tile, address : address + len(values)] = values
-        for stamp in self._stamps.values():
-            stamp.intact = False
-            stamp.writes += 1
+        self._history.write_all()
 
     # Programs
 
@@ -151,7 +147,7 @@ class Machine:
         for name, variable in self.variables.items():
             if variable.initial is not None:
                 write_blocks(variable.initial.array, self._blocks[name])
-                self._written(name)
+                self._stamps[name].write(True)
                 if self._shadow is not None:
                     self._shadow.define(name)
         for fault in self._faults:
@@ -180,7 +176,7 @@ class Machine:
         write_blocks(
             host_tensor({variable: values}, variable, op.tensor, "state"), self._blocks[variable]
         )
-        self._written(variable)
+        self._stamps[variable].write(True)
         if self._shadow is not None:
             self._shadow.define(variable)
 
@@ -198,39 +194,33 @@ class Machine:
         raise InputError(f"{op.name} at {place(op)}: not an operation of the exchange level")
 
     def _run_superstep(self, step: _Superstep) -> None:
-        moves, computes = step.phases
         shadow, observers = self._shadow, self.observers
         if shadow is not None:
-            shadow.check_phase(step.op, moves)
+            shadow.check_phase(step.op, [op for op, _, _ in step.moves])
         kept = [lost.row.copy() for lost in step.lost]
-        for op in moves:
-            if isinstance(op, exchange.MoveOp):
-                run_calls(step.calls[op])
-                self._written(op.destination)
+        for op, calls, stamp in step.moves:
+            for function, arguments in calls:
+                function(*arguments)
+            if stamp is not None:
+                stamp.write(True)
+            if observers and isinstance(op, exchange.MoveOp):
                 for observer in observers:
                     observer.on_move(op, self)
-            elif isinstance(op, exchange.InputOp):
-                values = host_tensor(self._inputs, op.host_name.data, op.tensor)
-                write_blocks(values, self._blocks[op.writes.string_value()])
-                self._written(op.writes.string_value())
-            elif isinstance(op, exchange.OutputOp):
-                values = read_blocks(self._blocks[op.reads.string_value()])
-                self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
         for lost, old in zip(step.lost, kept, strict=True):
             np.copyto(lost.row, old, where=lost.mask)
         if shadow is not None:
-            shadow.end_phase(moves)
-            shadow.check_phase(step.op, computes)
-        for op in computes:
-            assert isinstance(op, exchange.ComputeOp)
+            shadow.end_phase([op for op, _, _ in step.moves])
+            shadow.check_phase(step.op, [op for op, _, _ in step.computes])
+        for op, calls, stamp in step.computes:
             for observer in observers:
                 observer.before_compute(op, self)
-            run_calls(step.calls[op])
-            self._written(op.destination, False)
+            for function, arguments in calls:
+                function(*arguments)
+            stamp.write(False)
             for observer in observers:
                 observer.on_compute(op, self)
         if shadow is not None:
-            shadow.end_phase(computes)
+            shadow.end_phase([op for op, _, _ in step.computes])
         for fault in step.flips:
             if fault not in self._flipped:
                 self._flipped.add(fault)
@@ -239,14 +229,13 @@ class Machine:
         for observer in observers:
             observer.on_superstep(step.op, self)
 
-    def _written(self, variable: str, intact: bool = True) -> None:
-        """Note that a variable was written, and what lies over it. intact: all of it was."""
-        for stamp in self._beside[variable]:
-            stamp.intact = False
-            stamp.writes += 1
-        stamp = self._stamps[variable]
-        stamp.intact = intact
-        stamp.writes += 1
+    def _input(self, op: exchange.InputOp) -> None:
+        values = host_tensor(self._inputs, op.host_name.data, op.tensor)
+        write_blocks(values, self._blocks[op.writes.string_value()])
+
+    def _output(self, op: exchange.OutputOp) -> None:
+        values = read_blocks(self._blocks[op.reads.string_value()])
+        self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
 
     def _flip(self, fault: FlipByte) -> None:
         variable = self.variables[fault.variable]
@@ -255,31 +244,36 @@ class Machine:
     # Loading
 
     def _superstep(self, op: exchange.SuperstepOp) -> _Superstep:
-        calls: dict[Operation, list[Call]] = {}
-        phases: tuple[list[Operation], list[Operation]] = ([], [])
+        moves: list[tuple[Operation, list[Call], Stamp | None]] = []
+        computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]] = []
         for inner in op.body.block.ops:
             match inner:
                 case exchange.MoveOp():
                     verify_use(inner, self.variables)
-                    calls[inner] = bind_copy(
+                    calls = bind_copy(
                         [self._blocks[n] for n in inner.sources],
                         inner.spaces,
                         self._blocks[inner.destination],
                         self._scratch,
                     )
+                    moves.append((inner, calls, self._stamps[inner.destination]))
                 case exchange.ComputeOp():
                     verify_use(inner, self.variables)
-                    calls[inner] = bind_vertices(
+                    calls = bind_vertices(
                         inner.structure(),
                         inner.plan.data,
                         [self._blocks[n].placed for n in inner.sources],
                         self._blocks[inner.destination].placed,
                         self._scratch,
                     )
+                    computes.append((inner, calls, self._stamps[inner.destination]))
+                case exchange.InputOp():
+                    stamp = self._stamps[inner.writes.string_value()]
+                    moves.append((inner, [(self._input, (inner,))], stamp))
+                case exchange.OutputOp():
+                    moves.append((inner, [(self._output, (inner,))], None))
                 case _:
                     pass
-            if not isinstance(inner, exchange.SyncOp):
-                phases[isinstance(inner, exchange.ComputeOp)].append(inner)
         name = op.sym_name.data
         drops = [f for f in self._faults if isinstance(f, DropMessage) and f.superstep == name]
         lost = [part for drop in drops for part in lost_bytes(drop, op, self._blocks)]
@@ -287,7 +281,7 @@ class Machine:
             raise ValueError(f"{drops[0]}: there is no such message")
         flips = [f for f in self._faults if isinstance(f, FlipByte) and f.when == name]
         cycles = self._price(op) if self._price else 0
-        return _Superstep(op, phases, calls, lost, flips, cycles)
+        return _Superstep(op, moves, computes, lost, flips, cycles)
 
     def _check_places(self) -> None:
         for name, v in self.variables.items():
@@ -338,9 +332,8 @@ class Machine:
                 )
 
 
-def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> dict[str, list[str]]:
-    """The other variables that have bytes of each one on some tile."""
-    names = list(variables)
+def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:
+    """For each variable, those that have bytes of it on some tile, itself among them."""
     boxes = np.array(
         [
             (
@@ -353,16 +346,12 @@ def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> dict[str, list
         ],
         np.int64,
     ).reshape(-1, 4)
-    found: dict[str, list[str]] = {}
-    for i, (low, high, first, last) in enumerate(boxes):
-        meets = (
-            (boxes[:, 0] < high)
-            & (boxes[:, 1] > low)
-            & (boxes[:, 2] < last)
-            & (boxes[:, 3] > first)
-        )
-        meets[i] = False
-        found[names[i]] = [names[j] for j in np.flatnonzero(meets)]
+    low, high, first, last = boxes.T
+    found: list[Table] = []
+    for i, box in enumerate(boxes):
+        meets = (low < box[1]) & (high > box[0]) & (first < box[3]) & (last > box[2])
+        meets[i] = True
+        found.append(np.flatnonzero(meets))
     return found
 
 

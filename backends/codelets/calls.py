@@ -26,6 +26,9 @@ BYTE = np.dtype(np.uint8)
 SCRATCH_BYTES = 2 << 20
 """Scratch that a call may fill before the next one reads it: about what stays in a cache."""
 
+KEPT_BYTES = 1 << 30
+"""What all calls of a program together may keep from one run to the next."""
+
 
 class Scratch:
     """Memory for intermediate values, one buffer a purpose; whoever takes one may use it until
@@ -37,6 +40,7 @@ class Scratch:
 
     def __init__(self, fast: bool = False) -> None:
         self.fast = fast
+        self._left = KEPT_BYTES
         self._buffers: dict[str, NDArray[np.uint8]] = {}
 
     def take(self, purpose: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -48,6 +52,13 @@ class Scratch:
             buffer = np.empty(max(size, grown, 64), np.uint8)
             self._buffers[purpose] = buffer
         return buffer[:size].view(dtype).reshape(shape)
+
+    def kept(self, size: int) -> NDArray[np.uint8] | None:
+        """Bytes that are nobody else's; None if too many have been given away."""
+        if size > self._left:
+            return None
+        self._left -= size
+        return np.empty(size, np.uint8)
 
 
 def run_calls(calls: Sequence[Call]) -> None:

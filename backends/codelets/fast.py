@@ -32,18 +32,54 @@ RUNS, WORDS = 0, 16
 LONGEST_VECTOR = 64
 
 
+class History:
+    """When variables were last written, counted in writes. over: for each, all that have bytes in
+    common with it, and itself."""
+
+    def __init__(self, over: Sequence[Table]) -> None:
+        self._now = 0
+        self._written = np.zeros(len(over), np.int64)
+        self.stamps = [Stamp(self, i, others) for i, others in enumerate(over)]
+
+    def write(self, index: int) -> int:
+        """Note that a variable was written; returns when."""
+        self._now += 1
+        self._written[index] = self._now
+        return self._now
+
+    def write_all(self) -> None:
+        """Note that any variable may have been written."""
+        self._now += 1
+        self._written[:] = self._now
+
+    def latest(self, over: Table) -> int:
+        """When any of some variables was last written."""
+        return int(self._written[over].max())
+
+
 class Stamp:
-    """What is known of a variable's bytes while a program runs.
+    """What is known of a variable's bytes while a program runs."""
 
-    writes: how often any of them may have changed. intact: whether its blocks hold what was last
-    written to it as a whole, so that replicas are equal.
-    """
+    __slots__ = ("_history", "_index", "_over", "_whole")
 
-    __slots__ = ("intact", "writes")
+    def __init__(self, history: History, index: int, over: Table) -> None:
+        self._history, self._index, self._over = history, index, over
+        self._whole = -1
 
-    def __init__(self) -> None:
-        self.writes = 0
-        self.intact = False
+    def write(self, is_whole: bool) -> None:
+        """Note that it was written. is_whole: all of its blocks, and replicas alike."""
+        now = self._history.write(self._index)
+        self._whole = now if is_whole else -1
+
+    @property
+    def latest(self) -> int:
+        """When any of its bytes may have changed."""
+        return self._history.latest(self._over)
+
+    @property
+    def intact(self) -> bool:
+        """Whether its blocks hold what was last written to it as a whole: replicas are equal."""
+        return self._whole == self.latest
 
 
 class Compiled:

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .calls import Call, Scratch
-from .fast import Array, Compiled, Stamp, Table, address, kernels
+from .fast import Array, Stamp, Table, address, kernels
 from .fast_chain import FLOATS
+
+ALIGNMENT = 64
 
 SHORTEST_RUN = 4
 """Elements that lie together, from which on they are copied as runs."""
@@ -58,7 +60,7 @@ def product_calls(
 class _Products:
     """Runs products, folded while the bytes of replicas are known to be equal.
 
-    Packed rows are kept as long as nobody writes to their operand.
+    An operand that nobody has written to since the last run is kept packed, until somebody does.
     """
 
     def __init__(
@@ -70,60 +72,103 @@ class _Products:
     ) -> None:
         self._separate = separate
         self._stamps = [stamp for stamp in stamps if stamp is not None]
-        self._left = stamps[0]
         self._scratch = scratch
-        self._packed_at = -1
-        self._shared = None if shared is None else _bound(*shared, scratch, self._left is not None)
-        self._apart: tuple[Compiled, Compiled] | None = None
+        self._seen = [-1] * len(self._stamps)
+        self._shared = None if shared is None else _Bound(*shared, scratch)
+        self._apart: _Bound | None = None
 
     def __call__(self) -> None:
         """Compute the products."""
-        if self._shared is not None and all(stamp.intact for stamp in self._stamps):
-            stamp = self._left
-            if stamp is not None and stamp.writes == self._packed_at:
-                self._shared[1]()
-                return
-            self._shared[0]()
-            self._packed_at = -1 if stamp is None else stamp.writes
+        shared = self._shared
+        if shared is None or not all(stamp.intact for stamp in self._stamps):
+            if self._apart is None:
+                self._apart = _Bound(*self._separate, self._scratch)
+            self._apart(0)
             return
-        if self._apart is None:
-            self._apart = _bound(*self._separate, self._scratch, False)
-        self._apart[0]()
+        known = 0
+        for side, stamp in enumerate(self._stamps):
+            latest = stamp.latest
+            if latest == self._seen[side]:
+                known |= shared.keep(side, self._scratch)
+            else:
+                shared.forget(side)
+            self._seen[side] = latest
+        shared(known)
 
 
-def _bound(
-    groups: Groups, arrays: Sequence[Array], scratch: Scratch, is_kept: bool
-) -> tuple[Compiled, Compiled]:
-    """The calls that pack rows and multiply, and that only multiply."""
-    compiled = kernels()
-    first, second, result = arrays
-    width, height = int(compiled.COLUMNS), int(compiled.ROWS)
-    lanes = int(compiled.LANES)
-    batch = np.stack([_offsets(a, groups.batch) for a in arrays], axis=1)
-    rows, row_results = (_offsets(a, groups.left) for a in (first, result))
-    columns, column_results = (_offsets(a, groups.right) for a in (second, result))
-    depth, depths = (_offsets(a, groups.inner) for a in (first, second))
-    runs, spans = _runs(columns, second.itemsize, width, lanes)
-    result_runs, result_spans = _runs(column_results, result.itemsize, width, lanes)
-    size = len(batch) * -(-len(rows) // height) * height * len(depth)
-    packed = np.empty(size, np.float32) if is_kept else scratch.take("rows", (size,), FLOATS[0])
-    room = scratch.take("panel", (len(depth) * width + height * width + 2 * lanes,), FLOATS[0])
-    room.fill(0)
-    panel = -(-address(room) // 64) * 64
-    tile = panel + len(depth) * width * 4
-    pointers = [address(a) for a in arrays]
-    sizes = [a.itemsize for a in arrays]
-    head = np.array([*pointers, *sizes, len(columns), address(packed), panel, tile], np.int64)
-    columns, column_results = (np.pad(o, (0, lanes)) for o in (columns, column_results))
-    tables = (
-        *(head, batch, rows, row_results, runs, spans, columns),
-        *(result_runs, result_spans, column_results, depth, depths),
-    )
-    kept = [*arrays, packed, room]
-    return (
-        Compiled(compiled.products, (*tables, 0), kept),
-        Compiled(compiled.products, (*tables, 1), kept),
-    )
+class _Bound:
+    """A call of products: its tables, and where operands are packed.
+
+    What is packed for one product of the batch is gone with the next one, unless it is kept.
+    """
+
+    def __init__(self, groups: Groups, arrays: Sequence[Array], scratch: Scratch) -> None:
+        compiled = kernels()
+        first, second, result = arrays
+        width, height = int(compiled.COLUMNS), int(compiled.ROWS)
+        lanes = int(compiled.LANES)
+        batch = np.stack([_offsets(a, groups.batch) for a in arrays], axis=1)
+        rows, row_results = (_offsets(a, groups.left) for a in (first, result))
+        columns, column_results = (_offsets(a, groups.right) for a in (second, result))
+        depth, depths = (_offsets(a, groups.inner) for a in (first, second))
+        runs, spans = _runs(columns, second.itemsize, width, lanes)
+        result_runs, result_spans = _runs(column_results, result.itemsize, width, lanes)
+        sizes = (
+            -(-len(rows) // height) * height * len(depth),
+            -(-len(columns) // width) * width * len(depth),
+        )
+        rows_room = scratch.take("rows", (sizes[0],), FLOATS[0])
+        room = scratch.take("panel", (len(depth) * width + height * width + 2 * lanes,), FLOATS[0])
+        room.fill(0)
+        panel = -(-address(room) // ALIGNMENT) * ALIGNMENT
+        tile = panel + len(depth) * width * 4
+        pointers = [address(a) for a in arrays]
+        self._head = np.array(
+            [
+                *(*pointers, *(a.itemsize for a in arrays), len(columns)),
+                *(address(rows_room), panel, tile),
+            ],
+            np.int64,
+        )
+        self._kernel = compiled.products
+        columns, column_results = (np.pad(o, (0, lanes)) for o in (columns, column_results))
+        self._tables = (
+            *(self._head, batch, rows, row_results, runs, spans, columns),
+            *(result_runs, result_spans, column_results, depth, depths),
+        )
+        self._arrays = [*arrays, rows_room, room]
+        self._sizes = [len(batch) * size for size in sizes]
+        self._unkept = list(self._head[7:9])
+        self._rooms: list[Array | None] = [None, None]
+        self._is_kept = [False, False]
+        self._flags = (
+            (int(compiled.ROWS_KEPT), int(compiled.ROWS_PACKED)),
+            (int(compiled.COLUMNS_KEPT), int(compiled.COLUMNS_PACKED)),
+        )
+
+    def __call__(self, known: int) -> None:
+        """Multiply; known: what of the operands is kept, and what is packed already."""
+        self._kernel(*self._tables, known)
+
+    def keep(self, side: int, scratch: Scratch) -> int:
+        """Keep an operand packed, if there is room; returns what is known of it."""
+        kept, packed = self._flags[side]
+        if self._is_kept[side]:
+            return kept | packed
+        room = self._rooms[side]
+        if room is None:
+            room = self._rooms[side] = scratch.kept(self._sizes[side] * 4 + ALIGNMENT)
+        if room is None:
+            return 0
+        self._is_kept[side] = True
+        self._head[7 + side] = -(-address(room) // ALIGNMENT) * ALIGNMENT
+        return kept
+
+    def forget(self, side: int) -> None:
+        """Keep an operand no longer."""
+        if self._is_kept[side]:
+            self._is_kept[side] = False
+            self._head[7 + side] = self._unkept[side]
 
 
 def _offsets(array: Array, axes: Sequence[int]) -> Table:
@@ -174,6 +219,5 @@ def adds_in_order(rows: int, columns: int, depth: int) -> bool:
         return np.lib.stride_tricks.as_strided(array, shape, strides)
 
     views = seen(first, (0, 2)), seen(second, (2, 1)), seen(found, (0, 1))
-    call, _ = _bound(Groups((), (0,), (1,), (2,)), views, Scratch(), False)
-    call()
+    _Bound(Groups((), (0,), (1,), (2,)), views, Scratch())(0)
     return bool((expected.view(np.int32) == found.view(np.int32)).all())

@@ -1210,6 +1210,7 @@ def _store_tile(tile, base, size, rows, count, runs, first, last, lanes):
 
 
 APART, TOGETHER = 0, 1
+ROWS_KEPT, ROWS_PACKED, COLUMNS_KEPT, COLUMNS_PACKED = 1, 2, 4, 8
 
 
 @njit(
@@ -1230,26 +1231,28 @@ def products(
     column_results,
     depth,
     depths,
-    is_packed,
+    known,
 ):
     """Sums of products of rows of one operand and columns of another, for each of a batch.
 
     head: addresses and element sizes of the operands and the result; how many columns; addresses
-    of the packed rows of the whole batch, and of a panel and a tile of results. runs: of a panel of
-    columns, (first lane, how many, bytes on, entry of columns, together or not); spans: the first
-    of each panel, and the end.
+    of packed rows, of a panel or all panels of columns, and of a tile of results. runs: of a panel
+    of columns, (first lane, how many, bytes on, entry of columns, together or not); spans: the
+    first of each panel, and the end. known: what is kept, and what is packed already.
     """
     a, b, out = head[0], head[1], head[2]
-    count, packed, panel, tile = head[6], head[7], head[8], head[9]
-    panels = (len(rows) + ROWS - 1) // ROWS
-    length = len(depth) * ROWS * 4
+    count, packed, kept, tile = head[6], head[7], head[8], head[9]
+    panels, across = (len(rows) + ROWS - 1) // ROWS, len(spans) - 1
+    length, size = len(depth) * ROWS * 4, len(depth) * COLUMNS * 4
     for i in range(len(batch)):
-        mine = packed + i * panels * length
-        if not is_packed:
+        mine = packed + i * panels * length if known & ROWS_KEPT else packed
+        if not known & ROWS_PACKED:
             _pack_rows(a + batch[i, 0], head[3], rows, depth, mine)
-        for q in range(len(spans) - 1):
+        for q in range(across):
             begin = b + batch[i, 1]
-            _pack_columns(begin, head[4], runs, spans[q], spans[q + 1], columns, depths, panel)
+            panel = kept + (i * across + q) * size if known & COLUMNS_KEPT else kept
+            if not known & COLUMNS_PACKED:
+                _pack_columns(begin, head[4], runs, spans[q], spans[q + 1], columns, depths, panel)
             is_narrow = count - q * COLUMNS <= LANES
             for p in range(panels):
                 if is_narrow:

@@ -41,7 +41,12 @@ def variable(name: str, address: int, rest: str = "", layout: str = BY_4) -> str
 
 
 def superstep(name: str, *ops: str) -> str:
-    return f'exchange.superstep @{name} {{ exchange.sync "internal"\n' + "\n".join(ops) + "\n}\n"
+    zone = (
+        "external"
+        if any("exchange.input" in op or "exchange.output" in op for op in ops)
+        else "internal"
+    )
+    return f'exchange.superstep @{name} {{ exchange.sync "{zone}"\n' + "\n".join(ops) + "\n}\n"
 
 
 def main(*steps: str) -> str:
