@@ -7,6 +7,7 @@ there are no kernels, and NumPy computes the same bytes.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -21,6 +22,8 @@ Table = NDArray[np.int64]
 
 SWITCH = "ABELE_FAST"
 """The environment variable that turns compiled kernels off where it is 0."""
+
+COMPILING = "abele: compiling kernels for this host, once; this takes up to a minute"
 
 UNITS = (1, 2, 4, 8)
 """Bytes of elements that can be copied one by one."""
@@ -113,8 +116,26 @@ def available() -> bool:
 
 @lru_cache(maxsize=1)
 def kernels() -> Any:
-    """The module of kernels; loading it takes a second."""
-    return cast(Any, import_module(".kernels", __package__))
+    """The module of kernels; loading it takes a second.
+
+    Where they have not been compiled for this host yet, that is said on stderr: it takes longer.
+    """
+    events = cast(Any, import_module("numba.core.event"))
+    told: list[object] = []
+
+    class Tell(events.Listener):
+        """Says so when something is compiled for the first time."""
+
+        def on_start(self, event: object) -> None:
+            if not told:
+                print(COMPILING, file=sys.stderr, flush=True)
+            told.append(event)
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with events.install_listener("numba:compile", Tell()):
+        return cast(Any, import_module(".kernels", __package__))
 
 
 def address(array: Array) -> int:

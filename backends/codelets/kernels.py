@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 from llvmlite import binding, ir
-from numba import njit, types
+from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 
@@ -26,7 +26,15 @@ F16, F32 = ir.HalfType(), ir.FloatType()
 I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 LANES = 16
 
-ROWS, VECTORS = (12, 2) if binding.get_host_cpu_features().get("avx512f") else (4, 1)
+
+def _has_wide_vectors():
+    """Whether what is compiled may use vectors of 512 bits: as Numba is told, else as the host."""
+    if config.CPU_FEATURES is None and config.CPU_NAME in (None, "host"):
+        return bool(binding.get_host_cpu_features().get("avx512f"))
+    return "+avx512f" in (config.CPU_FEATURES or "").split(",")
+
+
+ROWS, VECTORS = (12, 2) if _has_wide_vectors() else (4, 1)
 """The block of results that stays in registers: rows, and vectors of a row."""
 
 COLUMNS = VECTORS * LANES

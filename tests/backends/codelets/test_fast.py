@@ -1,0 +1,47 @@
+"""What is said of kernels before they run, and what is known of variables."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from abele.backends.codelets import fast
+
+LOAD = "from abele.backends.codelets import fast; fast.kernels(); fast.kernels()"
+
+
+def loaded(cache: Path, **environment: str) -> str:
+    """What a process that loads kernels says on stderr."""
+    known = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD], env=known, capture_output=True, text=True, check=True
+    )
+    return done.stderr
+
+
+def test_compiling_is_said_once_and_only_where_it_is_done(tmp_path: Path):
+    # A host without wide vectors gets other kernels than its neighbours.
+    host = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
+    assert loaded(tmp_path, **host) == fast.COMPILING + "\n"
+    assert loaded(tmp_path, **host) == ""
+
+
+def test_what_lies_over_a_variable_changes_it():
+    over = [np.array([0, 1]), np.array([0, 1]), np.array([2])]
+    history = fast.History(over)
+    first, second, third = history.stamps
+    first.write(True)
+    seen = first.latest
+    third.write(True)
+    assert first.intact
+    assert first.latest == seen
+    second.write(True)
+    assert not first.intact
+    assert first.latest > seen
+    assert second.intact
+    second.write(False)
+    assert not second.intact
+    history.write_all()
+    assert not third.intact
