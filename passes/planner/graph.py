@@ -97,8 +97,9 @@ class Graph:
 
     nodes: in program order. fixed: the layouts that nobody decides, by slot. itemsizes: of each
     slot's elements. empty: plans of operations on no elements. stored: layouts and dtypes of
-    states and constants that no operator places. kept_bytes: of all states and constants that are
-    read, each element once.
+    states and constants that no operator places. least_bytes: what all tiles together need at the
+    least, however it is planned: all states and constants that are read, each element once, and
+    what one operator reads and writes.
     """
 
     nodes: tuple[Node, ...]
@@ -107,6 +108,7 @@ class Graph:
     itemsizes: tuple[int, ...]
     empty: dict[Operation, Plan]
     stored: tuple[tuple[Layout, np.dtype[Any]], ...]
+    least_bytes: int
 
     @property
     def operators(self) -> Iterator[Operator]:
@@ -185,7 +187,30 @@ class _Reader:
             tuple(self.itemsizes),
             self.empty,
             tuple((self._linear_layout(v), dtype_of(v)) for v in left.values()),
+            self._least_bytes(),
         )
+
+    def _least_bytes(self) -> int:
+        kept = {key: value for value, key in self.kept.items() if self.users.get(key)}
+        operators = (node.op for node in self.nodes if isinstance(node, Operator))
+        most = max((self._needed(op) for op in operators if isinstance(op, Structured)), default=0)
+        return sum(map(_bytes, kept.values())) + most
+
+    def _needed(self, op: Structured) -> int:
+        """Bytes that an operator reads and writes on all tiles together, at the least: of its
+        operands what it touches. In steps, half of the result is there before the last one, which
+        finds its operands as they were."""
+        assert isinstance(op, Operation)
+        space = op.structure().space
+        touched = {
+            value: prod(
+                min(axis.size, prod(space.sizes[d] for d, _ in axis.terms)) for axis in access.axes
+            )
+            for value, access in zip(op.operands, space.operands, strict=True)
+            if isinstance(value.owner, Structured | Block)
+        }
+        read = sum(n * dtype_of(value).itemsize for value, n in touched.items())
+        return read + _bytes(op.results[0]) // 2
 
     def _handed_over(self, op: func.FuncOp) -> None:
         """What a function returns, its callers find in linear order."""
@@ -386,6 +411,10 @@ class _Reader:
 def dtype_of(value: SSAValue) -> np.dtype[Any]:
     """The type of a tensor's elements."""
     return numpy_dtype(nn.element_of(value))
+
+
+def _bytes(value: SSAValue) -> int:
+    return prod(nn.shape_of(value)) * dtype_of(value).itemsize
 
 
 def _users(functions: dict[str, func.FuncOp]) -> dict[object, int]:

@@ -87,7 +87,7 @@ class Chooser:
     bound: bytes of a tile that one operator may take. resident: of what nobody places. chosen:
     plans that are tried whatever else is. room: bytes that operators may take for a while. states:
     how many are kept after every operator. moves: whether an operator that keeps weights may move
-    to emptier tiles.
+    to emptier tiles. in_time: whether steps are searched for what does not fit in one.
     """
 
     graph: Graph
@@ -99,6 +99,7 @@ class Chooser:
     room: Mapping[Operator, int] = field(default_factory=dict[Operator, int])
     states: int = STATES
     moves: bool = True
+    in_time: bool = True
     uses: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     def __post_init__(self) -> None:
@@ -166,7 +167,7 @@ class Chooser:
         """The plans to choose from, the best for the operator itself first."""
         if node.given is not None:
             return [self._option(node, self._given(node, node.given, have))]
-        tried = plans(node.problem, have, self.target, self.bound)
+        tried = plans(node.problem, have, self.target, self.bound, in_time=self.in_time)
         options = [self._option(node, choice) for choice in tried]
         if node in self.chosen:
             options.append(self._chosen(node, have))

@@ -124,6 +124,8 @@ class Network:
                 return best
             smallest = _smaller(smallest, least)
         assert smallest is not None
+        if not self.could_fit:
+            return smallest
         # Steps are many operations, and take long to search: only what is in the way takes them.
         in_time = self._in_steps(decided, choices, others, self._usable - smallest.resident_bytes)
         if not in_time:
@@ -205,6 +207,12 @@ class Network:
         return self.better(*best) if best else None, smallest
 
     @property
+    def could_fit(self) -> bool:
+        """False where all tiles together are too small, however the program is planned: its plans
+        are for a report then, and no long search for what takes least memory is worth it."""
+        return self.graph.least_bytes <= self._usable * self.target.tiles
+
+    @property
     def _usable(self) -> int:
         return self.target.usable_bytes_per_tile
 
@@ -213,7 +221,9 @@ class Network:
         resident = np.zeros(self.target.tiles, np.int64)
         for layout, dtype in self.graph.stored:
             add_bytes(resident, layout, dtype.itemsize)
-        return Chooser(self.graph, self.target, bound, byte_price, resident)
+        return Chooser(
+            self.graph, self.target, bound, byte_price, resident, in_time=self.could_fit
+        )
 
     def plan(self, decided: Decided, bound: int) -> NetworkPlan:
         """What was decided, with the memory that it needs."""

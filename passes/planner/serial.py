@@ -50,16 +50,17 @@ def plans(
     bound: int,
     *,
     lean: bool = False,
+    in_time: bool = True,
 ) -> tuple[Choice, ...]:
     """The most promising plans of an operator, of one step or several, fastest first.
 
     have, bound, lean: as for `search.finalists`. Several steps are tried where no plan of one step
-    fits the bound and the terms, and where the terms ask for them.
+    fits the bound and the terms, unless in_time says no, and where the terms ask for them.
     """
     if problem.terms.steps:
         return _as_asked(problem, have, target, bound)
     once = finalists(problem, have, target, bound, lean=lean)
-    if any(_fits(problem, choice, bound) for choice in once) or problem.moves:
+    if not in_time or problem.moves or any(_fits(problem, choice, bound) for choice in once):
         return once
     found = [*once, *in_steps(problem, have, target, bound)]
     return tuple(sorted(fitting(found, bound, problem.terms), key=rank))
@@ -76,7 +77,11 @@ def in_steps(
     if problem.moves or problem.terms.split or problem.terms.steps or problem.terms.ring:
         return ()
     found: list[Choice] = []
-    for d in range(len(problem.structure.space.dims)):
+    # What all steps leave together is on the tiles after the last one.
+    left = -(-prod(problem.structure.space.results[0].shape) // target.tiles)
+    left *= problem.result_dtype.itemsize
+    fits = left <= bound and problem.terms.hold(left)
+    for d in range(len(problem.structure.space.dims) if fits else 0):
         least = min((c.cycles for c in found if _fits(problem, c, bound)), default=inf)
         found += _along(problem, d, have, target, bound, least)
     round_a_ring = search_in_steps(problem, have, target, bound)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from xdsl.builder import Builder
@@ -15,6 +17,7 @@ from abele.dialects.dtypes import element_type
 from abele.dialects.structured import Movement, Structured
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
+from abele.passes.planner import network, serial
 from abele.passes.planner.derive import operand_layouts
 from abele.passes.planner.network import NetworkPlan, plan_network
 
@@ -117,6 +120,21 @@ def test_what_cannot_fit_is_planned_all_the_same():
     target = resolve_target("tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
     found = planned(mlp(64, 2), target)
     assert found.bytes_per_tile > target.usable_bytes_per_tile
+
+
+def test_what_no_tiles_can_hold_is_not_searched_for_steps(monkeypatch: pytest.MonkeyPatch):
+    def searched(*_: object) -> None:
+        raise AssertionError("steps were searched")
+
+    small = replace(resolve_target("tiny:4"), tiles=2)
+    target = replace(small, memory=replace(small.memory, bytes_per_tile=9_000, reserved_bytes=0))
+    monkeypatch.setattr(serial, "in_steps", searched)
+    monkeypatch.setattr(network, "in_steps", searched)
+    found = planned(mlp(96, 2), target)
+    assert found.bytes_per_tile > target.usable_bytes_per_tile
+    monkeypatch.setattr(network.Network, "could_fit", True)
+    with pytest.raises(AssertionError, match="steps were searched"):
+        planned(mlp(96, 2), target)
 
 
 def test_weights_of_small_operators_spread_over_the_tiles():

@@ -1,6 +1,9 @@
 """abele memory: what fills the fullest tile, by category and layer, and what would make room."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import onnx
@@ -107,3 +110,29 @@ def test_a_compiled_program_is_reported_but_not_advised_on():
     refused = CliRunner().invoke(app, ["memory", "n.abele", "--advise"])
     assert refused.exit_code == 2
     assert "--advise needs its model" in refused.stderr
+
+
+def test_a_network_far_too_large_is_refused_soon_and_in_little_memory(tmp_path: Path):
+    names = [f"h{i}" for i in range(6)]
+    nodes = [
+        node("Conv", f"{a} w{i}", b, pads=[1, 1, 1, 1])
+        for i, (a, b) in enumerate(zip(["x", *names], [*names, "y"], strict=False))
+    ]
+    weights = {f"w{i}": random((64, 3 if i == 0 else 64, 3, 3), i) for i in range(len(nodes))}
+    onnx.save(model(nodes, {"x": [64, 3, 224, 224]}, [nodes[-1].output[0]], weights), "large.onnx")
+    command = "from abele.tools.cli import app; app()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "memory", "large.onnx"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stderr is not None
+        told = child.stderr.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 3, told
+    assert "does not fit: tile" in told
+    assert used.ru_maxrss * 1024 < 1e9
+    # Several times what it takes on a slow machine: every operator searched for steps takes more.
+    assert used.ru_utime < 60
