@@ -3,9 +3,10 @@
 As in ForceAtlas2 (Jacomy et al., PLoS ONE 9(6), 2014): vertices drive each other off as charges
 do, by 1/d in the plane, and edges pull. Repulsion is solved on a grid: masses are laid on its
 points, convolved with the kernel by FFT, and read off where the vertices are. A vertex goes to
-the mean of those that it is joined to, however many they are. Gravity closes the whole
-into a round cell. Two forces are about layers: a vertex is drawn to the middle of its
-layer, and driven off by the vertices of others nearby, so that layers form lobes.
+the mean of those that it is joined to, however many they are, near ones before far ones, so
+that it joins most of them instead of hanging between all. Gravity closes the whole into a round
+cell. Two forces are about layers: a vertex is drawn to the middle of its layer, and driven off by
+the vertices of others nearby, so that layers form lobes.
 """
 
 from __future__ import annotations

@@ -18,6 +18,9 @@ from .territory import part_layers
 SHORT = 0.02
 """The median edge, in median distances of two vertices, that is aimed at."""
 
+NEARLY = 0.92 * SHORT
+"""What is aimed at before layers are parted, which makes edges a little longer."""
+
 BIND, MOST_BIND = 3.0, 15.0
 """How strongly edges pull at first, and at most: the stronger, the tighter vertices that share
 others lie together, and the more of the picture is left dark."""
@@ -77,7 +80,7 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
         sample.consumer,
         np.reciprocal(sample.share),
     )
-    _place_vertices(bodies, strengths, within(tell, "lay out vertices"))
+    _place_vertices(bodies, strengths, sample, seed, within(tell, "lay out vertices"))
     tell("part layers")
     part_layers(x, y, bodies.layer)
     return Layout(x, y, layers, layer, set_of)
@@ -98,19 +101,23 @@ def _place_groups(
     relax(bodies, 100, grid, (0.05, 0.01), Strengths(), tell, _own(grid))
     strengths = Strengths(apart=APART, bind=BIND, near=0.03, fall=1.4)
     relax(bodies, 120, grid, (0.02, 0.002), strengths, tell, _own(grid))
-    # Vertices around the place of their group are a little farther apart than the groups.
-    while edge_length(x, y, ends, seed) > 0.9 * SHORT and strengths.bind < MOST_BIND:
+    while edge_length(x, y, ends, seed) > NEARLY and strengths.bind < MOST_BIND:
         strengths = replace(strengths, bind=strengths.bind * 1.5)
         relax(bodies, 30, grid, (0.005, 0.002), strengths, tell, _own(grid))
     return strengths
 
 
-def _place_vertices(bodies: Bodies, strengths: Strengths, tell: Tell) -> None:
+def _place_vertices(
+    bodies: Bodies, strengths: Strengths, sample: Sample, seed: int, tell: Tell
+) -> None:
     """Move vertices, in place, from where their groups are."""
     n = len(bodies.x)
     grid = _grid(n, 1024)
     steps = int(np.clip(20_000_000 / max(n, 1), 4, 25))
     relax(bodies, steps, grid, (0.005, 0.001), strengths, tell, _own(grid))
+    while edge_length(bodies.x, bodies.y, sample, seed) > NEARLY and strengths.bind < MOST_BIND:
+        strengths = replace(strengths, bind=strengths.bind * 1.5)
+        relax(bodies, steps // 2, grid, (0.004, 0.001), strengths, tell, _own(grid))
     fine = int(min(384, grid, (MOST_CELLS / (int(bodies.layer.max()) + 1)) ** 0.5))
     while purity(bodies.x, bodies.y, bodies.layer) < TOLD and strengths.apart < MOST_APART:
         strengths = replace(strengths, apart=strengths.apart * 2)

@@ -9,7 +9,8 @@ from PIL import Image
 
 from abele.ir.errors import InputError
 from abele.tools.scan import raster
-from abele.tools.scan.scan import Laid, Subject, laid_out, scan, write_picture
+from abele.tools.scan.raster import Sheet
+from abele.tools.scan.scan import Laid, Subject, developed, laid_out, scan, write_picture
 
 SIZE = 256
 
@@ -43,6 +44,16 @@ def test_the_same_seed_draws_the_same_picture(laid: Laid):
     assert len(np.unique(one.reshape(-1, 3), axis=0)) > 500
 
 
+def test_a_crowd_of_vertices_keeps_its_colour():
+    fibres, points = np.zeros((2, SIZE, SIZE, 4), np.float32)
+    fibres[0, 0] = 1
+    points[64:192, 64:192] = [50, 0, 0, 50]
+    picture = developed(Sheet(fibres, points, 1, 50 * 128 * 128))
+    red, green, _ = picture[128, 128].astype(int)
+    assert red > 100
+    assert red > 4 * green
+
+
 def test_an_edge_that_is_left_out_is_noticed(laid: Laid, monkeypatch: pytest.MonkeyPatch):
     original = raster.fibres
 
@@ -58,7 +69,6 @@ def test_a_sample_says_that_it_is_one():
     laid = laid_out(LayeredGraph(), Subject("Net", "batch 1"), SIZE, share=2)
     found = scan(laid, "direction", SIZE)
     assert found.vertices == laid.graph.vertex_count < laid.whole.vertex_count
-    from abele.tools.scan.raster import Sheet
     from abele.tools.scan.scan import legend
 
     none = np.zeros((1, 1, 4), np.float32)
