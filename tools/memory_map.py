@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..backends.memory import MemoryReport, TileVariable
@@ -18,6 +18,9 @@ WIDE = ("float32", "float64")
 
 PROPORTIONS = (0.3, 0.1, 0.03)
 """Memory proportions that are tried for advice, until one fits."""
+
+MORE_CHIPS = 3
+"""Numbers of chips that are tried for advice, from those that hold what always lives."""
 
 Compile = Callable[[float | None, Target], Executable]
 """Compiles the program with a memory proportion, its own if None, for a target, whether it fits or
@@ -152,10 +155,16 @@ def trials(
     """What would make room on the fullest tile: each is compiled, but for those told by a bound.
 
     proportion: the memory proportion that the map was made with. Changes of a kind are tried until
-    one fits.
+    one fits. Several chips are compiled as one of so many tiles: their bytes are told and their
+    cycles are not, since nothing prices the links between them.
     """
     own, reserve = found.target, found.reserved
-    for smaller in PROPORTIONS:
+    chips = max(-(-found.all_always_live // (own.tiles * own.usable_bytes_per_tile)), 1)
+    if chips > 1:
+        least = -(-found.all_always_live // own.tiles) + reserve
+        change = "any memory proportion: what always lives alone"
+        yield Trial(change, least, own.bytes_per_tile, None)
+    for smaller in PROPORTIONS if chips == 1 else ():
         if smaller < (PROPORTION if proportion is None else proportion):
             tried = _tried(f"--memory-proportion {smaller:g}", smaller, own, compile_with)
             yield tried
@@ -169,11 +178,14 @@ def trials(
                 break
     if found.wide_bytes:
         halved = found.variable_bytes - found.wide_bytes // 2 + reserve
-        yield Trial("float16 instead of float32, at best", halved, own.bytes_per_tile, None)
-    chips = -(-found.all_always_live // (own.tiles * own.usable_bytes_per_tile))
-    if chips > 1:
-        each = -(-found.all_always_live // (chips * own.tiles)) + reserve
-        yield Trial(f"{chips} chips, for what always lives alone", each, own.bytes_per_tile, None)
+        yield Trial("float16 instead of float32, as planned now", halved, own.bytes_per_tile, None)
+    for many in range(max(chips, 2), max(chips, 2) + MORE_CHIPS):
+        several = replace(own, tiles=many * own.tiles)
+        change = f"--target {several.spelling()}: {many} chips as one"
+        tried = replace(_tried(change, proportion, several, compile_with), cycles=None)
+        yield tried
+        if tried.fits:
+            break
 
 
 def _tried(change: str, proportion: float | None, target: Target, compile_with: Compile) -> Trial:
