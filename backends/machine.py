@@ -105,7 +105,8 @@ class Machine:
         self._price = price
         self._check_places()
         self._memory = _memory(target.tiles, target.bytes_per_tile)
-        self._history = History(_overlapping(self.variables))
+        states = [v.initial is not None for v in self.variables.values()]
+        self._history = History(_overlapping(self.variables), states)
         self._stamps = dict(zip(self.variables, self._history.stamps, strict=True))
         self._blocks = {
             name: Blocks(Placed(self._memory, v.start, v.dtype, self._stamps[name]), v.placed)
@@ -240,6 +241,7 @@ class Machine:
     def _flip(self, fault: FlipByte) -> None:
         variable = self.variables[fault.variable]
         self._memory[fault.tile, variable.start + fault.offset] ^= fault.mask
+        self._history.write_all()
 
     # Loading
 

@@ -19,9 +19,20 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
-from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced, copy_calls
+from .calls import (
+    SCRATCH_BYTES,
+    Array,
+    Call,
+    Index,
+    Scratch,
+    chunks,
+    coalesced,
+    copy_calls,
+    run_calls,
+)
 from .cells import Cells
 from .elementwise import elementwise
+from .fast import Stamp
 from .fast_products import Groups, product_calls
 from .reduction import reduction, walked_points
 from .scalar import compute_dtype, convert_into, is_floating
@@ -181,6 +192,11 @@ def _matrix_products(
     if out.matrix is not None and (rows == 1 or not _is_row_major(out.matrix)):
         out = replace(out, matrix=None)
 
+    calls: list[Call] = []
+    swapped = a is not cells.operands[0]
+    stamp = cells.stamps[swapped] if cells.stamps else None
+    if first.matrix is None and stamp is not None and stamp.is_state:
+        first = first.kept((depth, rows), dtype, stamp, scratch, calls)
     packed = sum(
         size
         for size, matrix in (
@@ -191,7 +207,6 @@ def _matrix_products(
         if matrix.matrix is None
     )
     at_once = SCRATCH_BYTES // dtype.itemsize // packed if packed else prod(batch)
-    calls: list[Call] = []
     for index in chunks(batch, max(1, at_once)):
         x = first.packed(index, (depth, rows), "first", dtype, scratch, calls).swapaxes(-1, -2)
         if rows == 1:
@@ -291,13 +306,49 @@ class _Matrix:
         points = self.points[index]
         kept = self.batch - sum(isinstance(i, int) for i in index)
         pack = scratch.take(purpose, (*points.shape[:kept], *shape), dtype)
-        target = pack.reshape(points.shape)
-        if points.dtype == dtype:
-            calls += copy_calls(target, points, scratch)
-        else:
-            source, target = coalesced(points, target)
-            calls.append((_convert, (target, source)))
+        calls += _pack_calls(pack.reshape(points.shape), points, scratch)
         return pack
+
+    def kept(
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+        stamp: Stamp,
+        scratch: Scratch,
+        calls: list[Call],
+    ) -> _Matrix:
+        """The same as matrices that are packed anew only when their variable was written."""
+        batch = self.points.shape[: self.batch]
+        room = scratch.kept(prod(batch) * prod(shape) * dtype.itemsize)
+        if room is None:
+            return self
+        matrix = room.view(dtype).reshape(*batch, *shape)
+        packing = _pack_calls(matrix.reshape(self.points.shape), self.points, scratch)
+        calls.append((_WhenWritten(stamp, packing), ()))
+        return replace(self, matrix=matrix)
+
+
+class _WhenWritten:
+    """Calls that are made again when a variable was written since the last time."""
+
+    def __init__(self, stamp: Stamp, calls: Sequence[Call]) -> None:
+        self._stamp = stamp
+        self._calls = calls
+        self._seen = -1
+
+    def __call__(self) -> None:
+        """Make the calls if it was."""
+        latest = self._stamp.latest
+        if latest != self._seen:
+            self._seen = latest
+            run_calls(self._calls)
+
+
+def _pack_calls(target: Array, points: Array, scratch: Scratch) -> list[Call]:
+    if points.dtype == target.dtype:
+        return copy_calls(target, points, scratch)
+    source, target = coalesced(points, target)
+    return [(_convert, (target, source))]
 
 
 def _merged(axes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:

@@ -36,13 +36,19 @@ LONGEST_VECTOR = 64
 
 
 class History:
-    """When variables were last written, counted in writes. over: for each, all that have bytes in
-    common with it, and itself."""
+    """When variables were last written, counted in writes.
 
-    def __init__(self, over: Sequence[Table]) -> None:
+    over: for each, all that have bytes in common with it, and itself. states: whether each has a
+    value before a program begins.
+    """
+
+    def __init__(self, over: Sequence[Table], states: Sequence[bool]) -> None:
         self._now = 0
         self._written = np.zeros(len(over), np.int64)
-        self.stamps = [Stamp(self, i, others) for i, others in enumerate(over)]
+        self.stamps = [
+            Stamp(self, i, others, is_state)
+            for i, (others, is_state) in enumerate(zip(over, states, strict=True))
+        ]
 
     def write(self, index: int) -> int:
         """Note that a variable was written; returns when."""
@@ -61,12 +67,16 @@ class History:
 
 
 class Stamp:
-    """What is known of a variable's bytes while a program runs."""
+    """What is known of a variable's bytes while a program runs.
 
-    __slots__ = ("_history", "_index", "_over", "_whole")
+    is_state: whether it has a value before the program begins, and is likely to keep it.
+    """
 
-    def __init__(self, history: History, index: int, over: Table) -> None:
+    __slots__ = ("_history", "_index", "_over", "_whole", "is_state")
+
+    def __init__(self, history: History, index: int, over: Table, is_state: bool) -> None:
         self._history, self._index, self._over = history, index, over
+        self.is_state = is_state
         self._whole = -1
 
     def write(self, is_whole: bool) -> None:

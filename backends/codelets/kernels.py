@@ -29,9 +29,10 @@ LANES = 16
 
 def _has_wide_vectors():
     """Whether what is compiled may use vectors of 512 bits: as Numba is told, else as the host."""
-    if config.CPU_FEATURES is None and config.CPU_NAME in (None, "host"):
+    told = cast(Any, config)
+    if told.CPU_FEATURES is None and told.CPU_NAME in (None, "host"):
         return bool(binding.get_host_cpu_features().get("avx512f"))
-    return "+avx512f" in (config.CPU_FEATURES or "").split(",")
+    return "+avx512f" in (told.CPU_FEATURES or "").split(",")
 
 
 ROWS, VECTORS = (12, 2) if _has_wide_vectors() else (4, 1)

@@ -30,7 +30,7 @@ def test_compiling_is_said_once_and_only_where_it_is_done(tmp_path: Path):
 
 def test_what_lies_over_a_variable_changes_it():
     over = [np.array([0, 1]), np.array([0, 1]), np.array([2])]
-    history = fast.History(over)
+    history = fast.History(over, [False] * 3)
     first, second, third = history.stamps
     first.write(True)
     seen = first.latest

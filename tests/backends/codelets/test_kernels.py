@@ -126,6 +126,22 @@ def test_kernels_change_no_byte_of_large_sums(case: Case):
         assert quick[name].tobytes() == expected.tobytes(), name
 
 
+@settings(max_examples=30, deadline=None)
+@given(cases(large_sums(), ("float32", "float32", "float16")))
+def test_what_is_kept_packed_changes_no_byte_without_kernels(case: Case):
+    inputs = normal(case)
+    plain = watched(Values(), case, inputs, False, LARGE)
+    with pytest.MonkeyPatch.context() as patch:
+        # As if all variables held their values from one run to the next, which these do not.
+        patch.setattr(
+            "abele.backends.machine.History",
+            lambda over, states: fast.History(over, [True] * len(states)),
+        )
+        kept = watched(Values(), case, inputs, False, LARGE)
+    for name, expected in plain.items():
+        assert kept[name].tobytes() == expected.tobytes(), name
+
+
 def test_without_numba_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fast, "find_spec", lambda name: None)
     assert not fast.wanted()
