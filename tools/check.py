@@ -21,6 +21,7 @@ from ..dialects.program import Variable
 from ..ir.upstream import ModuleOp
 from .arrays import Array
 from .executable import MACHINE, Executable
+from .host_memory import refuse_too_little_memory
 
 NN = "nn"
 """The level whose meaning the reference gives."""
@@ -117,6 +118,7 @@ def check_run(
                 problem += "overflow where a fused one does not: nothing to compare"
     if at != MACHINE:
         return Verdict(error, problem=problem, not_finite=not_finite)
+    refuse_too_little_memory(exe.memory)
     look = OpCheck()
     Machine(exe.module_at(MACHINE), exe.target, observers=[look]).run(inputs)
     found = str(look.first or problem)

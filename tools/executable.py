@@ -24,6 +24,7 @@ from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS
 from ..passes.planner.relaxed import Relaxed, read_relaxed
 from .arrays import Array, Tensor, checked
+from .host_memory import refuse_too_little_memory
 from .program import Signature, check_target, new_context, signature, verified_level
 
 PROGRAM_FILE = ".abele"
@@ -131,12 +132,15 @@ class Executable:
 
         at: the level to run, each by its own meaning; exchange is the machine. strict: the machine
         poisons memory and checks every access, which is slower.
-        Raises InputError for inputs of other names, shapes or dtypes.
+        Raises InputError for inputs of other names, shapes or dtypes, and where this host has too
+        little memory for all tiles.
         """
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: only {MACHINE} is run by the machine")
         arrays = checked(inputs, self.inputs)
         if (at, strict) not in self._runners:
+            if at == MACHINE:
+                refuse_too_little_memory(self.memory)
             start = perf_counter()
             self._runners[at, strict] = _runner(self.module_at(at), at, self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
