@@ -18,6 +18,7 @@ from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
 from ..ir.provenance import origin
 from .codelets.numerics import Placed
+from .codelets.scalar import float_limits, is_floating
 from .evaluate.blocks import Blocks, read_blocks
 from .machine import Machine, Observer
 from .reference.compare import Worst, worst_of
@@ -76,16 +77,44 @@ class Finding:
         )
 
 
+@dataclass(frozen=True)
+class Overflow:
+    """The first operation that made infinities, or what is no number, of finite operands.
+
+    dtype: of its result. count: elements of it that are not finite, of size. largest: magnitude of
+    its operands. origin: the node that it came from.
+    """
+
+    op: str
+    variable: str
+    origin: str | None
+    superstep: str
+    dtype: np.dtype[Any]
+    count: int
+    size: int
+    largest: float
+
+    def __str__(self) -> str:
+        most = float_limits(self.dtype).largest
+        return (
+            f"{self.origin or self.op} in superstep @{self.superstep} is the first: {self.count} "
+            f"of {self.size} elements of @{self.variable}, of operands up to {self.largest:.3g}; "
+            f"{self.dtype.name} ends at {most:.6g}"
+        )
+
+
 class OpCheck(Observer):
     """Checks every vertex set and every move of a machine's runs against the fp64 reference.
 
     A vertex set is held to its error bound on the operands that it received, a move to the bits.
     first: the first operation outside, in the order of execution. checked: how many were looked
-    at. largest_ratio: the largest error/bound of any result so far.
+    at. largest_ratio: the largest error/bound of any result so far. overflow: the first whose
+    result is not finite, of finite operands: within any bound, and yet the end of what can be told.
     """
 
     def __init__(self) -> None:
         self.first: Finding | None = None
+        self.overflow: Overflow | None = None
         self.checked = 0
         self.largest_ratio = 0.0
         self._moves: list[MoveOp] = []
@@ -113,6 +142,8 @@ class OpCheck(Observer):
         if found is not None:
             self._bits_differ("result", op, op.destination, found)
         worst = worst_of_vertices(op.structure(), self._operands, actual)
+        if self.overflow is None:
+            self.overflow = overflow_of(op, self._operands, actual)
         self._operands = []
         self.largest_ratio = max(self.largest_ratio, worst.ratio)
         if worst.ratio <= 1 or self.first is not None:
@@ -168,6 +199,28 @@ class OpCheck(Observer):
             expected=worst.expected,
             bound=worst.bound,
         )
+
+
+def overflow_of(op: ComputeOp, operands: Sequence[Array], actual: Array) -> Overflow | None:
+    """What an operation lost of finite operands; None where it lost nothing."""
+    if is_floating(actual.dtype):
+        count = int(np.count_nonzero(~np.isfinite(actual)))
+        if count and all(np.isfinite(each).all() for each in operands):
+            step = op.parent_op()
+            return Overflow(
+                op=op.name,
+                variable=op.destination,
+                origin=origin(op),
+                superstep=step.sym_name.data if isinstance(step, SuperstepOp) else "",
+                dtype=actual.dtype,
+                count=count,
+                size=actual.size,
+                largest=max(
+                    (float(np.abs(each.astype(np.float64)).max(initial=0)) for each in operands),
+                    default=0.0,
+                ),
+            )
+    return None
 
 
 def blocks_of(machine: Machine, variable: str) -> Blocks:

@@ -96,7 +96,8 @@ def check_run(
     own; a whole network's bound would say nothing.
     Outputs that are not finite are a problem unless an input is not: an infinity that the machine
     and the reference both reach says nothing of the distance between them. Nor does one that the
-    reference alone reaches, which is a problem too: what cannot be compared has not passed.
+    reference alone reaches, which is a problem too: what cannot be compared has not passed. Of the
+    machine's, the first operation that made them of finite operands is named.
     """
     error, problem = None, ""
     not_finite = _not_finite(outputs)
@@ -121,6 +122,8 @@ def check_run(
     refuse_too_little_memory(exe.memory)
     look = OpCheck()
     Machine(exe.module_at(MACHINE), exe.target, observers=[look]).run(inputs)
+    if problem and not_finite and look.overflow is not None:
+        problem = f"{problem}. {look.overflow}"
     found = str(look.first or problem)
     return Verdict(error, look.checked, look.largest_ratio, found, not_finite)
 

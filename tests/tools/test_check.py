@@ -76,3 +76,44 @@ func.func @main(%x: tensor<4x8xf16>) -> tensor<4x8xf16>
     assert verdict.problem.startswith(
         "output 'y': 32 of 32 elements are finite, but not in the ref"
     )
+
+
+GROWING = """
+func.func @main(%x: tensor<4x8xf16>, %w: tensor<8x8xf16>, %v: tensor<8x8xf16>) -> tensor<4x8xf16>
+    attributes {arg_names = ["x", "w", "v"], result_names = ["y"]} {
+  %0 = nn.matmul %x, %w : (tensor<4x8xf16>, tensor<8x8xf16>) -> tensor<4x8xf16> loc("first")
+  %1 = nn.matmul %0, %w : (tensor<4x8xf16>, tensor<8x8xf16>) -> tensor<4x8xf16> loc("second")
+  %2 = nn.matmul %1, %v : (tensor<4x8xf16>, tensor<8x8xf16>) -> tensor<4x8xf16> loc("third")
+  func.return %2 : tensor<4x8xf16>
+}
+"""
+
+
+def test_the_first_operation_that_overflows_is_named(tmp_path):
+    path = tmp_path / "growing.mlir"
+    path.write_text(GROWING)
+    exe = compile_model(str(path), target="tiny:4")
+    inputs = {
+        "x": np.full((4, 8), 1, np.float16),
+        "w": np.full((8, 8), 100, np.float16),
+        "v": np.full((8, 8), 1, np.float16),
+    }
+    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
+    assert not verdict.passed
+    assert verdict.problem.startswith("32 of 32 elements are not finite, of finite inputs")
+    assert "second in superstep @second" in verdict.problem
+    assert "is the first: 32 of 32 elements" in verdict.problem
+    assert "of operands up to 800; float16 ends at 65504" in verdict.problem
+
+
+def test_infinities_that_come_in_are_nobodys_overflow(tmp_path):
+    path = tmp_path / "growing.mlir"
+    path.write_text(GROWING)
+    exe = compile_model(str(path), target="tiny:4")
+    inputs = {
+        "x": np.full((4, 8), np.inf, np.float16),
+        "w": np.full((8, 8), 1, np.float16),
+        "v": np.full((8, 8), 1, np.float16),
+    }
+    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
+    assert "is the first" not in verdict.problem
