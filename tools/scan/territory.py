@@ -15,8 +15,6 @@ SMOOTH = 1.5
 REACH = 24
 """Cells that a vertex moves at most."""
 
-ROUNDS = 4
-
 
 def part_layers(x: Floats, y: Floats, layer: Ids) -> int:
     """Move vertices out of cells of other layers, in place; how many found no room within reach.
@@ -24,16 +22,16 @@ def part_layers(x: Floats, y: Floats, layer: Ids) -> int:
     A cell belongs to the layer with the most vertices around it. Those of others move by whole
     cells to the nearest that is their layer's or nobody's, and keep their place within.
     """
-    ways = _ways()
-    left = 0
-    for _ in range(ROUNDS):
-        cells = Cells.around(x, y)
-        owner = _owners(x, y, layer, cells)
-        left = settle(x, y, layer, cells.left, cells.top, cells.inv, owner, ways)
-        # Where one on the rim has moved, the cells are no longer where they were.
-        if Cells.around(x, y) == cells:
-            break
-    return left
+    cells = Cells.around(x, y)
+    owner = _owners(x, y, layer, cells)
+    # Those on the rim stay: all cells would lie elsewhere without them.
+    rim = np.array([x.argmin(), x.argmax(), y.argmin(), y.argmax()])
+    row, column = (
+        np.clip((at[rim] - first) * cells.inv, 0, CELLS - 1).astype(np.int32)
+        for at, first in ((y, cells.top), (x, cells.left))
+    )
+    owner[row, column] = layer[rim]
+    return settle(x, y, layer, cells.left, cells.top, cells.inv, owner, _ways())
 
 
 def _ways() -> Ids:

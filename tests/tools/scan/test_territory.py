@@ -31,3 +31,13 @@ def test_vertices_move_to_the_nearest_place_only():
     # By whole cells: what could be seen of the grid would be straight lines.
     cells = np.abs(x - old[0])[far > 0] * 512
     assert np.abs(cells - np.round(cells)).max() < 0.01
+
+
+def test_those_on_the_rim_stay_where_they_are():
+    x, y, layer = mixed()
+    rim = [x.argmin(), x.argmax(), y.argmin(), y.argmax()]
+    layer[rim] = 2
+    box = x.min(), x.max(), y.min(), y.max()
+    part_layers(x, y, layer)
+    assert (x.min(), x.max(), y.min(), y.max()) == box
+    assert purity(x, y, layer) > 0.999
