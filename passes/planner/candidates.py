@@ -145,11 +145,13 @@ def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int
         left, right = next((a, b) for a, b in groups if axis_of[d] in a)
         left = [i for i in left if layout.shape[i] > 1]
         right = [j for j in right if shape[j] > 1]
-        if axis_of[d] not in left[:1] and len(left) != len(right):
+        alike = len(left) == len(right)
+        # Of an axis of one element, with what pads it, no cut is left.
+        if axis_of[d] not in (left if alike else left[:1]):
             continue
         rest = layout.parts[d]
-        at = left.index(axis_of[d]) if len(left) == len(right) else 0
-        for j in right[at : at + 1] if len(left) == len(right) else right:
+        at = left.index(axis_of[d])
+        for j in right[at : at + 1] if alike else right:
             parts = min(rest, shape[j])
             if parts > 1:
                 cuts.append((j, parts))

@@ -1,4 +1,5 @@
 import itertools
+from math import prod
 
 import numpy as np
 from hypothesis import given
@@ -72,3 +73,13 @@ def test_linear_order_is_inherited_along_the_first_axes():
     assert layout.cells == 16
     found = inherited(problem(add(4, 32)), (layout, None), target)
     assert [plan.split for plan in found] == [(4, 4)]
+
+
+def test_of_an_axis_of_one_element_with_padding_no_cut_is_inherited():
+    target = resolve_target("tiny:16")
+    padded = conv(1, 1, 1, 1, pad=1)
+    split = tuple(dim.size if dim.name in "yx" else 1 for dim in padded.space.dims)
+    layout = operand_layouts(padded, Plan(split))[0]
+    assert layout.cells > 1
+    found = inherited(problem(add(*layout.shape)), (layout, None), target)
+    assert {prod(plan.split) for plan in found} == {1}
