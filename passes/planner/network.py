@@ -221,9 +221,7 @@ class Network:
         resident = np.zeros(self.target.tiles, np.int64)
         for layout, dtype in self.graph.stored:
             add_bytes(resident, layout, dtype.itemsize)
-        return Chooser(
-            self.graph, self.target, bound, byte_price, resident, in_time=self.could_fit
-        )
+        return Chooser(self.graph, self.target, bound, byte_price, resident, in_time=self.could_fit)
 
     def plan(self, decided: Decided, bound: int) -> NetworkPlan:
         """What was decided, with the memory that it needs."""
