@@ -43,6 +43,11 @@ ALIGNMENT = 8
 """Bytes; every variable begins and ends at a multiple, for loads of 64 bits."""
 
 
+def bytes_per_tile(layout: Layout, itemsize: int) -> int:
+    """Bytes on each of a layout's tiles, alignment included. itemsize: bytes of an element."""
+    return -(-layout.block_elements * itemsize // ALIGNMENT) * ALIGNMENT
+
+
 class Variable(IRDLOperation):
     """What lies on tiles under one name: a tensor, its layout, perhaps its first value.
 
@@ -76,8 +81,7 @@ class Variable(IRDLOperation):
     @property
     def bytes_per_tile(self) -> int:
         """Bytes on each of its tiles, alignment included."""
-        size = self.placed.block_elements * self.dtype.itemsize
-        return -(-size // ALIGNMENT) * ALIGNMENT
+        return bytes_per_tile(self.placed, self.dtype.itemsize)
 
     @property
     def is_resident(self) -> bool:

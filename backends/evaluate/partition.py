@@ -13,7 +13,7 @@ from ...dialects import partition
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
-from ...dialects.program import ALIGNMENT
+from ...dialects.program import ALIGNMENT, bytes_per_tile
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout
 from ...ir.provenance import place
@@ -53,7 +53,7 @@ def stacked(type: PartitionTensor) -> Stacked:
 def stacked_blocks(layout: Layout, tensor: TensorType) -> Blocks:
     """Room for the blocks of a layout; the bytes are 0xFF until they are written."""
     dtype = numpy_dtype(tensor.element_type)
-    row = -(-layout.block_elements * dtype.itemsize // ALIGNMENT) * ALIGNMENT
+    row = bytes_per_tile(layout, dtype.itemsize)
     memory = np.full((layout.cells, max(row, ALIGNMENT)), 0xFF, np.uint8)
     return Blocks(Placed(memory, 0, dtype), replace(layout, first_tile=0))
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ...backends import cost
 from ...backends.target import Target
 from ...dialects.abele import Plan
+from ...dialects.program import bytes_per_tile
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
@@ -300,7 +301,7 @@ def can_be_shared(node: Operator, plan: Plan) -> bool:
 def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> None:
     """Add the block of a layout to the bytes on each of its tiles."""
     here = slice(layout.first_tile, layout.first_tile + layout.cells)
-    resident[here] += layout.block_elements * itemsize
+    resident[here] += bytes_per_tile(layout, itemsize)
 
 
 def _decided(state: _State) -> Decided:

@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
+from ...dialects.program import bytes_per_tile
 from ...ir.geometry.layout import Layout
 from .budget import Fronts
 from .graph import Function, Graph, Operator, read_graph
@@ -255,7 +256,7 @@ class _Memory:
         """Bytes of the values that are live, by moment; what operators and calls take left out."""
         changes = np.zeros(function.moments + 2, np.int64)
         for each in function.lifetimes:
-            size = self._layout(each.slot).block_elements * each.itemsize
+            size = bytes_per_tile(self._layout(each.slot), each.itemsize)
             changes[each.start] += size
             changes[each.end + 1] -= size
         return np.cumsum(changes)

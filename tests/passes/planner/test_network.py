@@ -244,3 +244,11 @@ def test_an_input_that_a_chain_reads_too_is_planned():
       func.return %0 : tensor<8xf16>
     }"""
     assert plan_network(parse_module(text, context()), resolve_target("tiny:4")).cycles > 0
+
+
+def test_what_stays_is_counted_as_it_is_aligned():
+    net = Net(1, 1)
+    net.matmul(3)
+    found = planned(net.module(), resolve_target("tiny:1"))
+    # Three halves, and none but they stay.
+    assert found.resident_bytes == 8
