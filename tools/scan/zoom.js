@@ -105,11 +105,19 @@
       return words.every((word) => name.includes(word));
     });
   };
-  search.addEventListener("input", () => found().forEach((yes, k) => { rows[k].hidden = !yes; rows[k].style.display = yes ? "" : "none"; }));
+  let last = -1;
+  search.addEventListener("input", () => {
+    const yes = found();
+    rows.forEach((row, k) => { row.hidden = !yes[k]; row.style.display = yes[k] ? "" : "none"; });
+    $("none").hidden = yes.includes(true);
+    last = -1;
+  });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Enter") {
-      const first = found().indexOf(true);
-      if (first >= 0) go(first);
+      // Once more is the next one, after the last the first.
+      const yes = found(), next = yes.indexOf(true, last + 1);
+      last = next < 0 ? yes.indexOf(true) : next;
+      if (last >= 0) go(last);
     } else if (event.key === "Escape") {
       search.value = "";
       search.dispatchEvent(new Event("input"));
@@ -120,27 +128,82 @@
 
   const biggest = data.layers.map((_, k) => k).sort((a, b) => data.layers[b].n - data.layers[a].n);
   const labels = data.layers.map((layer) => made("span", layer.name, $("labels")));
-  const widths = labels.map((label) => [...label.textContent].length);
+  // Of a name, in units of its size; measured once, since letters differ in width.
+  labels.forEach((label) => { label.style.fontSize = "100px"; });
+  const widths = labels.map((label) => label.offsetWidth / 100);
+  labels.forEach((label) => { label.style.display = "none"; });
+  const cells = {};
+  for (const [name, text] of Object.entries(data.cells)) cells[name] = new Int32Array(await unpacked(text));
+  const middle = (cell) => new OpenSeadragon.Point(
+    ((cell % data.grid) + 0.5) / data.grid, (Math.floor(cell / data.grid) + 0.5) / data.grid);
+  // The layer of each cell, -1 where nothing lies; looked up for every frame.
+  const layerAt = cells.set.map((set) => (set < 0 ? -1 : data.sets[set][1]));
+  function cellsIn(bounds) {
+    const held = [];
+    const clip = (v) => Math.min(data.grid, Math.max(0, v * data.grid));
+    const right = Math.ceil(clip(bounds.x + bounds.width)), bottom = Math.ceil(clip(bounds.y + bounds.height));
+    for (let y = Math.floor(clip(bounds.y)); y < bottom; y++)
+      for (let x = Math.floor(clip(bounds.x)); x < right; x++) {
+        const cell = y * data.grid + x;
+        if (layerAt[cell] >= 0) held.push(cell);
+      }
+    return held;
+  }
+  // Of the layers whose own place is out of sight, a cell amid those that are in sight.
+  function elsewhere(bounds) {
+    const away = data.layers.map(({ at: [x, y] }) => !bounds.containsPoint(new OpenSeadragon.Point(x, y)));
+    if (!away.includes(true)) return [];
+    const seen = data.layers.map(() => ({ n: 0, x: 0, y: 0, far: Infinity, at: undefined }));
+    const theirs = cellsIn(bounds).filter((cell) => away[layerAt[cell]]);
+    const row = (cell) => Math.floor(cell / data.grid);
+    for (const cell of theirs) {
+      const sum = seen[layerAt[cell]];
+      sum.n++;
+      sum.x += cell % data.grid;
+      sum.y += row(cell);
+    }
+    for (const cell of theirs) {
+      const sum = seen[layerAt[cell]];
+      const far = (cell % data.grid - sum.x / sum.n) ** 2 + (row(cell) - sum.y / sum.n) ** 2;
+      if (far < sum.far) { sum.far = far; sum.at = cell; }
+    }
+    return seen.map((sum) => sum.at === undefined ? undefined : middle(sum.at));
+  }
   function place() {
     const zoom = viewer.viewport.getZoom(true);
-    const bounds = viewer.container.getBoundingClientRect();
+    const { width, height } = viewer.container.getBoundingClientRect();
+    const other = elsewhere(viewer.viewport.getBounds(true));
     const taken = [];
     for (const k of biggest) {
       const layer = data.layers[k];
-      const at = viewer.viewport.pixelFromPoint(new OpenSeadragon.Point(...layer.at), true);
+      const at = viewer.viewport.pixelFromPoint(other[k] ?? new OpenSeadragon.Point(...layer.at), true);
       const size = Math.min(30, Math.max(10, 15 * Math.sqrt(layer.n / most) * Math.sqrt(zoom)));
-      const w = widths[k] * size * 0.32 + 4, h = size * 0.75;
-      const box = [at.x - w, at.y - h, at.x + w, at.y + h];
-      const out = box[2] < 0 || box[3] < 0 || box[0] > bounds.width || box[1] > bounds.height;
+      const w = widths[k] * size / 2 + 3, h = size * 0.75;
+      const out = at.x < 0 || at.y < 0 || at.x > width || at.y > height;
+      // No name is cut off that has room.
+      const x = Math.max(w, Math.min(at.x, width - w)), y = Math.max(h, Math.min(at.y, height - h));
+      const box = [x - w, y - h, x + w, y + h];
       const covered = taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]);
       const style = labels[k].style;
       if (out || covered) { style.display = "none"; continue; }
       taken.push(box);
       style.display = "";
-      style.left = `${at.x}px`;
-      style.top = `${at.y}px`;
+      style.left = `${x}px`;
+      style.top = `${y}px`;
       style.fontSize = `${size}px`;
     }
+    ring();
+  }
+  // Round the cell that is told of.
+  let told = -1;
+  function ring() {
+    const spot = $("spot");
+    spot.hidden = told < 0;
+    if (told < 0) return;
+    const at = viewer.viewport.pixelFromPoint(middle(told), true);
+    const { width } = viewer.container.getBoundingClientRect();
+    const wide = Math.max(12, (1.5 * width * viewer.viewport.getZoom(true)) / data.grid);
+    Object.assign(spot.style, { left: `${at.x}px`, top: `${at.y}px`, width: `${wide}px`, height: `${wide}px` });
   }
   viewer.addHandler("update-viewport", () => {
     place();
@@ -148,8 +211,6 @@
   });
 
   // What lies under the pointer.
-  const cells = {};
-  for (const [name, text] of Object.entries(data.cells)) cells[name] = new Int32Array(await unpacked(text));
   let kept = false;
   function look(point) {
     const column = Math.floor(point.x * data.grid), row = Math.floor(point.y * data.grid);
@@ -167,6 +228,8 @@
   function show(cell) {
     const box = $("here");
     box.hidden = cell < 0;
+    told = cell;
+    ring();
     if (cell < 0) return;
     const [name, layer, codelet, origin, step] = data.sets[cells.set[cell]];
     const worker = cells.worker[cell];
@@ -187,12 +250,26 @@
     leaveHandler: () => { if (!kept) show(-1); },
   });
   viewer.addHandler("canvas-click", (event) => {
-    if (!event.quick) return;
-    const cell = look(viewer.viewport.pointFromPixel(event.position));
+    if (event.quick) keep(look(viewer.viewport.pointFromPixel(event.position)));
+  });
+  function keep(cell) {
     kept = cell >= 0;
     $("here").classList.toggle("kept", kept);
     show(cell);
     if (cell >= 0) mark(data.sets[cells.set[cell]][1]);
+  }
+  // Without a pointer: what lies nearest to the middle.
+  viewer.canvas.setAttribute("role", "application");
+  viewer.canvas.setAttribute("aria-label", $("view").getAttribute("aria-label"));
+  viewer.canvas.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    const at = viewer.viewport.getCenter(true);
+    let best = -1, distance = Infinity;
+    for (const cell of cellsIn(viewer.viewport.getBounds(true))) {
+      const far = middle(cell).squaredDistanceTo(at);
+      if (far < distance) { best = cell; distance = far; }
+    }
+    keep(best);
   });
 
   // Dark and light, names, keys.
@@ -209,7 +286,7 @@
   };
   $("theme").addEventListener("click", turn);
   $("names").addEventListener("click", names);
-  const middle = (by) => { viewer.viewport.zoomBy(by); viewer.viewport.applyConstraints(); };
+  const zoomed = (by) => { viewer.viewport.zoomBy(by); viewer.viewport.applyConstraints(); };
   const pan = (x, y) => {
     const span = 0.15 / viewer.viewport.getZoom();
     viewer.viewport.panBy(new OpenSeadragon.Point(x * span, y * span));
@@ -217,7 +294,7 @@
   };
   const KEYS = {
     "/": () => search.focus(), n: names, t: turn,
-    "+": () => middle(1.4), "=": () => middle(1.4), "-": () => middle(1 / 1.4),
+    "+": () => zoomed(1.4), "=": () => zoomed(1.4), "-": () => zoomed(1 / 1.4),
     0: () => viewer.viewport.goHome(),
     ArrowLeft: () => pan(-1, 0), ArrowRight: () => pan(1, 0),
     ArrowUp: () => pan(0, -1), ArrowDown: () => pan(0, 1),

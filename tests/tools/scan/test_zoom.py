@@ -3,6 +3,7 @@
 import errno
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -194,6 +195,80 @@ class TestInABrowser:
         until(browser, lambda each: data_of(each, "layer") == "conv2")
         until(browser, lambda each: data_of(each, "zoom") != before)
 
+    def test_a_search_goes_on_to_the_next_and_says_when_there_is_none(self, browser, page):
+        opened(browser, page)
+        browser.find_element(By.TAG_NAME, "body").send_keys("/")
+        field = browser.switch_to.active_element
+        field.send_keys("conv")
+        for layer in ("conv1", "conv2", "conv1"):
+            field.send_keys(Keys.ENTER)
+            assert data_of(browser, "layer") == layer
+        none = browser.find_element(By.ID, "none")
+        assert not none.is_displayed()
+        field.send_keys("olution")
+        assert "no layer" in none.text
+        field.send_keys(Keys.ESCAPE)
+        assert not none.is_displayed()
+
+    def test_a_name_is_whole_and_near_wherever_a_layer_is_in_sight(self, browser, page):
+        opened(browser, page)
+        body = browser.find_element(By.TAG_NAME, "body")
+        until(browser, lambda each: names_in_sight(each))
+        for _ in range(6):
+            body.send_keys("+")
+        view = browser.find_element(By.ID, "view").rect
+        picture = browser.find_element(By.CSS_SELECTOR, "#view .openseadragon-canvas")
+        told = 0
+        for step in (*5 * [Keys.ARROW_LEFT], *4 * [Keys.ARROW_UP]):
+            body.send_keys(step)
+            settled(browser)
+            picture.send_keys(Keys.ENTER)
+            for name in names_in_sight(browser):
+                if name["width"] < view["width"]:
+                    assert name["x"] >= 0
+                    assert name["x"] + name["width"] <= view["width"]
+                assert name["y"] >= 0
+                assert name["y"] + name["height"] <= view["height"]
+            spot = browser.find_element(By.ID, "spot")
+            at = spot.rect
+            x, y = at["x"] + at["width"] / 2, at["y"] + at["height"] / 2
+            inside = 0 < x < view["width"] and 0 < y < view["height"]
+            if spot.is_displayed() and inside:
+                told += 1
+                assert names_in_sight(browser)
+        assert told > 4
+
+    def test_the_picture_can_be_asked_without_a_pointer(self, browser, page):
+        opened(browser, page)
+        frame = "return getComputedStyle(document.getElementById('labels')).outlineStyle"
+        assert browser.execute_script(frame) == "none"
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        picture = browser.switch_to.active_element
+        assert "arrows move" in picture.get_attribute("aria-label")
+        assert browser.execute_script(frame) == "solid"
+        spot = browser.find_element(By.ID, "spot")
+        assert not spot.is_displayed()
+        picture.send_keys(Keys.ENTER)
+        assert texts(browser, "#here.kept b")[0] in NAMES
+        assert spot.is_displayed()
+        picture.send_keys(Keys.ESCAPE)
+        assert not spot.is_displayed()
+
+    def test_the_key_has_the_colours_of_the_picture_in_both_themes(self, browser, page):
+        opened(browser, page)
+        script = (
+            "return ['#view', '#ramp', '.layer u'].map("
+            "each => getComputedStyle(document.querySelector(each)).filter)"
+        )
+        both = []
+        for _ in range(2):
+            filters = browser.execute_script(script)
+            assert len(set(filters)) == 1
+            both.append(filters[0])
+            browser.find_element(By.TAG_NAME, "body").send_keys("t")
+        assert sorted(both)[1] == "none"
+        assert both[0] != both[1]
+
     @pytest.mark.parametrize(("key", "name"), [("2", "direction"), ("3", "phase"), ("4", "cycles")])
     def test_a_key_switches_colours(self, browser, page, key, name):
         opened(browser, page)
@@ -222,6 +297,20 @@ class TestInABrowser:
         assert not any(
             each.is_displayed() for each in browser.find_elements(By.CSS_SELECTOR, "#labels span")
         )
+
+
+def names_in_sight(browser: WebDriver) -> list[dict[str, float]]:
+    """Where the names are that are shown: x, y, width and height, in pixels of the picture."""
+    labels = browser.find_elements(By.CSS_SELECTOR, "#labels span")
+    return [each.rect for each in labels if each.value_of_css_property("display") != "none"]
+
+
+def settled(browser: WebDriver) -> None:
+    """Wait until a movement has come to its end."""
+    where = "return [...document.querySelectorAll('#labels span')].map(e => e.style.cssText).join()"
+    before = ""
+    while before != (before := browser.execute_script(where)):
+        time.sleep(0.25)
 
 
 def pixels(browser: WebDriver) -> str:
