@@ -82,12 +82,16 @@
     row.addEventListener("click", () => go(index));
     return row;
   });
+  let marked = -1;
   function mark(index) {
+    marked = index;
     rows.forEach((row, k) => {
       row.classList.toggle("on", k === index);
+      labels[k].classList.toggle("on", k === index);
       row.setAttribute("aria-selected", String(k === index));
     });
     rows[index]?.scrollIntoView({ block: "nearest" });
+    place();
   }
   function go(index) {
     const [left, top, right, bottom] = data.layers[index].box;
@@ -174,7 +178,8 @@
     const { width, height } = viewer.container.getBoundingClientRect();
     const other = elsewhere(viewer.viewport.getBounds(true));
     const taken = [];
-    for (const k of biggest) {
+    // Where two names collide the one that was chosen stays, else that of more vertices.
+    for (const k of marked < 0 ? biggest : [marked, ...biggest.filter((each) => each !== marked)]) {
       const layer = data.layers[k];
       const at = viewer.viewport.pixelFromPoint(other[k] ?? new OpenSeadragon.Point(...layer.at), true);
       const size = Math.min(30, Math.max(10, 15 * Math.sqrt(layer.n / most) * Math.sqrt(zoom)));

@@ -210,6 +210,23 @@ class TestInABrowser:
         field.send_keys(Keys.ESCAPE)
         assert not none.is_displayed()
 
+    def test_the_name_of_a_chosen_layer_is_not_covered(self, browser, page):
+        opened(browser, page)
+        browser.set_window_size(480, 400)  # Too small for all the names.
+        try:
+            settled(browser)
+            rows = browser.find_elements(By.CSS_SELECTOR, ".layer")
+            assert len(names_in_sight(browser)) < len(NAMES)
+            for row, layer in zip(rows, NAMES, strict=True):
+                browser.execute_script("arguments[0].click()", row)
+                browser.find_element(By.TAG_NAME, "body").send_keys("0")
+                settled(browser)
+                label = browser.find_element(By.CSS_SELECTOR, "#labels span.on")
+                assert label.get_property("textContent") == layer
+                assert label.is_displayed()
+        finally:
+            browser.set_window_size(1366, 768)
+
     def test_a_name_is_whole_and_near_wherever_a_layer_is_in_sight(self, browser, page):
         opened(browser, page)
         body = browser.find_element(By.TAG_NAME, "body")
