@@ -324,7 +324,6 @@ def test_rules_in_python_are_tested_the_same(tmp_path: Path):
         ("rule r: partition.relayout(partition.relayout(x) {moves = none}) {moves = none}"
          " => partition.relayout(x)", "r"),
         ("lower sync: tile.sync() as s => exchange.sync() like s", "sync"),
-        ('rule r: exchange.sync() {zone = "internal"} as s => s() {zone = "external"}', "r"),
     ],
 )  # fmt: skip
 def test_rules_of_every_level_are_tested_on_programs_of_it(text: str, name: str):
@@ -338,6 +337,13 @@ def test_a_rule_of_a_lower_level_that_is_wrong_is_found(tmp_path: Path):
     """
     found = wrong(textwrap.dedent(text), tmp_path, examples=20)
     assert found.program.level == "tile"
+
+
+def test_a_rule_that_breaks_supersteps_is_found(tmp_path: Path):
+    text = 'rule r: exchange.sync() {zone = "internal"} as s => s() {zone = "external"}'
+    found = wrong(text, tmp_path, examples=20)
+    assert found.program.level == "exchange"
+    assert "the host takes no part" in str(found)
 
 
 @dataclass
