@@ -28,6 +28,8 @@ COMPILING = "abele: compiling kernels for this host, once; this takes up to a mi
 UNITS = (1, 2, 4, 8)
 """Bytes of elements that can be copied one by one."""
 
+LANES = 16
+"""Elements of a vector."""
 
 RUNS, WORDS = 0, 16
 """How a copy goes, if not element by element: runs of any bytes, or of at most 16 words."""

@@ -14,14 +14,14 @@ import numpy as np
 
 from ...dialects.structured import Body, Stage
 from .calls import Call, coalesced
-from .fast import Array, Compiled, Table, address, kernels
+from .fast import LANES, Array, Compiled, Table, address, kernels
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that memory may have; registers are float32."""
 
 TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
 MEMORY, REGISTER, CONSTANT, SERIES, FACTOR = range(5)
-HEAD = 7
+STEP_HEAD = 7
 
 BINARY: Mapping[str, int] = {
     "add": ADD,
@@ -48,8 +48,7 @@ WITH_PARAMETERS: Mapping[str, tuple[int, ...]] = {
 }
 """Steps with a parameter each."""
 
-LANES = 16
-CALL, APART = 4, 1
+CALL, SINGLE = 4, 1
 """What a step, and an element that does not lie beside the last one, take: vectors' worth."""
 
 NEAR_BYTES = 1 << 16
@@ -137,13 +136,13 @@ class Steps:
         rows = [*self.rows, (STORE, 0, MEMORY, 0, len(arrays) - 1)]
         sizes = (1,) * (2 - result.ndim) + result.shape
         missing = len(sizes) - result.ndim
-        table = np.zeros((len(rows), HEAD + len(sizes)), np.int64)
+        table = np.zeros((len(rows), STEP_HEAD + len(sizes)), np.int64)
         for row, (what, register, kind, first, which) in zip(table, rows, strict=True):
             row[:5] = what, register, kind, first, which
             if kind in (MEMORY, SERIES, FACTOR):
                 array = arrays[which]
                 row[4:6] = address(array), array.itemsize
-                row[HEAD + missing :] = array.strides
+                row[STEP_HEAD + missing :] = array.strides
         table, places = _with_series(table)
         lanes = _look_up(table, sizes, int(kernels().BLOCK))
         constants = np.array(self.constants or [0.0], np.float32)
@@ -232,7 +231,7 @@ def _block_order(arrays: Sequence[Array]) -> list[int]:
         calls = np.where(by_row == columns * by_column, 1, rows)
         vectors = calls * (1 + (rows * columns - 1) // (LANES * calls))
         apart = (by_column != size) & (by_column != 0)
-        vectors[apart] = APART * rows * columns
+        vectors[apart] = SINGLE * rows * columns
         cost = int(((CALL + calls + vectors) * counts).sum()) / (rows * columns)
         order = [*(d for d in range(rank) if d not in (r, c)), r, c]
         best = min(best, (cost, order))

@@ -74,7 +74,9 @@ class _Products:
         self._stamps = [stamp for stamp in stamps if stamp is not None]
         self._scratch = scratch
         self._seen = [-1] * len(self._stamps)
-        self._shared = None if shared is None else _Bound(*shared, scratch)
+        # Whether bytes are equal is known only of operands that both have a stamp.
+        known = shared if len(self._stamps) == len(stamps) else None
+        self._shared = None if known is None else _Bound(*known, scratch)
         self._apart: _Bound | None = None
 
     def __call__(self) -> None:

@@ -7,11 +7,13 @@ tables of int64, which whoever binds a call has made once; nothing here knows a 
 
 Loops are written in vectors of 16 elements with masked ends, which LLVM turns into what the host
 has. Compiled code is kept beside this file, or in the user's cache where that cannot be written.
-All of them stand in one file, since numba compiles anew only what is in a file that has changed.
+All of them stand in one file, since numba compiles anew only what is in a file that has changed;
+so do the numbers that tables are written in, which have the same names where they are written.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, cast
 
 import numpy as np
@@ -147,13 +149,45 @@ def _take(builder, a, b):
     return b
 
 
+def _chosen(definitions):
+    """The intrinsic that does what has the number that comes first; the rest is for that.
+
+    definitions: intrinsics to be, of the same arguments and without a result, by their numbers.
+    Of any other number nothing is done.
+    """
+
+    def choose(context, number, *arguments):
+        made = {key: define(context, *arguments) for key, define in definitions.items()}
+        signature = next(iter(made.values()))[0]
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            end = builder.append_basic_block("chosen")
+            switch = builder.switch(arguments[0], end)
+            for key, (own, generate_one) in made.items():
+                block = builder.append_basic_block(f"choice_{key}")
+                switch.add_case(ir.Constant(I64, key), block)
+                builder.position_at_end(block)
+                generate_one(context, builder, own, arguments[1:])
+                builder.branch(end)
+            builder.position_at_end(end)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, *signature.args), generate
+
+    # Numba takes *arguments for one tuple.
+    context, *rest = inspect.signature(next(iter(definitions.values()))).parameters.values()
+    number = inspect.Parameter("number", context.kind)
+    cast(Any, choose).__signature__ = inspect.Signature([context, number, *rest])
+    return intrinsic(choose)
+
+
 def _vector_loop(operation, narrow_in=False, narrow_out=False, scalar=False):
-    """The intrinsic out[i] = operation(a[i], b[i]) for i < n, at addresses; b may be one value.
+    """Defines out[i] = operation(a[i], b[i]) for i < n, at addresses; b may be one value.
 
     narrow_in: b is float16. narrow_out: out is.
     """
 
-    @intrinsic
     def loop(context, out, a, b, n):
         del context
         signature = types.void(
@@ -208,13 +242,18 @@ def _vector_loop(operation, narrow_in=False, narrow_out=False, scalar=False):
     return loop
 
 
-_OPERATIONS = (_take, _add, _sub, _mul, _div, _max, _min)
-v_take, v_add, v_sub, v_mul, v_div, v_max, v_min = (_vector_loop(o) for o in _OPERATIONS)
-c_take, c_add, c_sub, c_mul, c_div, c_max, c_min = (
-    _vector_loop(o, scalar=True) for o in _OPERATIONS
+TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
+"""What a step of a chain does."""
+
+OPERATIONS = {TAKE: _take, ADD: _add, SUB: _sub, MUL: _mul, DIV: _div, MAX: _max, MIN: _min}
+
+vectors = _chosen({what: _vector_loop(operation) for what, operation in OPERATIONS.items()})
+values = _chosen(
+    {what: _vector_loop(operation, scalar=True) for what, operation in OPERATIONS.items()}
 )
-v_widen = _vector_loop(_take, narrow_in=True)
-v_narrow = _vector_loop(_take, narrow_out=True)
+take = intrinsic(_vector_loop(_take))
+widen = intrinsic(_vector_loop(_take, narrow_in=True))
+narrow = intrinsic(_vector_loop(_take, narrow_out=True))
 
 
 SIDE_BY_SIDE = 4
@@ -222,7 +261,7 @@ SIDE_BY_SIDE = 4
 
 
 def _series(operation, element, way, factor=None):
-    """The intrinsic that merges memory into out[i], for i < n: out[i] = operation(out[i], x), for
+    """Defines how memory is merged into out[i], for i < n: out[i] = operation(out[i], x), for
     x = a[i] at each of count places in turn.
 
     where: how many bytes on. way: "run" for elements that lie together, "splat" for one that is
@@ -230,7 +269,6 @@ def _series(operation, element, way, factor=None):
     the first is multiplied.
     """
 
-    @intrinsic
     def merge(context, out, n, count, a, step, where, b, b_step, b_where):
         del context
 
@@ -321,18 +359,36 @@ def _series(operation, element, way, factor=None):
     return merge
 
 
-_MERGES = (_add, _mul, _max, _min)
-run_add, run_mul, run_max, run_min = (_series(o, F32, "run") for o in _MERGES)
-apart_add, apart_mul, apart_max, apart_min = (_series(o, F32, "apart") for o in _MERGES)
-half_run_add, half_run_mul, half_run_max, half_run_min = (_series(o, F16, "run") for o in _MERGES)
-half_apart_add, half_apart_mul, half_apart_max, half_apart_min = (
-    _series(o, F16, "apart") for o in _MERGES
+HALVES, SPACED = 8, 16
+"""Added to the number of what is done with a series: where its elements are of two bytes, and
+where they do not lie together."""
+
+series = _chosen(
+    {
+        what + narrow + spaced: _series(OPERATIONS[what], element, way)
+        for what in (ADD, MUL, MAX, MIN)
+        for narrow, element in ((0, F32), (HALVES, F16))
+        for spaced, way in ((0, "run"), (SPACED, "apart"))
+    }
 )
-products_of_runs, scaled_runs, products_apart = (
-    _series(_add, F32, *ways) for ways in (("run", "run"), ("run", "splat"), ("apart", "apart"))
-)
-half_products_of_runs, half_scaled_runs, half_products_apart = (
-    _series(_add, F16, *ways) for ways in (("run", "run"), ("run", "splat"), ("apart", "apart"))
+
+PAIRS, SCALED, SCALES, SCATTERED = range(4)
+"""How the elements of two memories lie that are multiplied: both together, one value on the right
+or on the left, or in any way."""
+
+WAYS = {
+    PAIRS: ("run", "run"),
+    SCALED: ("run", "splat"),
+    SCALES: ("splat", "run"),
+    SCATTERED: ("apart", "apart"),
+}
+
+series_of_products = _chosen(
+    {
+        way + narrow: _series(_add, element, *ways)
+        for way, ways in WAYS.items()
+        for narrow, element in ((0, F32), (HALVES, F16))
+    }
 )
 
 
@@ -383,7 +439,7 @@ write_float, write_half = _writer(F32, types.float32), _writer(F16, types.float3
 
 
 @intrinsic
-def v_gather(context, out, source, step, n):
+def gather_floats(context, out, source, step, n):
     """out[i] = the float32 at source + i * step, for i < n."""
     del context
 
@@ -593,7 +649,7 @@ def _copy_runs(table, first, last, source, target, run, unit):
     outer = 1
     for d in range(first, slowest + 1):
         outer *= sizes[d]
-    index = np.zeros(16, np.int64)
+    index = np.zeros(rank, np.int64)
     for _ in range(outer):
         # The kind of copy is chosen outside of the loops.
         if unit == WORDS:
@@ -645,7 +701,7 @@ def copy(table):
         replicas *= sizes[d]
     for d in range(inner, rank):
         length *= sizes[d]
-    index = np.zeros(16, np.int64)
+    index = np.zeros(rank, np.int64)
     for _ in range(blocks):
         block = source
         if inner < rank:
@@ -687,106 +743,38 @@ def copy(table):
 # float32.
 
 STEP_HEAD = 7
-TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
 MEMORY, REGISTER, CONSTANT, SERIES, FACTOR = range(5)
 
 
 @njit(**OPTIONS)
 def _merge_series(what, out, n, count, a, stride, where, size):
     """Merge memory at some places into n elements of a register."""
-    if size == 4 and stride == 4:
-        if what == ADD:
-            run_add(out, n, count, a, stride, where, 0, 0, where)
-        elif what == MAX:
-            run_max(out, n, count, a, stride, where, 0, 0, where)
-        elif what == MUL:
-            run_mul(out, n, count, a, stride, where, 0, 0, where)
-        else:
-            run_min(out, n, count, a, stride, where, 0, 0, where)
-    elif size == 4:
-        if what == ADD:
-            apart_add(out, n, count, a, stride, where, 0, 0, where)
-        elif what == MAX:
-            apart_max(out, n, count, a, stride, where, 0, 0, where)
-        elif what == MUL:
-            apart_mul(out, n, count, a, stride, where, 0, 0, where)
-        else:
-            apart_min(out, n, count, a, stride, where, 0, 0, where)
-    elif stride == 2:
-        if what == ADD:
-            half_run_add(out, n, count, a, stride, where, 0, 0, where)
-        elif what == MAX:
-            half_run_max(out, n, count, a, stride, where, 0, 0, where)
-        elif what == MUL:
-            half_run_mul(out, n, count, a, stride, where, 0, 0, where)
-        else:
-            half_run_min(out, n, count, a, stride, where, 0, 0, where)
-    elif what == ADD:
-        half_apart_add(out, n, count, a, stride, where, 0, 0, where)
-    elif what == MAX:
-        half_apart_max(out, n, count, a, stride, where, 0, 0, where)
-    elif what == MUL:
-        half_apart_mul(out, n, count, a, stride, where, 0, 0, where)
-    else:
-        half_apart_min(out, n, count, a, stride, where, 0, 0, where)
+    number = what + (HALVES if size == 2 else 0) + (SPACED if stride != size else 0)
+    series(number, out, n, count, a, stride, where, 0, 0, where)
 
 
 @njit(**OPTIONS)
 def _add_products(out, n, count, a, stride, where, b, b_stride, b_where, size):
     """Add products of memory at some places to n elements of a register."""
-    if size == 4:
-        if stride == 4 and b_stride == 4:
-            products_of_runs(out, n, count, a, stride, where, b, b_stride, b_where)
-        elif stride == 4 and b_stride == 0:
-            scaled_runs(out, n, count, a, stride, where, b, b_stride, b_where)
-        elif stride == 0 and b_stride == 4:
-            scaled_runs(out, n, count, b, b_stride, b_where, a, stride, where)
-        else:
-            products_apart(out, n, count, a, stride, where, b, b_stride, b_where)
-    elif stride == 2 and b_stride == 2:
-        half_products_of_runs(out, n, count, a, stride, where, b, b_stride, b_where)
-    elif stride == 2 and b_stride == 0:
-        half_scaled_runs(out, n, count, a, stride, where, b, b_stride, b_where)
-    elif stride == 0 and b_stride == 2:
-        half_scaled_runs(out, n, count, b, b_stride, b_where, a, stride, where)
-    else:
-        half_products_apart(out, n, count, a, stride, where, b, b_stride, b_where)
+    way = SCATTERED
+    if stride == size and b_stride == size:
+        way = PAIRS
+    elif stride == size and b_stride == 0:
+        way = SCALED
+    elif stride == 0 and b_stride == size:
+        way = SCALES
+    number = way + (HALVES if size == 2 else 0)
+    series_of_products(number, out, n, count, a, stride, where, b, b_stride, b_where)
 
 
 @njit(**OPTIONS)
 def _vectors(what, out, a, b, n):
-    if what == ADD:
-        v_add(out, a, b, n)
-    elif what == MUL:
-        v_mul(out, a, b, n)
-    elif what == TAKE:
-        v_take(out, a, b, n)
-    elif what == MAX:
-        v_max(out, a, b, n)
-    elif what == SUB:
-        v_sub(out, a, b, n)
-    elif what == DIV:
-        v_div(out, a, b, n)
-    else:
-        v_min(out, a, b, n)
+    vectors(what, out, a, b, n)
 
 
 @njit(**OPTIONS)
 def _values(what, out, a, b, n):
-    if what == ADD:
-        c_add(out, a, b, n)
-    elif what == MUL:
-        c_mul(out, a, b, n)
-    elif what == TAKE:
-        c_take(out, a, b, n)
-    elif what == MAX:
-        c_max(out, a, b, n)
-    elif what == SUB:
-        c_sub(out, a, b, n)
-    elif what == DIV:
-        c_div(out, a, b, n)
-    else:
-        c_min(out, a, b, n)
+    values(what, out, a, b, n)
 
 
 NOWHERE = np.zeros(1, np.int64)
@@ -822,9 +810,9 @@ def _store(at, size, lanes, register, rows, columns, by_row, by_column, nowhere)
         end, found = at + i * by_row, register + i * columns * 4
         if by_column == size:
             if size == 4:
-                v_take(end, end, found, n)
+                take(end, end, found, n)
             else:
-                v_narrow(end, end, found, n)
+                narrow(end, end, found, n)
             continue
         for j in range(n):
             if size == 4:
@@ -863,11 +851,11 @@ def _do(what, first, at, size, lanes, register, other, rows, columns, by_row, by
             begin = at + i * by_row
             if by_column == size:
                 if size == 4:
-                    v_take(out, out, begin, columns)
+                    take(out, out, begin, columns)
                 else:
-                    v_widen(out, out, begin, columns)
+                    widen(out, out, begin, columns)
             elif size == 4:
-                v_gather(out, begin, by_column, columns)
+                gather_floats(out, begin, by_column, columns)
             else:
                 for j in range(columns):
                     write_float(out + j * 4, read_half(begin + j * by_column))
@@ -922,7 +910,7 @@ def chain(sizes, steps, constants, base):
                         value = constants[steps[s, 4]]
                         _values(what, register, register, value, height * width)
                     elif kind == CONSTANT:
-                        c_take(other, other, constants[steps[s, 4]], height * width)
+                        _values(TAKE, other, other, constants[steps[s, 4]], height * width)
                         _vectors(what, register, other, register, height * width)
                     elif kind == SERIES:
                         # A series is never the last step.
@@ -1042,8 +1030,8 @@ def route(head, strides, cells, spans, entries, rows, runs, lanes, replicas):
     outer = len(strides) - 1
     step = strides[outer]
     table, where = lanes.ctypes.data, entries.ctypes.data
-    index = np.zeros(16, np.int64)
-    offsets, steps = np.zeros(16, np.int64), np.zeros(16, np.int64)
+    index = np.zeros(outer, np.int64)
+    offsets, steps = np.zeros(outer + 1, np.int64), np.zeros(outer + 1, np.int64)
     for c in range(len(cells)):
         begin, whole = target + cells[c, 0], cells[c, 1]
         points = 1

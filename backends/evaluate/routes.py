@@ -24,7 +24,7 @@ from ...ir.geometry.blocks import fill_of
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Space
 from ..codelets.calls import Array, Call
-from ..codelets.fast import Compiled, Table, address, kernels
+from ..codelets.fast import LANES, Compiled, Table, address, kernels
 from ..codelets.numerics import Placed
 
 FILL = 1 << 50
@@ -42,11 +42,8 @@ LONGEST_TABLE = 1 << 13
 LONG_RUN = 4
 """Elements that lie together on both sides, from which on runs are copied."""
 
-WORDS, BYTES, GATHERED, FILLED = range(4)
+BY_WORDS, BY_BYTES, GATHERED, FILLED = range(4)
 """How a run is brought: as at most 16 words, as bytes, one by one, or not at all."""
-
-LANES = 16
-"""A vector of what is gathered may be read to its end."""
 
 Offsets = list[Table]
 """For each axis of a tensor, how many bytes on each index is found: FILL or ABSENT if not."""
@@ -390,13 +387,14 @@ def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
     size = length * unit
     kind = np.select(
         [there[first] > 0, gathered[piece[first]], (size % 4 == 0) & (size <= 4 * LANES)],
-        [FILLED, GATHERED, WORDS],
-        BYTES,
+        [FILLED, GATHERED, BY_WORDS],
+        BY_BYTES,
     )
     where = np.where(kind == GATHERED, first, found[first])
-    size = np.select([kind == WORDS, kind == BYTES], [size // 4, size], length)
+    size = np.select([kind == BY_WORDS, kind == BY_BYTES], [size // 4, size], length)
     kept = there[first] < 2
     runs = np.stack([axis.at[first], where, size, kind], axis=1)[kept]
     spans = _spans(np.bincount(axis.part[first][kept], minlength=len(axis.tiles)))
+    # A vector of what is gathered may be read to its end.
     lanes = np.append(found, np.zeros(LANES, np.int64)) if gathered.any() else found[:0]
     return runs, spans, lanes

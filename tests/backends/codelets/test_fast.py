@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
+import pytest
 
-from abele.backends.codelets import fast
+from abele.backends.codelets import fast, fast_chain
+from abele.backends.evaluate import routes
 
 LOAD = "from abele.backends.codelets import fast; fast.kernels(); fast.kernels()"
 
@@ -26,6 +29,21 @@ def test_compiling_is_said_once_and_only_where_it_is_done(tmp_path: Path):
     host = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
     assert loaded(tmp_path, **host) == fast.COMPILING + "\n"
     assert loaded(tmp_path, **host) == ""
+
+
+@pytest.mark.parametrize(
+    ("writer", "among"),
+    [
+        (fast, {"LANES", "WORDS"}),
+        (fast_chain, {"LANES", "TAKE", "STORE", "MEMORY", "FACTOR", "STEP_HEAD"}),
+        (routes, {"LANES", "FILL", "ABSENT", "BY_WORDS", "BY_BYTES", "GATHERED", "FILLED"}),
+    ],
+)
+def test_numbers_in_tables_mean_the_same_where_they_are_read(writer: ModuleType, among: set[str]):
+    read = vars(fast.kernels())
+    both = {name: x for name, x in vars(writer).items() if name.isupper() and name in read}
+    assert among <= both.keys()
+    assert both == {name: read[name] for name in both}
 
 
 def test_what_lies_over_a_variable_changes_it():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tile_programs import Case, cases, exchange_module
 
 from abele.backends.codelets import fast
+from abele.backends.codelets.calls import Scratch, copy_calls, run_calls
 from abele.backends.machine import Machine, Observer
 from abele.backends.target import resolve_target
 from abele.dialects.structured import Body, Structure
@@ -153,3 +154,17 @@ def test_the_switch_turns_kernels_off(monkeypatch: pytest.MonkeyPatch):
     assert not fast.wanted()
     monkeypatch.setenv(fast.SWITCH, "1")
     assert fast.wanted()
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_copies_have_as_many_axes_as_they_need(repeated: bool):
+    # NumPy has at most 64; none of these lies along with the next one.
+    rank = 19
+    shape = (1, *[2] * (rank - 1))
+    source = np.arange(2 ** (rank - 1), dtype=np.float32).reshape(shape).transpose()
+    if repeated:
+        source = np.broadcast_to(source[:, :1], source.shape)
+    target = np.zeros(source.shape, np.float32)
+    (call,) = copy_calls(target, source, Scratch(fast=True))
+    run_calls([call])
+    np.testing.assert_array_equal(target, source)
