@@ -48,17 +48,22 @@ def worst_of(actual: Array, value: Array, bound: Doubles) -> Worst:
         raise ValueError(f"shapes {actual.shape}, {value.shape} and {bound.shape}; need one")
     if actual.size == 0:
         return Worst(0.0)
-    with np.errstate(all="ignore"):
-        ratio = _ratios(actual, value, bound)
-    at = int(ratio.argmax())
+    flat, values, bounds = (each.reshape(-1) for each in (actual, value, bound))
+    worst, at = -1.0, 0
+    for begin in range(0, flat.size, PIECE):
+        piece = slice(begin, begin + PIECE)
+        with np.errstate(all="ignore"):
+            ratio = _ratios(flat[piece], values[piece], bounds[piece])
+        here = int(ratio.argmax())
+        # A NaN, if there is one, is the largest.
+        if not ratio[here] <= worst:
+            worst, at = float(ratio[here]), begin + here
     index = tuple(int(i) for i in np.unravel_index(at, actual.shape))
-    return Worst(
-        float(ratio.ravel()[at]),
-        index,
-        float(actual[index]),
-        float(value[index]),
-        float(bound[index]),
-    )
+    return Worst(worst, index, float(flat[at]), float(values[at]), float(bounds[at]))
+
+
+PIECE = 1 << 15
+"""Elements that are compared at a time: what is made of them stays in a cache."""
 
 
 def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
