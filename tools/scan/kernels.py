@@ -29,7 +29,8 @@ def compiled(function: Function) -> Function:
 
 @compiled
 def _corner(x: Scalar, y: Scalar, left: Scalar, top: Scalar, inv: Scalar, last: int):
-    """The grid point before a place, and how far beyond it the place lies: ix, iy, ux, uy."""
+    """The cell of a place, and how far in it lies: ix, iy, ux, uy. Who lies outside is in the last
+    one on that side."""
     fx = (x - left) * inv
     fy = (y - top) * inv
     ix = min(max(int(fx), 0), last)
@@ -298,8 +299,7 @@ def claim(
     """Who owns each grid cell: -1 nobody, -2 several; owner (M, M) int32, filled with -1."""
     last = owner.shape[0] - 1
     for i in range(x.size):
-        ix = min(max(int((x[i] - left) * inv), 0), last)
-        iy = min(max(int((y[i] - top) * inv), 0), last)
+        ix, iy, _, _ = _corner(x[i], y[i], left, top, inv, last)
         if owner[iy, ix] == -1:
             owner[iy, ix] = of[i]
         elif owner[iy, ix] != of[i]:
@@ -319,8 +319,7 @@ def deposit_cells(
     """Count the vertices with these ids in each cell: grid (M, M)."""
     last = grid.shape[0] - 1
     for i in ids:
-        ix = min(max(int((x[i] - left) * inv), 0), last)
-        iy = min(max(int((y[i] - top) * inv), 0), last)
+        ix, iy, _, _ = _corner(x[int(i)], y[int(i)], left, top, inv, last)
         grid[iy, ix] += 1
 
 
@@ -344,8 +343,7 @@ def settle(
     side = np.float32(1) / inv
     left_over = 0
     for i in range(x.size):
-        ix = min(max(int((x[i] - left) * inv), 0), last)
-        iy = min(max(int((y[i] - top) * inv), 0), last)
+        ix, iy, _, _ = _corner(x[i], y[i], left, top, inv, last)
         if owner[iy, ix] == of[i]:
             continue
         left_over += 1

@@ -101,10 +101,7 @@ def _place_groups(
     relax(bodies, 100, grid, (0.05, 0.01), Strengths(), tell, _own(grid))
     strengths = Strengths(apart=APART, bind=BIND, near=0.03, fall=1.4)
     relax(bodies, 120, grid, (0.02, 0.002), strengths, tell, _own(grid))
-    while edge_length(x, y, ends, seed) > NEARLY and strengths.bind < MOST_BIND:
-        strengths = replace(strengths, bind=strengths.bind * 1.5)
-        relax(bodies, 30, grid, (0.005, 0.002), strengths, tell, _own(grid))
-    return strengths
+    return _shorten(bodies, 30, grid, (0.005, 0.002), strengths, ends, seed, tell)
 
 
 def _place_vertices(
@@ -115,13 +112,28 @@ def _place_vertices(
     grid = _grid(n, 1024)
     steps = int(np.clip(20_000_000 / max(n, 1), 4, 25))
     relax(bodies, steps, grid, (0.005, 0.001), strengths, tell, _own(grid))
-    while edge_length(bodies.x, bodies.y, sample, seed) > NEARLY and strengths.bind < MOST_BIND:
-        strengths = replace(strengths, bind=strengths.bind * 1.5)
-        relax(bodies, steps // 2, grid, (0.004, 0.001), strengths, tell, _own(grid))
+    strengths = _shorten(bodies, steps // 2, grid, (0.004, 0.001), strengths, sample, seed, tell)
     fine = int(min(384, grid, (MOST_CELLS / (int(bodies.layer.max()) + 1)) ** 0.5))
     while purity(bodies.x, bodies.y, bodies.layer) < TOLD and strengths.apart < MOST_APART:
         strengths = replace(strengths, apart=strengths.apart * 2)
         relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, tell, fine)
+
+
+def _shorten(
+    bodies: Bodies,
+    steps: int,
+    grid: int,
+    caps: tuple[float, float],
+    strengths: Strengths,
+    ends: Sample,
+    seed: int,
+    tell: Tell,
+) -> Strengths:
+    """Pull harder, in place, until edges are short; the strengths at which they are."""
+    while edge_length(bodies.x, bodies.y, ends, seed) > NEARLY and strengths.bind < MOST_BIND:
+        strengths = replace(strengths, bind=strengths.bind * 1.5)
+        relax(bodies, steps, grid, caps, strengths, tell, _own(grid))
+    return strengths
 
 
 def _grid(count: int, most: int) -> int:
