@@ -13,7 +13,7 @@ demo: install
 	$(BIN)/abele demo --scan demo.png
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --maxfail 20 --durations 20
 
 lint: install
 	$(BIN)/ruff check .

@@ -9,6 +9,9 @@ from pathlib import Path
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
+# What is asked of this run is not asked of those that tests start.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 

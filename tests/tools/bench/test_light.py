@@ -72,7 +72,7 @@ def with_two_channels_swapped(model):
 def test_network_is_a_test_worth_passing(name):
     model = light.seeded(name)
     onnx.checker.check_model(model)
-    feeds = [light.light_input(name, seed) for seed in range(4)]
+    feeds = [light.light_input(name, seed) for seed in range(2)]
     outputs = by_onnxruntime(model, feeds)
     assert all(np.isfinite(output).all() for output in outputs)
 

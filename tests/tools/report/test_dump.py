@@ -136,12 +136,11 @@ def chain(length: int) -> Iterator[str]:
     yield f"func.return %v{length - 1} : {kind} }}"
 
 
-@pytest.mark.slow
-def test_a_page_of_a_thousand_operations_and_twenty_passes_is_small(tmp_path: Path):
+def test_a_page_of_many_operations_and_twenty_passes_is_small(tmp_path: Path):
     context = new_context()
-    module = parse_module("\n".join(chain(1000)), context)
+    module = parse_module("\n".join(chain(200)), context)
     dump = dump_instruments(tmp_path, resolve_target(TARGET), "chain")
     passes = tuple(SwapAll(turn) for turn in range(20))
     PassManager(passes, (*dump.around, *dump.within)).run(context, module)
     assert len(dumped(tmp_path)) == 21
-    assert (tmp_path / "index.html").stat().st_size < 5_000_000
+    assert (tmp_path / "index.html").stat().st_size < 250_000
