@@ -182,7 +182,7 @@ def _amp_nx1_cycles(
     workers = target.workers
     out_groups = _ceil(out, units.units)
     kernel_rows = np.ceil(np.sqrt(kernel)).astype(np.int64)
-    kernel_columns = _ceil(kernel, kernel_rows)
+    kernel_columns = _ceil(kernel, np.maximum(kernel_rows, 1))
     load = _coefficient_load_cycles(units, target)
 
     def share_cycles(elements: Cycles) -> Cycles:
@@ -256,7 +256,7 @@ def slic_cycles(
     together = np.where(widest == 1, 4, np.where(widest == 2, 2, 1))
     blocks = _ceil(groups, together) * _ceil(out, slic.channels)
     kernel_rows = np.ceil(np.sqrt(kernel)).astype(np.int64)
-    windows = kernel_rows * _ceil(_ceil(kernel, kernel_rows), slic.window)
+    windows = kernel_rows * _ceil(_ceil(kernel, np.maximum(kernel_rows, 1)), slic.window)
     windows = windows * _ceil(in_, slic.channels)
 
     runs = np.maximum(_ceil(rows, workers), 1)

@@ -105,6 +105,13 @@ def test_slic_is_for_16_bit_floats_and_short_strides():
     assert method_of(784, 64, 64, 9, 1, "float16", "float16", field_rows=28) == "amp"
 
 
+def test_a_sum_without_terms_takes_less_than_one_with_a_term():
+    half = ("float16", "float16", MK2)
+    for price in (cost.amp_cycles, cost.slic_cycles):
+        none, one = (int(price(60, 4, 4, kernel, 1, *half)) for kernel in (0, 1))
+        assert 0 < none < one
+
+
 def test_horizontal_mac_price_is_the_published_one():
     # Two field elements a worker, three outputs of 8 inputs; groups of 23 + 15 + 10.
     price = cost.mac_cycles(12, 8, 3, 1, 2, "float32", "float32", MK2)
