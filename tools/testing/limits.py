@@ -5,6 +5,7 @@ Time is the processor's, so that a busy machine makes no hang; but who waits is 
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -79,7 +80,8 @@ class _Guarded:
 
 
 _going: list[_Guarded] = []
-_guards: list[threading.Thread] = []
+_guarded: set[int] = set()
+"""The process whose thread looks after it: one that was forked has no other thread."""
 
 
 @contextmanager
@@ -94,10 +96,10 @@ def guarded(seconds: float, tell: Callable[[], str]) -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # A process that was forked has no other thread.
-    if not any(each.is_alive() for each in _guards):
-        _guards[:] = [threading.Thread(target=_guard, name="abele-guard", daemon=True)]
-        _guards[0].start()
+    if os.getpid() not in _guarded:
+        _guarded.add(os.getpid())
+        # A Thread waits until it runs, for ever where it has died for want of memory.
+        _thread.start_new_thread(_guard, ())
     _going.append(_Guarded(process_time() + seconds, monotonic() + PATIENCE * seconds, tell))
     try:
         yield

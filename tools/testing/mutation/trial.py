@@ -41,7 +41,10 @@ nothing is said. same: it made the same of all programs. refused: it cannot be m
 reads rules has found the mistake."""
 
 MEMORY = 4 << 30
-"""Bytes that a mutant may take before it gets no more."""
+"""Bytes that a mutant may take, beyond what its process begins with, before it gets no more."""
+
+SIZES = Path("/proc/self/statm")
+"""Where a process sees on Linux how large it is: first its address space, in pages."""
 
 SACRIFICE = Path("/proc/self/oom_score_adj")
 """Where a process says on Linux that it goes first when there is no memory left."""
@@ -175,7 +178,8 @@ def _child(reads: int, writes: int, work: Callable[[], Trial], budget: Budget) -
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         seconds = int(process_time() + _most(budget))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        memory = _address_space() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         with suppress(OSError):
             SACRIFICE.write_text("1000")
         try:
@@ -189,6 +193,15 @@ def _child(reads: int, writes: int, work: Callable[[], Trial], budget: Budget) -
 
 
 # In the child
+
+
+def _address_space() -> int:
+    """Bytes that this process has mapped; 0 where nothing says so."""
+    try:
+        pages = SIZES.read_text().split()[0]
+    except OSError:
+        return 0
+    return int(pages) * resource.getpagesize()
 
 
 def _tried(

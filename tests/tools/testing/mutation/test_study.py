@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from mmap import mmap
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from abele.tools.testing.contracts import acting_as
 from abele.tools.testing.mutation import study
 from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant, some
-from abele.tools.testing.mutation.trial import Trial
+from abele.tools.testing.mutation.trial import MEMORY, Trial
 
 BUDGET = Budget(examples=120, seconds=20.0)
 IMPATIENT = replace(BUDGET, limit=1.0)
@@ -103,6 +104,12 @@ def test_whatever_a_mutant_does_is_a_result(
 ):
     found = trial(folding, acting(folding, apply), IMPATIENT)
     assert (found.verdict, found.how) == ("found", how)
+
+
+def test_what_the_parent_has_in_memory_is_not_the_mutants(folding: study.Planted):
+    with mmap(-1, 5 << 30) as mapped:
+        assert len(mapped) > MEMORY
+        assert trial(folding, acting(folding, _raises), IMPATIENT).how == "raised"
 
 
 def test_a_pass_that_is_right_survives_itself(folding: study.Planted):
