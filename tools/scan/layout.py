@@ -18,10 +18,10 @@ from .territory import part_layers
 SHORT = 0.02
 """The median edge, in median distances of two vertices, that is aimed at."""
 
-NEARLY = 0.92 * SHORT
+NEARLY = 0.7 * SHORT
 """What is aimed at before layers are parted, which makes edges a little longer."""
 
-BIND, MOST_BIND = 3.0, 15.0
+BIND, MOST_BIND = 3.0, 150.0
 """How strongly edges pull at first, and at most: the stronger, the tighter vertices that share
 others lie together, and the more of the picture is left dark."""
 
