@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
+from scipy import ndimage
 
 from .blur import blurred
 from .forces import Floats, Ids
@@ -13,25 +16,54 @@ SMOOTH = 1.5
 """Cells over which vertices are counted, so that borders are smooth and splinters vanish."""
 
 REACH = 24
-"""Cells that a vertex moves at most."""
+"""Cells within which a vertex looks for one that is its layer's or nobody's."""
 
 
 def part_layers(x: Floats, y: Floats, layer: Ids) -> int:
-    """Move vertices out of cells of other layers, in place; how many found no room within reach.
+    """Move vertices out of cells of other layers, in place; how many have no cell anywhere.
 
     A cell belongs to the layer with the most vertices around it. Those of others move by whole
-    cells to the nearest that is their layer's or nobody's, and keep their place within.
+    cells to the nearest that is their layer's or nobody's, and keep their place within; where
+    there is none within reach, to the nearest that is their layer's.
     """
     cells = Cells.around(x, y)
     owner = _owners(x, y, layer, cells)
     # Those on the rim stay: all cells would lie elsewhere without them.
     rim = np.array([x.argmin(), x.argmax(), y.argmin(), y.argmax()])
+    row, column = _cells_of(x[rim], y[rim], cells)
+    owner[row, column] = layer[rim]
+    if not settle(x, y, layer, cells.left, cells.top, cells.inv, owner, _ways()):
+        return 0
+    return _send_home(x, y, layer, cells, owner)
+
+
+def _cells_of(x: Floats, y: Floats, cells: Cells) -> tuple[Ids, Ids]:
+    """The row and the column of each place."""
     row, column = (
-        np.clip((at[rim] - first) * cells.inv, 0, CELLS - 1).astype(np.int32)
+        np.clip((at - first) * cells.inv, 0, CELLS - 1).astype(np.int32)
         for at, first in ((y, cells.top), (x, cells.left))
     )
-    owner[row, column] = layer[rim]
-    return settle(x, y, layer, cells.left, cells.top, cells.inv, owner, _ways())
+    return row, column
+
+
+def _send_home(x: Floats, y: Floats, layer: Ids, cells: Cells, owner: Ids) -> int:
+    """Move those in cells of other layers to the nearest of their own, however far, in place."""
+    row, column = _cells_of(x, y, cells)
+    away = np.flatnonzero(owner[row, column] != layer)
+    homeless = 0
+    for k in np.unique(layer[away]):
+        mine = away[layer[away] == k]
+        if not (owner == k).any():
+            homeless += len(mine)
+            continue
+        nearest = cast(
+            Ids,
+            ndimage.distance_transform_edt(owner != k, return_distances=False, return_indices=True),
+        )
+        down, right = nearest[:, row[mine], column[mine]] - np.stack([row[mine], column[mine]])
+        x[mine] += (right / cells.inv).astype(np.float32)
+        y[mine] += (down / cells.inv).astype(np.float32)
+    return homeless
 
 
 def _ways() -> Ids:

@@ -33,6 +33,19 @@ def test_vertices_move_to_the_nearest_place_only():
     assert np.abs(cells - np.round(cells)).max() < 0.01
 
 
+def test_who_is_far_from_home_goes_there_all_the_same():
+    # Four in each cell.
+    places = (np.arange(1024, dtype=np.float32) + 0.5) / 1024
+    x, y = (each.ravel().copy() for each in np.meshgrid(places, places))
+    layer = (x > 0.7).astype(np.int32)
+    # Far more than REACH cells from those of their layer, and no cell is free.
+    strays = np.flatnonzero((x > 0.1) & (x < 0.3) & (y > 0.1) & (y < 0.9))[::300]
+    layer[strays] = 1
+    assert part_layers(x, y, layer) == 0
+    assert purity(x, y, layer) > 0.999
+    assert (x[strays] > 0.69).all()
+
+
 def test_those_on_the_rim_stay_where_they_are():
     x, y, layer = mixed()
     rim = [x.argmin(), x.argmax(), y.argmin(), y.argmax()]
