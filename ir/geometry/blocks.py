@@ -39,10 +39,14 @@ def _view(
     inner: tuple[tuple[int, int], ...],
     origin: int,
 ) -> Array:
+    shape = tuple(run.count for run in cls) + tuple(n for n, _ in inner)
+    if 0 in shape:
+        # Where nothing begins may lie outside of memory.
+        return np.empty(shape, dtype)
     row = memory.strides[0]
     cell = sum(run.first * weight for run, weight in zip(cls, layout.weights, strict=True))
     return np.ndarray(
-        tuple(run.count for run in cls) + tuple(n for n, _ in inner),
+        shape,
         dtype,
         memory,
         (layout.first_tile + cell) * row + address + origin * dtype.itemsize,

@@ -12,7 +12,7 @@ from abele.ir.geometry.blocks import (
     scatter,
 )
 from abele.ir.geometry.grid import shape_classes
-from abele.ir.geometry.layout import canonical, placement_order
+from abele.ir.geometry.layout import canonical, placement_order, raw_layout
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
 
 from .strategies import FILL, Cutting, cell_block, cuttings, shapes, tensors_and_cuttings
@@ -57,6 +57,15 @@ def test_iteration_views_read_what_the_access_map_names(example: tuple[np.ndarra
             )
             expected = dense[element] if min(element, default=0) >= 0 else FILL
             assert view[position] == expected
+
+
+def test_a_window_that_runs_backwards_over_nothing_lies_nowhere():
+    # As the gradient of a convolution by its input reads, whose kernel has no elements.
+    dims = (Dim("x", 1), Dim("kx", 0, "reduction"))
+    access = AccessMap((AxisMap(1, ((1, -1),), 1, 2, "exact", "fill"),))
+    layout = raw_layout(dims, access, (1, 1))
+    (cls,) = shape_classes(layout.grid)
+    assert iteration_view(memory()[:1, :4], 0, layout, F32, cls).shape == (1, 1, 1, 0)
 
 
 @given(tensors_and_cuttings(windows=False))
