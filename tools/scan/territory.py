@@ -28,13 +28,17 @@ def part_layers(x: Floats, y: Floats, layer: Ids) -> int:
     """
     cells = Cells.around(x, y)
     owner = _owners(x, y, layer, cells)
-    # Those on the rim stay: all cells would lie elsewhere without them.
+    # Those on the rim stay, and none goes beyond: all cells would lie elsewhere.
     rim = np.array([x.argmin(), x.argmax(), y.argmin(), y.argmax()])
     row, column = _cells_of(x[rim], y[rim], cells)
     owner[row, column] = layer[rim]
-    if not settle(x, y, layer, cells.left, cells.top, cells.inv, owner, _ways()):
-        return 0
-    return _send_home(x, y, layer, cells, owner)
+    box = x[rim[:2]], y[rim[2:]]
+    homeless = settle(x, y, layer, cells.left, cells.top, cells.inv, owner, _ways())
+    if homeless:
+        homeless = _send_home(x, y, layer, cells, owner)
+    for at, (first, last) in zip((x, y), box, strict=True):
+        np.clip(at, first, last, out=at)
+    return homeless
 
 
 def _cells_of(x: Floats, y: Floats, cells: Cells) -> tuple[Ids, Ids]:

@@ -54,3 +54,15 @@ def test_those_on_the_rim_stay_where_they_are():
     part_layers(x, y, layer)
     assert (x.min(), x.max(), y.min(), y.max()) == box
     assert purity(x, y, layer) > 0.999
+
+
+def test_nobody_goes_beyond_the_rim():
+    random = np.random.default_rng(2)
+    x, y = random.random((2, 1_000_000)).astype(np.float32)
+    # Theirs is the last column of cells only.
+    layer = (x > 511 / 512).astype(np.int32)
+    layer[::50] = 1
+    box = x.min(), x.max(), y.min(), y.max()
+    part_layers(x, y, layer)
+    assert (x.min(), x.max(), y.min(), y.max()) == box
+    assert purity(x, y, layer) > 0.999
