@@ -39,14 +39,10 @@ def _view(
     inner: tuple[tuple[int, int], ...],
     origin: int,
 ) -> Array:
-    shape = tuple(run.count for run in cls) + tuple(n for n, _ in inner)
-    if 0 in shape:
-        # Where nothing begins may lie outside of memory.
-        return np.empty(shape, dtype)
     row = memory.strides[0]
     cell = sum(run.first * weight for run, weight in zip(cls, layout.weights, strict=True))
     return np.ndarray(
-        shape,
+        tuple(run.count for run in cls) + tuple(n for n, _ in inner),
         dtype,
         memory,
         (layout.first_tile + cell) * row + address + origin * dtype.itemsize,
@@ -77,7 +73,8 @@ def iteration_view(
         for d, a in axis.terms:
             steps[d] += a * stride // step
             if a < 0:
-                origin += -a * (cls[d].size - 1) * stride // step
+                # Of an empty dimension nothing is looked at, wherever it begins.
+                origin += -a * max(cls[d].size - 1, 0) * stride // step
     inner = tuple((run.size, steps[d]) for d, run in enumerate(cls))
     return _view(memory, address, layout, dtype, cls, inner, origin)
 
