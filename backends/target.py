@@ -16,7 +16,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -467,6 +467,10 @@ class Target:
 
         Example: `mk2:64,exchange.sync_cycles=200`
         """
+        return self._spelled
+
+    @cached_property
+    def _spelled(self) -> str:
         overrides = self.overrides()
         tiles = overrides.pop("tiles", None)
         head = self.base if tiles is None else f"{self.base}:{tiles}"
@@ -741,8 +745,7 @@ def resolve_target(text: str) -> Target:
     """
     if text.endswith(".toml") or (text not in PRESETS and Path(text).is_file()):
         return _from_file(text)
-    head, *settings = text.split(",")
-    base, colon, tiles = head.partition(":")
+    base = text.partition(",")[0].partition(":")[0]
     start = USERS_TARGETS.get(base) or PRESETS.get(base)
     if start is None:
         raise InputError(
@@ -750,12 +753,20 @@ def resolve_target(text: str) -> Target:
             f"{', '.join([*PRESETS, *USERS_TARGETS])}, as NAME or NAME:TILES, or the path of a "
             ".toml file"
         )
+    return _changed(start, text)
+
+
+@lru_cache(maxsize=256)
+def _changed(start: Target, text: str) -> Target:
+    """The target that a text names, which begins with the name of another."""
+    head, *settings = text.split(",")
+    _, colon, tiles = head.partition(":")
     overrides: dict[str, object] = {}
-    known = dict(_flat(start))
     if colon:
         if not tiles.isascii() or not tiles.isdigit():
             raise InputError(f"target {text!r}: {_problem('tiles', tiles)}")
         overrides["tiles"] = int(tiles)
+    known = dict(_flat(start)) if settings else {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         problem = "" if equals else f"{setting!r}: need KEY=VALUE"

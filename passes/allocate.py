@@ -204,6 +204,40 @@ def _given(variable: tile.VariableOp) -> int | None:
     return address.value.data
 
 
+class Boxes:
+    """Variables as boxes of tiles and time, to be laid at addresses.
+
+    lives: (variables, 2), first and last phase. size: bytes on each tile of each variable.
+    """
+
+    def __init__(self, variables: Sequence[Variable], lives: NDArray[np.int64]) -> None:
+        self._lives = lives
+        self.size = np.array([v.bytes_per_tile for v in variables], np.int64)
+        self._first = np.array([v.placed.first_tile for v in variables], np.int64)
+        self._last = self._first + np.array([v.placed.cells for v in variables], np.int64)
+
+    def clash(self, index: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of some others, those that are on a tile of a variable's while it is live."""
+        first, last = self._lives[index]
+        return others[
+            (self._first[others] < self._last[index])
+            & (self._first[index] < self._last[others])
+            & (self._lives[others, 0] <= last)
+            & (first <= self._lives[others, 1])
+            & (self.size[others] > 0)
+        ]
+
+    def hit(
+        self, index: int, others: NDArray[np.int64], address: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Of some others, those on which a variable lies at its address."""
+        if self.size[index] == 0:
+            return others[:0]
+        clash = self.clash(index, others)
+        begin, ends = address[clash], address[clash] + self.size[clash]
+        return clash[(begin < address[index] + self.size[index]) & (address[index] < ends)]
+
+
 def pack(
     variables: Sequence[Variable],
     lives: NDArray[np.int64],
@@ -214,38 +248,29 @@ def pack(
     given: addresses decided already, None for those to be found.
     Raises InputError if two given addresses put variables on each other.
     """
+    boxes = Boxes(variables, lives)
+    size = boxes.size
     fixed = np.array([g is not None for g in given or [None] * len(variables)], bool)
-    size = np.array([v.bytes_per_tile for v in variables], np.int64)
-    first = np.array([v.placed.first_tile for v in variables], np.int64)
-    last = first + np.array([v.placed.cells for v in variables], np.int64)
     resident = np.array([v.is_resident for v in variables], bool)
     address = np.array([g or 0 for g in given or [0] * len(variables)], np.int64)
     order = np.lexsort((np.arange(len(variables)), -size, ~resident, ~fixed))
     for count, i in enumerate(order):
-        placed = order[:count]
-        clash = placed[
-            (first[placed] < last[i])
-            & (first[i] < last[placed])
-            & (lives[placed, 0] <= lives[i, 1])
-            & (lives[i, 0] <= lives[placed, 1])
-            & (size[placed] > 0)
-        ]
         if fixed[i]:
-            ends = address[clash] + size[clash]
-            over = clash[(address[clash] < address[i] + size[i]) & (address[i] < ends)]
-            if len(over) and size[i]:
+            over = boxes.hit(int(i), order[:count], address)
+            if len(over):
                 own = variables[int(i)]
                 raise InputError(
                     f"@{own.symbol} at {place(own)}: address {address[i]} lies "
                     f"on @{variables[over[0]].symbol}, which is live at the same time"
                 )
             continue
+        clash = boxes.clash(int(i), order[:count])
         if not len(clash) or size[i] == 0:
             continue
         clash = clash[np.argsort(address[clash], kind="stable")]
         ends = np.maximum.accumulate(address[clash] + size[clash])
-        starts = np.r_[0, ends]
-        room = np.r_[address[clash], FOREVER] - starts
+        starts = np.concatenate(((0,), ends))
+        room = np.concatenate((address[clash], (FOREVER,))) - starts
         address[i] = starts[np.argmax(room >= size[i])]
     return address
 

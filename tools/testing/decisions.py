@@ -37,7 +37,7 @@ from ...ir.geometry.space import Dim, identity_map
 from ...ir.provenance import locate, named, origin_names
 from ...ir.text import print_module
 from ...ir.upstream import Context, ModulePass
-from ...passes.allocate import ADDRESS, Allocate, lifetimes, pack
+from ...passes.allocate import ADDRESS, Allocate, Boxes, lifetimes, pack
 from ...passes.convert_nn_to_partition import TARGET, ConvertNnToPartition
 from ...passes.convert_partition_to_tile import ConvertPartitionToTile
 from ...passes.convert_tile_to_exchange import ConvertTileToExchange
@@ -325,19 +325,19 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
     """
     variables = [op for op in module.body.block.ops if isinstance(op, tile.VariableOp)]
     lives = lifetimes(module, variables)
-    given: list[int | None] = [None] * len(variables)
+    boxes = Boxes(variables, lives)
+    address = np.zeros(len(variables), np.int64)
+    is_given = np.zeros(len(variables), np.bool_)
     room = target.usable_bytes_per_tile
-    for i, variable in enumerate(variables):
-        top = min(room - variable.bytes_per_tile, 4096)
+    for i in range(len(variables)):
+        top = min(room - int(boxes.size[i]), 4096)
         if top < 0 or random.random() >= ADDRESSED:
             continue
-        given[i] = random.randrange(0, top + 1, ALIGNMENT)
-        try:
-            pack(variables, lives, given)
-        except InputError:
-            given[i] = None
+        address[i] = random.randrange(0, top + 1, ALIGNMENT)
+        is_given[i] = not len(boxes.hit(i, np.flatnonzero(is_given), address))
+    given = [int(a) if g else None for a, g in zip(address, is_given, strict=True)]
     packed = pack(variables, lives, given)
-    ends = packed + np.array([v.bytes_per_tile for v in variables], np.int64)
+    ends = packed + boxes.size
     if len(variables) and int(ends.max()) <= room:
         for variable, address in zip(variables, given, strict=True):
             if address is not None:
