@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from time import monotonic
+from time import process_time
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, SymbolOpInterface
@@ -16,6 +16,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ..dialects.host import DEFAULTS, host_names
 from ..dialects.program import verify_symbols
+from ..ir.symbols import name_others, symbol_of, symbols_in, symbols_named
 from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.verify import verify
 
@@ -29,17 +30,18 @@ def reduce_module(module: ModuleOp, still_fails: Predicate, seconds: float = SEC
     """A smaller module that still fails; the given one stays as it is.
 
     The program is cut before and behind operations: what is read across a cut becomes an argument
-    or a result of the function. Operations make way for one of their operands, or for what is in
-    one of their regions; results of functions, and what nobody uses, go. Many at a time first, then
-    fewer: delta debugging. It knows no operation by name, so that modules of any level are reduced,
-    and the same one in the same way each time. Only modules that verify are asked about.
+    or a result of the function. Operations make way for one of their operands, for what is in one
+    of their regions, or, where they fill a variable from another one, for either of these; results
+    of functions, and what nobody uses, go. Many at a time first, then fewer: delta debugging. It
+    knows no operation by name, so that modules of any level are reduced, and the same one in the
+    same way each time. Only modules that verify are asked about.
 
-    seconds: the best found in that time is returned; a question that is asked is waited for.
+    seconds: of CPU time, in which the best is found; a question that is asked is waited for.
     Raises ValueError if the module does not fail, and what still_fails raises.
     """
     if not still_fails(module.clone()):
         raise ValueError("the module does not fail; there is nothing to reduce")
-    search = _Search(module.clone(), still_fails, monotonic() + seconds)
+    search = _Search(module.clone(), still_fails, process_time() + seconds)
     search.run()
     return search.best
 
@@ -61,9 +63,9 @@ class _Search:
     def _sweep(self, way: _Way) -> bool:
         """Leave out runs of places, halved again and again; true if anything went."""
         size, changed = way.places(self.best), False
-        while size > 0 and monotonic() < self.end:
+        while size > 0 and process_time() < self.end:
             last = way.places(self.best)
-            while last > 0 and monotonic() < self.end:
+            while last > 0 and process_time() < self.end:
                 run = range(max(0, last - size), last)
                 changed |= self._try(lambda module, run=run: way.leave_out(module, run))
                 last = min(run.start, way.places(self.best))
@@ -294,6 +296,36 @@ def _fits(block: Block, op: Operation) -> bool:
     ]
 
 
+def _merge_read(module: ModuleOp, run: range) -> bool:
+    """Replace operations that fill a variable from another one by the variable they read."""
+    return _merge_symbols(module, run, keep_read=True)
+
+
+def _merge_written(module: ModuleOp, run: range) -> bool:
+    """Replace such operations by the variable they write: what they read is written there."""
+    return _merge_symbols(module, run, keep_read=False)
+
+
+def _merge_symbols(module: ModuleOp, run: range, keep_read: bool) -> bool:
+    types = {
+        symbol: op.properties.get("tensor")
+        for op in module.body.block.ops
+        if (symbol := symbol_of(op)) is not None
+    }
+    changed = False
+    for op in reversed(_operations(module)[run.start : run.stop]):
+        read, written = (list(symbols_in(op.properties.get(n))) for n in ("reads", "writes"))
+        alike = [r for r in read if written and types.get(r) == types.get(written[0])]
+        if op.results or len(written) != 1 or not alike or alike[0] == written[0]:
+            continue
+        op.detach()
+        op.erase()
+        old, new = (written[0], alike[0]) if keep_read else (alike[0], written[0])
+        name_others(module, {old: new})
+        changed = True
+    return changed
+
+
 # Arguments
 
 
@@ -320,6 +352,8 @@ _WAYS = (
     _Way(lambda module: len(_operations(module)), _drop_operations),
     _Way(lambda module: len(_operations(module)), _forward),
     _Way(lambda module: len(_operations(module)), _unwrap),
+    _Way(lambda module: len(_operations(module)), _merge_read),
+    _Way(lambda module: len(_operations(module)), _merge_written),
     _Way(lambda module: len(_arguments(module)), _merge_arguments),
 )
 
@@ -333,29 +367,18 @@ def _tidy(module: ModuleOp) -> None:
         if op is not module and is_trivially_dead(op):
             op.detach()
             op.erase()
-    named = {name for op in module.walk() for name in _symbols(op)}
+    named = {name for op in module.walk() for name in symbols_named(op)}
     for op in tuple(module.body.block.ops):
-        symbol = op.properties.get("sym_name")
         if (
             op.has_trait(SymbolOpInterface)
             and not isinstance(op, FuncOp)
-            and isinstance(symbol, StringAttr)
-            and symbol.data not in named
+            and (symbol := symbol_of(op)) is not None
+            and symbol not in named
         ):
             op.detach()
             op.erase()
     for function in _entries(module):
         _drop_unused_arguments(function)
-
-
-def _symbols(op: Operation) -> Iterator[str]:
-    for attribute in (*op.properties.values(), *op.attributes.values()):
-        listed = (attribute,)
-        if isinstance(attribute, ArrayAttr):
-            listed = cast("ArrayAttr[Attribute]", attribute).data
-        for each in listed:
-            if isinstance(each, SymbolRefAttr):
-                yield each.string_value()
 
 
 def _drop_unused_arguments(function: FuncOp) -> None:

@@ -70,6 +70,8 @@ STUCK = 3
 """How many of these limits until the process is ended, where it cannot be cut off."""
 SHRINKING = 20.0
 """Seconds that a failing program is made smaller for."""
+HURRIED, SLOWER = 0.25, 4
+"""Seconds that a smaller program may take in any case, and beside, of what the failing one took."""
 LOOK_TWICE = 8
 """Of so many programs, one is compiled and run twice, to see whether the same comes out."""
 READ_BACK = 6
@@ -424,8 +426,9 @@ class _Check:
             )
         else:
             before, alone = self._first_wrong(program)
+        begin = process_time()
         wrong = alone.wrong(before) or wrong
-        small = _smallest(before, self.level, _fails_like(alone, wrong))
+        small = _smallest(before, self.level, _fails_like(alone._hurried(begin, wrong), wrong))
         wrong = alone.wrong(small) or wrong
         blamed = alone.passes(small)[-1]
         folder, command = self._saved(small, alone, wrong.kind)
@@ -439,6 +442,13 @@ class _Check:
             command,
             self.report.examples,
         )
+
+    def _hurried(self, begin: float, wrong: Wrong) -> _Check:
+        """This check for smaller programs, which should take no longer than the one looked at since
+        then: what is left out of a loop may make it endless."""
+        if wrong.kind == "hang":
+            return self
+        return self.only(limit=min(self.limit, HURRIED + SLOWER * (process_time() - begin)))
 
     def _saved(self, program: Program, check: _Check, kind: str) -> tuple[Path, str]:
         folder = self.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
@@ -693,8 +703,9 @@ def _of_source(program: Program) -> Program:
 
 
 def _is_nth(program: Program, n: int) -> bool:
-    """Whether a program is one of every n, whatever came before it."""
-    return program.sketch is None or zlib.crc32(repr(program.sketch).encode()) % n == 0
+    """Whether it is one of every n, whatever came before; any that is not generated is."""
+    key = program.key if program.sketch is None else repr(program.sketch)
+    return not key or zlib.crc32(key.encode()) % n == 0
 
 
 def exercised(module: ModuleOp) -> Iterator[tuple[str, str, str]]:
@@ -743,6 +754,7 @@ def _generate(
         random = Random(f"{seed} {number}")
         made = next(fitting, None) if number % 4 == 3 else None
         if made is not None:
+            made.key = f"{seed} {number}"
             look(made)
             continue
         sketch = random_sketch(random)

@@ -104,12 +104,22 @@ def goes_on(name: str) -> tuple[Relation, ...]:
 
 
 def _behind(name: str) -> tuple[Relation, ...]:
+    behind = passes_behind(name, 1)
+    return (followed_by(",".join(behind)),) if behind else ()
+
+
+def passes_behind(name: str, levels: int | None = None) -> list[str]:
+    """The passes behind one of abele's own on the way down, as abele opt -p takes them.
+
+    Those of its own stretch, and of so many further ones, all if None; TARGET stands for a machine.
+    From nn on the first one of all is among them. None for a pass that is not on the way.
+    """
     stage = STAGE.get(name)
     if stage is None:
-        return ()
+        return []
     own = [each.partition("{")[0] for each in DOWN[stage]]
     first = DOWN[stage][:1] if stage == LEVELS[0] else ()
     behind = [*first, *DOWN[stage][own.index(name) + 1 :]]
-    for level in LEVELS[LEVELS.index(stage) + 1 :][:1]:
+    for level in LEVELS[LEVELS.index(stage) + 1 :][:levels]:
         behind += DOWN[level]
-    return (followed_by(",".join(behind)),) if behind else ()
+    return behind

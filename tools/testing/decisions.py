@@ -333,7 +333,7 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
         top = min(room - int(boxes.size[i]), 4096)
         if top < 0 or random.random() >= ADDRESSED:
             continue
-        address[i] = random.randrange(0, top + 1, ALIGNMENT)
+        address[i] = random.choice((0, random.randrange(0, top + 1, ALIGNMENT)))
         is_given[i] = not len(boxes.hit(i, np.flatnonzero(is_given), address))
     given = [int(a) if g else None for a, g in zip(address, is_given, strict=True)]
     packed = pack(variables, lives, given)

@@ -81,7 +81,7 @@ class _Guarded:
 
 _going: list[_Guarded] = []
 _guarded: set[int] = set()
-"""The process whose thread looks after it: one that was forked has no other thread."""
+"""This process, once a thread looks after it; and those it was forked from, whose it lacks."""
 
 
 @contextmanager
@@ -97,9 +97,9 @@ def guarded(seconds: float, tell: Callable[[], str]) -> Generator[None]:
         yield
         return
     if os.getpid() not in _guarded:
-        _guarded.add(os.getpid())
         # A Thread waits until it runs, for ever where it has died for want of memory.
         _thread.start_new_thread(_guard, ())
+        _guarded.add(os.getpid())
     _going.append(_Guarded(process_time() + seconds, monotonic() + PATIENCE * seconds, tell))
     try:
         yield

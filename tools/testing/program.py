@@ -25,7 +25,8 @@ class Program:
     """A module of any level, its context, and inputs by name.
 
     target: what it is planned for, or is to be. source: the module of nn that it was made from, for
-    a program of a lower level: what it has to compute. sketch: what it was generated from.
+    a program of a lower level: what it has to compute. sketch: what it was generated from. key: of
+    one that was generated in another way, what tells it from others; else "".
     Printing one prints its text: the repr of an operation walks the whole program, again and again.
     """
 
@@ -38,6 +39,7 @@ class Program:
         *,
         source: ModuleOp | None = None,
         sketch: Sketch | None = None,
+        key: str = "",
     ) -> None:
         self.module = module
         self.context = context
@@ -45,6 +47,7 @@ class Program:
         self.target = target
         self.source = source
         self.sketch = sketch
+        self.key = key
 
     @property
     def level(self) -> str:
@@ -91,6 +94,7 @@ class Program:
             self.target,
             source=self.source,
             sketch=self.sketch,
+            key=self.key,
         )
 
     def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:

@@ -1,16 +1,18 @@
 """Programs are decided as far as the pass that is tested on them needs."""
 
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
 from abele.dialects import tile
 from abele.ir.errors import InputError
 from abele.ir.upstream import ModuleOp
-from abele.passes.allocate import ADDRESS, Allocate
+from abele.passes.allocate import ADDRESS, Allocate, pack
 from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
 from abele.passes.schedule_supersteps import SUPERSTEP
-from abele.tools.testing import Program, check_pass
+from abele.tools.testing import Program, check_pass, decisions
 from abele.tools.testing.build import build, default_operators
 from abele.tools.testing.decisions import STAGES
 from abele.tools.testing.levels import at_level, level_before
@@ -44,6 +46,20 @@ def test_a_stage_of_tile_is_decided_so_far_and_no_further(number: int):
     assert placed[1] < 1.0
     assert addressed == (True, 1.0, False)
     assert grouped == (False, 1.0, True)
+
+
+def test_a_program_is_packed_once_however_many_addresses_are_given(monkeypatch):
+    packed: list[int] = []
+
+    def counted(variables: Sequence[tile.VariableOp], *rest: Any):
+        packed.append(len(variables))
+        return pack(variables, *rest)
+
+    monkeypatch.setattr(decisions, "pack", counted)
+    made = decided(program(1, "placed").module)
+    assert made[1] > 0
+    assert len(packed) == 1
+    assert packed[0] > 1
 
 
 def test_some_variables_have_an_address_before_the_others():

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, f16, f32, i64
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import Commutative
 
@@ -96,18 +96,16 @@ def _commutes(op: Operation) -> bool:
 
 
 def _other_value(module: ModuleOp) -> Iterator[Break]:
-    known: dict[Attribute, list[OpResult]] = {}
+    known: dict[tuple[Attribute, Block | None], list[OpResult]] = {}
     for op in module.walk():
         for i, value in enumerate(op.operands):
-            earlier = [
-                each
-                for each in known.get(value.type, ())
-                if each is not value and each.owner.parent is op.parent
-            ]
-            if earlier:
-                yield partial(_use, op, i, earlier[-1])
+            # No operation uses all of the last few.
+            near = reversed(known.get((value.type, op.parent), ()))
+            other = next((each for each in near if each is not value), None)
+            if other is not None:
+                yield partial(_use, op, i, other)
         for result in op.results:
-            known.setdefault(result.type, []).append(result)
+            known.setdefault((result.type, op.parent), []).append(result)
 
 
 def _use(op: Operation, index: int, value: SSAValue) -> None:

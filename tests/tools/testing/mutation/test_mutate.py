@@ -100,6 +100,7 @@ def test_a_pass_that_is_wrong_itself_is_told_and_nothing_is_planted(tmp_path: Pa
 def test_too_few_found_is_a_failure():
     # From front to back instead of back to front: less is removed, and nothing is wrong.
     harmless = ("mutate", "eliminate-dead", "--only", "wrong-axis/1", "--examples", 20)
+    assert abele(*harmless).exit_code == 0
     result = abele(*harmless, "--fail-under", 100)
     assert result.exit_code == 1
     assert "reversed(tuple(op.walk()))" in result.output
