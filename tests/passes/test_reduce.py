@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 
 from abele.dialects import control, nn, tile
 from abele.dialects.program import verify_symbols
+from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify
 from abele.passes.reduce import reduce_module
@@ -25,6 +26,10 @@ BARE = 4
 
 def count(module: ModuleOp) -> int:
     return sum(1 for _ in module.walk())
+
+
+def count_of(module: ModuleOp, kind: type[Operation]) -> int:
+    return sum(isinstance(op, kind) for op in module.walk())
 
 
 def has(*kinds: type[Operation]) -> Callable[[ModuleOp], bool]:
@@ -112,6 +117,34 @@ def test_programs_of_tiles_are_reduced():
     kinds = [op.name for op in reduced.walk()]
     assert kinds.count("tile.copy") == 1
     assert "tile.vertices" not in kinds
+
+
+def leads_to_an_output(module: ModuleOp) -> bool:
+    """Whether what an input brings is computed with, and then given."""
+    of_input, computed = set[str](), set[str]()
+    for op in module.walk():
+        read, written = (set(symbols_in(op.properties.get(n))) for n in ("reads", "writes"))
+        if isinstance(op, tile.InputOp):
+            of_input |= written
+        if read & (of_input if isinstance(op, tile.VerticesOp) else computed):
+            computed |= written
+        if read & of_input:
+            of_input |= written
+        if isinstance(op, tile.OutputOp) and read & computed:
+            return True
+    return False
+
+
+def test_variables_on_both_sides_of_a_copy_become_one():
+    module = after(TO_TILE)
+    kinds = (tile.InputOp, tile.CopyOp, tile.VerticesOp, tile.OutputOp)
+    assert [count_of(module, kind) for kind in kinds] == [1, 3, 3, 1]
+    reduced = reduce_module(module, leads_to_an_output)
+    verify_symbols(reduced)
+    # The input is written where it is needed, and the sum without its bias. What another layout or
+    # shape is needed of is still copied.
+    assert [count_of(reduced, kind) for kind in kinds] == [1, 2, 2, 1]
+    assert {"image", "bias"}.isdisjoint(map(symbol_of, reduced.body.block.ops))
 
 
 @settings(max_examples=15)

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from abele.tools.testing import (
     check_pipeline,
     programs,
 )
+from abele.tools.testing.checks import LIMIT
+from abele.tools.testing.limits import at_most
 
 from .wrong_passes import DropOtherUses, DropRemainder, NarrowPartials, SwapSub, never_holds
 
@@ -53,6 +57,23 @@ def test_a_wrong_pass_is_found_and_its_program_is_small(
     ops = [op for op in found.program.module.walk() if op.name.partition(".")[0] in COMPUTE]
     assert len(ops) <= OPS
     assert found.blamed == tested.name
+
+
+def test_a_smaller_program_may_take_some_times_as_long_as_the_failing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    limits: list[float] = []
+
+    @contextmanager
+    def noted(seconds: float) -> Generator[None]:
+        limits.append(seconds)
+        with at_most(seconds):
+            yield
+
+    monkeypatch.setattr("abele.tools.testing.checks.at_most", noted)
+    failure(SwapSub(), "nn", tmp_path, 200)
+    assert limits[0] == LIMIT
+    assert min(limits) < LIMIT / 4
 
 
 def test_a_failure_says_what_differs_and_is_replayed_by_one_command(tmp_path: Path):

@@ -110,7 +110,12 @@ def compared(
         count += 1
         module = each.given.clone()
         outcome = _outcome(mutant, each.context, module, budget.limit)
-        if outcome == each.outcome and (outcome or _are_same(mutant.name, module, each)):
+        if outcome == each.outcome and (
+            outcome
+            or same_program(module, each.after)
+            # One that becomes something else tells that the mutant is one.
+            or (not differing and _becomes_same(mutant.name, module, each))
+        ):
             continue
         if not differing:
             how = outcome or ("takes it" if each.outcome else "otherwise")
@@ -121,9 +126,8 @@ def compared(
     return Difference(differing, count, how, text)
 
 
-def _are_same(name: str, module: ModuleOp, case: Case) -> bool:
-    if same_program(module, case.after):
-        return True
+def _becomes_same(name: str, module: ModuleOp, case: Case) -> bool:
+    """Whether the passes behind one make the same of two modules, names apart."""
     behind = ",".join(passes_behind(name))
     target = case.given.attributes.get(TARGET)
     spelling = target.data if isinstance(target, StringAttr) else ANY_TARGET

@@ -7,8 +7,9 @@ from mmap import mmap
 from pathlib import Path
 
 import pytest
+from xdsl.dialects.builtin import StringAttr
 
-from abele.dialects import nn
+from abele.dialects import nn, tile
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.fold_constants import FoldConstants
 from abele.passes.group_supersteps import GroupSupersteps
@@ -69,6 +70,17 @@ def test_a_bug_is_found_and_its_program_is_small(
 def test_what_comes_out_the_same_is_no_bug(folding: study.Planted):
     found = trial(folding, acting(folding, folding.right.apply))
     assert found.verdict == "same"
+
+
+def test_what_becomes_the_same_program_of_the_machine_is_no_bug():
+    planted = study.plant(GroupSupersteps(), "", replace(BUDGET, examples=6))
+
+    def rename(ctx: Context, op: ModuleOp) -> None:
+        planted.right.apply(ctx, op)
+        for number, step in enumerate(s for s in op.walk() if isinstance(s, tile.SuperstepOp)):
+            step.properties["sym_name"] = StringAttr(f"another{number}")
+
+    assert trial(planted, acting(planted, rename)).verdict == "same"
 
 
 def test_what_comes_out_otherwise_and_is_right_survives_with_the_program(folding: study.Planted):

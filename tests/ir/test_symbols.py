@@ -1,0 +1,60 @@
+"""Symbols are renamed wherever they are named, and numbered alike in programs that are alike."""
+
+from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
+
+from abele.ir.equal import same_program
+from abele.ir.symbols import name_others, number_symbols, symbol_of, symbols_in, symbols_named
+from abele.ir.upstream import ModuleOp
+from abele.tools.program import new_context
+
+from ..some_tensors import module_of
+
+
+def program(x: str, y: str, step: str) -> ModuleOp:
+    layout = "tensor<6xf32> layout <[6] (d0) of [6]>"
+    return module_of(
+        f"""
+        exchange.variable @{x} at 0 : {layout}
+        exchange.variable @{y} at 24 : {layout}
+        func.func @main() {{
+          exchange.superstep @{step} {{
+            exchange.sync "internal"
+            exchange.move [@{x}] -> @{y}
+          }}
+          func.return
+        }}""",
+        new_context(),
+    )
+
+
+def test_an_attribute_names_a_symbol_or_several():
+    one, two = SymbolRefAttr("a"), SymbolRefAttr("b")
+    assert list(symbols_in(ArrayAttr([one, two]))) == ["a", "b"]
+    assert list(symbols_in(one)) == ["a"]
+    assert list(symbols_in(None)) == []
+
+
+def test_what_names_a_symbol_names_another_one():
+    module = program("x", "y", "step")
+    name_others(module, {"x": "z"})
+    named = [name for op in module.walk() for name in symbols_named(op)]
+    assert named == ["z", "y"]
+    assert [symbol_of(op) for op in module.body.block.ops] == ["x", "y", "main"]
+
+
+def test_programs_that_differ_in_names_are_numbered_alike():
+    # A superstep may be called as a variable is.
+    first, second = program("x", "y", "y"), program("a", "x", "step")
+    assert not same_program(first, second)
+    number_symbols(first)
+    number_symbols(second)
+    assert same_program(first, second)
+    assert [symbol_of(op) for op in first.body.block.ops] == ["s0", "s1", "main"]
+
+
+def test_programs_that_use_other_variables_stay_apart():
+    first, second = program("x", "y", "step"), program("x", "y", "step")
+    name_others(second, {"x": "y", "y": "x"})
+    number_symbols(first)
+    number_symbols(second)
+    assert not same_program(first, second)
