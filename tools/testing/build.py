@@ -46,6 +46,9 @@ MOST_POINTS = 20_000
 MOST_RESULTS = 16
 SHARED = 0.6
 """How often an operand is a value that is there already, if one of its type is."""
+CHANGES = 8
+"""Operators that are tried to change a value."""
+
 CHAINED = 0.2
 """How often an operation that may have a chain gets one."""
 ENDS = 0.4
@@ -289,17 +292,35 @@ class _Builder:
         for _ in range(random.choice((0, 1, 2))):
             kind, operand = self._kind(random), random.choice((0, 0, 1))
             self._step(Step(kind, operand, random.randrange(1 << 16)))
-        inner = [v for v in self.values[begin:] if v.type == wanted]
         given = [a for a in block.args if a.type == wanted] or [
-            v for v in self.values if v.type == wanted
+            v for v in self.values[:begin] if v.type == wanted
         ]
-        chosen = inner[-1] if inner else given[-1]
+        inner = [v for v in self.values[begin:] if v.type == wanted]
+        chosen = inner[-1] if inner else self._changed(given[-1], step)
         block.add_ops(self.ops)
         self.ops, self.values = outer_ops, outer_values
         self.chosen = chosen
         return block
 
     chosen: SSAValue | None = None
+
+    def _changed(self, value: SSAValue, step: Step) -> SSAValue:
+        """What some operation that keeps a value's type makes of it: a body that hands on what it
+        was given does nothing, and two such branches are one. The value where none is found."""
+        random = Random(f"{step.seed} {step.kind} changed")
+        classes, instances = self.operators.classes, self.operators.instances
+        for _ in range(CHANGES):
+            cls = classes[self._kind(random) % len(classes)]
+            if not instances.takes(cls, value.type):
+                continue
+            first = cast("TensorType[Attribute]", value.type)
+            op = instances.make(cls, random, self.sketch.sizes, first, self.elements, _is_cheap)
+            if op is not None and op.results[0].type == value.type:
+                self._connect(op, value, random)
+                self._add(op)
+                self.values.append(op.results[0])
+                return op.results[0]
+        return value
 
     def _kind(self, random: Random) -> int:
         """Of an operation that the sketch leaves open."""

@@ -84,9 +84,13 @@ MACHINES = ("", "", "", "workers=1", "workers=2", "memory.bytes_per_tile=24576")
 
 WITHIN: tuple[Shape, ...] = ("repeat", "if", "while")
 
-CONTROLLED = (0.0, 0.0, 0.0, 0.1, 0.1, 0.5)
+OFTEN = 0.5
+CONTROLLED = (0.0, 0.0, 0.0, 0.1, 0.1, OFTEN)
 """How often a step of a program stands in control flow, as often as it is drawn: in some programs
 many do, so that two loops or branches meet, and what decides on one is not what decides on all."""
+
+MEETING: tuple[tuple[Shape, ...], ...] = (WITHIN, ("if",))
+"""Where many do: in which control flow. Two branches side by side ask for two values."""
 
 MOST_TILES = 16
 MOST_KINDS = 1 << 10
@@ -101,12 +105,13 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
     if random.random() < 0.03:
         sizes += (0,)
     controlled = random.choice(CONTROLLED)
+    shapes = random.choice(MEETING) if controlled == OFTEN else WITHIN
     steps = tuple(
         Step(
             random.randrange(MOST_KINDS),
             random.choice((0, 0, 0, 1, 2, 3, 5)),
             random.randrange(1 << 16),
-            random.choice(WITHIN) if random.random() < controlled else "",
+            random.choice(shapes) if random.random() < controlled else "",
         )
         for _ in range(random.randint(1, max_ops))
     )
