@@ -49,6 +49,9 @@ RETYPED = 0.3
 """How often a sample gets other elements or another shape, if the rule still fits it then."""
 CHANGED = 2
 """How many programs are made of one that a rule fits, by changing one thing."""
+VAIN = 24
+"""Samples, none of which the rule fits in a program, after which no more are tried."""
+
 BARREN = 10
 """How many programs in a row, of which nothing can be changed, end the search for near-misses."""
 SEARCHED = 200
@@ -105,13 +108,17 @@ class Sources:
             yield each.program
 
     def _instances(self, what: str) -> Iterator[Instance]:
-        random, some = self._random(what), False
+        random, some, vain = self._random(what), False, 0
         for sample in self._samples():
             for _ in range(sample.times):
                 instance = self._embedded(sample, random)
                 if instance is not None:
                     some = True
                     yield instance
+            vain += not some
+            if vain == VAIN:
+                # Whatever its guards say of samples, there is no program that it fits.
+                break
         if not some:
             yield from self._searched(random)
 
