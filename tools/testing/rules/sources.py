@@ -15,6 +15,7 @@ from random import Random
 from time import monotonic
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
 from ....ir.errors import DoesNotFit, InputError
@@ -69,6 +70,10 @@ class _Sample:
     root: Operation
     sizes: Sequence[int]
     times: int
+
+
+def _is_floating(root: Operation) -> bool:
+    return any(isinstance(getattr(r.type, "element_type", None), AnyFloat) for r in root.results)
 
 
 @dataclass
@@ -152,6 +157,8 @@ class Sources:
             if len(found) == SAMPLES:
                 break
         times = EMBEDDED if len(found) > FEW else EMBEDDED_OFTEN
+        # What computes with floats comes first: most of what becomes of booleans is the same.
+        found.sort(key=lambda root: not _is_floating(root))
         self._made += [_Sample(root, self._sampler.sizes, times) for root in found]
         self._fruitless = 0 if found else self._fruitless + 1
 
