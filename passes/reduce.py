@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import process_time
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, SymbolOpInterface
@@ -25,16 +25,20 @@ Predicate = Callable[[ModuleOp], bool]
 
 SECONDS = 20.0
 
+HOST_NAME, TENSOR = "host_name", "tensor"
+"""Properties of what has to do with the host, and of variables."""
+
 
 def reduce_module(module: ModuleOp, still_fails: Predicate, seconds: float = SECONDS) -> ModuleOp:
     """A smaller module that still fails; the given one stays as it is.
 
     The program is cut before and behind operations: what is read across a cut becomes an argument
-    or a result of the function. Operations make way for one of their operands, for what is in one
-    of their regions, or, where they fill a variable from another one, for either of these; results
-    of functions, and what nobody uses, go. Many at a time first, then fewer: delta debugging. It
-    knows no operation by name, so that modules of any level are reduced, and the same one in the
-    same way each time. Only modules that verify are asked about.
+    or a result of the function, or a variable that the host gives or takes. Operations make way for
+    one of their operands, for what is in one of their regions, or, where they fill a variable from
+    another one, for either of these; results of functions, and what nobody uses, go. Many at a time
+    first, then fewer: delta debugging. It knows no operation by name, so that modules of any level
+    are reduced, and the same one in the same way each time. Only modules that verify are asked
+    about.
 
     seconds: of CPU time, in which the best is found; a question that is asked is waited for.
     Raises ValueError if the module does not fail, and what still_fails raises.
@@ -168,6 +172,56 @@ def _cut(module: ModuleOp, run: range) -> bool:
         return False
     _return_orphans(module, read)
     return True
+
+
+def _cut_variables(module: ModuleOp, run: range) -> bool:
+    """Erase operations; what others read of their variables the host gives, and what only they have
+    read it takes: by operations like those by which it gives and takes already."""
+    ops = [op for op in _operations(module)[run.start : run.stop] if not _in_host(op, "writes")]
+    written, read = (
+        {name: None for op in ops for inner in op.walk() for name in _in(inner, key)}
+        for key in ("writes", "reads")
+    )
+    if not written or any(result.first_use is not None for op in ops for result in op.results):
+        return False
+    for op in reversed(ops):
+        op.detach()
+        op.erase()
+    rest = tuple(module.walk())
+    kept, used = ({n for op in rest for n in _in(op, key)} for key in ("writes", "reads"))
+    given = [name for name in written if name in used and name not in kept]
+    taken = [name for name in read if name in kept and name not in used]
+    for names, key, default in ((given, "writes", "arg_names"), (taken, "reads", "result_names")):
+        like = next((op for op in rest if _in_host(op, key)), None)
+        if names and like is None:
+            return False
+        for name in names:
+            assert like is not None
+            _for_host(module, like, key, name, DEFAULTS[default])
+    return True
+
+
+def _in(op: Operation, key: str) -> Iterator[str]:
+    return symbols_in(op.properties.get(key))
+
+
+def _in_host(op: Operation, key: str) -> bool:
+    """Whether the host gives or takes the variable that an operation writes or reads."""
+    return HOST_NAME in op.properties and key in op.properties
+
+
+def _for_host(module: ModuleOp, like: Operation, key: str, name: str, default: str) -> None:
+    """Add an operation like one that gives or takes a variable, for another variable."""
+    names = {op.properties[HOST_NAME] for op in module.walk() if HOST_NAME in op.properties}
+    fresh = (StringAttr(f"{default}{number}") for number in itertools.count())
+    variable = next(op for op in module.body.block.ops if symbol_of(op) == name)
+    new = like.clone()
+    new.properties[HOST_NAME] = next(each for each in fresh if each not in names)
+    new.properties[key] = SymbolRefAttr(name)
+    if TENSOR in new.properties:
+        new.properties[TENSOR] = variable.properties[TENSOR]
+    assert like.parent is not None
+    like.parent.insert_op_after(new, like)
 
 
 def _return_orphans(module: ModuleOp, values: Iterable[SSAValue]) -> None:
@@ -308,13 +362,13 @@ def _merge_written(module: ModuleOp, run: range) -> bool:
 
 def _merge_symbols(module: ModuleOp, run: range, keep_read: bool) -> bool:
     types = {
-        symbol: op.properties.get("tensor")
+        symbol: op.properties.get(TENSOR)
         for op in module.body.block.ops
         if (symbol := symbol_of(op)) is not None
     }
     changed = False
     for op in reversed(_operations(module)[run.start : run.stop]):
-        read, written = (list(symbols_in(op.properties.get(n))) for n in ("reads", "writes"))
+        read, written = (list(_in(op, key)) for key in ("reads", "writes"))
         alike = [r for r in read if written and types.get(r) == types.get(written[0])]
         if op.results or len(written) != 1 or not alike or alike[0] == written[0]:
             continue
@@ -348,6 +402,7 @@ def _merge_arguments(module: ModuleOp, run: range) -> bool:
 _WAYS = (
     _Way(lambda module: len(_results(module)), _drop_results),
     _Way(lambda module: len(_operations(module)), _cut),
+    _Way(lambda module: len(_operations(module)), _cut_variables),
     _Way(lambda module: len(_results(module)), _drop_results),
     _Way(lambda module: len(_operations(module)), _drop_operations),
     _Way(lambda module: len(_operations(module)), _forward),

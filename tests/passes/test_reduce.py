@@ -119,32 +119,43 @@ def test_programs_of_tiles_are_reduced():
     assert "tile.vertices" not in kinds
 
 
-def leads_to_an_output(module: ModuleOp) -> bool:
-    """Whether what an input brings is computed with, and then given."""
-    of_input, computed = set[str](), set[str]()
-    for op in module.walk():
-        read, written = (set(symbols_in(op.properties.get(n))) for n in ("reads", "writes"))
-        if isinstance(op, tile.InputOp):
-            of_input |= written
-        if read & (of_input if isinstance(op, tile.VerticesOp) else computed):
-            computed |= written
-        if read & of_input:
-            of_input |= written
-        if isinstance(op, tile.OutputOp) and read & computed:
-            return True
-    return False
+def in_a_row(count: int) -> Callable[[ModuleOp], bool]:
+    """Whether what an input brings goes through so many vertices, at least, to an output."""
+
+    def found(module: ModuleOp) -> bool:
+        passed: dict[str, int] = {}
+        for op in module.walk():
+            read, written = (list(symbols_in(op.properties.get(n))) for n in ("reads", "writes"))
+            most = max((passed[name] for name in read if name in passed), default=None)
+            if isinstance(op, tile.OutputOp) and (most or 0) >= count:
+                return True
+            if isinstance(op, tile.InputOp):
+                most = 0
+            elif isinstance(op, tile.VerticesOp) and most is not None:
+                most += 1
+            passed |= dict.fromkeys(written if most is not None else (), most or 0)
+        return False
+
+    return found
+
+
+KINDS = (tile.InputOp, tile.CopyOp, tile.VerticesOp, tile.OutputOp)
+
+
+def test_programs_of_tiles_are_cut_before_and_behind_vertices():
+    module = after(TO_TILE)
+    assert [count_of(module, kind) for kind in KINDS] == [1, 3, 3, 1]
+    reduced = reduce_module(module, in_a_row(1))
+    verify_symbols(reduced)
+    assert [count_of(reduced, kind) for kind in KINDS] == [1, 0, 1, 1]
 
 
 def test_variables_on_both_sides_of_a_copy_become_one():
-    module = after(TO_TILE)
-    kinds = (tile.InputOp, tile.CopyOp, tile.VerticesOp, tile.OutputOp)
-    assert [count_of(module, kind) for kind in kinds] == [1, 3, 3, 1]
-    reduced = reduce_module(module, leads_to_an_output)
+    reduced = reduce_module(after(TO_TILE), in_a_row(3))
     verify_symbols(reduced)
-    # The input is written where it is needed, and the sum without its bias. What another layout or
-    # shape is needed of is still copied.
-    assert [count_of(reduced, kind) for kind in kinds] == [1, 2, 2, 1]
-    assert {"image", "bias"}.isdisjoint(map(symbol_of, reduced.body.block.ops))
+    # The partials have another layout than what they are added up from.
+    assert [count_of(reduced, kind) for kind in KINDS] == [1, 1, 3, 1]
+    assert {"image", "transpose"}.isdisjoint(map(symbol_of, reduced.body.block.ops))
 
 
 @settings(max_examples=15)
