@@ -71,7 +71,7 @@ STUCK = 3
 SHRINKING = 20.0
 """Seconds that a failing program is made smaller for."""
 HURRIED, SLOWER = 0.25, 4
-"""Seconds that a smaller program may take in any case, and beside, of what the failing one took."""
+"""A smaller program may take so many seconds, and so many times what the failing one took."""
 LOOK_TWICE = 8
 """Of so many programs, one is compiled and run twice, to see whether the same comes out."""
 READ_BACK = 6

@@ -112,7 +112,7 @@ def passes_behind(name: str, levels: int | None = None) -> list[str]:
     """The passes behind one of abele's own on the way down, as abele opt -p takes them.
 
     Those of its own stretch, and of so many further ones, all if None; TARGET stands for a machine.
-    From nn on the first one of all is among them. None for a pass that is not on the way.
+    From nn on the first one of all is among them. Nothing for a pass that is not on the way.
     """
     stage = STAGE.get(name)
     if stage is None:

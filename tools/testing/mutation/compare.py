@@ -24,7 +24,7 @@ from ..contracts import acting_as, passes_behind
 from ..failures import AtFault, Miscompiled
 from ..limits import TooLong, at_most
 
-ANY_TARGET = "tiny:4"
+ANY_TARGET = "mk2:4"
 """Where a program is not planned for one."""
 LINES = 40
 """Lines of a difference that are kept."""
