@@ -189,8 +189,10 @@ def _cut_variables(module: ModuleOp, run: range) -> bool:
         op.erase()
     rest = tuple(module.walk())
     kept, used = ({n for op in rest for n in _in(op, key)} for key in ("writes", "reads"))
+    # What the host gives need not go back to it.
+    by_host = {n for op in rest if _in_host(op, "writes") for n in _in(op, "writes")}
     given = [name for name in written if name in used and name not in kept]
-    taken = [name for name in read if name in kept and name not in used]
+    taken = [name for name in read if name in kept - by_host and name not in used]
     for names, key, default in ((given, "writes", "arg_names"), (taken, "reads", "result_names")):
         like = next((op for op in rest if _in_host(op, key)), None)
         if names and like is None:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from abele.dialects import control, nn, tile
-from abele.dialects.program import verify_symbols
+from abele.dialects.program import Copy, HostInput, HostOutput, Vertices, verify_symbols
 from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify
@@ -18,7 +18,7 @@ from abele.passes.reduce import reduce_module
 
 from ..some_tensors import context, module_of
 from ..strategies import Program, nn_programs
-from .programs import TO_TILE, after
+from .programs import TO_EXCHANGE, TO_TILE, after
 
 BARE = 4
 """A module, a function, one operation and a return."""
@@ -127,11 +127,11 @@ def in_a_row(count: int) -> Callable[[ModuleOp], bool]:
         for op in module.walk():
             read, written = (list(symbols_in(op.properties.get(n))) for n in ("reads", "writes"))
             most = max((passed[name] for name in read if name in passed), default=None)
-            if isinstance(op, tile.OutputOp) and (most or 0) >= count:
+            if isinstance(op, HostOutput) and (most or 0) >= count:
                 return True
-            if isinstance(op, tile.InputOp):
+            if isinstance(op, HostInput):
                 most = 0
-            elif isinstance(op, tile.VerticesOp) and most is not None:
+            elif isinstance(op, Vertices) and most is not None:
                 most += 1
             passed |= dict.fromkeys(written if most is not None else (), most or 0)
         return False
@@ -139,11 +139,12 @@ def in_a_row(count: int) -> Callable[[ModuleOp], bool]:
     return found
 
 
-KINDS = (tile.InputOp, tile.CopyOp, tile.VerticesOp, tile.OutputOp)
+KINDS = (HostInput, Copy, Vertices, HostOutput)
 
 
-def test_programs_of_tiles_are_cut_before_and_behind_vertices():
-    module = after(TO_TILE)
+@pytest.mark.parametrize("passes", [TO_TILE, TO_EXCHANGE], ids=["tile", "exchange"])
+def test_programs_of_tiles_are_cut_before_and_behind_vertices(passes: str):
+    module = after(passes)
     assert [count_of(module, kind) for kind in KINDS] == [1, 3, 3, 1]
     reduced = reduce_module(module, in_a_row(1))
     verify_symbols(reduced)

@@ -339,9 +339,9 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
     packed = pack(variables, lives, given)
     ends = packed + boxes.size
     if len(variables) and int(ends.max()) <= room:
-        for variable, address in zip(variables, given, strict=True):
-            if address is not None:
-                variable.attributes[ADDRESS] = IntegerAttr(address, i64)
+        for variable, chosen in zip(variables, given, strict=True):
+            if chosen is not None:
+                variable.attributes[ADDRESS] = IntegerAttr(chosen, i64)
 
 
 # The way down

@@ -81,7 +81,7 @@ class _Guarded:
 
 _going: list[_Guarded] = []
 _guarded: set[int] = set()
-"""This process, once a thread looks after it; and those it was forked from, whose it lacks."""
+"""Processes that a thread of theirs looks after. A forked one has this list, but no such thread."""
 
 
 @contextmanager

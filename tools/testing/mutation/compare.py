@@ -114,7 +114,7 @@ def compared(
             outcome
             or same_program(module, each.after)
             # One that becomes something else tells that the mutant is one.
-            or (not differing and _becomes_same(mutant.name, module, each))
+            or (not differing and _becomes_same(mutant.name, module, each, budget.limit))
         ):
             continue
         if not differing:
@@ -126,17 +126,17 @@ def compared(
     return Difference(differing, count, how, text)
 
 
-def _becomes_same(name: str, module: ModuleOp, case: Case) -> bool:
-    """Whether the passes behind one make the same of two modules, names apart."""
+def _becomes_same(name: str, module: ModuleOp, case: Case, limit: float) -> bool:
+    """Whether the passes behind one make the same of two modules, names apart, or take neither."""
     behind = ",".join(passes_behind(name))
     target = case.given.attributes.get(TARGET)
     spelling = target.data if isinstance(target, StringAttr) else ANY_TARGET
     passes = parse_pipeline(behind.replace("TARGET", f'"{spelling}"'), PASSES) if behind else ()
     right, wrong = case.after.clone(), module.clone()
     for each in passes:
-        outcome, other = (_outcome(each, case.context, m, LIMIT) for m in (right, wrong))
+        outcome, other = (_outcome(each, case.context, m, limit) for m in (right, wrong))
         if outcome or other:
-            return outcome == other
+            return outcome == other == "refuses"
     number_symbols(right)
     number_symbols(wrong)
     return same_program(right, wrong)

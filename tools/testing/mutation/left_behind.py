@@ -99,9 +99,8 @@ def _other_value(module: ModuleOp) -> Iterator[Break]:
     known: dict[tuple[Attribute, Block | None], list[OpResult]] = {}
     for op in module.walk():
         for i, value in enumerate(op.operands):
-            # No operation uses all of the last few.
-            near = reversed(known.get((value.type, op.parent), ()))
-            other = next((each for each in near if each is not value), None)
+            latest_first = reversed(known.get((value.type, op.parent), ()))
+            other = next((each for each in latest_first if each is not value), None)
             if other is not None:
                 yield partial(_use, op, i, other)
         for result in op.results:

@@ -213,11 +213,16 @@ def _tried(
         return Trial("refused", "rules", str(error).partition("\n")[0])
     except Exception as error:
         return Trial("found", "raised", f"it cannot be loaded: {type(error).__name__}: {error}")
-    if known and not compared(wrong, known, budget, first=True).programs:
-        return Trial("same", compared=len(known))
+    looked = compared(wrong, known, budget, first=True)
+    is_same = bool(known) and not looked.programs
+    if is_same and looked.of == len(known):
+        return Trial("same", compared=looked.of)
     trial = checked(wrong, level, budget, folder)
     if trial.verdict == "found":
         return trial
+    if is_same:
+        # As far as there was time to compare.
+        return replace(trial, verdict="same", compared=looked.of)
     found = compared(wrong, known, budget)
     return replace(
         trial, how=found.how, differing=found.programs, compared=found.of, text=found.text
