@@ -26,6 +26,7 @@ from .codelets.numerics import Placed, bind_vertices
 from .evaluate.blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
 from .evaluate.control import ITERATION_LIMIT, Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
+from .evaluate.fusion import Fusion
 from .evaluate.host import host_tensor
 from .evaluate.shadow import MachineFault, Shadow
 from .target import Target
@@ -78,7 +79,9 @@ class Machine:
     module: of the exchange level. strict: check every access (see MachineFault). faults: what goes
     wrong on purpose. observers: called after each operation. price: cycles of each superstep,
     counted in `cycles`. fast: compiled kernels or none; if not said, those that `codelets.fast`
-    finds; a strict machine uses none. State stays in memory from one run to the next.
+    finds; a strict machine uses none. fused: whether bytes that no result depends on may be
+    left unwritten (see evaluate.fusion); if not said, where there are kernels and no observers.
+    State stays in memory from one run to the next.
 
     memory: uint8[tiles, row]; rows may be longer than a tile's memory.
     Raises MachineFault if a variable lies outside of the target's tiles or memory, VerifyException
@@ -95,6 +98,7 @@ class Machine:
         price: Price | None = None,
         iteration_limit: int = ITERATION_LIMIT,
         fast: bool | None = None,
+        fused: bool | None = None,
     ) -> None:
         self.target = target
         self.observers = list(observers)
@@ -114,6 +118,9 @@ class Machine:
         }
         self._shadow: Shadow | None = None
         self._scratch = Scratch(wanted(fast) and not strict and not faults)
+        self._fusion: Fusion | None = None
+        if self._scratch.fast and (not self.observers if fused is None else fused):
+            self._fusion = Fusion(module, self.variables, self._blocks, self._scratch)
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
@@ -248,8 +255,13 @@ class Machine:
     def _superstep(self, op: exchange.SuperstepOp) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
         computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]] = []
+        fused = self._fusion.calls(op) if self._fusion else {}
         for inner in op.body.block.ops:
             match inner:
+                case exchange.MoveOp() if inner in fused:
+                    moves.append((inner, fused[inner], self._stamps[inner.destination]))
+                case exchange.ComputeOp() if inner in fused:
+                    computes.append((inner, fused[inner], self._stamps[inner.destination]))
                 case exchange.MoveOp():
                     verify_use(inner, self.variables)
                     calls = bind_copy(
@@ -268,6 +280,8 @@ class Machine:
                         self._blocks[inner.destination].placed,
                         self._scratch,
                     )
+                    if self._fusion:
+                        self._fusion.made(inner, calls)
                     computes.append((inner, calls, self._stamps[inner.destination]))
                 case exchange.InputOp():
                     stamp = self._stamps[inner.writes.string_value()]

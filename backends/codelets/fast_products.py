@@ -37,6 +37,29 @@ class Groups:
     inner: Sequence[int]
 
 
+@dataclass(frozen=True)
+class Partials:
+    """Where blocks of partial sums lie, each on a tile of its own.
+
+    begin: address of the first block. tile: bytes to the next cell. dims: the dimensions along
+    which there are several blocks of the same elements, in the order in which those are added up:
+    cells from one to the next, how many.
+    """
+
+    begin: int
+    tile: int
+    dims: tuple[tuple[int, int], ...]
+
+    def places(self, addresses: Table) -> tuple[Table, Table]:
+        """Of addresses within blocks: which of the partials, and bytes on from the first of them"""
+        cells = (addresses - self.begin) // self.tile
+        rank, on = np.zeros_like(cells), np.zeros_like(cells)
+        for weight, count in self.dims:
+            at = cells // weight % count
+            rank, on = rank * count + at, on + at * weight * self.tile
+        return rank, on
+
+
 def product_calls(
     separate: tuple[Groups, Sequence[Array]],
     shared: tuple[Groups, Sequence[Array]] | None,
@@ -54,10 +77,10 @@ def product_calls(
     m, n, k = (prod(shape[d] for d in g) for g in (groups.left, groups.right, groups.inner))
     if any(a.dtype not in FLOATS for a in arrays) or n == 1 or not adds_in_order(m, n, k):
         return []
-    return [(_Products(separate, shared, stamps, scratch), ())]
+    return [(Products(separate, shared, stamps, scratch), ())]
 
 
-class _Products:
+class Products:
     """Runs products, folded while the bytes of replicas are known to be equal.
 
     An operand that nobody has written to since the last run is kept packed, until somebody does.
@@ -78,6 +101,17 @@ class _Products:
         known = shared if len(self._stamps) == len(stamps) else None
         self._shared = None if known is None else _Bound(*known, scratch)
         self._apart: _Bound | None = None
+        self._partials: Partials | None = None
+
+    def is_apart(self, partials: Partials) -> bool:
+        """Whether one of the partials after another can be computed."""
+        return self._shared is not None and self._shared.is_apart(partials)
+
+    def add_up(self, partials: Partials) -> None:
+        """Add each block of partial sums to the first one from now on."""
+        assert self._shared is not None
+        self._partials = partials
+        self._shared.add_up(partials)
 
     def __call__(self) -> None:
         """Compute the products."""
@@ -85,6 +119,8 @@ class _Products:
         if shared is None or not all(stamp.intact for stamp in self._stamps):
             if self._apart is None:
                 self._apart = _Bound(*self._separate, self._scratch)
+                if self._partials is not None:
+                    self._apart.add_up(self._partials)
             self._apart(0)
             return
         known = 0
@@ -109,7 +145,8 @@ class _Bound:
         first, second, result = arrays
         width, height = int(compiled.COLUMNS), int(compiled.ROWS)
         lanes = int(compiled.LANES)
-        batch = np.stack([_offsets(a, groups.batch) for a in arrays], axis=1)
+        offsets = [_offsets(a, groups.batch) for a in arrays]
+        self._batch = np.stack([*offsets, np.zeros_like(offsets[0])], axis=1)
         rows, row_results = (_offsets(a, groups.left) for a in (first, result))
         columns, column_results = (_offsets(a, groups.right) for a in (second, result))
         depth, depths = (_offsets(a, groups.inner) for a in (first, second))
@@ -134,12 +171,13 @@ class _Bound:
         )
         self._kernel = compiled.products
         columns, column_results = (np.pad(o, (0, lanes)) for o in (columns, column_results))
+        self._results = row_results, column_results
         self._tables = (
-            *(self._head, batch, rows, row_results, runs, spans, columns),
+            *(self._head, self._batch, rows, row_results, runs, spans, columns),
             *(result_runs, result_spans, column_results, depth, depths),
         )
         self._arrays = [*arrays, rows_room, room]
-        self._sizes = [len(batch) * size for size in sizes]
+        self._sizes = [len(self._batch) * size for size in sizes]
         self._unkept = list(self._head[7:9])
         self._rooms: list[Array | None] = [None, None]
         self._is_kept = [False, False]
@@ -147,6 +185,19 @@ class _Bound:
             (int(compiled.ROWS_KEPT), int(compiled.ROWS_PACKED)),
             (int(compiled.COLUMNS_KEPT), int(compiled.COLUMNS_PACKED)),
         )
+
+    def is_apart(self, partials: Partials) -> bool:
+        """Whether each product of the batch is of one of the partials alone."""
+        begin = self._head[2] + self._batch[:1, 2]
+        (own,), _ = partials.places(begin)
+        return all((partials.places(begin + offsets)[0] == own).all() for offsets in self._results)
+
+    def add_up(self, partials: Partials) -> None:
+        """Add products to those of the first of the partials, one of them after another."""
+        which, on = partials.places(self._head[2] + self._batch[:, 2])
+        self._batch[:, 2] -= on
+        self._batch[:, 3] = which > 0
+        self._batch[:] = self._batch[np.argsort(which, kind="stable")]
 
     def __call__(self, known: int) -> None:
         """Multiply; known: what of the operands is kept, and what is packed already."""

@@ -476,6 +476,37 @@ def gather_floats(context, out, source, step, n):
     return types.void(types.int64, types.int64, types.int64, types.int64), generate
 
 
+LINE = 64
+"""Bytes that caches hold together."""
+
+
+def _hint(is_written):
+    """The intrinsic that asks for the line at an address, which is about to be read or written."""
+
+    @intrinsic
+    def ask(context, address):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            pointer = ir.PointerType(I8)
+            prefetch = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32]),
+                "llvm.prefetch.p0",
+            )
+            where = builder.inttoptr(arguments[0], pointer)
+            builder.call(prefetch, [where, *(ir.Constant(I32, n) for n in (is_written, 3, 1))])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    return ask
+
+
+ask_to_read, ask_to_write = (_hint(n) for n in (0, 1))
+
+
 @intrinsic
 def copy_bytes(context, out, source, n):
     """Copy n bytes that lie together: vectors of 64, then halves of what is left."""
@@ -511,12 +542,13 @@ def copy_bytes(context, out, source, n):
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-def _rows(kept, wanted, is_gathered=False, is_spread=False):
+def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
     """The intrinsic that copies rows of at most LANES elements each, as one masked vector.
 
     Row i of out begins i * step further on, and that of source where[i]; if spread, it is the other
     way round. Its elements lie together; if gathered, those of the source, and of what is spread
-    those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out.
+    those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out. If
+    added, floats are added to what is there.
     """
 
     @intrinsic
@@ -553,8 +585,16 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False):
                 elif (kept, wanted) == (F32, F16):
                     found = builder.fptrunc(found, ir.VectorType(F16, LANES))
                 if is_gathered and is_spread:
-                    _scatter(builder, found, builder.add(_splat(builder, end), steps), mask)
+                    ends = builder.add(_splat(builder, end), steps)
+                    if is_added:
+                        old = builder.bitcast(_gathered(builder, ends, mask), found.type)
+                        found = builder.fadd(old, found)
+                    _scatter(builder, found, ends, mask)
                 else:
+                    if is_added:
+                        there = vector(end, wanted)
+                        old = _masked(builder, "load", wanted, LANES, there, mask)
+                        found = builder.fadd(old, found)
                     _masked(builder, "store", wanted, LANES, vector(end, wanted), mask, found)
             return context.get_dummy_value()
 
@@ -567,6 +607,7 @@ word_rows, gathered_words = _rows(I32, I32), _rows(I32, I32, is_gathered=True)
 gathered_halves = _rows(I16, I16, is_gathered=True)
 wide_rows, gathered_wide = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
 spread_words, scattered_words = (_rows(F32, F32, gathered, True) for gathered in (False, True))
+added_words, added_apart = (_rows(F32, F32, gathered, True, True) for gathered in (False, True))
 spread_narrow, scattered_narrow = (_rows(F32, F16, gathered, True) for gathered in (False, True))
 
 
@@ -885,6 +926,13 @@ def chain(sizes, steps, constants, base):
         outer *= sizes[d]
     index = np.zeros(rank, np.int64)
     for _ in range(outer):
+        if rank > 2:
+            for s in range(count):
+                if steps[s, 2] == MEMORY:
+                    ahead = where[s] + steps[s, STEP_HEAD + rank - 3]
+                    extent = (rows - 1) * abs(steps[s, r]) + (columns - 1) * abs(steps[s, c]) + 4
+                    for line in range(0, min(extent, 4096), LINE):
+                        ask_to_read(ahead + line)
         for row in range(0, rows, high):
             height = min(high, rows - row)
             for column in range(0, columns, wide):
@@ -944,6 +992,21 @@ def chain(sizes, steps, constants, base):
                 where[s] -= steps[s, STEP_HEAD + d] * sizes[d]
             index[d] = 0
             d -= 1
+
+
+@njit("void(int64[::1], int64[::1], int64[::1])", **OPTIONS)
+def merge(head, cells, where):
+    """Merge blocks of float32 that lie apart, in turn, into blocks that lie a step apart.
+
+    head: address of the first result, bytes from one to the next, elements of a block, what is
+    done. cells: for each result the address of its first block. where: bytes on to each block.
+    """
+    first, step, n, what = head[0], head[1], head[2], head[3]
+    further = where.ctypes.data + where.itemsize
+    for c in range(len(cells)):
+        out, source = first + c * step, cells[c]
+        _vectors(TAKE, out, out, source + where[0], n)
+        _merge_series(what, out, n, len(where) - 1, source, 4, further, 4)
 
 
 # Routes
@@ -1034,6 +1097,10 @@ def route(head, strides, cells, spans, entries, rows, runs, lanes, replicas):
     offsets, steps = np.zeros(outer + 1, np.int64), np.zeros(outer + 1, np.int64)
     for c in range(len(cells)):
         begin, whole = target + cells[c, 0], cells[c, 1]
+        if c + 1 < len(cells):
+            ahead = target + cells[c + 1, 0]
+            for line in range(0, min(cells[c + 1, 1], 8192), LINE):
+                ask_to_write(ahead + line)
         points = 1
         for d in range(outer):
             span = cells[c, d + 2]
@@ -1189,13 +1256,18 @@ def _pack_columns(base, size, runs, first, last, lanes, depth, panel):
 
 
 @njit(**OPTIONS)
-def _store_tile(tile, base, size, rows, count, runs, first, last, lanes):
-    """Put count rows of results; rows: where they begin."""
+def _store_tile(tile, base, size, adds, rows, count, runs, first, last, lanes):
+    """Put count rows of results, or add them to floats; rows: where they begin."""
     step = COLUMNS * 4
     for k in range(first, last):
         found, n, end = tile + runs[k, 0] * 4, runs[k, 1], base + runs[k, 2]
         table = lanes.ctypes.data + runs[k, 3] * 8
-        if runs[k, 4] == TOGETHER:
+        if adds:
+            if runs[k, 4] == TOGETHER:
+                added_words(end, found, step, rows, count, table, n)
+            else:
+                added_apart(end, found, step, rows, count, table, n)
+        elif runs[k, 4] == TOGETHER:
             if size == 4:
                 spread_words(end, found, step, rows, count, table, n)
             else:
@@ -1233,7 +1305,8 @@ def products(
     """Sums of products of rows of one operand and columns of another, for each of a batch.
 
     head: addresses and element sizes of the operands and the result; how many columns; addresses
-    of packed rows, of a panel or all panels of columns, and of a tile of results. runs: of a panel
+    of packed rows, of a panel or all panels of columns, and of a tile of results. batch: bytes to
+    each of the three, and whether products are added to floats that are there. runs: of a panel
     of columns, (first lane, how many, bytes on, entry of columns, together or not); spans: the
     first of each panel, and the end. known: what is kept, and what is packed already.
     """
@@ -1260,6 +1333,7 @@ def products(
                     tile,
                     out + batch[i, 2],
                     head[5],
+                    batch[i, 3],
                     row_results.ctypes.data + p * ROWS * 8,
                     min(ROWS, len(rows) - p * ROWS),
                     result_runs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -99,9 +99,11 @@ def bind_vertices(
     result: Placed,
     scratch: Scratch,
     mode: str = "plain",
+    alike: Collection[int] = (),
 ) -> list[Call]:
     """The calls that compute a vertex set, on views of these operands and this result.
 
+    alike: operands of which all cells read the first replica.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
     """
     space, body = structure.space, structure.body
@@ -123,6 +125,14 @@ def bind_vertices(
             iteration_view(p.memory, p.address, layout, p.dtype, cls)
             for p, layout in zip((*operands, result), layouts, strict=True)
         ]
+        for i in alike:
+            first = tuple(
+                run if d in space.operands[i].dims() else replace(run, first=0)
+                for d, run in zip(order, cls, strict=True)
+            )
+            p, layout = operands[i], layouts[i]
+            view = iteration_view(p.memory, p.address, layout, p.dtype, first)
+            views[i] = _shared(view, order, space.operands[i])
         cells = Cells(
             body,
             tuple(views[:-1]),

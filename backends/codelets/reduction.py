@@ -58,10 +58,13 @@ def reduction(cells: Cells, scratch: Scratch) -> list[Call]:
     return _reduce(cells, result, dtype, scratch)
 
 
+def is_walked(points: int, results: int) -> bool:
+    """Whether so many points are merged one after another, for so many results at once."""
+    return points <= WINDOW_POSITIONS and results >= points
+
+
 def _is_walked(cells: Cells) -> bool:
-    """Whether points are merged one after another, for all results at once."""
-    positions = prod(cells.result.shape[d] for d in cells.merged)
-    return positions <= WINDOW_POSITIONS and cells.result_once.size >= positions
+    return is_walked(prod(cells.result.shape[d] for d in cells.merged), cells.result_once.size)
 
 
 def walked_points(cells: Cells) -> list[list[Array]] | None:

@@ -115,11 +115,16 @@ def copy_blocks(sources: Sequence[Blocks], moves: Sequence[Space] | None, target
 
 
 def bind_copy(
-    sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks, scratch: Scratch
+    sources: Sequence[Blocks],
+    moves: Sequence[Space] | None,
+    target: Blocks,
+    scratch: Scratch,
+    with_replicas: bool = True,
 ) -> list[Call]:
     """The calls that fill a variable's blocks with the elements of others.
 
-    moves: one space a source; None takes the only source as it is, row-major.
+    moves: one space a source; None takes the only source as it is, row-major. with_replicas: False
+    if nobody reads any replicas but the first ones.
     """
     layout, dtype = target.layout, target.placed.dtype
     sizes = tuple(cut.size for cut in layout.grid)
@@ -131,7 +136,10 @@ def bind_copy(
         return [(block.fill, (fill,)) for block in target.views()]
     if scratch.fast:
         routes = bind_routes(
-            [(s.placed, s.layout) for s in sources], moves, (target.placed, layout)
+            [(s.placed, s.layout) for s in sources],
+            moves,
+            (target.placed, layout),
+            with_replicas,
         )
         if routes is not None:
             return routes

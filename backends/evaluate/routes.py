@@ -53,6 +53,7 @@ def bind_routes(
     sources: Sequence[tuple[Placed, Layout]],
     moves: Sequence[Space] | None,
     target: tuple[Placed, Layout],
+    with_replicas: bool = True,
 ) -> list[Call] | None:
     """The calls that fill a variable's blocks from others; None where offsets are no sums.
 
@@ -88,7 +89,8 @@ def bind_routes(
     calls: list[Call] = []
     for (source, held), offsets in zip(sources, found, strict=True):
         start = source.memory[held.first_tile, source.address :]
-        calls.append((_bound(start, offsets, target, cells, next(iter(fills))), ()))
+        bound = _bound(start, offsets, target, cells, next(iter(fills)), with_replicas)
+        calls.append((bound, ()))
     return calls
 
 
@@ -289,7 +291,12 @@ def _cells(layout: Layout, placed: Placed) -> list[_Axis] | None:
 
 
 def _bound(
-    source: Array, offsets: Offsets, target: tuple[Placed, Layout], axes: list[_Axis], fill: int
+    source: Array,
+    offsets: Offsets,
+    target: tuple[Placed, Layout],
+    axes: list[_Axis],
+    fill: int,
+    with_replicas: bool,
 ) -> Compiled:
     """The call that brings what is found in one source."""
     placed, layout = target
@@ -315,10 +322,11 @@ def _bound(
     )
     # What is found next to each other is read one after the other.
     table = table[np.argsort(nearest, kind="stable")]
+    dims = layout.replica_dims if with_replicas else ()
     replicas = [
         sum(w * p * row for w, p in zip(weights, parts, strict=True))
-        for weights in [[layout.weights[d] for d in layout.replica_dims]]
-        for parts in product(*(range(layout.parts[d]) for d in layout.replica_dims))
+        for weights in [[layout.weights[d] for d in dims]]
+        for parts in product(*(range(layout.parts[d]) for d in dims))
     ]
     arguments = (
         np.array([address(source), address(start), unit, fill], np.int64),

@@ -1,0 +1,138 @@
+"""What a machine that nobody watches leaves unwritten changes no result."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Region
+
+from abele.backends.machine import Machine, Observer
+from abele.backends.target import resolve_target
+from abele.dialects.control import RepeatOp, YieldOp
+from abele.dialects.exchange import ALIGNMENT, OutputOp, SuperstepOp, VariableOp
+from abele.ir.text import parse_module
+
+from ...strategies import Program, context, planned_programs
+from ..exchange_text import lowered
+
+pytest.importorskip("numba")
+
+TINY = resolve_target("tiny:16,memory.bytes_per_tile=100000")
+SUMS = "split [2, 2, 4] combine split [4, 2, 1]"
+ALIKE = "split [4, 3, 1]"
+
+# Parts of 46 are not all of one size.
+M, K, N = 16, 32, 46
+
+
+def product(plan: str) -> ModuleOp:
+    """A product of matrices at the exchange level, each variable at an address of its own."""
+    made = context()
+    a, b, y = (f"tensor<{rows}x{columns}xf32>" for rows, columns in ((M, K), (K, N), (M, N)))
+    text = f"""
+    builtin.module attributes {{abele.target = "tiny:16"}} {{
+      func.func @main(%a: {a}, %b: {b}) -> {y} {{
+        %y = "nn.matmul"(%a, %b) {{plan = #abele.plan<{plan}>}} : ({a}, {b}) -> {y}
+        func.return %y : {y}
+      }}
+    }}"""
+    module = lowered(Program(parse_module(text, made), made, {}, 16))
+    end = 0
+    for variable in module.ops:
+        if isinstance(variable, VariableOp):
+            variable.address = IntegerAttr(end, i64)
+            end += -(-variable.bytes_per_tile // ALIGNMENT) * ALIGNMENT
+    return module
+
+
+def inputs() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        name: rng.standard_normal(shape, np.float32)
+        for name, shape in (("arg0", (M, K)), ("arg1", (K, N)))
+    }
+
+
+def both(module: ModuleOp) -> list[Machine]:
+    """A machine that writes everything, and one that does not have to."""
+    return [Machine(module, TINY, fast=True, fused=fused) for fused in (False, True)]
+
+
+def written(machine: Machine, ending: str) -> list[bool]:
+    """For each tile that has a block of a variable, whether anything has been written there."""
+    (name,) = (name for name in machine.variables if name.endswith(ending))
+    v = machine.variables[name]
+    tiles = range(v.placed.first_tile, v.placed.first_tile + v.placed.cells)
+    return [bool(machine.memory[t, v.start : v.start + v.bytes_per_tile].any()) for t in tiles]
+
+
+def runs_equal(machines: list[Machine], given_: dict[str, np.ndarray]) -> None:
+    whole, fused = machines
+    for _ in range(2):
+        expected = whole.run(given_)
+        found = fused.run(given_)
+        assert list(found) == list(expected)
+        for name, values in found.items():
+            assert values.tobytes() == expected[name].tobytes(), name
+
+
+@settings(max_examples=150, deadline=None)
+@given(planned_programs())
+def test_random_programs_give_the_same_bytes(program: Program):
+    module, rng = lowered(program), np.random.default_rng(0)
+    target = resolve_target(program.target)
+    machines = [Machine(module, target, fast=True, fused=fused) for fused in (False, True)]
+    # The last bits of these sums say in which order they were added up.
+    runs_equal(
+        machines,
+        {
+            name: rng.standard_normal(x.shape).astype(x.dtype) if x.dtype.kind == "f" else x
+            for name, x in program.inputs.items()
+        },
+    )
+
+
+def test_partial_products_are_added_up_where_the_first_of_them_lies():
+    machines = both(product(SUMS))
+    runs_equal(machines, inputs())
+    whole, fused = (written(machine, "partials") for machine in machines)
+    assert whole == [True] * 16
+    assert fused == [True, False, False, False] * 4
+
+
+def test_an_operand_that_many_tiles_read_alike_is_brought_to_one_of_them():
+    machines = both(product(ALIKE))
+    runs_equal(machines, inputs())
+    whole, fused = (written(machine, "in0") for machine in machines)
+    assert whole == [True] * 12
+    assert fused == [True, False, False] * 4
+
+
+def test_what_is_added_up_once_can_be_gathered_many_times():
+    module = product(SUMS)
+    *_, made, merged = (op for op in module.walk() if isinstance(op, SuperstepOp))
+    assert "partials" in str(made)
+    body = Block()
+    merged.parent_block().insert_op_before(RepeatOp(3, [], Region(body)), merged)
+    merged.detach()
+    body.add_ops([merged, YieldOp()])
+    module.verify()
+    runs_equal(both(module), inputs())
+
+
+@pytest.mark.parametrize("name", ["partials", "gather"])
+def test_what_somebody_else_reads_is_written(name: str):
+    module = product(SUMS)
+    (variable,) = (op for op in module.ops if isinstance(op, VariableOp) and op.symbol == name)
+    *_, last = (op for op in module.walk() if isinstance(op, OutputOp))
+    last.parent_block().insert_op_before(OutputOp(name, "more", variable.tensor), last)
+    runs_equal(both(module), inputs())
+
+
+def test_whoever_watches_sees_everything():
+    class Watching(Observer):
+        pass
+
+    machine = Machine(product(SUMS), TINY, observers=[Watching()], fast=True)
+    machine.run(inputs())
+    assert all(written(machine, "partials"))
