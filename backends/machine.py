@@ -23,7 +23,14 @@ from ..ir.upstream import ModuleOp
 from .codelets.calls import Call, Scratch
 from .codelets.fast import History, Stamp, Table, wanted
 from .codelets.numerics import Placed, bind_vertices
-from .evaluate.blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
+from .evaluate.blocks import (
+    Blocks,
+    bind_copy,
+    dense_blocks,
+    read_blocks,
+    tensor_of,
+    write_blocks,
+)
 from .evaluate.control import ITERATION_LIMIT, Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
 from .evaluate.fusion import Fusion
@@ -237,12 +244,35 @@ class Machine:
         for observer in observers:
             observer.on_superstep(step.op, self)
 
-    def _input(self, op: exchange.InputOp) -> None:
-        values = host_tensor(self._inputs, op.host_name.data, op.tensor)
-        write_blocks(values, self._blocks[op.writes.string_value()])
+    def _input(self, op: exchange.InputOp) -> list[Call]:
+        """The calls that bring what the host gives."""
+        blocks = self._blocks[op.writes.string_value()]
+        if not self._scratch.fast:
+            return [(self._write_input, (op, blocks))]
+        held = np.empty(blocks.layout.shape, blocks.placed.dtype)
+        calls = bind_copy([dense_blocks(held)], None, blocks, self._scratch)
+        return [(self._take_input, (op, held)), *calls]
 
-    def _output(self, op: exchange.OutputOp) -> None:
-        values = read_blocks(self._blocks[op.reads.string_value()])
+    def _write_input(self, op: exchange.InputOp, blocks: Blocks) -> None:
+        write_blocks(host_tensor(self._inputs, op.host_name.data, op.tensor), blocks)
+
+    def _take_input(self, op: exchange.InputOp, held: Array) -> None:
+        values = host_tensor(self._inputs, op.host_name.data, op.tensor)
+        np.copyto(held, values.reshape(held.shape))
+
+    def _output(self, op: exchange.OutputOp) -> list[Call]:
+        """The calls that give the host what a variable holds."""
+        blocks = self._blocks[op.reads.string_value()]
+        if not self._scratch.fast or not blocks.layout.is_partition:
+            return [(self._read_output, (op, blocks))]
+        held = np.empty(blocks.layout.shape, blocks.placed.dtype)
+        calls = bind_copy([blocks], None, dense_blocks(held), self._scratch)
+        return [*calls, (self._give_output, (op, held))]
+
+    def _read_output(self, op: exchange.OutputOp, blocks: Blocks) -> None:
+        self._give_output(op, read_blocks(blocks))
+
+    def _give_output(self, op: exchange.OutputOp, values: Array) -> None:
         self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
 
     def _flip(self, fault: FlipByte) -> None:
@@ -285,9 +315,9 @@ class Machine:
                     computes.append((inner, calls, self._stamps[inner.destination]))
                 case exchange.InputOp():
                     stamp = self._stamps[inner.writes.string_value()]
-                    moves.append((inner, [(self._input, (inner,))], stamp))
+                    moves.append((inner, self._input(inner), stamp))
                 case exchange.OutputOp():
-                    moves.append((inner, [(self._output, (inner,))], None))
+                    moves.append((inner, self._output(inner), None))
                 case _:
                     pass
         name = op.sym_name.data

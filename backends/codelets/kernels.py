@@ -548,7 +548,7 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
     Row i of out begins i * step further on, and that of source where[i]; if spread, it is the other
     way round. Its elements lie together; if gathered, those of the source, and of what is spread
     those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out. If
-    added, floats are added to what is there.
+    added, what is there is added to the source's, both floats.
     """
 
     @intrinsic
@@ -585,16 +585,11 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
                 elif (kept, wanted) == (F32, F16):
                     found = builder.fptrunc(found, ir.VectorType(F16, LANES))
                 if is_gathered and is_spread:
-                    ends = builder.add(_splat(builder, end), steps)
-                    if is_added:
-                        old = builder.bitcast(_gathered(builder, ends, mask), found.type)
-                        found = builder.fadd(old, found)
-                    _scatter(builder, found, ends, mask)
+                    _scatter(builder, found, builder.add(_splat(builder, end), steps), mask)
                 else:
                     if is_added:
-                        there = vector(end, wanted)
-                        old = _masked(builder, "load", wanted, LANES, there, mask)
-                        found = builder.fadd(old, found)
+                        old = _masked(builder, "load", wanted, LANES, vector(end, wanted), mask)
+                        found = builder.fadd(found, old)
                     _masked(builder, "store", wanted, LANES, vector(end, wanted), mask, found)
             return context.get_dummy_value()
 
@@ -607,7 +602,7 @@ word_rows, gathered_words = _rows(I32, I32), _rows(I32, I32, is_gathered=True)
 gathered_halves = _rows(I16, I16, is_gathered=True)
 wide_rows, gathered_wide = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
 spread_words, scattered_words = (_rows(F32, F32, gathered, True) for gathered in (False, True))
-added_words, added_apart = (_rows(F32, F32, gathered, True, True) for gathered in (False, True))
+added_words, added_apart = (_rows(F32, F32, gathered, is_added=True) for gathered in (False, True))
 spread_narrow, scattered_narrow = (_rows(F32, F16, gathered, True) for gathered in (False, True))
 
 
@@ -1259,15 +1254,19 @@ def _pack_columns(base, size, runs, first, last, lanes, depth, panel):
 def _store_tile(tile, base, size, adds, rows, count, runs, first, last, lanes):
     """Put count rows of results, or add them to floats; rows: where they begin."""
     step = COLUMNS * 4
+    if adds:
+        # All is read before any is written: a load waits for a masked store that it touches.
+        for k in range(first, last):
+            found, n, end = tile + runs[k, 0] * 4, runs[k, 1], base + runs[k, 2]
+            table = lanes.ctypes.data + runs[k, 3] * 8
+            if runs[k, 4] == TOGETHER:
+                added_words(found, end, step, rows, count, table, n)
+            else:
+                added_apart(found, end, step, rows, count, table, n)
     for k in range(first, last):
         found, n, end = tile + runs[k, 0] * 4, runs[k, 1], base + runs[k, 2]
         table = lanes.ctypes.data + runs[k, 3] * 8
-        if adds:
-            if runs[k, 4] == TOGETHER:
-                added_words(end, found, step, rows, count, table, n)
-            else:
-                added_apart(end, found, step, rows, count, table, n)
-        elif runs[k, 4] == TOGETHER:
+        if runs[k, 4] == TOGETHER:
             if size == 4:
                 spread_words(end, found, step, rows, count, table, n)
             else:

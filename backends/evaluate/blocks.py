@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.geometry.blocks import block_view, fill_of, scatter, window_view, windows_of
-from ...ir.geometry.grid import Run, shape_classes
+from ...ir.geometry.grid import Cut, Run, shape_classes
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.space import AccessMap, Space
+from ...ir.geometry.space import AccessMap, Space, identity_map
 from ..codelets.calls import Array, Call, Scratch, coalesced, copy_calls, run_calls
 from ..codelets.numerics import Placed
 from .routes import bind_routes
@@ -40,6 +40,13 @@ class Blocks:
             block_view(p.memory, p.address, self.layout, p.dtype, cls)
             for cls in shape_classes(self.layout.grid)
         ]
+
+
+def dense_blocks(values: Array) -> Blocks:
+    """An array that lies together, as the one block of a tile."""
+    axes = tuple(range(values.ndim))
+    layout = Layout(tuple(Cut(n) for n in values.shape), identity_map(axes, values.shape))
+    return Blocks(Placed(values.reshape(-1).view(np.uint8)[None], 0, values.dtype), layout)
 
 
 def write_blocks(values: Array, blocks: Blocks) -> None:
