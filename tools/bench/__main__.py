@@ -17,7 +17,16 @@ from ...passes.pipelines import LEVELS
 from ..table import console
 from .apart import apart
 from .light import light_names
-from .measure import GROWTH_NETWORK, GROWTH_TILES, growth, host, measure, scaling, write_network
+from .measure import (
+    GROWTH_NETWORK,
+    GROWTH_TILES,
+    THREADS,
+    growth,
+    host,
+    measure,
+    scaling,
+    write_network,
+)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -82,7 +91,10 @@ def time_table(found: Iterable[dict[str, Any]]) -> Table:
     """How right and how fast."""
     table = Table(title="time", title_justify="left")
     table.add_column("network")
-    for name in ("error", "compile s", "first run s", "run s", "onnxruntime s", "ratio", "peak GB"):
+    theirs = [
+        f"{what}, {n} thread{'s'[: n - 1]}" for n in THREADS for what in ("onnxruntime s", "ratio")
+    ]
+    for name in ("error", "compile s", "first run s", "run s", *theirs, "peak GB"):
         table.add_column(name, justify="right")
     for each in found:
         if "problem" in each:
@@ -93,8 +105,14 @@ def time_table(found: Iterable[dict[str, Any]]) -> Table:
             f"{each['error']:.1e}",
             *(f"{each[f'{key}_seconds']:.2f}" for key in ("compile", "first_run")),
             f"{each['run_seconds']:.3f}",
-            f"{each['onnxruntime_seconds']:.3f}",
-            f"{each['ratio']:.1f}",
+            *(
+                figure
+                for n in THREADS
+                for figure in (
+                    f"{each[f'onnxruntime_{n}_seconds']:.3f}",
+                    f"{each[f'ratio_{n}']:.1f}",
+                )
+            ),
             f"{each['peak_gigabytes']:.2f}",
         )
     return table

@@ -1,4 +1,4 @@
-"""One network measured: compiled, run on the machine, run by onnxruntime, each in one thread."""
+"""One network measured: compiled, run on the machine in one thread, run by onnxruntime."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ from ..check import relative_error
 from ..compile import compile_model
 from .light import light_input, seeded
 
-RUNS = 5
+RUNS = 9
 """Timed runs after one that warms up; the median counts."""
+
+THREADS = (1, 2)
+"""Those of onnxruntime."""
 
 GROWTH_NETWORK, GROWTH_TILES = "squeezenet", (16, 1472)
 
@@ -45,7 +48,8 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
     """Figures of a network; call it in a process of its own, for the memory it needs.
 
     path: the network's .onnx file. Times are seconds of wall clock; compile includes reading the
-    file; peak_gigabytes is of compiling and running, before onnxruntime is loaded with the network.
+    file. The runs that are compared take turns. peak_gigabytes is of compiling and running, before
+    onnxruntime is loaded with the network.
     """
     inputs: dict[str, Array] = dict(light_input(name))
     with threadpool_limits(1):
@@ -56,19 +60,22 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
         start = perf_counter()
         results = exe.run(inputs)
         first = perf_counter() - start
-        seconds = _median_seconds(lambda: exe.run(inputs))
+        exe.run(inputs)
         peak = _peak_gigabytes()
-        session, names = _session(path)
+        sessions = [_session(path, threads) for threads in THREADS]
+        session, names = sessions[0]
         expected = dict(zip(names, session.run(None, inputs), strict=True))
-        theirs = _median_seconds(lambda: session.run(None, inputs))
+        seconds, *theirs = _medians(
+            partial(exe.run, inputs), *(partial(each.run, None, inputs) for each, _ in sessions)
+        )
     return {
         "network": name,
         "error": max(relative_error(results[key], expected[key]) for key in expected),
         "compile_seconds": compiled,
         "first_run_seconds": first,
         "run_seconds": seconds,
-        "onnxruntime_seconds": theirs,
-        "ratio": seconds / theirs,
+        **{f"onnxruntime_{n}_seconds": each for n, each in zip(THREADS, theirs, strict=True)},
+        **{f"ratio_{n}": seconds / each for n, each in zip(THREADS, theirs, strict=True)},
         "start_gigabytes": before,
         "peak_gigabytes": peak,
         **exe.profile,
@@ -86,7 +93,7 @@ def growth(path: Path, target: str) -> dict[str, Any]:
     with threadpool_limits(1):
         for tiles in GROWTH_TILES:
             exe = compile_model(path, _with_tiles(target, tiles, many))
-            seconds = _median_seconds(partial(exe.run, inputs))
+            (seconds,) = _medians(partial(exe.run, inputs))
             found[tiles] = {"ops": exe.profile["ops"], "run_seconds": seconds}
     ratios = {
         level: found[many]["ops"][level] / operations
@@ -106,7 +113,7 @@ def scaling(target: str) -> list[dict[str, Any]]:
         for tiles in SCALING_TILES:
             proto, inputs = _images(tiles)
             exe = compile_model(proto, f"{target}:{tiles}")
-            seconds = _median_seconds(partial(exe.run, inputs))
+            (seconds,) = _medians(partial(exe.run, inputs))
             macs, moved = tiles * IMAGE_MACS, tiles * IMAGE_BYTES
             rows.append(
                 {
@@ -163,23 +170,25 @@ class Session(Protocol):
         ...
 
 
-def _session(path: Path) -> tuple[Session, list[str]]:
-    """A session with one thread, and the names of its outputs."""
+def _session(path: Path, threads: int) -> tuple[Session, list[str]]:
+    """A session with so many threads, and the names of its outputs."""
     library = cast(Any, onnxruntime)
     options = library.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return cast(Session, session), [str(each.name) for each in session.get_outputs()]
 
 
-def _median_seconds(run: Callable[[], object]) -> float:
-    run()
-    times: list[float] = []
-    for _ in range(RUNS):
-        start = perf_counter()
-        run()
-        times.append(perf_counter() - start)
-    return median(times)
+def _medians(*runs: Callable[[], object]) -> list[float]:
+    """Seconds of each, which take turns."""
+    times: list[list[float]] = [[] for _ in runs]
+    for turn in range(RUNS + 1):
+        for run, own in zip(runs, times, strict=True):
+            start = perf_counter()
+            run()
+            if turn:
+                own.append(perf_counter() - start)
+    return [median(own) for own in times]
 
 
 def _peak_gigabytes() -> float:

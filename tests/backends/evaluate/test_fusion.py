@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import Float16Type, Float32Type, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Region
 
 from abele.backends.machine import Machine, Observer
@@ -11,6 +11,8 @@ from abele.backends.target import resolve_target
 from abele.dialects.control import RepeatOp, YieldOp
 from abele.dialects.exchange import ALIGNMENT, OutputOp, SuperstepOp, VariableOp
 from abele.ir.text import parse_module
+from abele.tools.testing.program import Program as GeneratedProgram
+from abele.tools.testing.strategies import programs
 
 from ...strategies import Program, context, planned_programs
 from ..exchange_text import lowered
@@ -90,6 +92,14 @@ def test_random_programs_give_the_same_bytes(program: Program):
             for name, x in program.inputs.items()
         },
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(programs("exchange", dtypes=[Float32Type(), Float16Type()], data=["normal"]))
+def test_loops_branches_and_states_give_the_same_bytes(program: GeneratedProgram):
+    module, target = program.module, program.target
+    machines = [Machine(module, target, fast=True, fused=fused) for fused in (False, True)]
+    runs_equal(machines, program.inputs)
 
 
 def test_partial_products_are_added_up_where_the_first_of_them_lies():
