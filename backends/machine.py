@@ -181,7 +181,11 @@ class Machine:
             self._inputs, self._outputs = {}, {}
 
     def read(self, variable: str) -> Array:
-        """The tensor that a variable holds now, in its own shape; elements nobody holds are 0."""
+        """The tensor that a variable holds now, in its own shape; elements nobody holds are 0.
+
+        Where bytes are left unwritten (see fused), what one operation leaves to another is not
+        to be relied on.
+        """
         values = read_blocks(self._blocks[variable])
         return tensor_of(values, self.variables[variable].tensor.get_shape())
 

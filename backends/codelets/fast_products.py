@@ -51,7 +51,7 @@ class Partials:
     dims: tuple[tuple[int, int], ...]
 
     def places(self, addresses: Table) -> tuple[Table, Table]:
-        """Of addresses within blocks: which of the partials, and bytes on from the first of them"""
+        """Of addresses within blocks: which of the partials, and bytes on from the first one."""
         cells = (addresses - self.begin) // self.tile
         rank, on = np.zeros_like(cells), np.zeros_like(cells)
         for weight, count in self.dims:

@@ -27,15 +27,14 @@ ALIKE = "split [4, 3, 1]"
 M, K, N = 16, 32, 46
 
 
-def product(plan: str) -> ModuleOp:
-    """A product of matrices at the exchange level, each variable at an address of its own."""
+def program(op: str, shape: str) -> ModuleOp:
+    """An operation on %a and %b at the exchange level, each variable at an address of its own."""
     made = context()
-    a, b, y = (f"tensor<{rows}x{columns}xf32>" for rows, columns in ((M, K), (K, N), (M, N)))
     text = f"""
     builtin.module attributes {{abele.target = "tiny:16"}} {{
-      func.func @main(%a: {a}, %b: {b}) -> {y} {{
-        %y = "nn.matmul"(%a, %b) {{plan = #abele.plan<{plan}>}} : ({a}, {b}) -> {y}
-        func.return %y : {y}
+      func.func @main(%a: tensor<{M}x{K}xf32>, %b: tensor<{K}x{N}xf32>) -> tensor<{shape}xf32> {{
+        %y = {op} -> tensor<{shape}xf32>
+        func.return %y : tensor<{shape}xf32>
       }}
     }}"""
     module = lowered(Program(parse_module(text, made), made, {}, 16))
@@ -45,6 +44,12 @@ def product(plan: str) -> ModuleOp:
             variable.address = IntegerAttr(end, i64)
             end += -(-variable.bytes_per_tile // ALIGNMENT) * ALIGNMENT
     return module
+
+
+def product(plan: str) -> ModuleOp:
+    """A product of matrices."""
+    operands = f"(tensor<{M}x{K}xf32>, tensor<{K}x{N}xf32>)"
+    return program(f'"nn.matmul"(%a, %b) {{plan = #abele.plan<{plan}>}} : {operands}', f"{M}x{N}")
 
 
 def inputs() -> dict[str, np.ndarray]:
@@ -108,6 +113,16 @@ def test_partial_products_are_added_up_where_the_first_of_them_lies():
     whole, fused = (written(machine, "partials") for machine in machines)
     assert whole == [True] * 16
     assert fused == [True, False, False, False] * 4
+
+
+@pytest.mark.parametrize("combiner", ["sum", "prod", "max", "min"])
+def test_other_partials_are_merged_where_they_lie(combiner: str):
+    plan = "#abele.plan<split [4, 4] combine split [8, 1, 1]>"
+    op = f'nn.reduce "{combiner}" %a axes [1] keep_dims {{plan = {plan}}} : (tensor<{M}x{K}xf32>)'
+    machines = both(program(op, f"{M}x1"))
+    runs_equal(machines, inputs())
+    whole, fused = (machine.read("gather") for machine in machines)
+    assert np.count_nonzero(whole) == 4 * np.count_nonzero(fused)
 
 
 def test_an_operand_that_many_tiles_read_alike_is_brought_to_one_of_them():
