@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ..dialects import exchange
-from ..dialects.program import verify_use
 from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
 from .codelets.calls import Call, Scratch
 from .codelets.fast import History, Stamp, Table, wanted
-from .codelets.numerics import Placed, bind_vertices
+from .codelets.numerics import Placed
+from .evaluate.bind import copy_calls_of, vertices_calls_of
 from .evaluate.blocks import (
     Blocks,
     bind_copy,
@@ -289,33 +289,15 @@ class Machine:
     def _superstep(self, op: exchange.SuperstepOp) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
         computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]] = []
-        fused = self._fusion.calls(op) if self._fusion else {}
+        known = (self.variables, self._blocks, self._scratch)
+        bound = self._fusion.calls(op) if self._fusion else {}
         for inner in op.body.block.ops:
             match inner:
-                case exchange.MoveOp() if inner in fused:
-                    moves.append((inner, fused[inner], self._stamps[inner.destination]))
-                case exchange.ComputeOp() if inner in fused:
-                    computes.append((inner, fused[inner], self._stamps[inner.destination]))
                 case exchange.MoveOp():
-                    verify_use(inner, self.variables)
-                    calls = bind_copy(
-                        [self._blocks[n] for n in inner.sources],
-                        inner.spaces,
-                        self._blocks[inner.destination],
-                        self._scratch,
-                    )
+                    calls = bound[inner] if inner in bound else copy_calls_of(inner, *known)
                     moves.append((inner, calls, self._stamps[inner.destination]))
                 case exchange.ComputeOp():
-                    verify_use(inner, self.variables)
-                    calls = bind_vertices(
-                        inner.structure(),
-                        inner.plan.data,
-                        [self._blocks[n].placed for n in inner.sources],
-                        self._blocks[inner.destination].placed,
-                        self._scratch,
-                    )
-                    if self._fusion:
-                        self._fusion.made(inner, calls)
+                    calls = bound[inner] if inner in bound else vertices_calls_of(inner, *known)
                     computes.append((inner, calls, self._stamps[inner.destination]))
                 case exchange.InputOp():
                     stamp = self._stamps[inner.writes.string_value()]

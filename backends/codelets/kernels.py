@@ -479,6 +479,9 @@ def gather_floats(context, out, source, step, n):
 LINE = 64
 """Bytes that caches hold together."""
 
+LONGEST_READ, LONGEST_WRITTEN = 4096, 8192
+"""Bytes of a block that are asked for ahead of it; what is read has several such blocks."""
+
 
 def _hint(is_written):
     """The intrinsic that asks for the line at an address, which is about to be read or written."""
@@ -926,7 +929,7 @@ def chain(sizes, steps, constants, base):
                 if steps[s, 2] == MEMORY:
                     ahead = where[s] + steps[s, STEP_HEAD + rank - 3]
                     extent = (rows - 1) * abs(steps[s, r]) + (columns - 1) * abs(steps[s, c]) + 4
-                    for line in range(0, min(extent, 4096), LINE):
+                    for line in range(0, min(extent, LONGEST_READ), LINE):
                         ask_to_read(ahead + line)
         for row in range(0, rows, high):
             height = min(high, rows - row)
@@ -1094,7 +1097,7 @@ def route(head, strides, cells, spans, entries, rows, runs, lanes, replicas):
         begin, whole = target + cells[c, 0], cells[c, 1]
         if c + 1 < len(cells):
             ahead = target + cells[c + 1, 0]
-            for line in range(0, min(cells[c + 1, 1], 8192), LINE):
+            for line in range(0, min(cells[c + 1, 1], LONGEST_WRITTEN), LINE):
                 ask_to_write(ahead + line)
         points = 1
         for d in range(outer):

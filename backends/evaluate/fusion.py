@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import chain
 
 from xdsl.ir import Operation
 
@@ -24,8 +23,8 @@ from ...ir.symbols import symbols_named
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch
 from ..codelets.fast_products import Products
-from ..codelets.numerics import bind_vertices
-from .blocks import Blocks, bind_copy
+from .bind import copy_calls_of, vertices_calls_of
+from .blocks import Blocks
 from .reduce_scatter import bind_reduce_scatter
 
 
@@ -46,32 +45,23 @@ class Fusion:
         self._makers: dict[str, list[Call]] = {}
 
     def calls(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
-        """The calls of operations of a superstep that go together with others, by operation.
+        """The calls of a superstep's vertices, and of moves that depend on who reads what they
+        bring, by operation.
 
         Supersteps are asked for in the order of the program, each once.
+        Raises VerifyException for an operation that does not suit its variables.
         """
         found: dict[Operation, list[Call]] = {}
-        moves = {
-            op.destination: op for op in step.body.block.ops if isinstance(op, exchange.MoveOp)
-        }
-        for op in step.body.block.ops:
-            if not isinstance(op, exchange.ComputeOp):
-                continue
-            verify_use(op, self._variables)
-            brought = [
-                moves[name] for name in op.sources if name in moves and self._is_between(name)
-            ]
-            for move in brought:
-                verify_use(move, self._variables)
-            calls = self._merging(op, brought) or self._reading_once(op, brought)
-            found.update(calls)
-            if op in calls:
-                self._makers[op.destination] = calls[op]
+        ops = list(step.body.block.ops)
+        moves = {op.destination: op for op in ops if isinstance(op, exchange.MoveOp)}
+        for op in ops:
+            if isinstance(op, exchange.ComputeOp):
+                brought = [
+                    moves[name] for name in op.sources if name in moves and self._is_between(name)
+                ]
+                found.update(self._merging(op, brought) or self._reading(op, brought))
+                self._makers[op.destination] = found[op]
         return found
-
-    def made(self, op: exchange.ComputeOp, calls: list[Call]) -> None:
-        """Say what writes a variable, of operations that are bound alone."""
-        self._makers[op.destination] = calls
 
     def _is_between(self, name: str) -> bool:
         """Whether a variable is what one operation leaves to another, and nobody else's."""
@@ -84,48 +74,36 @@ class Fusion:
         for move in brought:
             if op.sources[0] != move.destination or len(move.sources) > 1 or move.spaces:
                 continue
+            verify_use(move, self._variables)
+            verify_use(op, self._variables)
             (partials,) = move.sources
-            calls = bind_reduce_scatter(
-                self._blocks[partials],
-                self._blocks[move.destination],
-                op.structure(),
-                op.plan.data,
-                [self._blocks[name].placed for name in op.sources],
-                self._blocks[op.destination].placed,
-                self._scratch,
-                self._makers.get(partials, ()) if self._is_between(partials) else (),
-            )
+            making = self._makers.get(partials, ()) if self._is_between(partials) else ()
+            calls = bind_reduce_scatter(move, op, self._blocks, self._scratch, making)
             if calls is not None:
                 return {move: calls[0], op: calls[1]}
         return {}
 
-    def _reading_once(
+    def _reading(
         self, op: exchange.ComputeOp, brought: list[exchange.MoveOp]
     ) -> dict[Operation, list[Call]]:
-        """The calls of sums of products whose operands come in one replica, and of these moves."""
+        """The calls of vertices, and of the moves whose first replicas are all that they read."""
+        known = (self._variables, self._blocks, self._scratch)
+        separate = vertices_calls_of(op, *known)
         once = [m for m in brought if self._blocks[m.destination].layout.replica_dims]
-        if not once:
-            return {}
-        alike = {op.sources.index(move.destination) for move in once}
-        separate, shared = (
-            bind_vertices(
-                op.structure(),
-                op.plan.data,
-                [self._blocks[name].placed for name in op.sources],
-                self._blocks[op.destination].placed,
-                self._scratch,
-                alike=which,
-            )
-            for which in (set[int](), alike)
+        if not once or not _are_products(separate):
+            return {op: separate}
+        shared = vertices_calls_of(
+            op, *known, alike={op.sources.index(move.destination) for move in once}
         )
-        # Others may add in an order that depends on what is alike.
-        if not all(isinstance(call, Products) for call, _ in chain(separate, shared)):
-            return {}
-        found: dict[Operation, list[Call]] = {op: shared}
-        for move in once:
-            sources = [self._blocks[name] for name in move.sources]
-            target = self._blocks[move.destination]
-            found[move] = bind_copy(
-                sources, move.spaces, target, self._scratch, with_replicas=False
-            )
-        return found
+        if not _are_products(shared):
+            return {op: separate}
+        moves = {move: copy_calls_of(move, *known, with_replicas=False) for move in once}
+        return {op: shared, **moves}
+
+
+def _are_products(calls: list[Call]) -> bool:
+    """Whether all are compiled sums of products, which add in the same order whatever they share.
+
+    Others may add in an order that depends on what is alike.
+    """
+    return all(isinstance(call, Products) for call, _ in calls)

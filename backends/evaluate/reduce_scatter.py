@@ -11,13 +11,14 @@ of the variable that partials are gathered in is not written, which nobody else 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from ...dialects.abele import Plan
+from ...dialects.program import Copy, Vertices
 from ...dialects.structured import Structure
 from ...ir.geometry.grid import Cut, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
@@ -38,24 +39,23 @@ ROW_BYTES = 64
 
 
 def bind_reduce_scatter(
-    partials: Blocks,
-    gathered: Blocks,
-    structure: Structure,
-    plan: Plan,
-    operands: Sequence[Placed],
-    result: Placed,
+    move: Copy,
+    vertices: Vertices,
+    blocks: Mapping[str, Blocks],
     scratch: Scratch,
     making: Sequence[Call] = (),
 ) -> tuple[list[Call], list[Call]] | None:
     """The calls of a move, which merge partials, and those of the vertices that it was made for.
 
-    The move copies partials to gathered, which the vertices have as their first operand. making:
-    the calls that write partials, if only this move reads these. Where they are sums of products
-    they add them up from now on, and the move finds all of them in the first. None where what that
-    says is something else, or is not computed in the order of the blocks.
+    move: copies a variable as it is to the first that the vertices read, and that nobody else does.
+    making: the calls that write the partials, if only this move reads these. Where they are sums of
+    products they add them up from now on, and the move finds all of them in the first. None where
+    the two say something else, or do not merge in the order of the blocks.
     """
+    partials, gathered = blocks[move.sources[0]], blocks[move.destination]
+    structure, plan = vertices.structure(), vertices.plan.data
     merged = _merged(structure, plan)
-    if merged is None or not {partials.placed.dtype, gathered.placed.dtype} == {FLOAT}:
+    if merged is None or {partials.placed.dtype, gathered.placed.dtype} != {FLOAT}:
         return None
     held, brought = partials.layout, gathered.layout
     axes = [axis for _, axis in merged]
@@ -70,7 +70,8 @@ def bind_reduce_scatter(
     # The first of the partials lies at the beginning of a block.
     if any(n > 1 for i, n in enumerate(brought.box[: max(axes)]) if i not in axes):
         return None
-    dims, calls = tuple(zip((held.weights[d] for d in apart), sizes, strict=True)), list[Call]()
+    dims = tuple(zip((held.weights[d] for d in apart), sizes, strict=True))
+    calls: list[Call] = []
     if structure.body.combiner == "sum" and _adds_up(making, partials, dims):
         # To a copy, the others are replicas of the first.
         source = replace(partials, layout=replace(held, access=_once(held.access, axes)))
@@ -80,6 +81,8 @@ def bind_reduce_scatter(
         calls.append(_merge_call(structure, partials, source, dims))
     first = Layout(_cut_once(brought, together), _once(brought.access, axes), brought.first_tile)
     calls += bind_copy([source], None, replace(gathered, layout=first), scratch)
+    operands = [blocks[name].placed for name in vertices.sources]
+    result = blocks[vertices.destination].placed
     return calls, bind_vertices(_alone(structure, merged), plan, operands, result, scratch)
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from xdsl.ir import Operation
 
 from ...dialects import tile
-from ...dialects.program import verify_use
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch, run_calls
-from ..codelets.numerics import bind_vertices
-from .blocks import Blocks, bind_copy, read_blocks, tensor_of, write_blocks
+from .bind import copy_calls_of, vertices_calls_of
+from .blocks import Blocks, read_blocks, tensor_of, write_blocks
 from .control import Walker
 from .host import Array, Run, host_tensor
 from .partition import stacked_blocks
@@ -96,13 +94,9 @@ class _Evaluator:
     def vertices(self, op: tile.VerticesOp) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
-            verify_use(op, self.variables)
-            calls = self.bound[op] = bind_vertices(
-                op.structure(),
-                replace(op.plan.data, first_tile=0),
-                [self.blocks[n].placed for n in op.sources],
-                self.blocks[op.destination].placed,
-                self.scratch,
+            # Each variable has an array of its own, which begins with its first cell.
+            calls = self.bound[op] = vertices_calls_of(
+                op, self.variables, self.blocks, self.scratch, first_tile=0
             )
         run_calls(calls)
         return []
@@ -110,10 +104,7 @@ class _Evaluator:
     def copy(self, op: tile.CopyOp) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
-            verify_use(op, self.variables)
-            sources = [self.blocks[n] for n in op.sources]
-            target = self.blocks[op.destination]
-            calls = self.bound[op] = bind_copy(sources, op.spaces, target, self.scratch)
+            calls = self.bound[op] = copy_calls_of(op, self.variables, self.blocks, self.scratch)
         run_calls(calls)
         return []
 

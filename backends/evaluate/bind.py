@@ -1,0 +1,57 @@
+"""The calls of one operation on the blocks of the variables that it names.
+
+Operations of tile and exchange are the same here; where blocks lie is the variables' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ...dialects.program import Copy, Variable, Vertices, verify_use
+from ..codelets.calls import Call, Scratch
+from ..codelets.numerics import bind_vertices
+from .blocks import Blocks, bind_copy
+
+
+def copy_calls_of(
+    op: Copy,
+    variables: Mapping[str, Variable],
+    blocks: Mapping[str, Blocks],
+    scratch: Scratch,
+    *,
+    with_replicas: bool = True,
+) -> list[Call]:
+    """The calls of a copy; with_replicas: as for bind_copy.
+
+    Raises VerifyException for an operation that does not suit its variables.
+    """
+    verify_use(op, variables)
+    sources = [blocks[name] for name in op.sources]
+    return bind_copy(sources, op.spaces, blocks[op.destination], scratch, with_replicas)
+
+
+def vertices_calls_of(
+    op: Vertices,
+    variables: Mapping[str, Variable],
+    blocks: Mapping[str, Blocks],
+    scratch: Scratch,
+    *,
+    first_tile: int | None = None,
+    alike: Collection[int] = (),
+) -> list[Call]:
+    """The calls of a vertex set; alike: as for bind_vertices.
+
+    first_tile: where its memory begins, if not on the first tile of the machine.
+    Raises VerifyException for an operation that does not suit its variables.
+    """
+    verify_use(op, variables)
+    plan = op.plan.data
+    return bind_vertices(
+        op.structure(),
+        plan if first_tile is None else replace(plan, first_tile=first_tile),
+        [blocks[name].placed for name in op.sources],
+        blocks[op.destination].placed,
+        scratch,
+        alike=alike,
+    )
