@@ -86,11 +86,12 @@ class Machine:
     module: of the exchange level. strict: check every access (see MachineFault). faults: what goes
     wrong on purpose. observers: called after each operation. price: cycles of each superstep,
     counted in `cycles`. fast: compiled kernels or none; if not said, those that `codelets.fast`
-    finds; a strict machine uses none. fused: whether bytes that no result depends on may be
-    left unwritten (see evaluate.fusion); if not said, where there are kernels and no observers.
-    State stays in memory from one run to the next.
+    finds; a strict machine uses none. fused: whether variables that one operation leaves to another
+    may be kept elsewhere than on their tiles, and by halves (see evaluate.fusion); if not said,
+    where there are kernels and no observers. State stays in memory from one run to the next.
 
-    memory: uint8[tiles, row]; rows may be longer than a tile's memory.
+    memory: uint8[tiles, row]; rows may be longer than a tile's memory. blocks: where each variable
+    lies, there or in an arena.
     Raises MachineFault if a variable lies outside of the target's tiles or memory, VerifyException
     for an operation that does not suit its variables, ValueError for a fault that cannot happen.
     """
@@ -119,7 +120,7 @@ class Machine:
         states = [v.initial is not None for v in self.variables.values()]
         self._history = History(_overlapping(self.variables), states)
         self._stamps = dict(zip(self.variables, self._history.stamps, strict=True))
-        self._blocks = {
+        self.blocks: Mapping[str, Blocks] = {
             name: Blocks(Placed(self._memory, v.start, v.dtype, self._stamps[name]), v.placed)
             for name, v in self.variables.items()
         }
@@ -127,7 +128,8 @@ class Machine:
         self._scratch = Scratch(wanted(fast) and not strict and not faults)
         self._fusion: Fusion | None = None
         if self._scratch.fast and (not self.observers if fused is None else fused):
-            self._fusion = Fusion(module, self.variables, self._blocks, self._scratch)
+            self._fusion = Fusion(module, self.variables, self.blocks, self._scratch)
+            self.blocks = self._fusion.blocks
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
@@ -161,7 +163,7 @@ class Machine:
             self._shadow = Shadow((len(self._memory), used), self.variables)
         for name, variable in self.variables.items():
             if variable.initial is not None:
-                write_blocks(variable.initial.array, self._blocks[name])
+                write_blocks(variable.initial.array, self.blocks[name])
                 self._stamps[name].write(True)
                 if self._shadow is not None:
                     self._shadow.define(name)
@@ -183,17 +185,18 @@ class Machine:
     def read(self, variable: str) -> Array:
         """The tensor that a variable holds now, in its own shape; elements nobody holds are 0.
 
-        Where bytes are left unwritten (see fused), what one operation leaves to another is not
-        to be relied on.
+        Raises ValueError for a variable that this machine does not keep (see fused).
         """
-        values = read_blocks(self._blocks[variable])
+        if self._fusion and variable in self._fusion.unseen:
+            raise ValueError(f"@{variable}: not kept where nobody watches; need fused=False")
+        values = read_blocks(self.blocks[variable])
         return tensor_of(values, self.variables[variable].tensor.get_shape())
 
     def write(self, variable: str, values: Array) -> None:
         """Give a variable a value, replicas and padding included."""
         op = self.variables[variable]
         write_blocks(
-            host_tensor({variable: values}, variable, op.tensor, "state"), self._blocks[variable]
+            host_tensor({variable: values}, variable, op.tensor, "state"), self.blocks[variable]
         )
         self._stamps[variable].write(True)
         if self._shadow is not None:
@@ -250,7 +253,7 @@ class Machine:
 
     def _input(self, op: exchange.InputOp) -> list[Call]:
         """The calls that bring what the host gives."""
-        blocks = self._blocks[op.writes.string_value()]
+        blocks = self.blocks[op.writes.string_value()]
         if not self._scratch.fast:
             return [(self._write_input, (op, blocks))]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
@@ -266,7 +269,7 @@ class Machine:
 
     def _output(self, op: exchange.OutputOp) -> list[Call]:
         """The calls that give the host what a variable holds."""
-        blocks = self._blocks[op.reads.string_value()]
+        blocks = self.blocks[op.reads.string_value()]
         if not self._scratch.fast or not blocks.layout.is_partition:
             return [(self._read_output, (op, blocks))]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
@@ -289,7 +292,7 @@ class Machine:
     def _superstep(self, op: exchange.SuperstepOp) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
         computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]] = []
-        known = (self.variables, self._blocks, self._scratch)
+        known = (self.variables, self.blocks, self._scratch)
         bound = self._fusion.calls(op) if self._fusion else {}
         for inner in op.body.block.ops:
             match inner:
@@ -308,7 +311,7 @@ class Machine:
                     pass
         name = op.sym_name.data
         drops = [f for f in self._faults if isinstance(f, DropMessage) and f.superstep == name]
-        lost = [part for drop in drops for part in lost_bytes(drop, op, self._blocks)]
+        lost = [part for drop in drops for part in lost_bytes(drop, op, self.blocks)]
         if drops and not lost:
             raise ValueError(f"{drops[0]}: there is no such message")
         flips = [f for f in self._faults if isinstance(f, FlipByte) and f.when == name]

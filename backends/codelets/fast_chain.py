@@ -51,7 +51,7 @@ WITH_PARAMETERS: Mapping[str, tuple[int, ...]] = {
 CALL, SINGLE = 4, 1
 """What a step, and an element that does not lie beside the last one, take: vectors' worth."""
 
-NEAR_BYTES = 1 << 16
+NEAR_BYTES = 1 << 13
 """Elements that are closer lie in one block."""
 
 Source = Array | int

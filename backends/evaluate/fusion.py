@@ -12,17 +12,16 @@ Results are the same to the bit, and so is all that outlives the superstep that 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from xdsl.ir import Operation
 
 from ...dialects import exchange
 from ...dialects.program import Variable, verify_use
-from ...ir.symbols import symbols_named
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch
 from ..codelets.fast_products import Products
+from .arena import near
 from .bind import copy_calls_of, vertices_calls_of
 from .blocks import Blocks
 from .reduce_scatter import bind_reduce_scatter
@@ -39,9 +38,9 @@ class Fusion:
         scratch: Scratch,
     ) -> None:
         self._variables = variables
-        self._blocks = blocks
+        self.unseen = near(module, variables, blocks)
+        self.blocks = {**blocks, **self.unseen}
         self._scratch = scratch
-        self._named = Counter(name for op in module.walk() for name in symbols_named(op))
         self._makers: dict[str, list[Call]] = {}
 
     def calls(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
@@ -56,16 +55,10 @@ class Fusion:
         moves = {op.destination: op for op in ops if isinstance(op, exchange.MoveOp)}
         for op in ops:
             if isinstance(op, exchange.ComputeOp):
-                brought = [
-                    moves[name] for name in op.sources if name in moves and self._is_between(name)
-                ]
+                brought = [moves[n] for n in op.sources if n in moves and n in self.unseen]
                 found.update(self._merging(op, brought) or self._reading(op, brought))
                 self._makers[op.destination] = found[op]
         return found
-
-    def _is_between(self, name: str) -> bool:
-        """Whether a variable is what one operation leaves to another, and nobody else's."""
-        return self._named[name] == 2 and self._variables[name].initial is None
 
     def _merging(
         self, op: exchange.ComputeOp, brought: list[exchange.MoveOp]
@@ -77,8 +70,8 @@ class Fusion:
             verify_use(move, self._variables)
             verify_use(op, self._variables)
             (partials,) = move.sources
-            making = self._makers.get(partials, ()) if self._is_between(partials) else ()
-            calls = bind_reduce_scatter(move, op, self._blocks, self._scratch, making)
+            making = self._makers.get(partials, ()) if partials in self.unseen else ()
+            calls = bind_reduce_scatter(move, op, self.blocks, self._scratch, making)
             if calls is not None:
                 return {move: calls[0], op: calls[1]}
         return {}
@@ -87,9 +80,9 @@ class Fusion:
         self, op: exchange.ComputeOp, brought: list[exchange.MoveOp]
     ) -> dict[Operation, list[Call]]:
         """The calls of vertices, and of the moves whose first replicas are all that they read."""
-        known = (self._variables, self._blocks, self._scratch)
+        known = (self._variables, self.blocks, self._scratch)
         separate = vertices_calls_of(op, *known)
-        once = [m for m in brought if self._blocks[m.destination].layout.replica_dims]
+        once = [m for m in brought if self.blocks[m.destination].layout.replica_dims]
         if not once or not _are_products(separate):
             return {op: separate}
         shared = vertices_calls_of(

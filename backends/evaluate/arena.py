@@ -1,0 +1,131 @@
+"""Variables that nobody sees, close together in the host's memory.
+
+On the tiles, the blocks of a variable lie a tile's memory apart, on pages and cache lines that the
+next variable does not use again. What one operation leaves to another is gone before anybody can
+ask for it, wherever it lay: here it lies in an arena, whose bytes are used again soon enough to be
+still in the host's caches.
+
+    tiles:  0: ..aa..bb..   1: ..aa..bb..   2: ..aa..bb..        arena:  aaaaaabbbbbb
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from xdsl.ir import Block
+
+from ...dialects import exchange
+from ...dialects.program import Variable
+from ...ir.symbols import symbols_named
+from ...ir.upstream import ModuleOp
+from ..codelets.fast import address
+from .blocks import Blocks
+
+LINE_BYTES = 64
+"""Variables begin at multiples of it."""
+
+
+@dataclass(frozen=True)
+class _Life:
+    """A variable from the operation that writes it to the one that reads it, both included."""
+
+    variable: Variable
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        """Bytes on all of its tiles."""
+        return self.variable.bytes_per_tile * self.variable.placed.cells
+
+    @property
+    def before(self) -> int:
+        """Bytes that the tiles before its first one would take."""
+        return self.variable.bytes_per_tile * self.variable.placed.first_tile
+
+
+def near(
+    module: ModuleOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
+) -> dict[str, Blocks]:
+    """The variables that nobody sees, and their blocks in an arena.
+
+    Such a variable is not kept from run to run. One move or vertex set writes it and one other
+    reads it, in the same superstep or in a later one with nothing but supersteps in between.
+    """
+    named = Counter(name for op in module.walk() for name in symbols_named(op))
+    unseen = {
+        name: v
+        for name, v in variables.items()
+        if named[name] == 2 and not v.is_resident and v.bytes_per_tile > 0
+    }
+    lives = [life for body in _bodies(module) for life in _lives(body, unseen)]
+    places = _packed(lives)
+    # A variable's memory is seen from tile 0 on, whatever its first tile is.
+    margin = _aligned(max((life.before for life in lives), default=0))
+    end = max((at + life.size for life, at in zip(lives, places, strict=True)), default=0)
+    arena = np.zeros(margin + end + LINE_BYTES, np.uint8)
+    arena = arena[-address(arena) % LINE_BYTES :]
+    found: dict[str, Blocks] = {}
+    for life, at in zip(lives, places, strict=True):
+        old = blocks[life.variable.symbol]
+        memory = arena[margin + at - life.before : margin + at + life.size]
+        memory = memory.reshape(-1, life.variable.bytes_per_tile)
+        placed = replace(old.placed, memory=memory, address=0)
+        found[life.variable.symbol] = replace(old, placed=placed)
+    return found
+
+
+def _aligned(size: int) -> int:
+    return -(-size // LINE_BYTES) * LINE_BYTES
+
+
+def _bodies(module: ModuleOp) -> Iterator[Block]:
+    """The blocks that supersteps may stand in."""
+    for op in module.walk():
+        if not isinstance(op, exchange.SuperstepOp):
+            for region in op.regions:
+                yield from region.blocks
+
+
+def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[_Life]:
+    """Those of some variables that live from one operation of a block to another."""
+    written: dict[str, int] = {}
+    now = 0
+    for step in body.ops:
+        if not isinstance(step, exchange.SuperstepOp):
+            written.clear()
+            continue
+        for op in _in_order(step):
+            now += 1
+            for name in op.sources:
+                if name in written:
+                    yield _Life(variables[name], written[name], now)
+            if op.destination in variables:
+                written[op.destination] = now
+
+
+def _in_order(step: exchange.SuperstepOp) -> Iterator[exchange.MoveOp | exchange.ComputeOp]:
+    """What a superstep does, moves before vertices."""
+    ops = list(step.body.block.ops)
+    for kind in (exchange.MoveOp, exchange.ComputeOp):
+        yield from (op for op in ops if isinstance(op, kind))
+
+
+def _packed(lives: list[_Life]) -> list[int]:
+    """Where each begins: the lowest place that is free all the time that it lives."""
+    order = sorted(range(len(lives)), key=lambda i: lives[i].first)
+    places = [0] * len(lives)
+    live: list[int] = []
+    for i in order:
+        live = [j for j in live if lives[j].last >= lives[i].first]
+        at = 0
+        for begin, end in sorted((places[j], places[j] + lives[j].size) for j in live):
+            if at + lives[i].size <= begin:
+                break
+            at = max(at, _aligned(end))
+        places[i] = at
+        live.append(i)
+    return places

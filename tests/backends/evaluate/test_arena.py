@@ -1,0 +1,139 @@
+"""Variables that nobody sees lie close together, none over another that is still read."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from xdsl.dialects.builtin import ModuleOp
+
+from abele.backends.machine import Machine
+from abele.backends.target import resolve_target
+from abele.dialects.exchange import ComputeOp, MoveOp, SuperstepOp
+
+from ...strategies import Program, planned_programs
+from ..exchange_text import exchange_module, lowered, relu, step
+
+pytest.importorskip("numba")
+
+TINY = resolve_target("tiny:4")
+
+
+def machine(module: ModuleOp, fused: bool = True) -> Machine:
+    return Machine(module, TINY, fast=True, fused=fused)
+
+
+def is_near(machine: Machine, name: str) -> bool:
+    """Whether a variable lies elsewhere than on its tiles."""
+    return not np.shares_memory(machine.blocks[name].placed.memory, machine.memory)
+
+
+def block_bytes(machine: Machine, name: str) -> np.ndarray:
+    """The bytes of a variable's blocks, as far as they are rows of their own."""
+    memory = machine.blocks[name].placed.memory
+    return memory[machine.blocks[name].layout.first_tile :]
+
+
+def share(machine: Machine, one: str, other: str) -> bool:
+    """Whether some bytes are of both variables."""
+    return np.may_share_memory(block_bytes(machine, one), block_bytes(machine, other))
+
+
+def copied(*names: str) -> str:
+    """Supersteps that hand a value on, from the first variable to the last."""
+    return "".join(step(f"to_{b}", move(a, b)) for a, b in pairwise(names))
+
+
+def move(source: str, target: str) -> str:
+    return f"exchange.move [@{source}] -> @{target}"
+
+
+INPUT = step("read", 'exchange.input "x" -> @a : tensor<24xf32>', zone="external")
+OUTPUT = step("write", 'exchange.output @e -> "y" : tensor<24xf32>', zone="external")
+X = {"x": np.arange(-12, 12, dtype=np.float32)}
+
+
+def test_what_one_operation_leaves_to_another_does_not_lie_on_its_tiles():
+    made = machine(exchange_module(INPUT + copied("a", "b", "c", "e") + OUTPUT))
+    assert [name for name in "abce" if is_near(made, name)] == ["b", "c"]
+    assert made.run(X)["y"].tolist() == X["x"].tolist()
+
+
+def test_bytes_are_used_again_once_nobody_reads_them():
+    made = machine(exchange_module(INPUT + copied("a", "b", "c", "d", "e") + OUTPUT))
+    assert share(made, "b", "d")
+    assert not share(made, "b", "c")
+    assert not share(made, "c", "d")
+
+
+def test_a_state_is_kept_on_its_tiles():
+    made = machine(exchange_module(INPUT + copied("a", "w", "b", "e") + OUTPUT))
+    assert [name for name in "wbe" if is_near(made, name)] == ["b"]
+
+
+def test_what_is_read_twice_is_kept_on_its_tiles():
+    body = INPUT + copied("a", "b", "c") + step("more", move("b", "d")) + copied("c", "e") + OUTPUT
+    assert not is_near(machine(exchange_module(body)), "b")
+
+
+def test_what_is_read_in_a_loop_is_kept_on_its_tiles():
+    loop = f"control.repeat 2 () : () -> () {{ {copied('b', 'e')} control.yield }}\n"
+    made = machine(exchange_module(INPUT + copied("a", "b") + loop + OUTPUT))
+    assert not is_near(made, "b")
+    assert made.run(X)["y"].tolist() == X["x"].tolist()
+
+
+def test_what_lives_through_a_loop_is_kept_on_its_tiles():
+    # The loop's own variables take the bytes of the arena.
+    loop = f"control.repeat 2 () : () -> () {{ {copied('c', 'd', 'w')} control.yield }}\n"
+    made = machine(exchange_module(INPUT + copied("a", "b") + loop + copied("b", "e") + OUTPUT))
+    assert [name for name in "bd" if is_near(made, name)] == ["d"]
+    assert made.run(X)["y"].tolist() == X["x"].tolist()
+
+
+def test_moves_of_a_superstep_come_before_its_vertices():
+    # What the vertices write may lie neither over what they read nor over what is moved.
+    body = INPUT + copied("a", "b") + step("both", relu("c", "d"), move("b", "c"))
+    made = machine(exchange_module(body + copied("d", "e") + OUTPUT))
+    assert is_near(made, "c")
+    assert not share(made, "b", "c")
+    assert not share(made, "c", "d")
+    assert made.run(X)["y"].tolist() == np.maximum(X["x"], 0).tolist()
+
+
+def test_a_machine_says_that_it_does_not_keep_a_variable():
+    module = exchange_module(INPUT + copied("a", "b", "e") + OUTPUT)
+    made = machine(module)
+    made.run(X)
+    with pytest.raises(ValueError, match="@b: not kept where nobody watches; need fused=False"):
+        made.read("b")
+    assert made.read("e").tolist() == X["x"].tolist()
+    whole = machine(module, fused=False)
+    whole.run(X)
+    assert whole.read("b").tolist() == X["x"].tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(planned_programs())
+def test_no_variable_lies_over_one_that_is_still_read(program: Program):
+    module = lowered(program)
+    made = Machine(module, resolve_target(program.target), fast=True, fused=True)
+    ops = [
+        op
+        for step in module.walk()
+        if isinstance(step, SuperstepOp)
+        for kind in (MoveOp, ComputeOp)
+        for op in step.body.block.ops
+        if isinstance(op, kind)
+    ]
+    written = {op.destination: i for i, op in enumerate(ops)}
+    lives = [
+        (written[name], i, name)
+        for i, op in enumerate(ops)
+        for name in op.sources
+        if name in written and is_near(made, name)
+    ]
+    for first, last, name in lives:
+        for begin, end, other in lives:
+            if name != other and begin <= last and first <= end:
+                assert not share(made, name, other)
