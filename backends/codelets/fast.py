@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
@@ -46,7 +47,7 @@ class History:
 
     def __init__(self, over: Sequence[Table], states: Sequence[bool]) -> None:
         self._now = 0
-        self._written = np.zeros(len(over), np.int64)
+        self._written = [0] * len(over)
         self.stamps = [
             Stamp(self, i, others, is_state)
             for i, (others, is_state) in enumerate(zip(over, states, strict=True))
@@ -61,11 +62,11 @@ class History:
     def write_all(self) -> None:
         """Note that any variable may have been written."""
         self._now += 1
-        self._written[:] = self._now
+        self._written = [self._now] * len(self._written)
 
-    def latest(self, over: Table) -> int:
-        """When any of some variables was last written."""
-        return int(self._written[over].max())
+    def latest(self, over: Callable[[list[int]], tuple[int, ...]]) -> int:
+        """When any of some variables was last written. over: picks theirs."""
+        return max(over(self._written))
 
 
 class Stamp:
@@ -77,7 +78,9 @@ class Stamp:
     __slots__ = ("_history", "_index", "_over", "_whole", "is_state")
 
     def __init__(self, history: History, index: int, over: Table, is_state: bool) -> None:
-        self._history, self._index, self._over = history, index, over
+        self._history, self._index = history, index
+        # Of a single one, itemgetter gives no tuple.
+        self._over = itemgetter(*over.tolist(), index)
         self.is_state = is_state
         self._whole = -1
 
@@ -92,9 +95,9 @@ class Stamp:
         return self._history.latest(self._over)
 
     @property
-    def intact(self) -> bool:
-        """Whether its blocks hold what was last written to it as a whole: replicas are equal."""
-        return self._whole == self.latest
+    def whole(self) -> int | None:
+        """When it was written as a whole, if its blocks still hold that: replicas are equal."""
+        return self._whole if self._whole == self.latest else None
 
 
 class Compiled:

@@ -96,7 +96,7 @@ class Products:
         self._separate = separate
         self._stamps = [stamp for stamp in stamps if stamp is not None]
         self._scratch = scratch
-        self._seen = [-1] * len(self._stamps)
+        self._seen: list[int | None] = [None] * len(self._stamps)
         # Whether bytes are equal is known only of operands that both have a stamp.
         known = shared if len(self._stamps) == len(stamps) else None
         self._shared = None if known is None else _Bound(*known, scratch)
@@ -116,7 +116,8 @@ class Products:
     def __call__(self) -> None:
         """Compute the products."""
         shared = self._shared
-        if shared is None or not all(stamp.intact for stamp in self._stamps):
+        wholes = [stamp.whole for stamp in self._stamps]
+        if shared is None or None in wholes:
             if self._apart is None:
                 self._apart = _Bound(*self._separate, self._scratch)
                 if self._partials is not None:
@@ -124,13 +125,12 @@ class Products:
             self._apart(0)
             return
         known = 0
-        for side, stamp in enumerate(self._stamps):
-            latest = stamp.latest
-            if latest == self._seen[side]:
+        for side, whole in enumerate(wholes):
+            if whole == self._seen[side]:
                 known |= shared.keep(side, self._scratch)
             else:
                 shared.forget(side)
-            self._seen[side] = latest
+        self._seen = wholes
         shared(known)
 
 

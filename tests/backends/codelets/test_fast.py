@@ -53,13 +53,13 @@ def test_what_lies_over_a_variable_changes_it():
     first.write(True)
     seen = first.latest
     third.write(True)
-    assert first.intact
+    assert first.whole is not None
     assert first.latest == seen
     second.write(True)
-    assert not first.intact
+    assert first.whole is None
     assert first.latest > seen
-    assert second.intact
+    assert second.whole is not None
     second.write(False)
-    assert not second.intact
+    assert second.whole is None
     history.write_all()
-    assert not third.intact
+    assert third.whole is None
