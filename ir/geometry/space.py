@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, prod
 from typing import Literal
 
@@ -198,6 +199,7 @@ def can_split_unevenly(space: Space, dim: int) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
     """Rewrite reduction dimension k as ceil(n/parts)*kp + kk with a parallel kp.
 
@@ -225,19 +227,20 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
         Dim(f"{old.name}p", parts, "parallel"),
     )
 
+    is_padded = old.size % parts > 0
+
+    def refined(axis: AxisMap) -> AxisMap:
+        further = tuple((new, c * block) for d, c in axis.terms if d == dim)
+        if not further:
+            return axis
+        outside = "fill" if is_padded else axis.outside
+        return replace(axis, terms=axis.terms + further, outside=outside)
+
     def refine(access: AccessMap) -> AccessMap:
-        touched = any(d == dim for a in access.axes for d, _ in a.terms)
-        axes = tuple(
-            replace(
-                a,
-                terms=a.terms + tuple((new, c * block) for d, c in a.terms if d == dim),
-                outside="fill"
-                if old.size % parts and any(d == dim for d, _ in a.terms)
-                else a.outside,
-            )
-            for a in access.axes
-        )
-        return AccessMap(axes, fill if touched and old.size % parts else access.fill)
+        if dim not in access.dims():
+            return access
+        fills = fill if is_padded else access.fill
+        return AccessMap(tuple(refined(axis) for axis in access.axes), fills)
 
     return Space(
         dims,

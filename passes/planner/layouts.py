@@ -4,7 +4,8 @@ Dynamic programming in program order. A state of it is what has been chosen so f
 has left the values that are still to be read; of two that have left them in the same layouts, the
 cheaper one is kept. States that cannot win any more are dropped: layouts save the readers of a
 value no more than it takes to move one block of it. Of those left, so many are kept; had all been,
-nothing that was tried would be faster.
+nothing would be faster that is tried wherever operands lie. (Readers try the plans that look best
+from where theirs do: one that nobody tries from the states that are kept may be missed.)
 """
 
 from __future__ import annotations

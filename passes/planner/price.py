@@ -49,7 +49,10 @@ Decided = tuple[str, tuple[int, ...]]
 """A codelet's method and its workers; empty where that is still open."""
 
 
-@lru_cache(maxsize=4096)
+Codelet = tuple[float, str, tuple[int, ...]]
+"""Cycles of a codelet, its method and its workers."""
+
+
 def codelets(
     structure: Structure,
     cells: tuple[tuple[int, ...], ...],
@@ -57,13 +60,39 @@ def codelets(
     result: np.dtype[Any],
     target: Target,
     decided: tuple[Decided, ...],
-) -> tuple[tuple[float, str, tuple[int, ...]], ...]:
-    """For each cell, cycles, method and workers of the cheapest codelet.
+) -> tuple[Codelet, ...]:
+    """For each cell, the cheapest codelet.
 
     cells: the sizes of their dimensions. decided: what is decided already of each codelet.
     """
-    if not cells:
-        return ()
+    asked = tuple(zip(cells, decided, strict=True))
+    known = _known(structure, operand, result, target)
+    new = tuple(dict.fromkeys(each for each in asked if each not in known))
+    if new:
+        sizes, given = zip(*new, strict=True)
+        known.update(
+            zip(new, _priced(structure, sizes, given, operand, result, target), strict=True)
+        )
+    return tuple(known[each] for each in asked)
+
+
+@lru_cache(maxsize=1024)
+def _known(
+    structure: Structure, operand: np.dtype[Any], result: np.dtype[Any], target: Target
+) -> dict[tuple[tuple[int, ...], Decided], Codelet]:
+    """The codelets of cells that somebody has asked for."""
+    del structure, operand, result, target
+    return {}
+
+
+def _priced(
+    structure: Structure,
+    cells: tuple[tuple[int, ...], ...],
+    decided: tuple[Decided, ...],
+    operand: np.dtype[Any],
+    result: np.dtype[Any],
+    target: Target,
+) -> tuple[Codelet, ...]:
     types = operand, result, target
     sizes = np.array(cells, np.int64).reshape(len(cells), len(cells[0]))
     kept = structure.space.of_kind("parallel")
@@ -79,7 +108,7 @@ def codelets(
         )
     together = method_cycles(structure, sizes, *types, parts)
     alone = method_cycles(structure, sizes, *types)
-    found: list[tuple[float, str, tuple[int, ...]]] = []
+    found: list[Codelet] = []
     for i, (method, workers) in enumerate(decided):
         choices = [
             (float(alone[k, i]), name, ())
@@ -102,8 +131,8 @@ def codelet(
     target: Target,
     method: str = "",
     workers: tuple[int, ...] = (),
-) -> tuple[float, str, tuple[int, ...]]:
-    """Cycles, method and workers of the cheapest codelet for one cell, as codelets."""
+) -> Codelet:
+    """The cheapest codelet for one cell, as codelets."""
     decided = ((method, workers),)
     return codelets(structure, (cell,), operand, result, target, decided)[0]
 

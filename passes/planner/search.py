@@ -46,6 +46,7 @@ COMBINED = 3
 """Splits whose combining is searched too."""
 
 
+@lru_cache(maxsize=8192)
 def exact(
     problem: Problem,
     plan: Plan,
@@ -161,7 +162,8 @@ def _arriving(
 ) -> tuple[int, int, int]:
     """Bytes that stay for good, bytes copied, and the least cycles that they take to arrive.
 
-    The first cell is a largest one. It holds no more of an operand than a block of where that lies.
+    The first cell is a largest one. It holds no more of an operand than its own block shares with
+    one of where that lies.
     """
     resident = copied = 0
     received = 0.0
@@ -178,7 +180,8 @@ def _arriving(
             resident += size
         elif source != layout:
             copied += size
-            missing = max(_wanted_by_first(layout) - source.block_elements, 0) * dtype.itemsize
+            missing = max(_wanted_by_first(layout) - _shared_at_most(source, layout), 0)
+            missing *= dtype.itemsize
             shared = missing and shares_bus(layout)[0]
             received += missing / target.exchange.pair_factor if shared else missing
     return resident, copied, int(cost.exchange_cycles(received, 0, target))
@@ -198,6 +201,13 @@ def _wanted_by_first(layout: Layout) -> int:
         high = min((axis.size - 1 - first) // step, size - 1) if last >= axis.size else size - 1
         count *= max(high - low + 1, 0)
     return count
+
+
+def _shared_at_most(source: Layout, wanted: Layout) -> int:
+    """Elements that a block of where a tensor lies and one of where it is wanted have in common."""
+    if source.shape != wanted.shape:
+        return source.block_elements
+    return prod(map(min, source.box, wanted.box))
 
 
 def _arrival(
