@@ -66,7 +66,8 @@ def near(
     # A variable's memory is seen from tile 0 on, whatever its first tile is.
     margin = _aligned(max((life.before for life in lives), default=0))
     end = max((at + life.size for life, at in zip(lives, places, strict=True)), default=0)
-    arena = np.zeros(margin + end + LINE_BYTES, np.uint8)
+    # A word may be read at the last byte.
+    arena = np.zeros(margin + end + 2 * LINE_BYTES, np.uint8)
     arena = arena[-address(arena) % LINE_BYTES :]
     found: dict[str, Blocks] = {}
     for life, at in zip(lives, places, strict=True):

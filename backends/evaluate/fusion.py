@@ -7,6 +7,8 @@ is written:
 - partials are merged where they lie, and only what comes of them is gathered (see reduce_scatter);
 - of an operand that is brought to many tiles alike, sums of products read the first replica alone.
 
+Such variables lie where the host finds them soonest (see arena).
+
 Results are the same to the bit, and so is all that outlives the superstep that reads it.
 """
 
