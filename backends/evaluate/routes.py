@@ -168,15 +168,29 @@ def _reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offse
 
 
 def _split(offsets: Table, sizes: Sequence[int]) -> Offsets | None:
-    """Offsets of several axes whose sums these are; None if there are no such."""
+    """Offsets of several axes whose sums these are; None if there are no such.
+
+    Each axis is seen from where the lowest of those lies that are found, so that what is added to
+    FILL or ABSENT leaves it what it is.
+    """
     if len(sizes) <= 1:
         return [offsets]
-    box = offsets.reshape(tuple(sizes))
+    first = int(offsets.argmin())
+    if offsets[first] >= FILL:
+        return None
+    box, at = offsets.reshape(tuple(sizes)), np.unravel_index(first, tuple(sizes))
     found: Offsets = []
     for d in range(len(sizes)):
-        along = box[tuple(slice(None) if i == d else 0 for i in range(len(sizes)))]
-        found.append(along if not found else along - box.flat[0])
-    return found if (reduce(_outer, found) == offsets).all() else None
+        along = box[tuple(slice(None) if i == d else at[i] for i in range(len(sizes)))]
+        found.append(np.where(along < FILL, along - offsets[first], along) if found else along)
+    total = reduce(_outer, found)
+    alike = _states(total) == _states(offsets)
+    return found if (alike & ((total == offsets) | (offsets >= FILL))).all() else None
+
+
+def _states(offsets: Table) -> Table:
+    """Of each whether it is found, 0, filled, 1, or absent, 2."""
+    return np.searchsorted([FILL, ABSENT], offsets, side="right")
 
 
 def _moved(offsets: Offsets | None, space: Space) -> Offsets | None:
@@ -367,7 +381,7 @@ def _rows(axis: _Axis, found: Table) -> tuple[Table, Table]:
 
     Returns (first entry, rows, bytes on in the block, FILL or ABSENT or 0), and spans of these.
     """
-    there = np.searchsorted([FILL, ABSENT], found, side="right")
+    there = _states(found)
     breaks = np.r_[True, (np.diff(axis.part) != 0) | (np.diff(there) != 0)]
     first = np.flatnonzero(breaks)
     count = np.diff(np.r_[first, len(found)])
@@ -382,7 +396,7 @@ def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
     Returns (bytes on in the block, where found, length, kind) of runs, for each cell the span of
     its own, and what gathered runs look up.
     """
-    there = np.searchsorted([FILL, ABSENT], found, side="right")
+    there = _states(found)
     ends = np.r_[True, np.diff(axis.part) != 0]
     ends[1:] |= (np.diff(there) != 0) | (np.diff(axis.at) != unit)
     breaks = ends.copy()
