@@ -87,7 +87,7 @@ class Machine:
     wrong on purpose. observers: called after each operation. price: cycles of each superstep,
     counted in `cycles`. fast: compiled kernels or none; if not said, those that `codelets.fast`
     finds; a strict machine uses none. fused: whether variables that one operation leaves to another
-    may be kept elsewhere than on their tiles, and by halves (see evaluate.fusion); if not said,
+    may be kept elsewhere than on their tiles, and in part (see evaluate.fusion); if not said,
     where there are kernels and no observers. State stays in memory from one run to the next.
 
     memory: uint8[tiles, row]; rows may be longer than a tile's memory. blocks: where each variable

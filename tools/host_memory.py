@@ -9,8 +9,9 @@ from pathlib import Path
 from ..backends.memory import MemoryReport
 from ..ir.errors import InputError
 
-BESIDE_BYTES = 1 << 29
-"""What a run takes beside its tiles: messages on their way, kernels that are compiled, results."""
+BESIDE_BYTES = 1 << 30
+"""What a run takes beside its tiles: operands that stay packed, an arena, messages on their way,
+kernels that are compiled, results. Measured: 0.78 GB touched, 0.97 GB mapped, for VGG-19 on mk2."""
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 

@@ -30,7 +30,10 @@ from .reduce_scatter import bind_reduce_scatter
 
 
 class Fusion:
-    """Finds, superstep by superstep, the operations that go together, and binds them."""
+    """Finds, superstep by superstep, the operations that go together, and binds them.
+
+    unseen: the variables that nobody sees, and where they lie. blocks: where all variables lie.
+    """
 
     def __init__(
         self,

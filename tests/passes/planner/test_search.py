@@ -11,8 +11,10 @@ from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.ir.geometry.layout import Layout, linear_layout
 from abele.ir.geometry.space import Dim, Space, identity_map
+from abele.passes.planner import search as searching
 from abele.passes.planner.derive import (
     can_pad,
+    compute_layouts,
     final_layout,
     movement_result_layout,
     operand_layouts,
@@ -50,6 +52,23 @@ def every_split(structure: Structure, tiles: int) -> list[Plan]:
             ]
         )
     return [Plan(parts) for parts in itertools.product(*counts) if prod(parts) <= tiles]
+
+
+@given(structures(), st.sampled_from((1, 2, 5, 8)), st.data())
+@settings(max_examples=200)
+def test_a_plan_takes_no_less_than_the_least_that_is_said(
+    structure: Structure, tiles: int, data: st.DataObject
+):
+    target = resolve_target(f"tiny:{tiles}")
+    plans = st.sampled_from(every_split(structure, tiles))
+    asked = problem(structure, resident=(False,) * len(structure.space.operands))
+    have = list(linear(asked, target))
+    for i, layout in enumerate(compute_layouts(structure, data.draw(plans))):
+        have[i] = layout if layout.is_partition else have[i]
+    (least,) = searching._at_least(asked, (data.draw(plans),), tuple(have), target)
+    arrived = searching._arrived(asked, least, tuple(have), target)
+    assert least.exchange_cycles <= arrived.exchange_cycles
+    assert least.cycles <= arrived.cycles
 
 
 @given(structures(), st.sampled_from((1, 2, 5, 8)), st.data())
