@@ -10,7 +10,8 @@ from io import StringIO
 
 from xdsl.ir import Operation
 
-from .upstream import LocationAttr, ModuleOp, Printer
+from .printer import TextPrinter
+from .upstream import LocationAttr, ModuleOp
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Listing:
     lines: tuple[Line, ...]
 
 
-class ListingPrinter(Printer):
+class ListingPrinter(TextPrinter):
     """Prints a module, then any operation of it again, under the names its values got first.
 
     Values that come to be later get names that nothing had before.

@@ -3,29 +3,32 @@
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr
-from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute
+from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 
 from .blob import Blob, BlobStore
 from .context import AbeleContext
 from .errors import InputError
+from .printer import TextPrinter
 from .upstream import (
     UNKNOWN_LOC,
     Context,
     FileLineColLoc,
+    LocationAttr,
     MLIRTokenKind,
     ModuleOp,
     ParseError,
     Parser,
-    Printer,
     StringLiteral,
 )
 from .whole_file import whole_file
+
+T = TypeVar("T")
 
 BLOBS = "blobs"
 """The folder, beside a module's file, that holds the blobs its text names."""
@@ -34,7 +37,7 @@ BLOBS = "blobs"
 def print_module(module: ModuleOp, locations: bool = True) -> str:
     """The text of a module, ending in a newline; blobs appear as digests only."""
     stream = StringIO()
-    Printer(stream, print_debuginfo=locations).print_op(module)
+    TextPrinter(stream, print_debuginfo=locations).print_op(module)
     return stream.getvalue() + "\n"
 
 
@@ -127,11 +130,30 @@ def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
         yield from _blobs_in(part, seen)
 
 
+_MOST_KNOWN = 8192
+
+_TENSOR = re.compile(r"tensor<(?:[0-9]+x)*[a-z][a-zA-Z0-9]*>")
+"""A tensor type whose text says all there is to know of it."""
+
+_PLAIN_LOCATION = re.compile(r'loc\((?:unknown|"[^"\\\n]*")\)')
+"""A location that does not lie in others."""
+
+_types: dict[str, TypeAttribute] = {}
+"""Tensor types that have been read, by their text."""
+
+_locations: dict[str, LocationAttr] = {}
+"""Plain locations that have been read, by their text."""
+
+
 class _PlacingParser(Parser):
-    """xDSL's parser, which also gives an operation without a location its place in the text."""
+    """xDSL's parser, which also gives an operation without a location its place in the text.
+
+    The same text of a type or a location is parsed once.
+    """
 
     def __init__(self, context: Context, text: str, path: str) -> None:
         super().__init__(context, text, path)
+        self._text = text
         self._path = StringAttr(path)
         self._lines = _line_starts(text)
 
@@ -143,6 +165,32 @@ class _PlacingParser(Parser):
             line, column = _line_and_column(self._lines, start)
             op.location = FileLineColLoc(self._path, IntAttr(line), IntAttr(column))
         return op
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        """A type, if one is next."""
+        return self._known(_TENSOR, _types, super().parse_optional_type)
+
+    def parse_optional_location(self) -> LocationAttr | None:
+        """A location, if one is next."""
+        return self._known(_PLAIN_LOCATION, _locations, super().parse_optional_location)
+
+    def _known(
+        self, pattern: re.Pattern[str], known: dict[str, T], parse: Callable[[], T | None]
+    ) -> T | None:
+        """What is next, parsed only if its text, which matches the pattern, is not known yet."""
+        match = pattern.match(self._text, self.pos)
+        if match is None:
+            return parse()
+        found = known.get(match[0])
+        if found is not None:
+            self._resume_from(match.end())
+            return found
+        made = parse()
+        if made is not None:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[match[0]] = made
+        return made
 
     def parse_optional_str_literal(self) -> str | None:
         """A string literal; xDSL prints one with letters beyond ASCII, and reads it as bytes."""

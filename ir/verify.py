@@ -1,11 +1,13 @@
 """Whether a module is well formed: xDSL's checks, dominance, and the operations of a level."""
 
 from collections.abc import Collection
+from functools import cache
 from typing import NoReturn
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
+from .definition_checks import quicken
 from .provenance import place
 from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
 
@@ -44,7 +46,14 @@ def _fail(op: Operation, problem: object) -> NoReturn:
     raise IllFormed(f"{op.name} at {place(op)}: {problem}", op)
 
 
+@cache
+def _quickened(op_class: type[Operation]) -> None:
+    quicken(op_class)
+
+
 def _verify_operations(module: ModuleOp) -> None:
+    for op in module.walk():
+        _quickened(type(op))
     try:
         module.verify()
     except (VerifyException, ValueError) as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from ..pass_manager import Instrument, Step
-from ..upstream import ModuleOp, Printer
+from ..printer import TextPrinter
+from ..upstream import ModuleOp
 from ..whole_file import whole_file
 
 
@@ -44,9 +45,10 @@ class Style:
     def text(self, module: ModuleOp) -> str:
         """The text of a module, ending in a newline."""
         stream = StringIO()
-        Printer(stream, print_debuginfo=self.locations, print_generic_format=self.generic).print_op(
-            module
+        printer = TextPrinter(
+            stream, print_debuginfo=self.locations, print_generic_format=self.generic
         )
+        printer.print_op(module)
         return stream.getvalue() + "\n"
 
 

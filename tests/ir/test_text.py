@@ -1,3 +1,4 @@
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
 from abele.ir.provenance import fused, named, origin, place
 from abele.ir.text import blobs_of, parse_module, print_module, read_module, write_module
+from abele.ir.upstream import ParseError, Parser, Printer
 
 
 def context() -> AbeleContext:
@@ -205,3 +207,49 @@ def test_a_value_without_a_definition_is_shown_where_it_is_used():
 """
     with pytest.raises(InputError, match=r"^f\.mlir:2:13: .*%nowhere"):
         parse_module(text, context(), "f.mlir")
+
+
+TYPES = (
+    *("tensor<4x8xf32>", "tensor<f32>", "tensor<0xi1>", "tensor<4x8xf32, 1 : i32>"),
+    *("tensor<4 x f32>", "tensor< 4xf32>", "tensor<?x2xf32>", 'tensor<2x!test.type<"a">>'),
+    *("tensor<4xindex>", "tensor<4xbf16>", "tensor<4x>", "tensor<4xx>", "tensor<4xnothing>"),
+    *("tensor<-1xf32>", "tensor<4xf32", "tensor", "tensor<4xtensor<2xf32>>", "tensor <4xf32>"),
+)
+LOCATIONS = (
+    *("loc(unknown)", 'loc("conv1")', 'loc("a" ("b"))', 'loc("net.mlir":2:3)', 'loc("a"'),
+    *('loc ("conv1")', 'loc(fused["a", "b"])', 'loc("a\\"b")', "loc()", 'loc("")', "loc(x)"),
+)
+
+
+def read(parser: type[Parser], text: str) -> str | None:
+    """What xDSL's own printer prints of a text; None if it cannot be read."""
+    try:
+        module = parser(context(), text).parse_module()
+    except ParseError:
+        return None
+    stream = StringIO()
+    Printer(stream, print_debuginfo=True).print_op(module)
+    return stream.getvalue()
+
+
+@given(st.lists(st.tuples(st.sampled_from(TYPES), st.sampled_from(LOCATIONS)), min_size=1))
+def test_types_and_locations_are_read_as_xdsl_reads_them(parts: list[tuple[str, str]]):
+    text = "\n".join(f'"test.op"() {{a = {kind}}} : () -> {kind} {at}' for kind, at in parts)
+    expected = read(Parser, text)
+    try:
+        found = parse_module(text, context())
+    except InputError:
+        assert expected is None
+        return
+    assert print_module(found) == f"{expected}\n"
+
+
+def test_a_type_that_was_read_before_is_the_same_one():
+    one, other = (parse_module(TEXT.replace("i32", "tensor<3xf32>"), context()) for _ in "12")
+    kinds = [
+        op.body.block.args[0].type
+        for module in (one, other)
+        for op in module.walk()
+        if isinstance(op, func.FuncOp)
+    ]
+    assert kinds[0] is kinds[1]

@@ -1,0 +1,237 @@
+"""xDSL's check of an operation against its definition, decided sooner where all is well.
+
+xDSL finds out anew for every operation what its definition asks for. Here that is found out once
+for each definition. Whatever is not plainly as it should be is left to xDSL, which says what is
+wrong; so is a definition that asks for more than counts and kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Attribute, Operation, OpTrait, ParametrizedAttribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrConstraint,
+    AttributeDef,
+    BaseAttr,
+    EqAttrConstraint,
+    EqIntConstraint,
+    IRDLOperation,
+    OpDef,
+    OperandDef,
+    OptAttributeDef,
+    OptionalDef,
+    OptPropertyDef,
+    ParamAttrConstraint,
+    PropertyDef,
+    RangeConstraint,
+    RangeLengthConstraint,
+    RangeOf,
+    ResultDef,
+    VariadicDef,
+    VerificationContext,
+)
+from xdsl.irdl.operations import irdl_op_verify_regions
+
+from .upstream import VerifyException
+
+_Test = Callable[[Attribute], bool]
+
+
+def quicken(op_class: type[Operation]) -> None:
+    """Check operations of a class sooner from now on. What is right or wrong stays the same."""
+    if issubclass(op_class, IRDLOperation):
+        definition = op_class.get_irdl_definition()
+        check = _Check.of(definition)
+        if check is not None:
+            vars(definition)["verify"] = check
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """What operands or results must be: some, then any number up to a most, then some again."""
+
+    before: tuple[_Test, ...]
+    between: _Test | None = None
+    most: int | None = 0
+    after: tuple[_Test, ...] = ()
+
+    @staticmethod
+    def of(definitions: Iterable[OperandDef | ResultDef]) -> _Arguments | None:
+        """None where only xDSL can tell."""
+        found = _Arguments(())
+        for each in definitions:
+            variadic = isinstance(each, VariadicDef)
+            test = _range_test(each.constr, variadic)
+            if test is None:
+                return None
+            if not variadic:
+                found = (
+                    _Arguments((*found.before, test))
+                    if found.between is None
+                    else _Arguments(found.before, found.between, found.most, (*found.after, test))
+                )
+            elif found.between is None:
+                found = _Arguments(found.before, test, 1 if isinstance(each, OptionalDef) else None)
+            else:
+                return None
+        return found
+
+    def hold(self, values: Sequence[SSAValue]) -> bool:
+        first, last = len(self.before), len(self.after)
+        between = len(values) - first - last
+        if between < 0 or (self.most is not None and between > self.most):
+            return False
+        for test, value in zip(self.before, values, strict=False):
+            if not test(value.type):
+                return False
+        if self.between is None:
+            return True
+        for value in values[first : first + between]:
+            if not self.between(value.type):
+                return False
+        return all(
+            test(value.type)
+            for test, value in zip(self.after, values[first + between :], strict=True)
+        )
+
+
+@dataclass
+class _Check:
+    """The check of one definition, in place of its own.
+
+    properties, attributes: name, test, and whether it may be absent. traits: those there were when
+    own_checks, which are what they check themselves, was found.
+    """
+
+    definition: OpDef
+    operands: _Arguments
+    results: _Arguments
+    properties: tuple[tuple[str, _Test, bool], ...]
+    attributes: tuple[tuple[str, _Test, bool], ...]
+    traits: frozenset[OpTrait] | None = None
+    own_checks: tuple[Callable[[Operation], None], ...] = ()
+
+    @staticmethod
+    def of(definition: OpDef) -> _Check | None:
+        """None where only xDSL can tell."""
+        operands = _Arguments.of(each for _, each in definition.operands)
+        results = _Arguments.of(each for _, each in definition.results)
+        properties, attributes = _named(definition.properties), _named(definition.attributes)
+        if operands is None or results is None or properties is None or attributes is None:
+            return None
+        if definition.options or definition.successors:
+            return None
+        return _Check(definition, operands, results, properties, attributes)
+
+    def __call__(self, op: Operation) -> None:
+        """Raise VerifyException if an operation is not as its definition says."""
+        if not self._holds(op):
+            OpDef.verify(self.definition, op)
+            return
+        traits = self.definition.traits.traits
+        if traits is not self.traits:
+            checked = (each for each in traits if type(each).verify is not OpTrait.verify)
+            self.own_checks, self.traits = tuple(each.verify for each in checked), traits
+        for check in self.own_checks:
+            check(op)
+
+    def _holds(self, op: Operation) -> bool:
+        if op.successors or not (
+            self.operands.hold(op.operands)
+            and self.results.hold(op.results)
+            and _present(self.properties, op.properties) == len(op.properties)
+            and _present(self.attributes, op.attributes) is not None
+        ):
+            return False
+        if not self.definition.regions:
+            return not op.regions
+        try:
+            irdl_op_verify_regions(op, self.definition, VerificationContext())
+        except VerifyException:
+            return False
+        return True
+
+
+def _present(
+    wanted: tuple[tuple[str, _Test, bool], ...], found: Mapping[str, Attribute]
+) -> int | None:
+    """How many of the wanted attributes are there; None if one is missing or of a wrong kind."""
+    count = 0
+    for name, test, optional in wanted:
+        attribute = found.get(name)
+        if attribute is None:
+            if not optional:
+                return None
+        elif test(attribute):
+            count += 1
+        else:
+            return None
+    return count
+
+
+def _named(
+    definitions: Mapping[str, PropertyDef] | Mapping[str, AttributeDef],
+) -> tuple[tuple[str, _Test, bool], ...] | None:
+    found: list[tuple[str, _Test, bool]] = []
+    for name, each in definitions.items():
+        test = _test(each.constr)
+        if test is None:
+            return None
+        found.append((name, test, isinstance(each, OptPropertyDef | OptAttributeDef)))
+    return tuple(found)
+
+
+def _range_test(constraint: RangeConstraint, variadic: bool) -> _Test | None:
+    """Whether an attribute satisfies what is asked of each one of some, or of the only one."""
+    if not variadic and isinstance(constraint, RangeLengthConstraint):
+        if constraint.length != EqIntConstraint(1):
+            return None
+        constraint = constraint.constraint
+    return _test(constraint.constr) if isinstance(constraint, RangeOf) else None
+
+
+def _test(constraint: AttrConstraint) -> _Test | None:
+    """Whether an attribute satisfies a constraint. None where constraints depend on each other."""
+    if isinstance(constraint, AnyAttr):
+        return _always
+    if isinstance(constraint, BaseAttr):
+        return _is_a(constraint.attr)
+    if isinstance(constraint, EqAttrConstraint):
+        return _equals(constraint.attr)
+    if isinstance(constraint, ParamAttrConstraint):
+        made = cast(ParamAttrConstraint[ParametrizedAttribute], constraint)
+        return _is_made_of(_is_a(made.base_attr), made.param_constrs)
+    return None if constraint.variables() else constraint.verifies
+
+
+def _always(attribute: Attribute) -> bool:
+    del attribute
+    return True
+
+
+def _is_a(kind: type[Attribute]) -> _Test:
+    # The type itself is compared first: kinds are abstract classes, slow to ask.
+    return lambda attribute: type(attribute) is kind or isinstance(attribute, kind)
+
+
+def _equals(wanted: Attribute) -> _Test:
+    return lambda attribute: attribute is wanted or attribute == wanted
+
+
+def _is_made_of(kind: _Test, constraints: Sequence[AttrConstraint]) -> _Test | None:
+    tests = [test for each in constraints if (test := _test(each)) is not None]
+
+    def holds(attribute: Attribute) -> bool:
+        if not kind(attribute):
+            return False
+        assert isinstance(attribute, ParametrizedAttribute)
+        parameters = attribute.parameters
+        return len(parameters) == len(tests) and all(
+            test(parameter) for test, parameter in zip(tests, parameters, strict=True)
+        )
+
+    return holds if len(tests) == len(constraints) else None
