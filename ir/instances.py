@@ -15,10 +15,10 @@ from math import prod
 from random import Random
 from typing import cast
 
-from xdsl.dialects.builtin import TensorType, i1
+from xdsl.dialects.builtin import TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation
 
-from .rules.build import Infers
+from .rules.build import Infers, has_infer
 from .rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
 from .rules.climb import Climb, Failure, asked_words
 from .rules.values import Plain
@@ -42,7 +42,7 @@ MOST_OPERANDS = 6
 WORDS = 40
 """How many words of a class's messages are remembered."""
 
-_FAVOUR = {"f32": 6, "f16": 4, "i32": 2}
+_FAVOUR: Mapping[Attribute, int] = {f32: 6, f16: 4, i32: 2}
 """How likely an element type is, beside the others: most of what may go wrong does with floats."""
 
 _Ways = Mapping[str, str]
@@ -179,7 +179,7 @@ class Instances:
                 kinds = [k for k in found.by_kind if not elements or k[1] in elements or k[1] == i1]
                 if not kinds:
                     return None
-                (kind,) = random.choices(kinds, [_FAVOUR.get(str(k[1]), 1) for k in kinds])
+                (kind,) = random.choices(kinds, [_FAVOUR.get(k[1], 1) for k in kinds])
                 begin = tensor_type(kind[1], _free_shape(kind[0], sizes, random))
             else:
                 kind, begin = (len(first.get_shape()), first.element_type), first
@@ -315,7 +315,7 @@ def _attempt(
         types[i] = tensor_type(_element(draws, f"element of operand {i}", known), shape)
     operands = [types[i] for i in range(count)]
     shape = tuple(operands[0].get_shape())
-    if not issubclass(info.cls, Infers) and draws.way("result", ("same", "other")) == "other":
+    if not has_infer(info.cls) and draws.way("result", ("same", "other")) == "other":
         shape = draws.shape("shape of result", [shape])
     result = tensor_type(_element(draws, "element of result", [begin]), shape)
     properties: dict[str, Attribute] = {}
@@ -345,8 +345,8 @@ def _attempt(
         location=UNKNOWN_LOC,
     )
     try:
-        if isinstance(op, Infers):
-            op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
+        if has_infer(info.cls):
+            op.results[0]._type = cast(Infers, op).infer()  # pyright: ignore[reportPrivateUsage]
         op.verify(verify_nested_ops=False)
     except Exception as error:
         # An operation of a user's may fail on nonsense in any way.

@@ -8,6 +8,7 @@ LocatingWalker for patterns, and located or locate for conversions written by ha
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -35,7 +36,12 @@ from .upstream import (
 
 def named(name: str, location: LocationAttr | None = None) -> NameLoc:
     """The location of a framework's node, and of its place in a file if that is known."""
-    return NameLoc(StringAttr(name), NoneAttr() if location is None else location)
+    return _named(name) if location is None else NameLoc(StringAttr(name), location)
+
+
+@lru_cache(maxsize=8192)
+def _named(name: str) -> NameLoc:
+    return NameLoc(StringAttr(name), NoneAttr())
 
 
 def fused(sources: Iterable[Operation | LocationAttr]) -> LocationAttr:

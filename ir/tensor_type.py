@@ -1,4 +1,6 @@
-"""Tensor types, each made once: xDSL checks an attribute whenever it makes one."""
+"""Tensor types, each made once and hashed once: xDSL checks an attribute whenever it makes one, and
+hashes all of it whenever it looks one up.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,10 @@ from functools import lru_cache
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
+
+from .hash_once import hash_once
+
+hash_once(TensorType)
 
 
 def tensor_type(element: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:

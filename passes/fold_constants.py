@@ -57,11 +57,12 @@ class FoldConstants(ModulePass):
 
 def _loads(module: ModuleOp) -> dict[SSAValue, Array]:
     """The values of loads from states that no operation stores to."""
-    states = {op.sym_name.data: op for op in module.walk() if isinstance(op, nn.StateOp)}
-    for op in module.walk():
+    ops = list(module.walk())
+    states = {op.sym_name.data: op for op in ops if isinstance(op, nn.StateOp)}
+    for op in ops:
         if isinstance(op, nn.StoreOp):
             states.pop(op.state.string_value(), None)
-    loads = [op for op in module.walk() if isinstance(op, nn.LoadOp)]
+    loads = [op for op in ops if isinstance(op, nn.LoadOp)]
     return {
         load.result: states[load.state.string_value()].value.array
         for load in loads

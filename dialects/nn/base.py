@@ -36,6 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
+from ...ir.once_alike import once_alike
 from ...ir.tensor_type import tensor_type
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
@@ -264,18 +265,25 @@ class TensorOp(IRDLOperation, ABC):
         # The type is inferred from the typed fields, which exist only now.
         super().__init__(operands=operands, properties=properties or {}, result_types=[_NOT_YET])
         try:
-            self.result._type = self.infer()  # pyright: ignore[reportPrivateUsage]
+            self.result._type = self._inferred()  # pyright: ignore[reportPrivateUsage]
         except VerifyException:
             self.drop_all_references()
             raise
 
     @abstractmethod
     def infer(self) -> TensorType[Attribute]:
-        """The type of the result. Raises VerifyException if operands and properties disagree."""
+        """The type of the result, from types, properties and attributes alone.
+
+        Raises VerifyException if they disagree.
+        """
+
+    @once_alike
+    def _inferred(self) -> TensorType[Attribute]:
+        return self.infer()
 
     def verify_(self) -> None:
         """The result has the type that follows from operands and properties."""
-        inferred = self.infer()
+        inferred = self._inferred()
         if tensor_of(self.result) != inferred:
             raise VerifyException(f"result type {self.result.type}; need {inferred}")
 

@@ -28,6 +28,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from ...ir.geometry.space import AccessMap, AxisMap
+from ...ir.once_alike import once_alike
 from ...ir.upstream import VerifyException
 from ..abele import ChainAttr, parse_stages, stages_text, verify_chain
 from ..structured import Stage, Structure, Structured, extras_of
@@ -102,9 +103,10 @@ class ChainableOp(PureTensorOp, Structured, ABC):
 
     @abstractmethod
     def core_structure(self) -> Structure:
-        """The space and body without the chain."""
+        """The space and body without the chain, from types, properties and attributes alone."""
 
     @final
+    @once_alike
     def structure(self) -> Structure:
         """The operation's own space and body, with the chain and its operands."""
         core, stages = self.core_structure(), self.stages

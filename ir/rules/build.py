@@ -41,6 +41,12 @@ class Infers(Protocol):
         ...
 
 
+@cache
+def has_infer(cls: type[Operation]) -> bool:
+    """Whether operations of a class infer their results, which is long to ask of a protocol."""
+    return issubclass(cls, Infers)
+
+
 @dataclass
 class Builder:
     """Builds the right side of one rule for one match.
@@ -247,7 +253,7 @@ def _infers(cls: type[Operation]) -> bool:
     """Whether an operation infers its one result."""
     return (
         issubclass(cls, IRDLOperation)
-        and issubclass(cls, Infers)
+        and has_infer(cls)
         and len(cls.get_irdl_definition().results) == 1
     )
 

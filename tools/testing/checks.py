@@ -721,8 +721,13 @@ def _element(op: Operation) -> str:
     for value in (*op.results, *op.operands):
         type_ = value.type.tensor if isinstance(value.type, PartitionTensor) else value.type
         if isinstance(type_, TensorType):
-            return str(cast("TensorType[Attribute]", type_).element_type)
+            return _element_name(cast("TensorType[Attribute]", type_).element_type)
     return ""
+
+
+@lru_cache(maxsize=256)
+def _element_name(element: Attribute) -> str:
+    return str(element)
 
 
 # All programs
