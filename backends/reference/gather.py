@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -57,30 +59,44 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
 
     tensor: in the map's viewed shape. Dimensions that the map does not name have length 1.
     """
-    rank = len(box)
-    named = [sorted({d for d, _ in axis.terms}) for axis in access.axes]
-    shape = [1] * rank
-    for dims in named:
-        for d in dims:
-            shape[d] = box[d][1] - box[d][0]
-    if 0 in tensor.shape or 0 in shape:
-        return np.full(shape, fill_value(access.fill, tensor.dtype), tensor.dtype)
-    if sum(map(len, named)) != len({d for dims in named for d in dims}):
+    way = _way(access, box)
+    if 0 in tensor.shape or 0 in way.shape:
+        return np.full(way.shape, fill_value(access.fill, tensor.dtype), tensor.dtype)
+    if way.order is None:
         return _by_points(tensor, access, box)
-    plain = [_plain(axis, box) for axis in access.axes]
-    tensor = tensor[(*(each or slice(None) for each in plain), ...)]
-    indices = {
-        i: _indices(axis, box).ravel() for i, axis in enumerate(access.axes) if plain[i] is None
-    }
+    tensor = tensor[way.index]
+    indices = {i: _indices(access.axes[i], box).ravel() for i in way.scattered}
     # What shrinks the tensor goes first.
     for i in sorted(indices, key=lambda i: len(indices[i]) / tensor.shape[i]):
         tensor = _taken(tensor, i, indices[i], fill_value(access.fill, tensor.dtype))
-    order = [d for dims in named for d in dims]
-    spread = tensor.reshape([shape[d] for d in order])
-    return np.expand_dims(
-        spread.transpose(np.argsort(order, kind="stable")),
-        tuple(d for d in range(rank) if d not in order),
-    )
+    spread = tensor.reshape([way.shape[d] for d in way.order]).transpose(np.argsort(way.order))
+    return spread.reshape(way.shape)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a map reads a box: what does not depend on the tensor.
+
+    shape: of what is read, one axis a dimension. index: the slices of the axes that are read
+    element after element, and all of the others, which are scattered. order: the dimensions, as
+    the axes name them; None where two name the same.
+    """
+
+    shape: tuple[int, ...]
+    index: tuple[Any, ...]
+    scattered: tuple[int, ...]
+    order: tuple[int, ...] | None
+
+
+@lru_cache(maxsize=4096)
+def _way(access: AccessMap, box: Box) -> _Way:
+    order = tuple(d for axis in access.axes for d in sorted({d for d, _ in axis.terms}))
+    shape = tuple(b - a if d in order else 1 for d, (a, b) in enumerate(box))
+    plain = [_plain(axis, box) for axis in access.axes]
+    # The ellipsis keeps arrays of rank 0 arrays.
+    index = (*(each or slice(None) for each in plain), ...)
+    scattered = tuple(i for i, each in enumerate(plain) if each is None)
+    return _Way(shape, index, scattered, order if len(order) == len(set(order)) else None)
 
 
 def _plain(axis: AxisMap, box: Box) -> slice | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from math import prod
 from typing import Any, cast
@@ -128,19 +129,19 @@ class _Task:
     extras: tuple[Array, ...] = ()
     final_dtype: np.dtype[Any] = FLOAT32
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether all operands that are numbers are integers or booleans."""
         numbers = self.operands[self.function.values :]
         return not any(is_floating(a.dtype) for a in numbers)
 
-    @property
+    @cached_property
     def computing(self) -> np.dtype[Any]:
         """The dtype that the machine computes the function in."""
         dtype = compute_dtype(*(a.dtype for a in self.operands[self.function.values :]))
         return dtype if is_floating(dtype) else np.dtype(np.float32)
 
-    @property
+    @cached_property
     def working(self) -> np.dtype[Any]:
         """The dtype that the reference computes in."""
         if not self.exact:
