@@ -12,9 +12,10 @@ from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...backends import cost
 from ...backends.codelets.prices import number_dtype, partials_dtype
@@ -38,6 +39,8 @@ from .price import codelets
 from .problem import Choice, Problem
 from .terms import FREE, Terms, relaxed
 from .traffic import traffic
+
+Integers = NDArray[np.int64]
 
 COMBINE_FINALISTS = 1
 """Splits of a combining compute that are tried, beside the one that its partials have."""
@@ -140,21 +143,24 @@ def _left_elements(problem: Problem, plan: Plan) -> int:
     return prod(-(-space.dims[d].size // plan.split[d]) for d in result_dims(space))
 
 
+@lru_cache(maxsize=4096)
 def _sources(
     problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target
-) -> Iterator[tuple[Layout | None, Layout, np.dtype[Any], Space | None]]:
+) -> tuple[tuple[Layout | None, Layout, np.dtype[Any], Space | None], ...]:
     """Of each operand that a plan reads, where it lies, where it is wanted, its type and its move.
 
     It lies nowhere where it stays for good.
     """
     moves = problem.moves or (None,) * len(have)
+    found: list[tuple[Layout | None, Layout, np.dtype[Any], Space | None]] = []
     for i, (layout, dtype) in enumerate(
         zip(_wanted(problem, plan), problem.operand_dtypes, strict=False)
     ):
         source = have[i]
         if source is None and problem.is_free(i):
             source = home_of_free(layout, dtype.itemsize, target.tiles)
-        yield source, layout, dtype, moves[i]
+        found.append((source, layout, dtype, moves[i]))
+    return tuple(found)
 
 
 def _arriving(
@@ -167,13 +173,13 @@ def _arriving(
     """
     resident = copied = 0
     received = 0.0
-    sources = list(_sources(problem, plan, have, target))
+    sources = _sources(problem, plan, have, target)
     if problem.moves:
         _, layout, dtype, _ = sources[0]
         held = sum(source.block_elements for source, *_ in sources if source is not None)
         whole = sum(move.points for move in problem.moves) == prod(layout.shape)
         received = max(layout.block_elements - held, 0) * dtype.itemsize if whole else 0.0
-        sources = []
+        sources = ()
     for source, layout, dtype, _ in sources:
         size = layout.block_elements * dtype.itemsize
         if source is None:
@@ -215,25 +221,82 @@ def _arrival(
 ) -> tuple[int, int]:
     """Cycles until the operands lie where a plan wants them: of the exchange, and for what a tile
     copies to itself, padding included, each on the tile that has most."""
-    received = np.zeros(target.tiles, np.int64)
-    sent = np.zeros(target.tiles, np.int64)
-    copying = np.zeros(target.tiles, np.int64)
-    for source, layout, dtype, move in _sources(problem, plan, have, target):
-        if source is None or (move is None and source == layout):
-            continue
-        shared = traffic(source, layout, move)
-        here = slice(layout.first_tile, layout.first_tile + layout.cells)
-        there = slice(source.first_tile, source.first_tile + source.cells)
-        received[here] += bus_bytes(layout, shared.received * dtype.itemsize, target)
-        sent[there] += sent_elements(shared) * dtype.itemsize
-        copying[here] += cost.copy_cycles(shared.local * dtype.itemsize, target)
-        if move is None and any(a.outside != "none" or a.divisor > 1 for a in layout.access.axes):
-            padding = np.maximum(block_sizes(layout) - shared.wanted, 0)
-            copying[here] += cost.fill_cycles(padding * dtype.itemsize, target)
-    return (
-        int(cost.exchange_cycles(received.max(), sent.max(), target)),
-        int(copying.max()),
+    return _arriving_together(
+        tuple(
+            _Operand(source, layout, dtype.itemsize, move)
+            for source, layout, dtype, move in _sources(problem, plan, have, target)
+            if source is not None and (move is not None or source != layout)
+        ),
+        target,
     )
+
+
+class _Operand(NamedTuple):
+    """What is to arrive: where it lies, where it is wanted, bytes of an element, and its move."""
+
+    source: Layout
+    wanted: Layout
+    itemsize: int
+    move: Space | None
+
+
+@lru_cache(maxsize=8192)
+def _arriving_together(operands: tuple[_Operand, ...], target: Target) -> tuple[int, int]:
+    """Cycles until some operands have arrived: of the exchange, and of copies within a tile."""
+    each = [_brought(operand, target) for operand in operands]
+    received = _most([(one.first_wanted, one.received) for one in each])
+    sent = _most([(one.first_source, one.sent) for one in each])
+    if len(each) == 1 and each[0].padding is None:
+        copying = int(cost.copy_cycles(each[0].copied.max(), target))
+    else:
+        copying = _most([(one.first_wanted, _copying(one, target)) for one in each])
+    return int(cost.exchange_cycles(received, sent, target)), copying
+
+
+def _most(counts: list[tuple[int, Integers]]) -> int:
+    """What the tile has that has most of all counts, each of which begins at some tile."""
+    if len(counts) <= 1:
+        return max((int(count.max()) for _, count in counts), default=0)
+    total = np.zeros(max(first + len(count) for first, count in counts), np.int64)
+    for first, count in counts:
+        total[first : first + len(count)] += count
+    return int(total.max())
+
+
+class _Brought(NamedTuple):
+    """What an operand's arrival takes, in bytes: sent by each cell where it lies, from tile
+    first_source on, all else by each cell where it is wanted, from tile first_wanted on.
+
+    received: as those of a tile's own bus. copied: that a tile has itself. padding: to be filled.
+    """
+
+    first_source: int
+    first_wanted: int
+    sent: Integers
+    received: Integers
+    copied: Integers
+    padding: Integers | None
+
+
+@lru_cache(maxsize=1024)
+def _brought(operand: _Operand, target: Target) -> _Brought:
+    source, wanted, itemsize, move = operand
+    shared = traffic(source, wanted, move)
+    pads = move is None and any(a.outside != "none" or a.divisor > 1 for a in wanted.access.axes)
+    return _Brought(
+        source.first_tile,
+        wanted.first_tile,
+        sent_elements(shared) * itemsize,
+        bus_bytes(wanted, shared.received * itemsize, target),
+        shared.local * itemsize,
+        np.maximum(block_sizes(wanted) - shared.wanted, 0) * itemsize if pads else None,
+    )
+
+
+def _copying(one: _Brought, target: Target) -> Integers:
+    """Cycles of each cell that an operand is wanted on, for what it copies and fills."""
+    copying = cost.copy_cycles(one.copied, target)
+    return copying if one.padding is None else copying + cost.fill_cycles(one.padding, target)
 
 
 def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Target) -> int:
@@ -241,12 +304,10 @@ def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Targe
     already."""
     if source == wanted:
         return 0
-    shared = traffic(source, wanted)
-    arriving = bus_bytes(wanted, shared.received * itemsize, target)
-    sent = sent_elements(shared) * itemsize
-    copying = cost.copy_cycles(shared.local * itemsize, target)
-    exchange = cost.exchange_cycles(arriving.max(), sent.max(), target)
-    return cost.sync_cycles(target) + int(exchange) + int(copying.max())
+    brought = _brought(_Operand(source, wanted, itemsize, None), target)
+    exchange = cost.exchange_cycles(brought.received.max(), brought.sent.max(), target)
+    copying = cost.copy_cycles(brought.copied.max(), target)
+    return cost.sync_cycles(target) + int(exchange) + int(copying)
 
 
 def _combine_problem(problem: Problem, plan: Plan) -> Problem | None:
