@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import ml_dtypes
 import numpy as np
@@ -32,6 +33,7 @@ _EXTENSION_DTYPES = {
     )
 }
 _STANDARD_KINDS = "biufc"
+_SAMPLE_BYTES = 4096
 
 
 class Blob:
@@ -95,27 +97,49 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 class BlobStore:
     """The blobs of one program, by digest.
 
+    A digest is found out where it is asked for, or where two blobs may be equal: whole networks are
+    compiled without most of them.
+
     On disk a store is a folder of `<digest>.npy` files; types unknown to NumPy's format are in
     `<digest>.<type>.npy` as unsigned integers of the same width.
     """
 
     def __init__(self) -> None:
-        self._blobs: dict[str, Blob] = {}
+        self._blobs: list[Blob] = []
+        self._first: dict[tuple[int, int], Blob] = {}
+        self._by_digest: dict[str, Blob] = {}
+        self._without: list[Blob] = []
 
     def add(self, array: NDArray[Any] | Blob) -> Blob:
         """The blob of these contents, now in the store; equal contents give the same object."""
         blob = array if isinstance(array, Blob) else Blob(array)
-        return self._blobs.setdefault(blob.digest, blob)
+        key = hash(blob), _sampled(blob.array)
+        if key not in self._first:
+            self._first[key] = blob
+            self._blobs.append(blob)
+            self._without.append(blob)
+            return blob
+        first = self._first[key]
+        if first is blob:
+            return blob
+        self._by_digest.setdefault(first.digest, first)
+        found = self._by_digest.setdefault(blob.digest, blob)
+        if found is blob:
+            self._blobs.append(blob)
+        return found
 
     def get(self, digest: str) -> Blob | None:
         """The blob of that digest, if the store has it."""
-        return self._blobs.get(digest)
+        for blob in self._without:
+            self._by_digest.setdefault(blob.digest, blob)
+        self._without.clear()
+        return self._by_digest.get(digest)
 
-    def __contains__(self, digest: object) -> bool:
-        return digest in self._blobs
+    def __contains__(self, digest: str) -> bool:
+        return self.get(digest) is not None
 
     def __iter__(self) -> Iterator[Blob]:
-        return iter(self._blobs.values())
+        return iter(self._blobs)
 
     def __len__(self) -> int:
         return len(self._blobs)
@@ -140,6 +164,13 @@ class BlobStore:
         for path in sorted(folder.glob("*.npy")):
             if not path.name.startswith("."):
                 self.add(_read(path))
+
+
+def _sampled(array: NDArray[Any]) -> int:
+    """A checksum of a few bytes of an array, spread over all of it: where it differs, so do all."""
+    contents = array.reshape(-1).view(np.uint8)
+    step = max(len(contents) // _SAMPLE_BYTES, 1)
+    return crc32(contents[::step].tobytes())
 
 
 def _file_name(blob: Blob) -> str:

@@ -107,6 +107,24 @@ def test_a_store_keeps_one_blob_of_equal_contents():
     assert store.get("0" * 24) is None
 
 
+@given(st.lists(st.integers(0, 99_999), min_size=1, max_size=6))
+def test_large_blobs_that_differ_in_one_byte_are_kept_apart(places: list[int]):
+    store = BlobStore()
+    for place in (*places, *places):
+        array = np.zeros(100_000, np.uint8)
+        array[place] = 1
+        assert store.add(array).array[place] == 1
+    assert len(store) == len(set(places))
+    assert [store.get(blob.digest) for blob in store] == list(store)
+
+
+def test_a_digest_is_found_out_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    store = BlobStore()
+    blobs = [store.add(np.arange(n)) for n in range(1, 9)]
+    monkeypatch.setattr(Blob, "digest", property(lambda _: pytest.fail("asked for")))
+    assert [store.add(blob) for blob in blobs] == blobs == list(store)
+
+
 @given(st.lists(arrays(), max_size=4))
 def test_a_store_reads_back_what_it_saved(tmp_path_factory: pytest.TempPathFactory, given_arrays):
     folder = tmp_path_factory.mktemp("blobs")
