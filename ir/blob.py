@@ -33,7 +33,9 @@ _EXTENSION_DTYPES = {
     )
 }
 _STANDARD_KINDS = "biufc"
+
 _SAMPLE_BYTES = 4096
+"""About how many bytes of an array tell it from most others of its shape and type."""
 
 
 class Blob:
@@ -106,8 +108,10 @@ class BlobStore:
 
     def __init__(self) -> None:
         self._blobs: list[Blob] = []
+        # By shape, type and sample: what differs in one of these is not equal.
         self._first: dict[tuple[int, int], Blob] = {}
         self._by_digest: dict[str, Blob] = {}
+        # Those that are not found by digest yet.
         self._without: list[Blob] = []
 
     def add(self, array: NDArray[Any] | Blob) -> Blob:
@@ -123,10 +127,10 @@ class BlobStore:
         if first is blob:
             return blob
         self._by_digest.setdefault(first.digest, first)
-        found = self._by_digest.setdefault(blob.digest, blob)
-        if found is blob:
+        if blob.digest not in self._by_digest:
+            self._by_digest[blob.digest] = blob
             self._blobs.append(blob)
-        return found
+        return self._by_digest[blob.digest]
 
     def get(self, digest: str) -> Blob | None:
         """The blob of that digest, if the store has it."""

@@ -113,8 +113,10 @@ def test_large_blobs_that_differ_in_one_byte_are_kept_apart(places: list[int]):
     for place in (*places, *places):
         array = np.zeros(100_000, np.uint8)
         array[place] = 1
-        assert store.add(array).array[place] == 1
-    assert len(store) == len(set(places))
+        blob = store.add(array)
+        assert blob.array[place] == 1
+        assert store.add(blob) is blob
+    assert len(store) == len(list(store)) == len(set(places))
     assert [store.get(blob.digest) for blob in store] == list(store)
 
 
