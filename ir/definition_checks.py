@@ -34,9 +34,8 @@ from xdsl.irdl import (
     VariadicDef,
     VerificationContext,
 )
-from xdsl.irdl.operations import irdl_op_verify_regions
 
-from .upstream import VerifyException
+from .upstream import VerifyException, irdl_op_verify_regions
 
 _Test = Callable[[Attribute], bool]
 
@@ -52,33 +51,33 @@ def quicken(op_class: type[Operation]) -> None:
 
 @dataclass(frozen=True)
 class _Arguments:
-    """What operands or results must be: some, then any number up to a most, then some again."""
+    """What operands or results must be: some, then any number up to a most, then some again.
+
+    between: None where there are none of these. most: None where there is no limit.
+    """
 
     before: tuple[_Test, ...]
-    between: _Test | None = None
-    most: int | None = 0
-    after: tuple[_Test, ...] = ()
+    between: _Test | None
+    most: int | None
+    after: tuple[_Test, ...]
 
     @staticmethod
     def of(definitions: Iterable[OperandDef | ResultDef]) -> _Arguments | None:
         """None where only xDSL can tell."""
-        found = _Arguments(())
+        before: list[_Test] = []
+        after: list[_Test] = []
+        between: _Test | None = None
+        most: int | None = 0
         for each in definitions:
             variadic = isinstance(each, VariadicDef)
             test = _range_test(each.constr, variadic)
-            if test is None:
+            if test is None or (variadic and between is not None):
                 return None
-            if not variadic:
-                found = (
-                    _Arguments((*found.before, test))
-                    if found.between is None
-                    else _Arguments(found.before, found.between, found.most, (*found.after, test))
-                )
-            elif found.between is None:
-                found = _Arguments(found.before, test, 1 if isinstance(each, OptionalDef) else None)
+            if variadic:
+                between, most = test, 1 if isinstance(each, OptionalDef) else None
             else:
-                return None
-        return found
+                (before if between is None else after).append(test)
+        return _Arguments(tuple(before), between, most, tuple(after))
 
     def hold(self, values: Sequence[SSAValue]) -> bool:
         first, last = len(self.before), len(self.after)

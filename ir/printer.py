@@ -1,19 +1,14 @@
-"""xDSL's printer, quicker: tensor types are put into words once."""
+"""xDSL's printer, quicker: tensor types, which are hashed once, are put into words once."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from io import StringIO
-from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
 from .upstream import Printer
-
-_MOST_TYPES = 8192
-
-_texts: dict[int, tuple[Attribute, str]] = {}
-"""By id: a tensor type, which is kept so that no other bears its id, and its text."""
 
 
 class TextPrinter(Printer):
@@ -35,13 +30,8 @@ class TextPrinter(Printer):
             self.stream.write(text)
 
 
-def _text_of(kind: TensorType[Any]) -> str:
-    # By identity: to hash a type takes longer than to print it.
-    known = _texts.get(id(kind))
-    if known is None:
-        stream = StringIO()
-        kind.print_builtin(Printer(stream))
-        if len(_texts) >= _MOST_TYPES:
-            _texts.clear()
-        known = _texts[id(kind)] = kind, stream.getvalue()
-    return known[1]
+@lru_cache(maxsize=8192)
+def _text_of(kind: TensorType[Attribute]) -> str:
+    stream = StringIO()
+    kind.print_builtin(Printer(stream))
+    return stream.getvalue()

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     UnregisteredOp,
 )
 from xdsl.irdl.dominance import DominanceInfo
+from xdsl.irdl.operations import irdl_op_verify_regions
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -57,5 +58,6 @@ __all__ = [
     "UnknownLoc",
     "UnregisteredOp",
     "VerifyException",
+    "irdl_op_verify_regions",
     "parse_arg_specs",
 ]

@@ -62,15 +62,14 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
     way = _way(access, box)
     if 0 in tensor.shape or 0 in way.shape:
         return np.full(way.shape, fill_value(access.fill, tensor.dtype), tensor.dtype)
-    if way.order is None:
+    if way.spread is None:
         return _by_points(tensor, access, box)
     tensor = tensor[way.index]
     indices = {i: _indices(access.axes[i], box).ravel() for i in way.scattered}
     # What shrinks the tensor goes first.
     for i in sorted(indices, key=lambda i: len(indices[i]) / tensor.shape[i]):
         tensor = _taken(tensor, i, indices[i], fill_value(access.fill, tensor.dtype))
-    spread = tensor.reshape([way.shape[d] for d in way.order]).transpose(np.argsort(way.order))
-    return spread.reshape(way.shape)
+    return tensor.reshape(way.spread).transpose(way.turn).reshape(way.shape)
 
 
 @dataclass(frozen=True)
@@ -78,14 +77,16 @@ class _Way:
     """How a map reads a box: what does not depend on the tensor.
 
     shape: of what is read, one axis a dimension. index: the slices of the axes that are read
-    element after element, and all of the others, which are scattered. order: the dimensions, as
-    the axes name them; None where two name the same.
+    element after element, and all of the others, which are scattered. spread: one size a dimension
+    that the axes name, in their order; None where two name the same. turn: where the dimensions
+    stand there, in their own order.
     """
 
     shape: tuple[int, ...]
     index: tuple[Any, ...]
     scattered: tuple[int, ...]
-    order: tuple[int, ...] | None
+    spread: tuple[int, ...] | None
+    turn: tuple[int, ...]
 
 
 @lru_cache(maxsize=4096)
@@ -96,7 +97,8 @@ def _way(access: AccessMap, box: Box) -> _Way:
     # The ellipsis keeps arrays of rank 0 arrays.
     index = (*(each or slice(None) for each in plain), ...)
     scattered = tuple(i for i, each in enumerate(plain) if each is None)
-    return _Way(shape, index, scattered, order if len(order) == len(set(order)) else None)
+    spread = tuple(shape[d] for d in order) if len(order) == len(set(order)) else None
+    return _Way(shape, index, scattered, spread, tuple(map(order.index, sorted(order))))
 
 
 def _plain(axis: AxisMap, box: Box) -> slice | None:

@@ -15,7 +15,6 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...backends import cost
 from ...backends.codelets.prices import number_dtype, partials_dtype
@@ -35,12 +34,10 @@ from .derive import (
 )
 from .estimate import combining_cycles, result_dims, shortlist, trade_offs
 from .orders import orders
-from .price import codelets
+from .price import Integers, codelets
 from .problem import Choice, Problem
 from .terms import FREE, Terms, relaxed
 from .traffic import traffic
-
-Integers = NDArray[np.int64]
 
 COMBINE_FINALISTS = 1
 """Splits of a combining compute that are tried, beside the one that its partials have."""
@@ -304,10 +301,8 @@ def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Targe
     already."""
     if source == wanted:
         return 0
-    brought = _brought(_Operand(source, wanted, itemsize, None), target)
-    exchange = cost.exchange_cycles(brought.received.max(), brought.sent.max(), target)
-    copying = cost.copy_cycles(brought.copied.max(), target)
-    return cost.sync_cycles(target) + int(exchange) + int(copying)
+    operand = _Operand(source, wanted, itemsize, None)
+    return cost.sync_cycles(target) + sum(_arriving_together((operand,), target))
 
 
 def _combine_problem(problem: Problem, plan: Plan) -> Problem | None:
