@@ -34,6 +34,7 @@ from .cells import Cells
 from .elementwise import elementwise
 from .fast import Stamp
 from .fast_products import Groups, product_calls
+from .ordered import TERMS, matmul_calls
 from .reduction import reduction, walked_points
 from .scalar import compute_dtype, convert_into, is_floating
 
@@ -183,14 +184,14 @@ def _matrix_products(
     batch = tuple(shape[d] for d in groups.batch)
     rows, columns, depth = (prod(shape[d] for d in group) for group in (left, right, inner))
 
-    # With the inner axis slowest, BLAS adds up one term after the other.
     first = _Matrix.of(a, groups.batch, inner, left, dtype)
     if first.matrix is not None and not _is_row_major(first.matrix):
         first = replace(first, matrix=None)
     second = _Matrix.of(b, groups.batch, inner, right, dtype)
     out = _Matrix.of(result, groups.batch, left, right, dtype)
-    if out.matrix is not None and (rows == 1 or not _is_row_major(out.matrix)):
+    if out.matrix is not None and not _is_row_major(out.matrix):
         out = replace(out, matrix=None)
+    multiply = matmul_calls if dtype == np.float32 else _as_blas_does
 
     calls: list[Call] = []
     swapped = a is not cells.operands[0]
@@ -204,25 +205,26 @@ def _matrix_products(
             (depth * columns, second),
             (rows * columns, out),
         )
-        if matrix.matrix is None
+        if matrix.matrix is None or (matrix is out and depth > TERMS)
     )
     at_once = SCRATCH_BYTES // dtype.itemsize // packed if packed else prod(batch)
     for index in chunks(batch, max(1, at_once)):
         x = first.packed(index, (depth, rows), "first", dtype, scratch, calls).swapaxes(-1, -2)
-        if rows == 1:
-            # BLAS adds up the products of a vector in an order of its own.
-            twice = scratch.take("twice", (*x.shape[:-2], depth, 2), dtype).swapaxes(-1, -2)
-            calls.append((np.copyto, (twice, x)))
-            x = twice
         y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
         if out.matrix is not None:
-            calls.append((np.matmul, (x, y, out.matrix[index])))
+            calls += multiply(x, y, out.matrix[index], scratch)
             continue
         z = scratch.take("product", (*x.shape[:-1], columns), dtype)
-        calls.append((np.matmul, (x, y, z)))
+        calls += multiply(x, y, z, scratch)
         points = out.points[index]
-        calls.append((_store, (z[..., :rows, :].reshape(points.shape), points)))
+        calls.append((_store, (z.reshape(points.shape), points)))
     return calls
+
+
+def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
+    """The call that multiplies matrices whose sums are exact, or float64: in BLAS's own order."""
+    del scratch
+    return [(np.matmul, (x, y, out))]
 
 
 def _compiled(

@@ -1,18 +1,14 @@
 """Sums of products as one compiled call for all tiles of a shape class.
 
 Where an operand is the same on a group of tiles, the products of all of them are one: what is the
-same is read once, from the first of them. That changes no bit, as every result is one chain of
-fused multiplications and additions in the order of the inner axes, which is how BLAS adds up a
-product whose first operand lies with its inner axis slowest. Whether it does so here is tried out,
-once for each shape; where it does not, nothing is compiled.
+same is read once, from the first of them. That changes no bit, as the order in which terms are
+added is that of the inner axes, whatever else is computed with them (`ordered`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,16 +62,13 @@ def product_calls(
     stamps: Sequence[Stamp | None],
     scratch: Scratch,
 ) -> list[Call]:
-    """The call that computes a batch of products; nothing where BLAS adds in another order.
+    """The call that computes a batch of products; nothing for types that no kernel has.
 
     separate: groups of axes and arrays (left operand, right operand, result), each tile with its
     own. shared: the same where an operand that is the same on several tiles has stride 0.
     stamps: of the left and the right operand.
     """
-    groups, arrays = separate
-    shape = arrays[-1].shape
-    m, n, k = (prod(shape[d] for d in g) for g in (groups.left, groups.right, groups.inner))
-    if any(a.dtype not in FLOATS for a in arrays) or n == 1 or not adds_in_order(m, n, k):
+    if any(a.dtype not in FLOATS for a in separate[1]):
         return []
     return [(Products(separate, shared, stamps, scratch), ())]
 
@@ -256,21 +249,3 @@ def _runs(offsets: Table, itemsize: int, width: int, lanes: int) -> tuple[Table,
     runs = np.stack([first % width, count, where, first, ~apart[first]], axis=1, dtype=np.int64)
     panels = np.arange(0, len(offsets) + width, width)
     return runs, np.searchsorted(first, panels).astype(np.int64)
-
-
-@lru_cache(maxsize=1024)
-def adds_in_order(rows: int, columns: int, depth: int) -> bool:
-    """Whether BLAS adds up a product of this shape one term after the other, as kernels do."""
-    rows, random = max(rows, 2), np.random.default_rng(0)
-    first = random.standard_normal((depth, rows), np.float32).T
-    second = random.standard_normal((depth, columns), np.float32)
-    expected, found = np.matmul(first, second), np.empty((rows, columns), np.float32)
-
-    def seen(array: Array, axes: tuple[int, ...]) -> Array:
-        shape = (rows, columns, depth)
-        strides = [array.strides[axes.index(d)] if d in axes else 0 for d in range(3)]
-        return np.lib.stride_tricks.as_strided(array, shape, strides)
-
-    views = seen(first, (0, 2)), seen(second, (2, 1)), seen(found, (0, 1))
-    _Bound(Groups((), (0,), (1,), (2,)), views, Scratch())(0)
-    return bool((expected.view(np.int32) == found.view(np.int32)).all())

@@ -2,7 +2,7 @@
 """Compiled kernels: copies, chains of elementwise steps, and sums of products. Needs numba.
 
 What they compute is defined by the NumPy calls beside them, to the bit: terms are added in the
-same order, and products and sums are fused only where BLAS fuses them. All take addresses and
+same order, and products and sums are fused in products of matrices only (`ordered`). All take addresses and
 tables of int64, which whoever binds a call has made once; nothing here knows a layout or a tile.
 
 Loops are written in vectors of 16 elements with masked ends, which LLVM turns into what the host
@@ -41,6 +41,8 @@ ROWS, VECTORS = (12, 2) if _has_wide_vectors() else (4, 1)
 """The block of results that stays in registers: rows, and vectors of a row."""
 
 COLUMNS = VECTORS * LANES
+
+TERMS = 128
 
 BLOCK = 1024
 """Elements that a chain takes at a time; they stay in the first cache."""
@@ -1160,17 +1162,18 @@ def _micro_kernel(vectors):
     """The intrinsic that multiplies a panel of rows by the first vectors of a panel of columns.
 
     rows: [depth][ROWS]. columns: [depth][COLUMNS]. out: [ROWS][COLUMNS]. Each result is a chain of
-    fused multiplications and additions, from zero, in the order of depth.
+    fused multiplications and additions, from zero, in the order of depth; it is added to what is
+    there if adds is not 0.
     """
     vector = ir.VectorType(F32, LANES)
 
     @intrinsic
-    def multiply(context, rows, columns, depth, out):
+    def multiply(context, rows, columns, depth, out, adds):
         del context
 
         def generate(context, builder, sig, arguments):
             del sig
-            rows, columns, depth, out = arguments
+            rows, columns, depth, out, adds = arguments
             zero = ir.Constant(vector, [0.0] * LANES)
             totals = [
                 [cgutils.alloca_once_value(builder, zero) for _ in range(vectors)]
@@ -1202,14 +1205,21 @@ def _micro_kernel(vectors):
                     for v in range(vectors):
                         total = builder.load(totals[r][v])
                         builder.store(builder.call(fma, [left, right[v], total]), totals[r][v])
-            for r in range(ROWS):
-                for v in range(vectors):
-                    where = plus(out, 4 * (r * COLUMNS + v * LANES))
-                    pointer = builder.inttoptr(where, ir.PointerType(vector))
-                    builder.store(builder.load(totals[r][v]), pointer, align=4)
+            into = [
+                (plus(out, 4 * (r * COLUMNS + v * LANES)), totals[r][v])
+                for r in range(ROWS)
+                for v in range(vectors)
+            ]
+            with builder.if_then(builder.icmp_signed("!=", adds, ir.Constant(I64, 0))):
+                for where, total in into:
+                    found = builder.fadd(load(where, vector), builder.load(total))
+                    builder.store(found, total)
+            for where, total in into:
+                pointer = builder.inttoptr(where, ir.PointerType(vector))
+                builder.store(builder.load(total), pointer, align=4)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 4), generate
+        return types.void(*[types.int64] * 5), generate
 
     return multiply
 
@@ -1327,10 +1337,13 @@ def products(
                 _pack_columns(begin, head[4], runs, spans[q], spans[q + 1], columns, depths, panel)
             is_narrow = count - q * COLUMNS <= LANES
             for p in range(panels):
-                if is_narrow:
-                    multiply_vector(mine + p * length, panel, len(depth), tile)
-                else:
-                    multiply_panels(mine + p * length, panel, len(depth), tile)
+                for k in range(0, len(depth), TERMS):
+                    terms = min(TERMS, len(depth) - k)
+                    left, right = mine + p * length + k * ROWS * 4, panel + k * COLUMNS * 4
+                    if is_narrow:
+                        multiply_vector(left, right, terms, tile, k)
+                    else:
+                        multiply_panels(left, right, terms, tile, k)
                 _store_tile(
                     tile,
                     out + batch[i, 2],

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from abele.backends.codelets import fast, fast_chain
+from abele.backends.codelets import fast, fast_chain, ordered
 from abele.backends.evaluate import routes
 
 LOAD = "from abele.backends.codelets import fast; fast.kernels(); fast.kernels()"
@@ -35,6 +35,7 @@ def test_compiling_is_said_once_and_only_where_it_is_done(tmp_path: Path):
     ("writer", "among"),
     [
         (fast, {"LANES", "WORDS"}),
+        (ordered, {"TERMS"}),
         (fast_chain, {"LANES", "TAKE", "STORE", "MEMORY", "FACTOR", "STEP_HEAD"}),
         (routes, {"LANES", "FILL", "ABSENT", "BY_WORDS", "BY_BYTES", "GATHERED", "FILLED"}),
     ],

@@ -1,0 +1,154 @@
+"""Products of matrices whose terms are added up in one order, on every host.
+
+BLAS adds up in an order of its own: by the processor, by the sizes of the matrices, and often
+otherwise for the last rows and columns than for the rest. The machine's bytes are not to depend on
+that. Each result is a chain of fused multiplications and additions, from zero, over at most TERMS
+terms; of more terms, the sums of one chain after another are added up. Where BLAS does so for
+matrices of some sizes, it is called; that is tried out once. Where it does so for a few rows only,
+it is called for a few rows at a time, and where it never does, NumPy computes the chains.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from .calls import Array, Call, Scratch
+
+TERMS = 128
+"""Terms that one chain adds up; BLAS cuts longer sums into pieces, everywhere into others."""
+
+PIECES = (8, 4, 3, 2)
+"""Rows that are tried, where BLAS adds up all of them in another order."""
+
+TRIALS, DISTINCT = 8, 4
+"""Pairs of matrices that are tried out, and different rows and columns of each."""
+
+
+def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
+    """The calls that multiply batches of float32 matrices, with the same bytes on every host.
+
+    x: (batch..., rows, depth), each column of it together. y: (batch..., depth, columns). out:
+    (batch..., rows, columns), each row of it together.
+    """
+    if 1 in out.shape[-2:]:
+        return _at_least_two(x, y, out, scratch)
+    calls: list[Call] = []
+    if x.__array_interface__["data"] == y.__array_interface__["data"]:
+        # Of a matrix and its own transpose, NumPy computes one half.
+        own = scratch.take("own", (*x.shape[:-2], *x.shape[:-3:-1]), x.dtype).swapaxes(-1, -2)
+        calls.append((np.copyto, (own, x)))
+        x = own
+    for first in range(0, x.shape[-1], TERMS):
+        left, right = x[..., first : first + TERMS], y[..., first : first + TERMS, :]
+        if first == 0:
+            calls += _chains(left, right, out)
+            continue
+        more = scratch.take("more", out.shape, out.dtype)
+        calls += [*_chains(left, right, more), (np.add, (out, more, out))]
+    return calls
+
+
+def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
+    """Products of vectors, each as two equal ones: BLAS has other orders for vectors."""
+    *batch, rows, columns = out.shape
+    calls: list[Call] = []
+    if rows == 1:
+        own = scratch.take("rows", (*batch, x.shape[-1], 2), x.dtype).swapaxes(-1, -2)
+        calls.append((np.copyto, (own, x)))
+        x = own
+    if columns == 1:
+        own = scratch.take("columns", (*batch, y.shape[-2], 2), y.dtype)
+        calls.append((np.copyto, (own, y)))
+        y = own
+    twice = scratch.take("twice", (*batch, max(rows, 2), max(columns, 2)), out.dtype)
+    calls += matmul_calls(x, y, twice, scratch)
+    calls.append((np.copyto, (out, twice[..., :rows, :columns])))
+    return calls
+
+
+def _chains(x: Array, y: Array, out: Array) -> list[Call]:
+    """The calls that multiply matrices of at most TERMS terms."""
+    rows, depth = x.shape[-2:]
+    columns = y.shape[-1]
+    is_row_major = y.strides[-1] == y.itemsize
+    step = next(
+        (
+            n
+            for n in (rows, *(n for n in PIECES if n < rows))
+            if adds_in_order(n, columns, depth, is_row_major)
+        ),
+        None,
+    )
+    if step is None:
+        return [(fused_matmul, (x, y, out))]
+    whole = rows - rows % step
+    calls: list[Call] = [
+        (np.matmul, (_pieces(x, whole, step), y[..., None, :, :], _pieces(out, whole, step)))
+    ]
+    if whole < rows:
+        # The last piece begins within the one before, and writes the same there.
+        calls.append((np.matmul, (x[..., rows - step :, :], y, out[..., rows - step :, :])))
+    return calls
+
+
+def _pieces(matrix: Array, rows: int, step: int) -> Array:
+    """The first rows of matrices, so many at a time: (batch..., pieces, step, columns)."""
+    *batch, height, width = matrix.strides
+    shape = (*matrix.shape[:-2], rows // step, step, matrix.shape[-1])
+    return as_strided(matrix, shape, (*batch, step * height, height, width))
+
+
+@lru_cache(maxsize=4096)
+def adds_in_order(rows: int, columns: int, depth: int, is_row_major: bool) -> bool:
+    """Whether BLAS adds up float32 products of these sizes one term after the other.
+
+    The first matrix has its columns together. is_row_major: whether the second has its rows
+    together. Each row and column is one of a few, so that few chains say what is right.
+    """
+    left, right, expected = _trials(depth)
+    row, column = np.arange(rows) % DISTINCT, np.arange(columns) % DISTINCT
+    first = np.ascontiguousarray(left[:, :, row]).swapaxes(-1, -2)
+    second = np.ascontiguousarray(right[:, :, column])
+    if not is_row_major:
+        second = np.ascontiguousarray(second.swapaxes(-1, -2)).swapaxes(-1, -2)
+    found = np.matmul(first, second)
+    return bool((found == expected[:, row][:, :, column]).all())
+
+
+@lru_cache(maxsize=TERMS)
+def _trials(depth: int) -> tuple[Array, Array, Array]:
+    """Columns of the first matrices, rows of the second ones, and their products."""
+    random = np.random.default_rng(depth)
+    left, right = random.standard_normal((2, TRIALS, depth, DISTINCT), np.float32)
+    expected = np.empty((TRIALS, DISTINCT, DISTINCT), np.float32)
+    fused_matmul(left.swapaxes(-1, -2), right, expected)
+    return left, right, expected
+
+
+def fused_matmul(x: Array, y: Array, out: Array) -> None:
+    """Multiply batches of float32 matrices, each result one chain, without BLAS.
+
+    Products are exact in float64. A sum is rounded to float64 so that its last bit tells whether
+    anything was lost (to odd), and so that rounding it again, to float32, is as rounding once:
+    Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE TC 2008.
+    """
+    total = np.zeros(out.shape, np.float64)
+    for k in range(x.shape[-1]):
+        column, row = x[..., :, k, None].astype(np.float64), y[..., k, None, :]
+        _add_to_odd(total, column * row)
+        total = total.astype(np.float32).astype(np.float64)
+    np.copyto(out, total, casting="same_kind")
+
+
+def _add_to_odd(total: Array, more: Array) -> None:
+    """Add float64 to float64, rounded to the neighbour whose last bit is 1 where one is lost."""
+    found = total + more
+    # The error of a sum: Knuth's, The Art of Computer Programming 2, 4.2.2.
+    there = found - total
+    lost = (total - (found - there)) + (more - there)
+    is_even = (found.view(np.int64) & 1) == 0
+    nearer = np.nextafter(found, np.copysign(np.inf, lost))
+    np.copyto(total, np.where((lost != 0) & is_even & np.isfinite(found), nearer, found))
