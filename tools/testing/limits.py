@@ -9,6 +9,7 @@ import _thread
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from types import FrameType
 
 PATIENCE = 10
 """How many times its limit something may take on the wall clock."""
+
+
+MOMENT = 0.001
+"""Seconds until an alarm rings again that came at a bad time."""
 
 
 class TooLong(BaseException):
@@ -47,6 +52,9 @@ def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
     """Raise TooLong inside the block once a timer of the process has run so long."""
 
     def ring(number: int, frame: FrameType | None) -> None:
+        if _is_unheard(frame):
+            signal.setitimer(timer, MOMENT)
+            return
         raise TooLong(f"more than {seconds:g} s")
 
     previous = signal.signal(number, ring)
@@ -60,7 +68,16 @@ def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
         signal.signal(number, previous)
         if left:
             # At least a moment, so that the outer alarm rings after all.
-            signal.setitimer(timer, max(left - (given - rest), 0.001))
+            signal.setitimer(timer, max(left - (given - rest), MOMENT))
+
+
+def _is_unheard(frame: FrameType | None) -> bool:
+    """Whether Python would print what is raised here and go on: while something is forgotten."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 POLL = 1.0

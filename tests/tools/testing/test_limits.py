@@ -37,3 +37,17 @@ def test_an_outer_limit_goes_on_after_an_inner_one():
             with at_most(0.2):
                 busy(0.1)
     assert time.process_time() - begin < 2
+
+
+class Slow:
+    """Takes its time to go."""
+
+    def __del__(self) -> None:
+        busy(0.1)
+
+
+def test_an_alarm_that_python_would_not_hear_rings_again():
+    # What is raised while something is forgotten is printed, and forgotten too.
+    with pytest.raises(TooLong), at_most(0.05):
+        Slow()
+        busy(5)
