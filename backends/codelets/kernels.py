@@ -2,13 +2,16 @@
 """Compiled kernels: copies, chains of elementwise steps, and sums of products. Needs numba.
 
 What they compute is defined by the NumPy calls beside them, to the bit: terms are added in the
-same order, and products and sums are fused in products of matrices only (`ordered`). All take addresses and
-tables of int64, which whoever binds a call has made once; nothing here knows a layout or a tile.
+same order, and products and sums are fused in products of matrices only (`ordered`). All take
+addresses and tables of int64, which whoever binds a call has made once; nothing here knows a layout
+or a tile.
 
-Loops are written in vectors of 16 elements with masked ends, which LLVM turns into what the host
-has. Compiled code is kept beside this file, or in the user's cache where that cannot be written.
-All of them stand in one file, since numba compiles anew only what is in a file that has changed;
-so do the numbers that tables are written in, which have the same names where they are written.
+Loops are written in vectors of 16 elements, of which the last one has fewer. With AVX-512 that is a
+mask. Elsewhere masked stores and gathers are slow or not there: what is stored goes in halves, and
+what lies apart is taken one by one. Compiled code is kept beside this file, or in the user's cache
+where that cannot be written. All of them stand in one file, since numba compiles anew only what is
+in a file that has changed; so do the numbers that tables are written in, which have the same names
+where they are written.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ def _has_wide_vectors():
     return "+avx512f" in (told.CPU_FEATURES or "").split(",")
 
 
-ROWS, VECTORS = (12, 2) if _has_wide_vectors() else (4, 1)
+WIDE = _has_wide_vectors()
+
+ROWS, VECTORS = (12, 2) if WIDE else (6, 1)
 """The block of results that stays in registers: rows, and vectors of a row."""
 
 COLUMNS = VECTORS * LANES
@@ -56,67 +61,194 @@ OPTIONS = {"cache": True, "error_model": "numpy", "boundscheck": False}
 # Loads and stores at addresses
 
 
-def _masked(builder, kind, element, width, pointer, mask, value=None):
-    """A masked load or store of a vector, unaligned."""
-    vector, masks = ir.VectorType(element, width), ir.VectorType(I1, width)
+def _masked(builder, kind, address, mask, value):
+    """A masked load or store of a vector at an address. value: what is stored, or type of it."""
+    vector = value if kind == "load" else value.type
+    element, masks = vector.element, ir.VectorType(I1, LANES)
     name = {F32: "f32", F16: "f16", I16: "i16", I32: "i32"}[element]
     where = ir.PointerType(vector)
-    align = ir.Constant(I32, 2 if element in (F16, I16) else 4)
-    if kind == "load":
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(vector, [where, I32, masks, vector]),
-            f"llvm.masked.load.v{width}{name}.p0",
-        )
-        zero = ir.Constant(vector, None)
-        return builder.call(function, [pointer, align, mask, zero])
+    result, first = (vector, []) if kind == "load" else (ir.VoidType(), [vector])
+    last = [vector] if kind == "load" else []
     function = cgutils.get_or_insert_function(
         builder.module,
-        ir.FunctionType(ir.VoidType(), [vector, where, I32, masks]),
-        f"llvm.masked.store.v{width}{name}.p0",
+        ir.FunctionType(result, [*first, where, I32, masks, *last]),
+        f"llvm.masked.{kind}.v{LANES}{name}.p0",
     )
+    pointer, align = builder.inttoptr(address, where), ir.Constant(I32, _bytes(element))
+    if kind == "load":
+        return builder.call(function, [pointer, align, mask, ir.Constant(vector, None)])
     return builder.call(function, [value, pointer, align, mask])
 
 
-def _gathered(builder, addresses, mask):
-    """The words at a vector of addresses."""
-    words = ir.VectorType(I32, LANES)
-    pointers, masks = ir.VectorType(ir.PointerType(I32), LANES), ir.VectorType(I1, LANES)
-    gather = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(words, [pointers, I32, masks, words]),
-        f"llvm.masked.gather.v{LANES}i32.v{LANES}p0",
-    )
-    where = builder.inttoptr(addresses, pointers)
-    return builder.call(gather, [where, ir.Constant(I32, 4), mask, ir.Constant(words, None)])
+def _bytes(element):
+    return 2 if element in (F16, I16) else 4
 
 
-def _scatter(builder, values, addresses, mask):
-    """Store a vector of floats at a vector of addresses."""
-    element = values.type.element
-    pointers, masks = ir.VectorType(ir.PointerType(element), LANES), ir.VectorType(I1, LANES)
-    scatter = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(ir.VoidType(), [values.type, pointers, I32, masks]),
-        f"llvm.masked.scatter.v{LANES}{'f16' if element == F16 else 'f32'}.v{LANES}p0",
-    )
-    align = ir.Constant(I32, 2 if element == F16 else 4)
-    builder.call(scatter, [values, builder.inttoptr(addresses, pointers), align, mask])
+class _First:
+    """The first n lanes of a vector, an i64; all of them, if n is None."""
+
+    def __init__(self, builder, n):
+        self.builder, self.n = builder, n
+        if n is not None:
+            most, none = ir.Constant(I64, LANES), ir.Constant(I64, 0)
+            n = builder.select(builder.icmp_signed("<", n, most), n, most)
+            self.n = builder.select(builder.icmp_signed(">", n, none), n, none)
+            lanes = ir.Constant(ir.VectorType(I32, LANES), list(range(LANES)))
+            count = builder.trunc(self.n, I32)
+            self.mask = builder.icmp_signed("<", lanes, _splat(builder, count))
+
+    def load(self, element, address):
+        """What lies at an address; lanes beyond are anything."""
+        vector = ir.VectorType(element, LANES)
+        if self.n is None:
+            return _load(self.builder, vector, address)
+        if WIDE or _bytes(element) == 4:
+            return _masked(self.builder, "load", address, self.mask, vector)
+        return self._load_in_parts(vector, address)
+
+    def _load_in_parts(self, vector, address):
+        """From its end on: each part is put before what there is."""
+        builder, element = self.builder, vector.element
+        found = cgutils.alloca_once(builder, vector)
+        with builder.if_else(self._has(LANES)) as (whole, parts):
+            with whole:
+                builder.store(_load(builder, vector, address), found)
+            with parts:
+                for width in (1, 2, 4, 8):
+                    with builder.if_then(self._has(width)):
+                        # What is left once this part and all narrower ones are gone.
+                        before = builder.and_(self.n, ir.Constant(I64, -2 * width))
+                        part = _load(
+                            builder,
+                            ir.VectorType(element, width),
+                            _plus(builder, address, before, _bytes(element)),
+                        )
+                        part = _some_lanes(builder, part, range(LANES), width)
+                        rest = builder.load(found)
+                        lanes = [i if i < width else LANES + i - width for i in range(LANES)]
+                        mask = ir.Constant(ir.VectorType(I32, LANES), lanes)
+                        builder.store(builder.shuffle_vector(part, rest, mask), found)
+        return builder.load(found)
+
+    def store(self, address, value):
+        """Put a vector at an address; what lies beyond the lanes stays."""
+        builder, element = self.builder, value.type.element
+        if self.n is None:
+            _put(builder, value, address)
+            return
+        if WIDE:
+            _masked(builder, "store", address, self.mask, value)
+            return
+        with builder.if_else(self._has(LANES)) as (whole, parts):
+            with whole:
+                _put(builder, value, address)
+            with parts:
+                for width in (8, 4, 2, 1):
+                    low = _some_lanes(builder, value, range(width))
+                    high = _some_lanes(builder, value, range(width, 2 * width))
+                    here = self._has(width)
+                    with builder.if_then(here):
+                        _put(builder, low, address)
+                    value = builder.select(here, high, low)
+                    length = builder.and_(self.n, ir.Constant(I64, width))
+                    address = _plus(builder, address, length, _bytes(element))
+
+    def gather(self, element, address, step):
+        """Elements that lie so many bytes apart, an i64; lanes beyond are anything."""
+        builder, vector = self.builder, ir.VectorType(element, LANES)
+        if WIDE:
+            lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+            offsets = builder.mul(lanes, _splat(builder, step))
+            return self.gather_at(element, builder.add(_splat(builder, address), offsets))
+        found = cgutils.alloca_once(builder, vector)
+        for first in range(0, LANES, QUARTER):
+            n = ir.Constant(I64, LANES) if self.n is None else self.n
+            with builder.if_then(builder.icmp_signed(">", n, ir.Constant(I64, first))):
+                value = builder.load(found)
+                for lane in range(first, first + QUARTER):
+                    # Beyond the last element it is taken again.
+                    last = builder.sub(n, ir.Constant(I64, 1))
+                    at = ir.Constant(I64, lane)
+                    at = builder.select(builder.icmp_signed("<", at, last), at, last)
+                    begin = builder.add(address, builder.mul(at, step))
+                    value = builder.insert_element(
+                        value, _load(builder, element, begin), ir.Constant(I32, lane)
+                    )
+                builder.store(value, found)
+        return builder.load(found)
+
+    def gather_at(self, element, addresses):
+        """Elements at a vector of addresses. Of narrow ones whole words are read."""
+        builder, words = self.builder, ir.VectorType(I32, LANES)
+        pointers, masks = ir.VectorType(ir.PointerType(I32), LANES), ir.VectorType(I1, LANES)
+        gather = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(words, [pointers, I32, masks, words]),
+            f"llvm.masked.gather.v{LANES}i32.v{LANES}p0",
+        )
+        where = builder.inttoptr(addresses, pointers)
+        arguments = [where, ir.Constant(I32, 4), self.mask, ir.Constant(words, None)]
+        found = builder.call(gather, arguments)
+        if _bytes(element) == 2:
+            found = builder.trunc(found, ir.VectorType(I16, LANES))
+        return builder.bitcast(found, ir.VectorType(element, LANES))
+
+    def scatter_at(self, addresses, value):
+        """Store a vector of floats at a vector of addresses."""
+        builder, element = self.builder, value.type.element
+        pointers, masks = ir.VectorType(ir.PointerType(element), LANES), ir.VectorType(I1, LANES)
+        scatter = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [value.type, pointers, I32, masks]),
+            f"llvm.masked.scatter.v{LANES}{'f16' if element == F16 else 'f32'}.v{LANES}p0",
+        )
+        align = ir.Constant(I32, _bytes(element))
+        builder.call(scatter, [value, builder.inttoptr(addresses, pointers), align, self.mask])
+
+    def _has(self, width):
+        """Whether the lanes are cut into a part of so many."""
+        part = self.builder.and_(self.n, ir.Constant(I64, width))
+        return self.builder.icmp_signed("!=", part, ir.Constant(I64, 0))
+
+
+QUARTER = 4
+"""Lanes that are filled at a time where each is filled alone."""
+
+
+def _plus(builder, address, count, size):
+    """An address so many elements on."""
+    return builder.add(address, builder.mul(count, ir.Constant(I64, size)))
+
+
+def _load(builder, kind, address):
+    """What is at an address, a vector or not, as it is aligned for its elements."""
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+    return builder.load(builder.inttoptr(address, ir.PointerType(kind)), align=_bytes(element))
+
+
+def _load_long(builder, address):
+    return builder.load(builder.inttoptr(address, ir.PointerType(I64)), align=8)
+
+
+def _put(builder, value, address):
+    element = value.type.element if isinstance(value.type, ir.VectorType) else value.type
+    pointer = builder.inttoptr(address, ir.PointerType(value.type))
+    builder.store(value, pointer, align=_bytes(element))
+
+
+def _some_lanes(builder, value, lanes, width=LANES):
+    """Lanes of a vector; those from width on are anything."""
+    undefined = ir.Constant(value.type, ir.Undefined)
+    chosen = [i if i < width else 0 for i in lanes]
+    mask = ir.Constant(ir.VectorType(I32, len(chosen)), chosen)
+    return builder.shuffle_vector(value, undefined, mask)
 
 
 def _splat(builder, value, width=LANES):
     vector = ir.VectorType(value.type, width)
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
-    return builder.shuffle_vector(
-        first, undefined, ir.Constant(ir.VectorType(I32, width), [0] * width)
-    )
-
-
-def _end_mask(builder, left):
-    """The lanes below `left`, an i64."""
-    lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
-    return builder.icmp_signed("<", lanes, _splat(builder, left))
+    return _some_lanes(builder, first, [0] * width)
 
 
 def _add(builder, a, b):
@@ -201,20 +333,11 @@ def _vector_loop(operation, narrow_in=False, narrow_out=False, scalar=False):
             out, a, b, n = arguments
             wide = ir.VectorType(F32, LANES)
 
-            def at(base, index, element):
-                size = 2 if element == F16 else 4
-                address = builder.add(base, builder.mul(index, ir.Constant(I64, size)))
-                return builder.inttoptr(address, ir.PointerType(ir.VectorType(element, LANES)))
-
             splat = _splat(builder, b) if scalar else None
 
-            def body(index, mask):
+            def body(index, some):
                 def load(base, element):
-                    pointer = at(base, index, element)
-                    if mask is None:
-                        found = builder.load(pointer, align=2 if element == F16 else 4)
-                    else:
-                        found = _masked(builder, "load", element, LANES, pointer, mask)
+                    found = some.load(element, _plus(builder, base, index, _bytes(element)))
                     return builder.fpext(found, wide) if element == F16 else found
 
                 first = None if operation is _take else load(a, F32)
@@ -222,21 +345,16 @@ def _vector_loop(operation, narrow_in=False, narrow_out=False, scalar=False):
                 value = operation(builder, first, second)
                 if narrow_out:
                     value = builder.fptrunc(value, ir.VectorType(F16, LANES))
-                pointer = at(out, index, F16 if narrow_out else F32)
-                if mask is None:
-                    builder.store(value, pointer, align=2 if narrow_out else 4)
-                else:
-                    element = F16 if narrow_out else F32
-                    _masked(builder, "store", element, LANES, pointer, mask, value)
+                some.store(_plus(builder, out, index, 2 if narrow_out else 4), value)
 
             lanes = ir.Constant(I64, LANES)
             whole = builder.sdiv(n, lanes)
             with cgutils.for_range(builder, whole) as counter:
-                body(builder.mul(counter.index, lanes), None)
+                body(builder.mul(counter.index, lanes), _First(builder, None))
             done = builder.mul(whole, lanes)
             left = builder.sub(n, done)
             with builder.if_then(builder.icmp_signed(">", left, ir.Constant(I64, 0))):
-                body(done, _end_mask(builder, left))
+                body(done, _First(builder, left))
             return context.get_dummy_value()
 
         return signature, generate
@@ -277,8 +395,7 @@ def _series(operation, element, way, factor=None):
         def generate(context, builder, sig, arguments):
             del sig
             out, n, count, *memories = arguments
-            wide, vector = ir.VectorType(F32, LANES), ir.VectorType(element, LANES)
-            size = 2 if element == F16 else 4
+            wide, size = ir.VectorType(F32, LANES), _bytes(element)
 
             def constant(value):
                 return ir.Constant(I64, value)
@@ -288,25 +405,16 @@ def _series(operation, element, way, factor=None):
 
             def loader(way, step):
                 """What loads a vector, its first element being place elements from an address."""
-                if way == "apart":
-                    lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
-                    offsets = builder.mul(lanes, _splat(builder, step))
 
-                def load(address, place, mask):
+                def load(address, place, some):
                     if way == "splat":
-                        pointer = builder.inttoptr(address, ir.PointerType(element))
-                        found = builder.load(pointer, align=size)
+                        found = _load(builder, element, address)
                         found = builder.fpext(found, F32) if element == F16 else found
                         return _splat(builder, found)
                     if way == "run":
-                        at = builder.add(address, builder.mul(place, constant(size)))
-                        at = builder.inttoptr(at, ir.PointerType(vector))
-                        return widened(_masked(builder, "load", element, LANES, at, mask))
-                    at = builder.add(address, builder.mul(place, step))
-                    found = _gathered(builder, builder.add(_splat(builder, at), offsets), mask)
-                    if element == F16:
-                        found = builder.trunc(found, ir.VectorType(I16, LANES))
-                    return widened(builder.bitcast(found, vector))
+                        return widened(some.load(element, _plus(builder, address, place, size)))
+                    begin = builder.add(address, builder.mul(place, step))
+                    return widened(some.gather(element, begin, step))
 
                 return load
 
@@ -316,14 +424,11 @@ def _series(operation, element, way, factor=None):
 
             def block(begin, vectors):
                 places = [builder.add(begin, constant(LANES * v)) for v in range(vectors)]
-                masks = [_end_mask(builder, builder.sub(n, place)) for place in places]
-                ends, totals = [], []
-                for place, mask in zip(places, masks, strict=True):
-                    at = builder.add(out, builder.mul(place, constant(4)))
-                    ends.append(builder.inttoptr(at, ir.PointerType(wide)))
-                    found = _masked(builder, "load", F32, LANES, ends[-1], mask)
-                    totals.append(cgutils.alloca_once(builder, wide))
-                    builder.store(found, totals[-1])
+                there = [_First(builder, builder.sub(n, place)) for place in places]
+                ends = [_plus(builder, out, place, 4) for place in places]
+                totals = [cgutils.alloca_once(builder, wide) for _ in places]
+                for some, end, total in zip(there, ends, totals, strict=True):
+                    builder.store(some.load(F32, end), total)
                 with cgutils.for_range(builder, count) as counter:
                     eighth = builder.mul(counter.index, constant(8))
                     starts = []
@@ -331,15 +436,15 @@ def _series(operation, element, way, factor=None):
                         at = builder.inttoptr(builder.add(table, eighth), ir.PointerType(I64))
                         if len(starts) < len(loads):
                             starts.append(builder.add(base, builder.load(at, align=8)))
-                    for place, mask, total in zip(places, masks, totals, strict=True):
+                    for place, some, total in zip(places, there, totals, strict=True):
                         found = [
-                            load(start, place, mask)
+                            load(start, place, some)
                             for load, start in zip(loads, starts, strict=True)
                         ]
                         value = builder.fmul(*found) if factor is not None else found[0]
                         builder.store(operation(builder, builder.load(total), value), total)
-                for mask, end, total in zip(masks, ends, totals, strict=True):
-                    _masked(builder, "store", F32, LANES, end, mask, builder.load(total))
+                for some, end, total in zip(there, ends, totals, strict=True):
+                    some.store(end, builder.load(total))
 
             done = cgutils.alloca_once(builder, I64)
             builder.store(constant(0), done)
@@ -448,31 +553,19 @@ def gather_floats(context, out, source, step, n):
     def generate(context, builder, sig, arguments):
         del sig
         out, source, step, n = arguments
-        wide = ir.VectorType(F32, LANES)
-        pointers = ir.VectorType(ir.PointerType(F32), LANES)
-        masks = ir.VectorType(I1, LANES)
-        gather = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(wide, [pointers, I32, masks, wide]),
-            "llvm.masked.gather.v16f32.v16p0",
-        )
-        lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
-        offsets = builder.mul(lanes, _splat(builder, step))
-
-        def body(index, mask):
-            begin = builder.add(source, builder.mul(index, step))
-            where = builder.inttoptr(builder.add(_splat(builder, begin), offsets), pointers)
-            zero = ir.Constant(wide, None)
-            found = builder.call(gather, [where, ir.Constant(I32, 4), mask, zero])
-            end = builder.add(out, builder.shl(index, ir.Constant(I64, 2)))
-            pointer = builder.inttoptr(end, ir.PointerType(wide))
-            _masked(builder, "store", F32, LANES, pointer, mask, found)
-
+        if not WIDE:
+            with cgutils.for_range(builder, n) as counter:
+                begin = builder.add(source, builder.mul(counter.index, step))
+                end = _plus(builder, out, counter.index, 4)
+                _put(builder, _load(builder, F32, begin), end)
+            return context.get_dummy_value()
         count = ir.Constant(I64, LANES)
         chunks = builder.sdiv(builder.add(n, ir.Constant(I64, LANES - 1)), count)
         with cgutils.for_range(builder, chunks) as counter:
-            begin = builder.mul(counter.index, count)
-            body(begin, _end_mask(builder, builder.sub(n, begin)))
+            index = builder.mul(counter.index, count)
+            begin = builder.add(source, builder.mul(index, step))
+            some = _First(builder, builder.sub(n, index))
+            some.store(_plus(builder, out, index, 4), some.gather(F32, begin, step))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, types.int64), generate
@@ -563,39 +656,50 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
         def generate(context, builder, sig, arguments):
             del sig
             out, source, step, where, count, lanes, n = arguments
-            mask = _end_mask(builder, n)
-            if is_gathered:
+
+            def converted(found):
+                vector = isinstance(found.type, ir.VectorType)
+                type_ = ir.VectorType(wanted, LANES) if vector else wanted
+                if (kept, wanted) == (F16, F32):
+                    return builder.fpext(found, type_)
+                return builder.fptrunc(found, type_) if (kept, wanted) == (F32, F16) else found
+
+            some = _First(builder, n)
+            if is_gathered and WIDE:
                 longs = ir.PointerType(ir.VectorType(I64, LANES))
                 steps = builder.load(builder.inttoptr(lanes, longs), align=8)
-
-            def vector(address, element):
-                return builder.inttoptr(address, ir.PointerType(ir.VectorType(element, LANES)))
-
             with cgutils.for_range(builder, count) as counter:
-                at = builder.add(where, builder.mul(counter.index, ir.Constant(I64, 8)))
                 near = builder.mul(counter.index, step)
-                far = builder.load(builder.inttoptr(at, ir.PointerType(I64)), align=8)
+                far = _load_long(builder, _plus(builder, where, counter.index, 8))
                 begin = builder.add(source, near if is_spread else far)
                 end = builder.add(out, far if is_spread else near)
-                if is_gathered and not is_spread:
-                    # Narrow elements are read as words, of which the rest is dropped.
-                    found = _gathered(builder, builder.add(_splat(builder, begin), steps), mask)
-                    if kept in (F16, I16):
-                        found = builder.trunc(found, ir.VectorType(I16, LANES))
-                    found = builder.bitcast(found, ir.VectorType(kept, LANES))
-                else:
-                    found = _masked(builder, "load", kept, LANES, vector(begin, kept), mask)
-                if (kept, wanted) == (F16, F32):
-                    found = builder.fpext(found, ir.VectorType(F32, LANES))
-                elif (kept, wanted) == (F32, F16):
-                    found = builder.fptrunc(found, ir.VectorType(F16, LANES))
-                if is_gathered and is_spread:
-                    _scatter(builder, found, builder.add(_splat(builder, end), steps), mask)
-                else:
+                if not is_gathered:
+                    found = converted(some.load(kept, begin))
                     if is_added:
-                        old = _masked(builder, "load", wanted, LANES, vector(end, wanted), mask)
-                        found = builder.fadd(found, old)
-                    _masked(builder, "store", wanted, LANES, vector(end, wanted), mask, found)
+                        found = builder.fadd(found, some.load(wanted, end))
+                    some.store(end, found)
+                elif not WIDE:
+                    with cgutils.for_range(builder, n) as lane:
+                        apart = _load_long(builder, _plus(builder, lanes, lane.index, 8))
+                        if is_spread:
+                            at = _plus(builder, begin, lane.index, _bytes(kept))
+                            to = builder.add(end, apart)
+                        else:
+                            at = builder.add(begin, apart)
+                            to = _plus(builder, end, lane.index, _bytes(wanted))
+                        found = converted(_load(builder, kept, at))
+                        if is_added:
+                            found = builder.fadd(found, _load(builder, wanted, to))
+                        _put(builder, found, to)
+                elif is_spread:
+                    addresses = builder.add(_splat(builder, end), steps)
+                    some.scatter_at(addresses, converted(some.load(kept, begin)))
+                else:
+                    addresses = builder.add(_splat(builder, begin), steps)
+                    found = converted(some.gather_at(kept, addresses))
+                    if is_added:
+                        found = builder.fadd(found, some.load(wanted, end))
+                    some.store(end, found)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 7), generate
@@ -630,11 +734,8 @@ def copy_words(context, out, source, n):
     def generate(context, builder, sig, arguments):
         del sig
         out, source, n = arguments
-        where = ir.PointerType(ir.VectorType(I32, LANES))
-        mask = _end_mask(builder, n)
-        begin, end = builder.inttoptr(source, where), builder.inttoptr(out, where)
-        found = _masked(builder, "load", I32, LANES, begin, mask)
-        _masked(builder, "store", I32, LANES, end, mask, found)
+        some = _First(builder, n)
+        some.store(out, some.load(I32, source))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -1188,9 +1289,6 @@ def _micro_kernel(vectors):
                 f"llvm.fma.v{LANES}f32",
             )
 
-            def load(address, element):
-                return builder.load(builder.inttoptr(address, ir.PointerType(element)), align=4)
-
             def plus(base, offset):
                 return builder.add(base, ir.Constant(I64, offset))
 
@@ -1198,10 +1296,10 @@ def _micro_kernel(vectors):
                 begin = builder.add(
                     columns, builder.mul(counter.index, ir.Constant(I64, 4 * COLUMNS))
                 )
-                right = [load(plus(begin, 4 * LANES * v), vector) for v in range(vectors)]
+                right = [_load(builder, vector, plus(begin, 4 * LANES * v)) for v in range(vectors)]
                 begin = builder.add(rows, builder.mul(counter.index, ir.Constant(I64, 4 * ROWS)))
                 for r in range(ROWS):
-                    left = _splat(builder, load(plus(begin, 4 * r), F32))
+                    left = _splat(builder, _load(builder, F32, plus(begin, 4 * r)))
                     for v in range(vectors):
                         total = builder.load(totals[r][v])
                         builder.store(builder.call(fma, [left, right[v], total]), totals[r][v])
@@ -1212,11 +1310,10 @@ def _micro_kernel(vectors):
             ]
             with builder.if_then(builder.icmp_signed("!=", adds, ir.Constant(I64, 0))):
                 for where, total in into:
-                    found = builder.fadd(load(where, vector), builder.load(total))
+                    found = builder.fadd(_load(builder, vector, where), builder.load(total))
                     builder.store(found, total)
             for where, total in into:
-                pointer = builder.inttoptr(where, ir.PointerType(vector))
-                builder.store(builder.load(total), pointer, align=4)
+                _put(builder, builder.load(total), where)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 5), generate

@@ -24,11 +24,21 @@ def loaded(cache: Path, **environment: str) -> str:
     return done.stderr
 
 
-def test_compiling_is_said_once_and_only_where_it_is_done(tmp_path: Path):
-    # A host without wide vectors gets other kernels than its neighbours.
+def test_a_host_without_wide_vectors_has_kernels_of_its_own_that_write_the_same(tmp_path: Path):
     host = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
+    # Compiling is said once, and only where it is done.
     assert loaded(tmp_path, **host) == fast.COMPILING + "\n"
     assert loaded(tmp_path, **host) == ""
+    known = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), **host}
+    tests = [str(Path(__file__).with_name("test_kernels.py")), "-k", "change_no_byte"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        env=known,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
