@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from ..backends.target import Target
 from ..dialects import control, tile
 from ..dialects.program import ALIGNMENT, Variable
+from ..ir.distinct import distinct
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place
 from .convert_nn_to_partition import target_of
@@ -334,6 +335,6 @@ def _busiest(
 ) -> int:
     """The phase in which the variables of a tile take most bytes."""
     size = np.array([v.bytes_per_tile for v in variables], np.int64) * here
-    times = np.unique(lives[here, 0])
+    times = distinct(lives[here, 0])
     load = [int(size[(lives[:, 0] <= t) & (t <= lives[:, 1])].sum()) for t in times]
     return int(times[int(np.argmax(load))])

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.distinct import distinct
 from ...ir.geometry.blocks import block_view, fill_of, scatter, window_view, windows_of
 from ...ir.geometry.grid import Cut, Run, shape_classes
 from ...ir.geometry.layout import Layout
@@ -76,7 +77,7 @@ def read_blocks(blocks: Blocks) -> Array:
         starts, counts = layout.starts(i).ravel(), layout.counts(i).ravel()
         within = np.arange(int(counts.max()))
         reach = starts[:, None] + within * layout.steps[i]
-        reach = np.unique(reach[within < counts[:, None]])
+        reach = distinct(reach[within < counts[:, None]])
         element, first = np.unique(axis.resolve(reach), return_index=True)
         held.append(reach[first[element >= 0]] - low[i])
         index.append(element[element >= 0])

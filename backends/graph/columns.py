@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.program import Variable, Vertices
+from ...ir.distinct import distinct
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
 from ..codelets.prices import whole_cycles
@@ -73,7 +74,7 @@ class SetColumns:
         self._parts = dim_parts(structure.space, plan)
         self._workers = target.workers if plan.workers else 0
         self._first_tile = plan.first_tile
-        self._sizes = [np.unique(part.last - part.first) for part in self._parts]
+        self._sizes = [distinct(part.last - part.first) for part in self._parts]
         grid = np.meshgrid(*self._sizes, indexing="ij")
         sizes = np.stack([g.ravel() for g in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
         # One part of a cell is priced as a turn of the workers.

@@ -9,6 +9,7 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ..distinct import distinct
 from ..hash_once import hash_once
 from .grid import Cut
 from .space import AccessMap, AxisMap, Dim
@@ -170,7 +171,7 @@ class Layout:
             if whole and axis.offset == 0:
                 continue
             _, index = self.members(i)
-            if len(index) != axis.size or len(np.unique(index)) != axis.size:
+            if len(index) != axis.size or len(distinct(index)) != axis.size:
                 return False
         return True
 

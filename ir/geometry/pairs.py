@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ..distinct import distinct
 from .blocks import plain_move
 from .layout import Bounds
 from .overlap import Component, carried, components
@@ -241,7 +242,7 @@ def _cluster(
     cell, element = cell[inside], element[inside]
     if len(cell) and any(not _is_injective(axis) for axis in maps):
         span = int(element.max()) + 1
-        cell, element = np.divmod(np.unique(cell * span + element), span)
+        cell, element = np.divmod(distinct(cell * span + element), span)
     return cell, element
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.distinct import distinct
 from .graph import Operator
 from .problem import Choice
 
@@ -82,12 +83,12 @@ class Fronts:
         """Bytes that any moment may take: what some plans take, from the least that is possible."""
         there = np.isfinite(self.cycles)
         least = np.where(there, self.moments, 2**62).min(1).max(initial=0)
-        taken = np.unique(self.moments[there])
+        taken = distinct(self.moments[there])
         taken = taken[(taken >= least) & (taken <= max(available, least))]
         if len(taken) <= CAPS:
             return taken
         wish = np.geomspace(max(int(taken[0]), 1), max(int(taken[-1]), 1), CAPS)
-        return np.unique(taken[np.searchsorted(taken, wish.round(), side="right") - 1])
+        return distinct(taken[np.searchsorted(taken, wish.round(), side="right") - 1])
 
     def _cheapest(self, cap: int, byte_price: float) -> Integers:
         """The index of each operator's plan that is cheapest at a price, within a cap."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
+from ...ir.distinct import distinct
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import linear_groups
 from .derive import can_pad, result_layout
@@ -53,7 +54,7 @@ def _thinned(counts: Integers, most: int) -> Integers:
     if len(counts) <= most:
         return counts
     wish = np.asarray(np.geomspace(1.0, float(counts[-1]), most), np.float64)
-    return np.unique(counts[np.searchsorted(counts, wish - 1e-6)])
+    return distinct(counts[np.searchsorted(counts, wish - 1e-6)])
 
 
 def splits(problem: Problem, tiles: int) -> Integers:

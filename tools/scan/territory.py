@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 from scipy import ndimage
 
+from ...ir.distinct import distinct
 from .blur import blurred
 from .forces import Floats, Ids
 from .kernels import deposit_cells, settle
@@ -55,7 +56,7 @@ def _send_home(x: Floats, y: Floats, layer: Ids, cells: Cells, owner: Ids) -> in
     row, column = _cells_of(x, y, cells)
     away = np.flatnonzero(owner[row, column] != layer)
     homeless = 0
-    for k in np.unique(layer[away]):
+    for k in distinct(layer[away]):
         mine = away[layer[away] == k]
         if not (owner == k).any():
             homeless += len(mine)

@@ -1,0 +1,12 @@
+"""Different values are found once each, in order."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abele.ir.distinct import distinct
+
+
+@given(st.lists(st.integers(-5, 5)))
+def test_each_value_is_there_once_and_in_order(values: list[int]):
+    assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
