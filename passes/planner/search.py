@@ -7,8 +7,8 @@ where it is, by the bytes that every tile receives and sends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import prod
@@ -22,6 +22,7 @@ from ...backends.price import block_sizes, bus_bytes, sent_elements, shares_bus
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
+from ...ir.geometry.overlap import Overlap
 from ...ir.geometry.space import Space
 from .candidates import inherited
 from .derive import (
@@ -242,12 +243,15 @@ def _arriving_together(operands: tuple[_Operand, ...], target: Target) -> tuple[
     """Cycles until some operands have arrived: of the exchange, and of copies within a tile."""
     each = [_brought(operand, target) for operand in operands]
     received = _most([(one.first_wanted, one.received) for one in each])
-    sent = _most([(one.first_source, one.sent) for one in each])
+    exchange = int(cost.exchange_cycles(received, 0, target))
+    if cost.exchange_cycles(0, sum(one.sent_at_most for one in each), target) > exchange:
+        sent = _most([(one.first_source, one.sent) for one in each])
+        exchange = int(cost.exchange_cycles(received, sent, target))
     if len(each) == 1 and each[0].padding is None:
         copying = int(cost.copy_cycles(each[0].copied.max(), target))
     else:
         copying = _most([(one.first_wanted, _copying(one, target)) for one in each])
-    return int(cost.exchange_cycles(received, sent, target)), copying
+    return exchange, copying
 
 
 def _most(counts: list[tuple[int, Integers]]) -> int:
@@ -260,19 +264,37 @@ def _most(counts: list[tuple[int, Integers]]) -> int:
     return int(total.max())
 
 
-class _Brought(NamedTuple):
-    """What an operand's arrival takes, in bytes: sent by each cell where it lies, from tile
-    first_source on, all else by each cell where it is wanted, from tile first_wanted on.
+@dataclass(frozen=True, eq=False)
+class _Brought:
+    """What an operand's arrival takes, in bytes, by each cell where it is wanted, from tile
+    first_wanted on.
 
     received: as those of a tile's own bus. copied: that a tile has itself. padding: to be filled.
     """
 
-    first_source: int
-    first_wanted: int
-    sent: Integers
+    shared: Overlap
+    itemsize: int
     received: Integers
     copied: Integers
     padding: Integers | None
+
+    @property
+    def first_source(self) -> int:
+        return self.shared.source.first_tile
+
+    @property
+    def first_wanted(self) -> int:
+        return self.shared.destination.first_tile
+
+    @cached_property
+    def sent(self) -> Integers:
+        """By each cell where the operand lies, from tile first_source on."""
+        return sent_elements(self.shared) * self.itemsize
+
+    @cached_property
+    def sent_at_most(self) -> int:
+        """No cell sends more; found at once."""
+        return self.itemsize * prod(int(group.sent.max()) for group in self.shared.groups)
 
 
 @lru_cache(maxsize=1024)
@@ -281,9 +303,8 @@ def _brought(operand: _Operand, target: Target) -> _Brought:
     shared = traffic(source, wanted, move)
     pads = move is None and any(a.outside != "none" or a.divisor > 1 for a in wanted.access.axes)
     return _Brought(
-        source.first_tile,
-        wanted.first_tile,
-        sent_elements(shared) * itemsize,
+        shared,
+        itemsize,
         bus_bytes(wanted, shared.received * itemsize, target),
         shared.local * itemsize,
         np.maximum(block_sizes(wanted) - shared.wanted, 0) * itemsize if pads else None,
