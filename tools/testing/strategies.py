@@ -11,6 +11,7 @@ Hypothesis shrinks them fast.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import hypothesis.strategies as st
@@ -45,10 +46,40 @@ def machines(most_tiles: int = MOST_TILES) -> SearchStrategy[Target]:
     return _spellings(most_tiles).map(machine_of)
 
 
+# What is drawn from is made once: Hypothesis looks each strategy over that it has not seen before.
+
+
+@lru_cache
 def _spellings(most_tiles: int = MOST_TILES) -> SearchStrategy[str]:
     tiles = st.integers(1, most_tiles).map(lambda n: f"tiny:{n}")
     settings = st.sampled_from(MACHINES)
     return st.tuples(tiles, settings).map(lambda pair: ",".join(filter(None, pair)))
+
+
+@lru_cache
+def _sizes(tiles: int) -> SearchStrategy[list[int]]:
+    return st.lists(st.sampled_from(edges(tiles)), min_size=1, max_size=4)
+
+
+@lru_cache
+def _steps(controlled: float, most: int) -> SearchStrategy[list[Step]]:
+    """At most so many steps; controlled: the share of them that are within a loop or branch."""
+    plain = [st.just("")] * (round(1 / controlled) - 1 if controlled else 1)
+    within = st.one_of(*plain, st.sampled_from(WITHIN)) if controlled else plain[0]
+    numbers = st.integers(0, MOST_KINDS - 1)
+    steps = st.builds(Step, numbers, st.integers(0, 7), numbers, within)
+    return st.lists(steps, min_size=1, max_size=most)
+
+
+@lru_cache
+def _kinds(data: tuple[Data, ...]) -> SearchStrategy[Data]:
+    return st.sampled_from(data)
+
+
+_one_in_32 = st.integers(0, 31)
+_shares = st.sampled_from(CONTROLLED)
+_elements = st.sampled_from((0, 0, 0, 0, 1, 1, 2, 3))
+_seeds = st.integers(0, 4095)
 
 
 @st.composite
@@ -64,21 +95,16 @@ def sketches(
         spelling = draw(_spellings())
     else:
         spelling = target if isinstance(target, str) else target.spelling()
-    sizes = edges(machine_of(spelling).tiles)
-    chosen = tuple(draw(st.lists(st.sampled_from(sizes), min_size=1, max_size=4)))
-    if draw(st.integers(0, 31)) == 31:
+    chosen = tuple(draw(_sizes(machine_of(spelling).tiles)))
+    if draw(_one_in_32) == 31:
         chosen += (0,)
-    controlled = draw(st.sampled_from(CONTROLLED)) if control_flow else 0.0
-    plain = [st.just("")] * (round(1 / controlled) - 1 if controlled else 1)
-    within = st.one_of(*plain, st.sampled_from(WITHIN)) if controlled else plain[0]
-    numbers = st.integers(0, MOST_KINDS - 1)
-    steps = st.builds(Step, numbers, st.integers(0, 7), numbers, within)
+    controlled = draw(_shares) if control_flow else 0.0
     return Sketch(
-        tuple(draw(st.lists(steps, min_size=1, max_size=max_ops))),
+        tuple(draw(_steps(controlled, max_ops))),
         chosen,
-        draw(st.sampled_from((0, 0, 0, 0, 1, 1, 2, 3))),
-        draw(st.sampled_from(tuple(data))),
-        draw(st.integers(0, 4095)),
+        draw(_elements),
+        draw(_kinds(tuple(data))),
+        draw(_seeds),
         spelling,
     )
 
