@@ -32,9 +32,9 @@ from .calls import (
 )
 from .cells import Cells
 from .elementwise import elementwise
-from .fast import Stamp
+from .fast import Stamp, address
 from .fast_products import Groups, product_calls
-from .ordered import TERMS, matmul_calls
+from .ordered import matmul_calls, scratch_elements
 from .reduction import reduction, walked_points
 from .scalar import compute_dtype, convert_into, is_floating
 
@@ -191,7 +191,11 @@ def _matrix_products(
     out = _Matrix.of(result, groups.batch, left, right, dtype)
     if out.matrix is not None and not _is_row_major(out.matrix):
         out = replace(out, matrix=None)
-    multiply = matmul_calls if dtype == np.float32 else _as_blas_does
+    if first.begins_with(second):
+        # Of a matrix and its own transpose, NumPy computes one half.
+        first = replace(first, matrix=None)
+    is_ordered = dtype == np.float32
+    multiply = matmul_calls if is_ordered else _as_blas_does
 
     calls: list[Call] = []
     swapped = a is not cells.operands[0]
@@ -205,8 +209,9 @@ def _matrix_products(
             (depth * columns, second),
             (rows * columns, out),
         )
-        if matrix.matrix is None or (matrix is out and depth > TERMS)
+        if matrix.matrix is None
     )
+    packed += scratch_elements(rows, columns, depth) if is_ordered else 0
     at_once = SCRATCH_BYTES // dtype.itemsize // packed if packed else prod(batch)
     for index in chunks(batch, max(1, at_once)):
         x = first.packed(index, (depth, rows), "first", dtype, scratch, calls).swapaxes(-1, -2)
@@ -292,6 +297,12 @@ class _Matrix:
         if small[1] != unit or large[1] < small[0] * unit:
             return _Matrix(points, None, len(batch))
         return _Matrix(points, view([*axes(batch), row, column]), len(batch))
+
+    def begins_with(self, other: _Matrix) -> bool:
+        """Whether both are read where they lie, and begin at one address."""
+        if self.matrix is None or other.matrix is None:
+            return False
+        return address(self.matrix) == address(other.matrix)
 
     def packed(
         self,

@@ -162,12 +162,11 @@ class _First:
             return self.gather_at(element, builder.add(_splat(builder, address), offsets))
         found = cgutils.alloca_once(builder, vector)
         for first in range(0, LANES, QUARTER):
-            n = ir.Constant(I64, LANES) if self.n is None else self.n
-            with builder.if_then(builder.icmp_signed(">", n, ir.Constant(I64, first))):
+            with builder.if_then(builder.icmp_signed(">", self.n, ir.Constant(I64, first))):
                 value = builder.load(found)
                 for lane in range(first, first + QUARTER):
                     # Beyond the last element it is taken again.
-                    last = builder.sub(n, ir.Constant(I64, 1))
+                    last = builder.sub(self.n, ir.Constant(I64, 1))
                     at = ir.Constant(I64, lane)
                     at = builder.select(builder.icmp_signed("<", at, last), at, last)
                     begin = builder.add(address, builder.mul(at, step))

@@ -30,17 +30,12 @@ TRIALS, DISTINCT = 8, 4
 def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
     """The calls that multiply batches of float32 matrices, with the same bytes on every host.
 
-    x: (batch..., rows, depth), each column of it together. y: (batch..., depth, columns). out:
-    (batch..., rows, columns), each row of it together.
+    x: (batch..., rows, depth), each column of it together; elsewhere than y. y: (batch..., depth,
+    columns). out: (batch..., rows, columns), each row of it together.
     """
     if 1 in out.shape[-2:]:
         return _at_least_two(x, y, out, scratch)
     calls: list[Call] = []
-    if x.__array_interface__["data"] == y.__array_interface__["data"]:
-        # Of a matrix and its own transpose, NumPy computes one half.
-        own = scratch.take("own", (*x.shape[:-2], *x.shape[:-3:-1]), x.dtype).swapaxes(-1, -2)
-        calls.append((np.copyto, (own, x)))
-        x = own
     for first in range(0, x.shape[-1], TERMS):
         left, right = x[..., first : first + TERMS], y[..., first : first + TERMS, :]
         if first == 0:
@@ -49,6 +44,13 @@ def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]
         more = scratch.take("more", out.shape, out.dtype)
         calls += [*_chains(left, right, more), (np.add, (out, more, out))]
     return calls
+
+
+def scratch_elements(rows: int, columns: int, depth: int) -> int:
+    """Elements of scratch that the calls take for each product of a batch."""
+    twice = 2 * depth * ((rows == 1) + (columns == 1))
+    rows, columns = max(rows, 2), max(columns, 2)
+    return twice + rows * columns * ((twice > 0) + (depth > TERMS))
 
 
 def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:

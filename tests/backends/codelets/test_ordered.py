@@ -5,7 +5,9 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 import pytest
@@ -15,7 +17,16 @@ from threadpoolctl import threadpool_info
 
 from abele.backends.codelets import ordered
 from abele.backends.codelets.calls import Scratch, run_calls
-from abele.backends.codelets.ordered import TERMS, adds_in_order, fused_matmul, matmul_calls
+from abele.backends.codelets.cells import Cells
+from abele.backends.codelets.contraction import contraction
+from abele.backends.codelets.ordered import (
+    TERMS,
+    adds_in_order,
+    fused_matmul,
+    matmul_calls,
+    scratch_elements,
+)
+from abele.dialects.structured import Body
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
@@ -92,10 +103,41 @@ def test_products_are_chains_of_so_many_terms(batch: int, m: int, n: int, k: int
     assert product(x, turned).tobytes() == in_chains(x, y).tobytes()
 
 
-def test_a_matrix_times_its_own_transpose_is_a_product_like_others():
-    x, _ = operands(1, 24, 1, 40, 0)
-    y = x.swapaxes(-1, -2)
-    assert product(x, y).tobytes() == product(x, y.copy()).tobytes()
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_a_matrix_times_its_own_transpose_is_a_product_like_others(
+    is_in_order: bool, monkeypatch: pytest.MonkeyPatch
+):
+    m, k = 24, 40
+    monkeypatch.setattr(ordered, "adds_in_order", lambda *_: is_in_order)
+    (matrix,) = operands(1, 1, m, k, 0)[1]
+    size = matrix.itemsize
+
+    def times(other: np.ndarray) -> bytes:
+        out = np.empty((m, m), np.float32)
+        steps = (size, 0, m * size), (0, size, m * size), (m * size, size, 0)
+        a, b, result = (
+            np.lib.stride_tricks.as_strided(array, (m, m, k), strides)
+            for array, strides in zip((matrix, other, out), steps, strict=True)
+        )
+        run_calls(contraction(Cells(Body("mul", "sum"), (a, b), result, (2,)), Scratch()))
+        return out.tobytes()
+
+    assert times(matrix) == times(matrix.copy())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([1, 2, 9]), st.sampled_from([1, 2, 9]), st.sampled_from([5, 3 * TERMS]))
+def test_scratch_is_no_more_than_was_said(rows: int, columns: int, depth: int):
+    x, y = operands(3, rows, columns, depth, 0)
+    taken: dict[str, int] = {}
+
+    class Counting(Scratch):
+        def take(self, purpose: str, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+            taken[purpose] = max(taken.get(purpose, 0), prod(shape))
+            return super().take(purpose, shape, dtype)
+
+    matmul_calls(x, y, np.empty((3, rows, columns), np.float32), Counting())
+    assert sum(taken.values()) == 3 * scratch_elements(rows, columns, depth)
 
 
 @pytest.mark.parametrize("rows", [(), (3,), (2, 3)])
