@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
-from .calls import Array
+from .calls import Array, Call
 from .fast import Stamp
 
 
@@ -37,3 +38,48 @@ class Cells:
         """One element along the reduction dimensions of an array that does not depend on them."""
         shape = [1 if d in self.merged else n for d, n in enumerate(array.shape)]
         return as_strided(array, shape, array.strides)
+
+
+def seen_as(array: Array, other: Array) -> Array:
+    """A view that begins where an array does, of its shape, with the strides of another."""
+    return as_strided(array, array.shape, other.strides)
+
+
+def alike_calls(
+    cells: Cells, which: Sequence[int], bind: Callable[[Sequence[Array]], Call | None]
+) -> list[Call]:
+    """A call on the first replica of some operands, while it is known that all are equal.
+
+    bind: makes the call on operands that are seen in one way or the other; None if it cannot, and
+    then there are no calls.
+    """
+    call = bind(cells.operands)
+    if call is None:
+        return []
+    stamps: list[Stamp] = []
+    operands = list(cells.operands)
+    for i in which:
+        stamp = cells.stamps[i] if cells.stamps else None
+        if stamp is not None and cells.shared[i].strides != operands[i].strides:
+            operands[i] = cells.shared[i]
+            stamps.append(stamp)
+    alike = bind(operands) if stamps else None
+    return [call if alike is None else (_Alike(stamps, alike, call), ())]
+
+
+class _Alike:
+    """One of two calls: what it reads is equal on all tiles, or may not be."""
+
+    __slots__ = ("_alike", "_apart", "_stamps")
+
+    def __init__(self, stamps: Sequence[Stamp], alike: Call, apart: Call) -> None:
+        self._stamps, self._alike, self._apart = stamps, alike, apart
+
+    def __call__(self) -> None:
+        """Make the call."""
+        function, arguments = self._alike
+        for stamp in self._stamps:
+            if stamp.whole is None:
+                function, arguments = self._apart
+                break
+        function(*arguments)

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...dialects.structured import Stage
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
-from .cells import Cells
+from .cells import Cells, alike_calls
 from .fast_chain import stages_call
 from .scalar import compute_dtype, convert_into, is_floating, scalar_function
 
@@ -50,8 +49,7 @@ def chained(codelet: Codelet, cells: Cells, scratch: Scratch) -> list[Call]:
             )
         own_cells = replace(piece, body=plain, operands=piece.operands[:own], result=target)
         calls += codelet(own_cells, scratch)
-        extras = [piece.once(a) for a in piece.operands[own:]]
-        calls += _stage_calls(cells.body.then, extras, value, result, scratch)
+        calls += _stage_calls(piece, value, scratch)
     return calls
 
 
@@ -68,18 +66,19 @@ def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:
         yield Cells(cells.body, operands, cells.result[index], ())
 
 
-def _stage_calls(
-    stages: Sequence[Stage],
-    extras: Sequence[Array],
-    value: Array,
-    result: Array,
-    scratch: Scratch,
-) -> list[Call]:
-    """The calls that apply stages to values in place, and put them into the result."""
+def _stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
+    """The calls that apply the chain of cells to values in place, and put them into the result."""
+    stages, result, own = cells.body.then, cells.result_once, cells.body.own_arity
     if scratch.fast:
-        call = stages_call(stages, extras, value, result)
-        if call is not None:
-            return [call]
+
+        def call(operands: Sequence[Array]) -> Call | None:
+            extras = [cells.once(a) for a in operands[own:]]
+            return stages_call(stages, extras, value, result)
+
+        compiled = alike_calls(cells, range(own, len(cells.operands)), call)
+        if compiled:
+            return compiled
+    extras = [cells.once(a) for a in cells.operands[own:]]
     *others, value, result = coalesced(*extras, value, result)
     calls: list[Call] = []
     for index in chunks(result.shape, SCRATCH_BYTES // 4 // value.itemsize):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import permutations
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -19,9 +19,16 @@ from .fast import LANES, Array, Compiled, Table, address, kernels
 FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that memory may have; registers are float32."""
 
-TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
-MEMORY, REGISTER, CONSTANT, SERIES, FACTOR = range(5)
-STEP_HEAD = 7
+TAKE, ADD, SUB, MUL, DIV, MAX, MIN = range(7)
+REVERSED = 8
+KEEP, STORE = 15, 16
+NOTHING, WORDS_TOGETHER, HALVES_TOGETHER, WORD, HALF, EVERY_SECOND, WORDS_APART, HALVES_APART = (
+    range(8)
+)
+CONSTANT, ITSELF, KEPT = range(8, 11)
+WHAT, COUNT, PLACES, HOW, BY, COLUMN, FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_COLUMN = range(10)
+STEP = 10
+"""What is written in tables, as kernels read it."""
 
 BINARY: Mapping[str, int] = {
     "add": ADD,
@@ -48,204 +55,238 @@ WITH_PARAMETERS: Mapping[str, tuple[int, ...]] = {
 }
 """Steps with a parameter each."""
 
-CALL, SINGLE = 4, 1
-"""What a step, and an element that does not lie beside the last one, take: vectors' worth."""
-
 NEAR_BYTES = 1 << 13
-"""Elements that are closer lie in one block."""
+"""Elements that are closer may lie in one row."""
 
-Source = Array | int
-"""Memory, or a register."""
+
+@dataclass(frozen=True)
+class _Step:
+    """One step. what: as in tables. arrays: memory that is read, and perhaps its factor.
+
+    how, bits: what is read that is no memory, and a constant's bits.
+    """
+
+    what: int
+    arrays: tuple[Array, ...] = ()
+    how: int = NOTHING
+    bits: int = 0
 
 
 @dataclass
 class Steps:
-    """A chain while it is made. arrays: those that steps name, in the order of the steps."""
+    """A chain while it is made."""
 
-    rows: list[tuple[int, int, int, int, int]] = field(
-        default_factory=list[tuple[int, int, int, int, int]]
-    )
-    arrays: list[Array] = field(default_factory=list[Array])
-    constants: list[float] = field(default_factory=list[float])
+    made: list[_Step] = field(default_factory=list[_Step])
 
-    def add(self, what: int, register: int, source: Source, first: bool = False) -> None:
-        """A step with memory or with a register."""
-        if isinstance(source, int):
-            self.rows.append((what, register, REGISTER, int(first), source))
-            return
-        self.rows.append((what, register, MEMORY, int(first), len(self.arrays)))
-        self.arrays.append(source)
+    def add(self, what: int, *memory: Array, first: bool = False) -> None:
+        """A step with memory, or with products of two; first: it stands before the total."""
+        self.made.append(_Step(what + REVERSED * first, memory))
 
-    def add_product(self, register: int, operands: Sequence[Array]) -> None:
-        """A step that adds a product of memory."""
-        for kind, array in zip((SERIES, FACTOR), operands, strict=True):
-            self.rows.append((ADD, register, kind, 1, len(self.arrays)))
-            self.arrays.append(array)
+    def add_other(self, what: int, how: int, first: bool = False) -> None:
+        """A step with the total itself, or with what was kept."""
+        self.made.append(_Step(what + REVERSED * first, how=how))
 
-    def add_constant(self, what: int, register: int, value: float, first: bool) -> None:
+    def add_constant(self, what: int, value: float, first: bool) -> None:
         """A step with a constant."""
-        self.rows.append((what, register, CONSTANT, int(first), len(self.constants)))
-        self.constants.append(value)
+        bits = int(np.float32(value).view(np.int32))
+        self.made.append(_Step(what + REVERSED * first, how=CONSTANT, bits=bits))
+
+    def keep(self) -> None:
+        """Put the total aside."""
+        self.made.append(_Step(KEEP))
 
     def apply(
-        self, function: str, parameters: Sequence[float], inputs: Sequence[Source], register: int
+        self, function: str, parameters: Sequence[float], inputs: Sequence[Array | None]
     ) -> bool:
-        """The steps of a scalar function into a register; False for one that kernels lack.
+        """The steps of a scalar function; False for one that kernels lack.
 
-        An input that is a register is that one.
+        An input that is None is the total so far.
         """
         if function in BINARY:
             a, b = inputs
-            if isinstance(b, int):
-                self.add(BINARY[function], register, a, first=True)
-                return not isinstance(a, int)
-            if not isinstance(a, int):
-                self.add(TAKE, register, a)
-            self.add(BINARY[function], register, b)
+            if b is None:
+                if a is None:
+                    return False
+                self.add(BINARY[function], a, first=True)
+                return True
+            if a is not None:
+                self.add(TAKE, a)
+            self.add(BINARY[function], b)
             return True
         known = function in UNARY or function in WITH_PARAMETERS or function == "square"
         if not known or len(inputs) != 1:
             return False
-        if not isinstance(inputs[0], int):
-            self.add(TAKE, register, inputs[0])
+        if inputs[0] is not None:
+            self.add(TAKE, inputs[0])
         if function == "square":
-            self.add(MUL, register, register)
+            self.add_other(MUL, ITSELF)
         for what, value, first in UNARY.get(function, ()):
-            self.add_constant(what, register, value, first)
+            self.add_constant(what, value, first)
         for what, value in zip(WITH_PARAMETERS.get(function, ()), parameters, strict=False):
-            self.add_constant(what, register, value, False)
+            self.add_constant(what, value, False)
         return True
 
     def stages(self, stages: Sequence[Stage], extras: Sequence[Array]) -> bool:
-        """The steps of a chain on register 0; False if one of them is unknown."""
+        """The steps of a chain on the total; False if one of them is unknown."""
         rest = list(extras)
         for stage in stages:
-            inputs: list[Source] = [*rest[: stage.extras]]
+            inputs: list[Array | None] = [*rest[: stage.extras]]
             rest = rest[stage.extras :]
-            inputs.insert(stage.at, 0)
-            if not self.apply(stage.function, stage.parameters, inputs, 0):
+            inputs.insert(stage.at, None)
+            if not self.apply(stage.function, stage.parameters, inputs):
                 return False
         return True
 
+    @property
+    def arrays(self) -> list[Array]:
+        """All memory that is read."""
+        return [a for step in self.made for a in step.arrays]
+
     def call(self, result: Array) -> Call:
-        """The call that does the steps for every element of a result, and stores register 0."""
-        arrays = coalesced(*self.arrays, result)
-        order = _block_order(arrays)
+        """The call that does the steps for every element of a result, and stores the total."""
+        steps = [*self.made, _Step(STORE, (result,))]
+        arrays = coalesced(*(a for step in steps for a in step.arrays))
+        order = _row_order(arrays)
         arrays = [a.transpose(order) for a in arrays]
-        result = arrays[-1]
-        rows = [*self.rows, (STORE, 0, MEMORY, 0, len(arrays) - 1)]
-        sizes = (1,) * (2 - result.ndim) + result.shape
-        missing = len(sizes) - result.ndim
-        table = np.zeros((len(rows), STEP_HEAD + len(sizes)), np.int64)
-        for row, (what, register, kind, first, which) in zip(table, rows, strict=True):
-            row[:5] = what, register, kind, first, which
-            if kind in (MEMORY, SERIES, FACTOR):
-                array = arrays[which]
-                row[4:6] = address(array), array.itemsize
-                row[STEP_HEAD + missing :] = array.strides
-        table, places = _with_series(table)
-        lanes = _look_up(table, sizes, int(kernels().BLOCK))
-        constants = np.array(self.constants or [0.0], np.float32)
-        lengths = np.array(sizes, np.int64)
+        given = iter(arrays)
+        steps = [replace(step, arrays=tuple(next(given) for _ in step.arrays)) for step in steps]
+        result = steps[-1].arrays[0]
+        missing = (0,) * (2 - result.ndim)
+        sizes = (1,) * len(missing) + result.shape
+        table, columns, places = _tables(steps)
+        strides = np.array([missing + a.strides for a in columns], np.int64).T.copy()
         compiled = kernels()
-        base = address(compiled.REGISTERS)
-        return Compiled(
-            compiled.chain, (lengths, table, constants, base), [*arrays, places, *lanes]
-        ), ()
+        abreast = np.arange(int(compiled.ABREAST), dtype=np.int64)
+        by_row, by_column = strides[-2:, :, None]
+        ramps = np.concatenate([by_row * abreast, by_column * LANES * abreast], axis=1)
+        arguments = (
+            np.array(sizes, np.int64),
+            SPAN if any(_how(a) in LIES_APART.values() for a in arrays) else sizes[-1],
+            table,
+            strides,
+            np.array([address(a) for a in columns], np.int64),
+            ramps,
+            np.empty_like(ramps),
+            address(compiled.KEPT_VECTORS),
+        )
+        return Compiled(compiled.chain, arguments, [*arrays, places]), ()
 
 
-def _with_series(table: Table) -> tuple[Table, Table]:
-    """Steps, of which those that merge memory of one kind are one, and what these look up."""
-    rows: list[list[int]] = table.tolist()
-    merges = set(MERGES.values())
-    kept: list[list[int]] = []
-    found: list[int] = []
-    i = 0
-    while i < len(rows):
-        what, _, kind, first = rows[i][:4]
-        length = 2 if kind == SERIES else 1
-        end = i + length
-        if length == 2 or (kind == MEMORY and not first and what in merges):
-            while [_kind(row) for row in rows[end : end + length]] == [
-                _kind(row) for row in rows[i : i + length]
-            ]:
-                end += length
-        count = (end - i) // length
-        for j in range(i, i + length):
-            row = list(rows[j])
-            if count > 1 or length == 2:
-                row[2] = SERIES if j == i else FACTOR
-                row[3], row[6] = count, len(found)
-                found += [rows[k][4] - rows[j][4] for k in range(j, end, length)]
-            kept.append(row)
-        i = end
-    steps, places = np.array(kept, np.int64), np.array(found or [0], np.int64)
-    is_series = (steps[:, 2] == SERIES) | (steps[:, 2] == FACTOR)
-    steps[is_series, 6] = address(places) + steps[is_series, 6] * places.itemsize
-    return steps, places
+SIDES = (
+    (PLACES, HOW, BY, COLUMN),
+    (FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_COLUMN),
+)
+"""Where it is said what memory a step reads, and what its factor."""
 
 
-def _look_up(table: Table, sizes: Sequence[int], block: int) -> list[Table]:
-    """Give steps with memory whose rows are short, and do not lie together, their offsets.
+def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
+    """Steps as kernels read them, the memory of each column, and the places that they look up.
 
-    Returns what steps now have addresses of.
+    Steps that do the same with memory of one kind, one after another, are one of several places.
+    Memory that is walked through alike has one column.
     """
-    rows, columns = sizes[-2:]
-    if columns >= LANES or rows == 1:
-        return []
-    found: dict[tuple[int, int], Table] = {}
-    row, column = (np.arange(n, dtype=np.int64) for n in (min(rows, block // columns), columns))
-    for step in table:
-        by_row, by_column = (int(step[i]) for i in (-2, -1))
-        is_flat = by_row == columns * by_column and by_column in (0, int(step[5]))
-        if step[2] != MEMORY or is_flat:
-            continue
-        if (by_row, by_column) not in found:
-            offsets = (row[:, None] * by_row + column * by_column).reshape(-1)
-            found[by_row, by_column] = np.append(offsets, np.zeros(LANES, np.int64))
-        step[6] = address(found[by_row, by_column])
-    return list(found.values())
+    alike = [list(group) for _, group in groupby(steps, _key)]
+    table = np.zeros((len(alike), STEP), np.int64)
+    columns: dict[tuple[int, ...], Array] = {}
+    places: list[int] = []
+    for row, group in zip(table, alike, strict=True):
+        step = group[0]
+        count = 0 if step.what in (KEEP, STORE) else len(group)
+        row[[WHAT, COUNT, HOW, COLUMN]] = step.what, count, step.how, step.bits
+        for side, memory in zip(SIDES, zip(*(s.arrays for s in group), strict=True), strict=False):
+            column = columns.setdefault(memory[0].strides, memory[0])
+            which = list(columns).index(column.strides)
+            row[list(side)] = len(places), _how(memory[0]), _by_column(memory[0]), which
+            places += [address(a) - address(column) for a in memory]
+    looked_up = np.array(places or [0], np.int64)
+    for which in (PLACES, FACTOR_PLACES):
+        table[:, which] = address(looked_up) + table[:, which] * looked_up.itemsize
+    return table, list(columns.values()), looked_up
 
 
-def _kind(row: list[int]) -> list[int]:
-    """All of a step but its address."""
-    return row[:4] + row[5:]
+def _key(step: _Step) -> tuple[object, ...]:
+    """What steps have in common that differ in their places only."""
+    return step.what, step.how, step.bits, [(a.itemsize, a.strides) for a in step.arrays]
 
 
-def _block_order(arrays: Sequence[Array]) -> list[int]:
-    """Dimensions, of which the last two make the blocks that take least, by a rough estimate."""
+def _how(array: Array) -> int:
+    """How elements of a row lie."""
+    return HOW_IT_LIES[array.itemsize].get(_by_column(array), LIES_APART[array.itemsize])
+
+
+def _by_column(array: Array) -> int:
+    return array.strides[-1] if array.ndim else 0
+
+
+HOW_IT_LIES: Mapping[int, Mapping[int, int]] = {
+    4: {4: WORDS_TOGETHER, 0: WORD, 8: EVERY_SECOND},
+    2: {2: HALVES_TOGETHER, 0: HALF},
+}
+"""By bytes of an element, and from one to the next."""
+
+LIES_APART = {4: WORDS_APART, 2: HALVES_APART}
+
+PRICES = {
+    **dict.fromkeys((WORDS_TOGETHER, HALVES_TOGETHER, WORD, HALF), (1.0, 0.0)),
+    EVERY_SECOND: (1.5, 0.0),
+    **dict.fromkeys((WORDS_APART, HALVES_APART), (0.5, 0.25)),
+}
+"""Nanoseconds to read a vector, and for each of its elements, by a rough estimate."""
+
+PRICE_OF_ROW = 2.0
+
+SPAN = 64
+"""Elements of a row that are done before other rows are, where they lie apart: rows share lines."""
+
+
+def _row_order(arrays: Sequence[Array]) -> list[int]:
+    """Dimensions, of which the last one makes the rows that take least."""
     result = arrays[-1]
-    rank = result.ndim
-    if rank < 2:
-        return list(range(rank))
-    kinds = Counter((a.itemsize, *a.strides) for a in arrays)
-    strides, counts = np.array(list(kinds), np.int64), np.array(list(kinds.values()), np.int64)
-    size, strides = strides[:, 0], strides[:, 1:]
+    if result.ndim < 2:
+        return list(range(result.ndim))
+    kinds = Counter((a.itemsize, a.strides) for a in arrays)
     # What lies far apart is walked through least often: the elements of a tile come last.
-    near = [d for d in range(rank) if abs(result.strides[d]) < NEAR_BYTES]
-    near = near if len(near) > 1 else [rank - 2, rank - 1]
-    best: tuple[float, list[int]] = (float("inf"), [])
-    for r, c in permutations(near, 2):
-        rows, columns = result.shape[r], result.shape[c]
-        by_row, by_column = strides[:, r], strides[:, c]
-        calls = np.where(by_row == columns * by_column, 1, rows)
-        vectors = calls * (1 + (rows * columns - 1) // (LANES * calls))
-        apart = (by_column != size) & (by_column != 0)
-        vectors[apart] = SINGLE * rows * columns
-        cost = int(((CALL + calls + vectors) * counts).sum()) / (rows * columns)
-        order = [*(d for d in range(rank) if d not in (r, c)), r, c]
-        best = min(best, (cost, order))
-    return best[1]
+    near = [d for d in range(result.ndim) if abs(result.strides[d]) < NEAR_BYTES]
+
+    def price(d: int) -> float:
+        """Of an element, if its dimension makes the rows."""
+        n = result.shape[d]
+        total = PRICE_OF_ROW
+        for (size, strides), count in kinds.items():
+            vector, each = PRICES[HOW_IT_LIES[size].get(strides[d], LIES_APART[size])]
+            total += count * (vector * -(-n // LANES) + each * n)
+        return total / n
+
+    best = min(near or [result.ndim - 1], key=price)
+    return [*(d for d in range(result.ndim) if d != best), best]
+
+
+def merge_call(
+    what: int, starts: Table, on: Table, into: Table, n: int, memory: Sequence[Array]
+) -> Call:
+    """The call that merges rows of n floats that lie apart, in turn, into others.
+
+    what: the combiner. starts: addresses of the first of each row's; on: bytes on to each of them.
+    into: addresses of results. memory: whose memory that is.
+    """
+    compiled = kernels()
+    places = address(on)
+    table = np.zeros((3, STEP), np.int64)
+    table[:, [PLACES, HOW, BY]] = places, WORDS_TOGETHER, FLOATS[0].itemsize
+    table[:, [WHAT, COUNT, COLUMN]] = [(TAKE, 1, 0), (what, len(on) - 1, 0), (STORE, 0, 1)]
+    table[1, PLACES] += on.itemsize
+    abreast = int(compiled.ABREAST)
+    groups = -(-len(starts) // abreast)
+    rows = np.stack([np.pad(a, (0, groups * abreast - len(a)), "edge") for a in (starts, into)])
+    addresses = np.zeros((groups, len(rows), 2 * abreast), np.int64)
+    addresses[:, :, :abreast] = rows.reshape(len(rows), groups, abreast).transpose(1, 0, 2)
+    arguments = (n, table, addresses, address(compiled.KEPT_VECTORS))
+    return Compiled(compiled.merge, arguments, [on, *memory]), ()
 
 
 def is_known(arrays: Sequence[Array]) -> bool:
     """Whether kernels can read all of them, and compute in float32."""
     return all(a.dtype in FLOATS for a in arrays)
-
-
-def _are_alike(operands: Sequence[Array]) -> bool:
-    """Whether both operands of a product are memory of one dtype."""
-    return operands[0].dtype == operands[1].dtype
 
 
 def points_call(
@@ -263,26 +304,23 @@ def points_call(
     if len(points) == 1 and body.function == "identity" and not then:
         # Nothing is computed: the bits stay as they are, which a narrow NaN's would not.
         return None
+    merge = TAKE
+    if body.combiner is not None:
+        if body.combiner not in MERGES:
+            return None
+        merge = MERGES[body.combiner]
     steps = Steps()
-    straight = body.function == "identity"
     for i, operands in enumerate(points):
-        if i and straight:
-            assert body.combiner is not None
-            steps.add(MERGES[body.combiner], 0, operands[0])
+        if body.function in ("identity", "mul"):
+            steps.add(merge if i else TAKE, *operands)
             continue
-        if i and body.function == "mul" and body.combiner == "sum" and _are_alike(operands):
-            steps.add_product(0, operands)
-            continue
-        if not steps.apply(body.function, body.parameters, operands, min(i, 1)):
+        if i:
+            steps.keep()
+        if not steps.apply(body.function, body.parameters, operands):
             return None
         if i:
-            assert body.combiner is not None
-            steps.add(MERGES[body.combiner], 0, 1)
-    if (body.combiner is not None and body.combiner not in MERGES) or not steps.stages(
-        then, extras
-    ):
-        return None
-    if not is_known([*steps.arrays, result]):
+            steps.add_other(merge, KEPT, first=True)
+    if not steps.stages(then, extras) or not is_known([*steps.arrays, result]):
         return None
     return steps.call(result)
 
@@ -292,7 +330,7 @@ def stages_call(
 ) -> Call | None:
     """The call that applies a chain to values and puts them into a result; None if unknown."""
     steps = Steps()
-    steps.add(TAKE, 0, value)
+    steps.add(TAKE, value)
     if not steps.stages(stages, extras) or not is_known([*steps.arrays, result]):
         return None
     return steps.call(result)

@@ -16,7 +16,6 @@ where they are written.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, cast
 
 import numpy as np
@@ -49,12 +48,12 @@ COLUMNS = VECTORS * LANES
 
 TERMS = 128
 
-BLOCK = 1024
-"""Elements that a chain takes at a time; they stay in the first cache."""
+ABREAST = 8
+"""Rows of which a chain takes a vector each at a time: what is decided is decided for all."""
 
-REGISTERS = np.zeros(3 * BLOCK + LANES, np.float32)
+KEPT_VECTORS = np.zeros((ABREAST, LANES), np.float32)
 
-# The lock is kept: registers are shared by all calls.
+# The lock is kept: what a chain keeps is shared by all calls.
 OPTIONS = {"cache": True, "error_model": "numpy", "boundscheck": False}
 
 
@@ -88,19 +87,22 @@ class _First:
     """The first n lanes of a vector, an i64; all of them, if n is None."""
 
     def __init__(self, builder, n):
-        self.builder, self.n = builder, n
-        if n is not None:
-            most, none = ir.Constant(I64, LANES), ir.Constant(I64, 0)
-            n = builder.select(builder.icmp_signed("<", n, most), n, most)
-            self.n = builder.select(builder.icmp_signed(">", n, none), n, none)
-            lanes = ir.Constant(ir.VectorType(I32, LANES), list(range(LANES)))
-            count = builder.trunc(self.n, I32)
-            self.mask = builder.icmp_signed("<", lanes, _splat(builder, count))
+        self.builder = builder
+        self.is_whole = n is None
+        most, none = ir.Constant(I64, LANES), ir.Constant(I64, 0)
+        lanes = ir.Constant(ir.VectorType(I32, LANES), list(range(LANES)))
+        if n is None:
+            self.n, self.mask = most, ir.Constant(ir.VectorType(I1, LANES), [1] * LANES)
+            return
+        n = builder.select(builder.icmp_signed("<", n, most), n, most)
+        self.n = builder.select(builder.icmp_signed(">", n, none), n, none)
+        count = builder.trunc(self.n, I32)
+        self.mask = builder.icmp_signed("<", lanes, _splat(builder, count))
 
     def load(self, element, address):
         """What lies at an address; lanes beyond are anything."""
         vector = ir.VectorType(element, LANES)
-        if self.n is None:
+        if self.is_whole:
             return _load(self.builder, vector, address)
         if WIDE or _bytes(element) == 4:
             return _masked(self.builder, "load", address, self.mask, vector)
@@ -133,7 +135,7 @@ class _First:
     def store(self, address, value):
         """Put a vector at an address; what lies beyond the lanes stays."""
         builder, element = self.builder, value.type.element
-        if self.n is None:
+        if self.is_whole:
             _put(builder, value, address)
             return
         if WIDE:
@@ -156,6 +158,14 @@ class _First:
     def gather(self, element, address, step):
         """Elements that lie so many bytes apart, an i64; lanes beyond are anything."""
         builder, vector = self.builder, ir.VectorType(element, LANES)
+        if self.is_whole:
+            value = ir.Constant(vector, ir.Undefined)
+            for lane in range(LANES):
+                value = builder.insert_element(
+                    value, _load(builder, element, address), ir.Constant(I32, lane)
+                )
+                address = builder.add(address, step)
+            return value
         if WIDE:
             lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
             offsets = builder.mul(lanes, _splat(builder, step))
@@ -203,6 +213,23 @@ class _First:
         )
         align = ir.Constant(I32, _bytes(element))
         builder.call(scatter, [value, builder.inttoptr(addresses, pointers), align, self.mask])
+
+    def scatter(self, address, step, value):
+        """Store elements so many bytes apart, an i64."""
+        builder = self.builder
+        if self.is_whole:
+            for lane in range(LANES):
+                _put(builder, builder.extract_element(value, ir.Constant(I32, lane)), address)
+                address = builder.add(address, step)
+            return
+        if WIDE:
+            lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+            offsets = builder.mul(lanes, _splat(builder, step))
+            self.scatter_at(builder.add(_splat(builder, address), offsets), value)
+            return
+        with cgutils.for_range(builder, self.n) as lane:
+            found = builder.extract_element(value, builder.trunc(lane.index, I32))
+            _put(builder, found, builder.add(address, builder.mul(lane.index, step)))
 
     def _has(self, width):
         """Whether the lanes are cut into a part of so many."""
@@ -282,222 +309,6 @@ def _take(builder, a, b):
     return b
 
 
-def _chosen(definitions):
-    """The intrinsic that does what has the number that comes first; the rest is for that.
-
-    definitions: intrinsics to be, of the same arguments and without a result, by their numbers.
-    Of any other number nothing is done.
-    """
-
-    def choose(context, number, *arguments):
-        made = {key: define(context, *arguments) for key, define in definitions.items()}
-        signature = next(iter(made.values()))[0]
-
-        def generate(context, builder, sig, arguments):
-            del sig
-            end = builder.append_basic_block("chosen")
-            switch = builder.switch(arguments[0], end)
-            for key, (own, generate_one) in made.items():
-                block = builder.append_basic_block(f"choice_{key}")
-                switch.add_case(ir.Constant(I64, key), block)
-                builder.position_at_end(block)
-                generate_one(context, builder, own, arguments[1:])
-                builder.branch(end)
-            builder.position_at_end(end)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, *signature.args), generate
-
-    # Numba takes *arguments for one tuple.
-    context, *rest = inspect.signature(next(iter(definitions.values()))).parameters.values()
-    number = inspect.Parameter("number", context.kind)
-    cast(Any, choose).__signature__ = inspect.Signature([context, number, *rest])
-    return intrinsic(choose)
-
-
-def _vector_loop(operation, narrow_in=False, narrow_out=False, scalar=False):
-    """Defines out[i] = operation(a[i], b[i]) for i < n, at addresses; b may be one value.
-
-    narrow_in: b is float16. narrow_out: out is.
-    """
-
-    def loop(context, out, a, b, n):
-        del context
-        signature = types.void(
-            types.int64, types.int64, types.float32 if scalar else types.int64, types.int64
-        )
-
-        def generate(context, builder, sig, arguments):
-            del sig
-            out, a, b, n = arguments
-            wide = ir.VectorType(F32, LANES)
-
-            splat = _splat(builder, b) if scalar else None
-
-            def body(index, some):
-                def load(base, element):
-                    found = some.load(element, _plus(builder, base, index, _bytes(element)))
-                    return builder.fpext(found, wide) if element == F16 else found
-
-                first = None if operation is _take else load(a, F32)
-                second = splat if scalar else load(b, F16 if narrow_in else F32)
-                value = operation(builder, first, second)
-                if narrow_out:
-                    value = builder.fptrunc(value, ir.VectorType(F16, LANES))
-                some.store(_plus(builder, out, index, 2 if narrow_out else 4), value)
-
-            lanes = ir.Constant(I64, LANES)
-            whole = builder.sdiv(n, lanes)
-            with cgutils.for_range(builder, whole) as counter:
-                body(builder.mul(counter.index, lanes), _First(builder, None))
-            done = builder.mul(whole, lanes)
-            left = builder.sub(n, done)
-            with builder.if_then(builder.icmp_signed(">", left, ir.Constant(I64, 0))):
-                body(done, _First(builder, left))
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return loop
-
-
-TAKE, ADD, SUB, MUL, DIV, MAX, MIN, STORE = range(8)
-"""What a step of a chain does."""
-
-OPERATIONS = {TAKE: _take, ADD: _add, SUB: _sub, MUL: _mul, DIV: _div, MAX: _max, MIN: _min}
-
-vectors = _chosen({what: _vector_loop(operation) for what, operation in OPERATIONS.items()})
-values = _chosen(
-    {what: _vector_loop(operation, scalar=True) for what, operation in OPERATIONS.items()}
-)
-take = intrinsic(_vector_loop(_take))
-widen = intrinsic(_vector_loop(_take, narrow_in=True))
-narrow = intrinsic(_vector_loop(_take, narrow_out=True))
-
-
-SIDE_BY_SIDE = 4
-"""Vectors that are merged at a time: each waits for its own last step only."""
-
-
-def _series(operation, element, way, factor=None):
-    """Defines how memory is merged into out[i], for i < n: out[i] = operation(out[i], x), for
-    x = a[i] at each of count places in turn.
-
-    where: how many bytes on. way: "run" for elements that lie together, "splat" for one that is
-    repeated, "apart" for any step from one to the next. factor: that of a second memory, by which
-    the first is multiplied.
-    """
-
-    def merge(context, out, n, count, a, step, where, b, b_step, b_where):
-        del context
-
-        def generate(context, builder, sig, arguments):
-            del sig
-            out, n, count, *memories = arguments
-            wide, size = ir.VectorType(F32, LANES), _bytes(element)
-
-            def constant(value):
-                return ir.Constant(I64, value)
-
-            def widened(found):
-                return builder.fpext(found, wide) if element == F16 else found
-
-            def loader(way, step):
-                """What loads a vector, its first element being place elements from an address."""
-
-                def load(address, place, some):
-                    if way == "splat":
-                        found = _load(builder, element, address)
-                        found = builder.fpext(found, F32) if element == F16 else found
-                        return _splat(builder, found)
-                    if way == "run":
-                        return widened(some.load(element, _plus(builder, address, place, size)))
-                    begin = builder.add(address, builder.mul(place, step))
-                    return widened(some.gather(element, begin, step))
-
-                return load
-
-            loads = [loader(way, memories[1])]
-            if factor is not None:
-                loads.append(loader(factor, memories[4]))
-
-            def block(begin, vectors):
-                places = [builder.add(begin, constant(LANES * v)) for v in range(vectors)]
-                there = [_First(builder, builder.sub(n, place)) for place in places]
-                ends = [_plus(builder, out, place, 4) for place in places]
-                totals = [cgutils.alloca_once(builder, wide) for _ in places]
-                for some, end, total in zip(there, ends, totals, strict=True):
-                    builder.store(some.load(F32, end), total)
-                with cgutils.for_range(builder, count) as counter:
-                    eighth = builder.mul(counter.index, constant(8))
-                    starts = []
-                    for base, table in ((memories[0], memories[2]), (memories[3], memories[5])):
-                        at = builder.inttoptr(builder.add(table, eighth), ir.PointerType(I64))
-                        if len(starts) < len(loads):
-                            starts.append(builder.add(base, builder.load(at, align=8)))
-                    for place, some, total in zip(places, there, totals, strict=True):
-                        found = [
-                            load(start, place, some)
-                            for load, start in zip(loads, starts, strict=True)
-                        ]
-                        value = builder.fmul(*found) if factor is not None else found[0]
-                        builder.store(operation(builder, builder.load(total), value), total)
-                for some, end, total in zip(there, ends, totals, strict=True):
-                    some.store(end, builder.load(total))
-
-            done = cgutils.alloca_once(builder, I64)
-            builder.store(constant(0), done)
-            for vectors in (SIDE_BY_SIDE, 1):
-                begin = builder.load(done)
-                # Of several vectors the last one may be empty.
-                slack = LANES * (vectors - 2) if vectors > 1 else LANES - 1
-                left = builder.add(builder.sub(n, begin), constant(slack))
-                blocks = builder.sdiv(left, constant(LANES * vectors))
-                with cgutils.for_range(builder, blocks) as counter:
-                    place = builder.mul(counter.index, constant(LANES * vectors))
-                    block(builder.add(begin, place), vectors)
-                length = builder.mul(blocks, constant(LANES * vectors))
-                builder.store(builder.add(begin, length), done)
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * 9), generate
-
-    return merge
-
-
-HALVES, SPACED = 8, 16
-"""Added to the number of what is done with a series: where its elements are of two bytes, and
-where they do not lie together."""
-
-series = _chosen(
-    {
-        what + narrow + spaced: _series(OPERATIONS[what], element, way)
-        for what in (ADD, MUL, MAX, MIN)
-        for narrow, element in ((0, F32), (HALVES, F16))
-        for spaced, way in ((0, "run"), (SPACED, "apart"))
-    }
-)
-
-PAIRS, SCALED, SCALES, SCATTERED = range(4)
-"""How the elements of two memories lie that are multiplied: both together, one value on the right
-or on the left, or in any way."""
-
-WAYS = {
-    PAIRS: ("run", "run"),
-    SCALED: ("run", "splat"),
-    SCALES: ("splat", "run"),
-    SCATTERED: ("apart", "apart"),
-}
-
-series_of_products = _chosen(
-    {
-        way + narrow: _series(_add, element, *ways)
-        for way, ways in WAYS.items()
-        for narrow, element in ((0, F32), (HALVES, F16))
-    }
-)
-
-
 def _reader(element, numba_type):
     @intrinsic
     def read(context, address):
@@ -542,32 +353,6 @@ write1, write2, write4, write8 = (
 read_long = _reader(I64, types.int64)
 read_float, read_half = _reader(F32, types.float32), _reader(F16, types.float32)
 write_float, write_half = _writer(F32, types.float32), _writer(F16, types.float32)
-
-
-@intrinsic
-def gather_floats(context, out, source, step, n):
-    """out[i] = the float32 at source + i * step, for i < n."""
-    del context
-
-    def generate(context, builder, sig, arguments):
-        del sig
-        out, source, step, n = arguments
-        if not WIDE:
-            with cgutils.for_range(builder, n) as counter:
-                begin = builder.add(source, builder.mul(counter.index, step))
-                end = _plus(builder, out, counter.index, 4)
-                _put(builder, _load(builder, F32, begin), end)
-            return context.get_dummy_value()
-        count = ir.Constant(I64, LANES)
-        chunks = builder.sdiv(builder.add(n, ir.Constant(I64, LANES - 1)), count)
-        with cgutils.for_range(builder, chunks) as counter:
-            index = builder.mul(counter.index, count)
-            begin = builder.add(source, builder.mul(index, step))
-            some = _First(builder, builder.sub(n, index))
-            some.store(_plus(builder, out, index, 4), some.gather(F32, begin, step))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64, types.int64), generate
 
 
 LINE = 64
@@ -875,238 +660,379 @@ def copy(table):
 
 # Chains
 
-# A chain is a list of steps on registers, which are BLOCK elements each of float32. A step is a row
-# of int64: what it does; to which register; with what (memory, a register, a constant); whether
-# that stands first; an address, or which register or constant; bytes of an element there; where a
-# series goes on, or offsets of the elements of a block, or 0; then its strides. A series is memory
-# at several places, as many as the fourth number says, none of which stands first; if the next row
-# is a factor, a sum of products with what is at places of that row's own. Constants are a table of
-# float32.
+# A chain takes a vector of each of some rows at a time, and does all of its steps on them before
+# it takes the next ones. A step merges what it reads into a total, from as many places in turn as
+# it says, or stores the total; it is a row of int64, named below. Memory that it reads or writes is
+# named by a column of a table of addresses, which has the row of each vector there; places are
+# bytes on from it, and so are elements of a row.
 
-STEP_HEAD = 7
-MEMORY, REGISTER, CONSTANT, SERIES, FACTOR = range(5)
+TAKE, ADD, SUB, MUL, DIV, MAX, MIN = range(7)
+"""What a step does with the total, which stands first; or second, if REVERSED is added."""
 
+REVERSED = 8
+KEEP, STORE = 15, 16
+"""Put the total aside; store it. These are done no time at all, and then once."""
 
-@njit(**OPTIONS)
-def _merge_series(what, out, n, count, a, stride, where, size):
-    """Merge memory at some places into n elements of a register."""
-    number = what + (HALVES if size == 2 else 0) + (SPACED if stride != size else 0)
-    series(number, out, n, count, a, stride, where, 0, 0, where)
+NOTHING, WORDS_TOGETHER, HALVES_TOGETHER, WORD, HALF, EVERY_SECOND, WORDS_APART, HALVES_APART = (
+    range(8)
+)
+CONSTANT, ITSELF, KEPT = range(8, 11)
+"""What a step reads: floats or float16 of memory that lie together, are one and the same, are
+every second one, or lie anyhow; a constant, the total, or what was put aside."""
 
+WHAT, COUNT, PLACES, HOW, BY, COLUMN, FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_COLUMN = range(10)
+STEP = 10
+"""What is done, how often, at which places; what is read, from element to element, of which
+column, and the same of a factor. A constant's bits stand where its column would."""
 
-@njit(**OPTIONS)
-def _add_products(out, n, count, a, stride, where, b, b_stride, b_where, size):
-    """Add products of memory at some places to n elements of a register."""
-    way = SCATTERED
-    if stride == size and b_stride == size:
-        way = PAIRS
-    elif stride == size and b_stride == 0:
-        way = SCALED
-    elif stride == 0 and b_stride == size:
-        way = SCALES
-    number = way + (HALVES if size == 2 else 0)
-    series_of_products(number, out, n, count, a, stride, where, b, b_stride, b_where)
+OPERATIONS = {TAKE: _take, ADD: _add, SUB: _sub, MUL: _mul, DIV: _div, MAX: _max, MIN: _min}
 
 
-@njit(**OPTIONS)
-def _vectors(what, out, a, b, n):
-    vectors(what, out, a, b, n)
+HALF_LINE = 8 * ABREAST
+LINE_OF_TABLE = 2 * HALF_LINE
+"""Bytes of a column of a table of addresses, of which the first half counts."""
 
 
-@njit(**OPTIONS)
-def _values(what, out, a, b, n):
-    values(what, out, a, b, n)
+def _switch(builder, number, cases):
+    """Do what a number stands for; of any other number, nothing. cases: what builds each."""
+    end = builder.append_basic_block("switched")
+    switch = builder.switch(number, end)
+    for key, build in cases.items():
+        block = builder.append_basic_block(f"case_{key}")
+        switch.add_case(ir.Constant(I64, key), block)
+        builder.position_at_end(block)
+        build()
+        builder.branch(end)
+    builder.position_at_end(end)
 
 
-NOWHERE = np.zeros(1, np.int64)
+class _Chain:
+    """Builds the steps of a chain on one vector of each of ABREAST rows.
 
+    n: lanes of each, or None for all of them. first: the element of its row that a vector begins
+    with. totals, found: where a total is kept, and what was read.
+    """
 
-@njit(**OPTIONS)
-def _gather(out, source, lanes, n, size, nowhere):
-    """Take n elements, each from an offset of its own."""
-    for i in range(0, n, LANES):
-        width = min(LANES, n - i)
-        if size == 4:
-            gathered_words(out + i * 4, source, 0, nowhere, 1, lanes + i * 8, width)
+    def __init__(self, builder, n, addresses, first, kept):
+        self.builder, self.addresses, self.first, self.kept = builder, addresses, first, kept
+        self.some = _First(builder, n)
+        self.vector = ir.VectorType(F32, LANES)
+        self.totals, self.found = (
+            [cgutils.alloca_once(builder, self.vector) for _ in range(ABREAST)] for _ in range(2)
+        )
+        if n is not None:
+            # Of pairs, the first elements only; those of the second half begin at an odd one.
+            span = builder.sub(builder.add(self.some.n, self.some.n), ir.Constant(I64, 1))
+            self.halves = (
+                _First(builder, span),
+                _First(builder, builder.sub(span, ir.Constant(I64, LANES - 1))),
+            )
         else:
-            gathered_wide(out + i * 4, source, 0, nowhere, 1, lanes + i * 8, width)
+            self.halves = (self.some, self.some)
+
+    def begin(self):
+        """Forget what was before, which nobody needs to keep in registers."""
+        for each in (*self.totals, *self.found):
+            self.builder.store(ir.Constant(self.vector, ir.Undefined), each)
+
+    def step(self, step):
+        """One step; step: the address of its row."""
+        builder = self.builder
+
+        def field(which):
+            return _load_long(builder, builder.add(step, ir.Constant(I64, 8 * which)))
+
+        what, places, how, by, column = (field(i) for i in (WHAT, PLACES, HOW, BY, COLUMN))
+        factor_places, factor, factor_by, factor_column = (
+            field(i) for i in (FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_COLUMN)
+        )
+        with cgutils.for_range(builder, field(COUNT)) as counter:
+            at = _load_long(builder, _plus(builder, places, counter.index, 8))
+            cases = self._reads(column, at, by, self._find)
+            cases[CONSTANT] = lambda: self._find_each(self._constant(column))
+            cases[ITSELF] = lambda: self._find_each(builder.load(each) for each in self.totals)
+            cases[KEPT] = lambda: self._find_each(
+                _load(builder, self.vector, where) for where in self._kept()
+            )
+            _switch(builder, how, cases)
+            with builder.if_then(builder.icmp_signed("!=", factor, ir.Constant(I64, NOTHING))):
+                at = _load_long(builder, _plus(builder, factor_places, counter.index, 8))
+                _switch(builder, factor, self._reads(factor_column, at, factor_by, self._multiply))
+            _switch(builder, what, self._merges())
+        stores = self._stores(column, places, by)
+        ends = {KEEP: self._keep, STORE: lambda: _switch(builder, how, stores)}
+        _switch(builder, what, ends)
+
+    def _rows(self, column, on, by):
+        """Where the vectors begin."""
+        builder = self.builder
+        begin = _plus(builder, self.addresses, column, LINE_OF_TABLE)
+        on = builder.add(on, builder.mul(self.first, by))
+        return [
+            builder.add(_load_long(builder, builder.add(begin, ir.Constant(I64, 8 * row))), on)
+            for row in range(ABREAST)
+        ]
+
+    def _reads(self, column, on, by, into):
+        """By how memory lies, what reads a vector of each row of it."""
+        builder, some = self.builder, self.some
+
+        def widened(found):
+            vector = isinstance(found.type, ir.VectorType)
+            return builder.fpext(found, self.vector if vector else F32)
+
+        loads = {
+            WORDS_TOGETHER: lambda at: some.load(F32, at),
+            HALVES_TOGETHER: lambda at: widened(some.load(F16, at)),
+            WORD: lambda at: _splat(builder, _load(builder, F32, at)),
+            HALF: lambda at: _splat(builder, widened(_load(builder, F16, at))),
+            EVERY_SECOND: self._every_second,
+            WORDS_APART: lambda at: some.gather(F32, at, by),
+            HALVES_APART: lambda at: widened(some.gather(F16, at, by)),
+        }
+
+        def reader(load):
+            def read():
+                for row, at in enumerate(self._rows(column, on, by)):
+                    into(row, load(at))
+
+            return read
+
+        return {how: reader(load) for how, load in loads.items()}
+
+    def _every_second(self, at):
+        """Floats, of which what lies between is read, too; nothing beyond the last one is."""
+        near = self.halves[0].load(F32, at)
+        far = self.halves[1].load(F32, _plus(self.builder, at, ir.Constant(I64, LANES - 1), 4))
+        lanes = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
+        mask = ir.Constant(ir.VectorType(I32, LANES), lanes)
+        return self.builder.shuffle_vector(near, far, mask)
+
+    def _find(self, row, value):
+        self.builder.store(value, self.found[row])
+
+    def _multiply(self, row, value):
+        value = self.builder.fmul(self.builder.load(self.found[row]), value)
+        self.builder.store(value, self.found[row])
+
+    def _find_each(self, values):
+        for row, value in enumerate(values):
+            self._find(row, value)
+
+    def _constant(self, bits):
+        value = self.builder.bitcast(self.builder.trunc(bits, I32), F32)
+        return [_splat(self.builder, value)] * ABREAST
+
+    def _merges(self):
+        """By what is done, what merges all that was read into the totals."""
+        builder = self.builder
+
+        def merger(operation, is_reversed):
+            def merge():
+                for total, found in zip(self.totals, self.found, strict=True):
+                    both = builder.load(total), builder.load(found)
+                    both = both[::-1] if is_reversed else both
+                    builder.store(operation(builder, *both), total)
+
+            return merge
+
+        return {
+            what + reverse: merger(operation, reverse)
+            for what, operation in OPERATIONS.items()
+            for reverse in ((0, REVERSED) if what != TAKE else (0,))
+        }
+
+    def _stores(self, column, places, by):
+        """By how memory lies, what stores the totals."""
+        builder, some = self.builder, self.some
+
+        def store(narrow, is_apart):
+            def put():
+                rows = self._rows(column, _load_long(builder, places), by)
+                for at, total in zip(rows, self.totals, strict=True):
+                    value = builder.load(total)
+                    if narrow:
+                        value = builder.fptrunc(value, ir.VectorType(F16, LANES))
+                    if is_apart:
+                        some.scatter(at, by, value)
+                    else:
+                        some.store(at, value)
+
+            return put
+
+        # A single one is a vector of one.
+        return {
+            **dict.fromkeys((WORDS_TOGETHER, WORD), store(False, False)),
+            **dict.fromkeys((HALVES_TOGETHER, HALF), store(True, False)),
+            **dict.fromkeys((EVERY_SECOND, WORDS_APART), store(False, True)),
+            HALVES_APART: store(True, True),
+        }
+
+    def _kept(self):
+        """Where each total is put aside."""
+        for row in range(ABREAST):
+            yield self.builder.add(self.kept, ir.Constant(I64, 4 * LANES * row))
+
+    def _keep(self):
+        for total, where in zip(self.totals, self._kept(), strict=True):
+            _put(self.builder, self.builder.load(total), where)
+
+
+def _chain_of(is_whole):
+    """The intrinsic that does steps on vectors of LANES elements, or of fewer."""
+
+    @intrinsic
+    def do_steps(context, steps, count, addresses, first, n, kept):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            steps, count, addresses, first, n, kept = arguments
+            chain = _Chain(builder, None if is_whole else n, addresses, first, kept)
+            chain.begin()
+            with cgutils.for_range(builder, count) as counter:
+                chain.step(_plus(builder, steps, counter.index, 8 * STEP))
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 6), generate
+
+    return do_steps
+
+
+do_whole, do_part = (_chain_of(is_whole) for is_whole in (True, False))
 
 
 @njit(**OPTIONS)
-def _store(at, size, lanes, register, rows, columns, by_row, by_column, nowhere):
-    """Put rows times columns elements of a register into memory."""
-    n = columns
-    if lanes != 0:
-        for i in range(0, rows * columns, LANES):
-            width = min(LANES, rows * columns - i)
-            if size == 4:
-                scattered_words(at, register + i * 4, 0, nowhere, 1, lanes + i * 8, width)
-            else:
-                scattered_narrow(at, register + i * 4, 0, nowhere, 1, lanes + i * 8, width)
-        return
-    if rows == 1 or by_row == columns * by_column:
-        n = rows * columns
-        rows = 1
-    for i in range(rows):
-        end, found = at + i * by_row, register + i * columns * 4
-        if by_column == size:
-            if size == 4:
-                take(end, end, found, n)
-            else:
-                narrow(end, end, found, n)
-            continue
-        for j in range(n):
-            if size == 4:
-                write_float(end + j * by_column, read_float(found + j * 4))
-            else:
-                write_half(end + j * by_column, read_float(found + j * 4))
+def _do_rows(steps, addresses, first, last, kept):
+    """All steps on some elements of rows that begin at addresses."""
+    what, count = steps.ctypes.data, len(steps)
+    whole = last - (last - first) % LANES
+    for i in range(first, whole, LANES):
+        do_whole(what, count, addresses, i, LANES, kept)
+    if last > whole:
+        do_part(what, count, addresses, whole, last - whole, kept)
+
+
+@intrinsic
+def put_longs(context, out, begin, steps):
+    """out[i] = begin + steps[i], for i < ABREAST."""
+    del context
+
+    def generate(context, builder, sig, arguments):
+        del sig
+        out, begin, steps = arguments
+        found = _load(builder, ir.VectorType(I64, ABREAST), steps)
+        _put(builder, builder.add(_splat(builder, begin, ABREAST), found), out)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
 
 
 @njit(**OPTIONS)
-def _do(what, first, at, size, lanes, register, other, rows, columns, by_row, by_column, nowhere):
-    """A step with memory on rows times columns elements; other: address of a spare register."""
-    n = rows * columns
-    source = at
-    if lanes != 0:
-        source = other
-        _gather(other, at, lanes, n, size, nowhere)
-    elif size == 4 and by_column == 4 and (rows == 1 or by_row == columns * 4):
-        pass
-    elif size == 4 and by_column == 4 and first == 0:
-        for i in range(rows):
-            out = register + i * columns * 4
-            _vectors(what, out, out, at + i * by_row, columns)
-        return
-    elif by_column == 0 and size == 4 and first == 0:
-        if by_row == 0:
-            _values(what, register, register, read_float(at), n)
-            return
-        for i in range(rows):
-            out = register + i * columns * 4
-            _values(what, out, out, read_float(at + i * by_row), columns)
-        return
-    else:
-        source = other
-        for i in range(rows):
-            out = other + i * columns * 4
-            begin = at + i * by_row
-            if by_column == size:
-                if size == 4:
-                    take(out, out, begin, columns)
-                else:
-                    widen(out, out, begin, columns)
-            elif size == 4:
-                gather_floats(out, begin, by_column, columns)
-            else:
-                for j in range(columns):
-                    write_float(out + j * 4, read_half(begin + j * by_column))
-    if first == 0:
-        _vectors(what, register, register, source, n)
-    else:
-        _vectors(what, register, source, register, n)
+def _repeat(table, full, width):
+    """Let vectors beyond the full ones do what the last one does, once more."""
+    for s in range(width):
+        line = table + s * LINE_OF_TABLE
+        for i in range(full, ABREAST):
+            write8(line + i * 8, read8(line + (full - 1) * 8))
 
 
-@njit("void(int64[::1], int64[:,::1], float32[::1], int64)", **OPTIONS)
-def chain(sizes, steps, constants, base):
-    """Do all steps on every block of an array of two dimensions or more.
+@njit(**OPTIONS)
+def _advance(take, sizes, strides, where, index):
+    """Go on by some rows, at most to the end of the last but one dimension."""
+    d, width = len(sizes) - 2, len(where)
+    for s in range(width):
+        where[s] += take * strides[d, s]
+    index[d] += take
+    while d > 0 and index[d] == sizes[d]:
+        index[d] = 0
+        d -= 1
+        index[d] += 1
+        for s in range(width):
+            where[s] += strides[d, s] - sizes[d + 1] * strides[d + 1, s]
 
-    base: address of three registers.
+
+@njit(**OPTIONS)
+def _go_along(sizes, rows, steps, strides, starts, ramps, room, kept):
+    """One row after the other, vectors of it side by side."""
+    rank, width = len(sizes), len(starts)
+    columns = sizes[rank - 1]
+    whole = columns // LANES
+    table, what = room.ctypes.data, steps.ctypes.data
+    ramp = ramps.ctypes.data + HALF_LINE
+    where, index = starts.copy(), np.zeros(rank, np.int64)
+    for _ in range(rows):
+        for v in range(0, whole, ABREAST):
+            for s in range(width):
+                begin = where[s] + v * LANES * strides[rank - 1, s]
+                put_longs(table + s * LINE_OF_TABLE, begin, ramp + s * LINE_OF_TABLE)
+            if whole - v < ABREAST:
+                _repeat(table, whole - v, width)
+            do_whole(what, len(steps), table, 0, LANES, kept)
+        if columns > whole * LANES:
+            for s in range(width):
+                write8(table + s * LINE_OF_TABLE, where[s])
+            _repeat(table, 1, width)
+            do_part(what, len(steps), table, whole * LANES, columns - whole * LANES, kept)
+        _advance(1, sizes, strides, where, index)
+
+
+@njit(**OPTIONS)
+def _go_abreast(sizes, rows, first, last, steps, strides, starts, ramps, room, kept):
+    """Some elements of all rows, of which as many as there may be are done side by side."""
+    rank, width = len(sizes), len(starts)
+    table, ramp = room.ctypes.data, ramps.ctypes.data
+    where, index = starts.copy(), np.zeros(rank, np.int64)
+    done, full = 0, 0
+    while done < rows:
+        take = min(ABREAST - full, sizes[rank - 2] - index[rank - 2])
+        for s in range(width):
+            line = s * LINE_OF_TABLE
+            put_longs(table + line + full * 8, where[s], ramp + line)
+        full += take
+        done += take
+        if full == ABREAST or done == rows:
+            if full < ABREAST:
+                _repeat(table, full, width)
+            _do_rows(steps, table, first, last, kept)
+            full = 0
+        _advance(take, sizes, strides, where, index)
+
+
+@njit(
+    "void(int64[::1], int64, int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1],"
+    "int64)",
+    **OPTIONS,
+)
+def chain(sizes, span, steps, strides, starts, ramps, room, kept):
+    """Do all steps on every row of an array.
+
+    sizes: of its dimensions, two or more, of which the last one makes rows. span: elements of rows
+    that are done before others are. strides: of each dimension, in each memory. starts: where
+    memories begin. ramps: of each memory, bytes on to each of ABREAST rows of the last but one
+    dimension, then to each of as many vectors of a row. room: for a table of addresses. kept:
+    address of room for what is put aside.
     """
     rank = len(sizes)
-    rows, columns = sizes[rank - 2], sizes[rank - 1]
-    r, c = STEP_HEAD + rank - 2, STEP_HEAD + rank - 1
-    other = base + 2 * BLOCK * 4
-    nowhere = NOWHERE.ctypes.data
-    where = steps[:, 4].copy()
-    count = len(steps)
-    wide = min(columns, BLOCK)
-    high = max(1, BLOCK // wide)
-    outer = 1
-    for d in range(rank - 2):
-        outer *= sizes[d]
-    index = np.zeros(rank, np.int64)
-    for _ in range(outer):
-        if rank > 2:
-            for s in range(count):
-                if steps[s, 2] == MEMORY:
-                    ahead = where[s] + steps[s, STEP_HEAD + rank - 3]
-                    extent = (rows - 1) * abs(steps[s, r]) + (columns - 1) * abs(steps[s, c]) + 4
-                    for line in range(0, min(extent, LONGEST_READ), LINE):
-                        ask_to_read(ahead + line)
-        for row in range(0, rows, high):
-            height = min(high, rows - row)
-            for column in range(0, columns, wide):
-                width = min(wide, columns - column)
-                for s in range(count):
-                    what, kind, first, size = steps[s, 0], steps[s, 2], steps[s, 3], steps[s, 5]
-                    by_row, by_column, more = steps[s, r], steps[s, c], steps[s, 6]
-                    at = where[s] + row * by_row + column * by_column
-                    register = base + steps[s, 1] * BLOCK * 4
-                    if what == STORE:
-                        _store(
-                            *(at, size, more, register, height, width, by_row, by_column, nowhere)
-                        )
-                    elif kind == MEMORY:
-                        _do(
-                            *(what, first, at, size, more, register, other, height, width),
-                            *(by_row, by_column, nowhere),
-                        )
-                    elif kind == REGISTER:
-                        there = base + steps[s, 4] * BLOCK * 4
-                        _vectors(what, register, register, there, height * width)
-                    elif kind == CONSTANT and first == 0:
-                        value = constants[steps[s, 4]]
-                        _values(what, register, register, value, height * width)
-                    elif kind == CONSTANT:
-                        _values(TAKE, other, other, constants[steps[s, 4]], height * width)
-                        _vectors(what, register, other, register, height * width)
-                    elif kind == SERIES:
-                        # A series is never the last step.
-                        is_product = steps[s + 1, 2] == FACTOR
-                        f_row, f_column = steps[s + 1, r], steps[s + 1, c]
-                        beside = where[s + 1] + row * f_row + column * f_column
-                        n, lines = width, height
-                        if by_row == width * by_column:
-                            if not is_product or f_row == width * f_column:
-                                n, lines = height * width, 1
-                        for i in range(lines):
-                            out = register + i * width * 4
-                            if is_product:
-                                begin = beside + i * f_row
-                                _add_products(
-                                    *(out, n, first, at + i * by_row, by_column, more),
-                                    *(begin, f_column, steps[s + 1, 6], size),
-                                )
-                            else:
-                                _merge_series(
-                                    what, out, n, first, at + i * by_row, by_column, more, size
-                                )
-        d = rank - 3
-        while d >= 0:
-            index[d] += 1
-            for s in range(count):
-                where[s] += steps[s, STEP_HEAD + d]
-            if index[d] < sizes[d]:
-                break
-            for s in range(count):
-                where[s] -= steps[s, STEP_HEAD + d] * sizes[d]
-            index[d] = 0
-            d -= 1
+    columns = sizes[rank - 1]
+    rows, whole = 1, columns // LANES
+    for d in range(rank - 1):
+        rows *= sizes[d]
+    part = columns > whole * LANES
+    groups = (rows + ABREAST - 1) // ABREAST * (whole + part)
+    if rows * ((whole + ABREAST - 1) // ABREAST + part) < groups:
+        _go_along(sizes, rows, steps, strides, starts, ramps, room, kept)
+        return
+    for first in range(0, columns, span):
+        last = min(first + span, columns)
+        _go_abreast(sizes, rows, first, last, steps, strides, starts, ramps, room, kept)
 
 
-@njit("void(int64[::1], int64[::1], int64[::1])", **OPTIONS)
-def merge(head, cells, where):
-    """Merge blocks of float32 that lie apart, in turn, into blocks that lie a step apart.
-
-    head: address of the first result, bytes from one to the next, elements of a block, what is
-    done. cells: for each result the address of its first block. where: bytes on to each block.
-    """
-    first, step, n, what = head[0], head[1], head[2], head[3]
-    further = where.ctypes.data + where.itemsize
-    for c in range(len(cells)):
-        out, source = first + c * step, cells[c]
-        _vectors(TAKE, out, out, source + where[0], n)
-        _merge_series(what, out, n, len(where) - 1, source, 4, further, 4)
+@njit("void(int64, int64[:,::1], int64[:,:,::1], int64)", **OPTIONS)
+def merge(columns, steps, tables, kept):
+    """Do all steps on rows that lie anywhere. tables: of addresses, each of ABREAST rows."""
+    for i in range(len(tables)):
+        _do_rows(steps, tables.ctypes.data + i * tables.strides[0], 0, columns, kept)
 
 
 # Routes

@@ -13,10 +13,10 @@ from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import shape_classes
-from ...ir.geometry.layout import placement_order, raw_layout
+from ...ir.geometry.layout import Layout, placement_order, raw_layout
 from ...ir.geometry.space import AccessMap
 from .calls import Array, Call, Scratch, run_calls
-from .cells import Cells
+from .cells import Cells, alike_calls, seen_as
 from .chain import Codelet, chained
 from .contraction import contraction, term_points
 from .elementwise import element_points, elementwise
@@ -78,6 +78,15 @@ def _shared(view: Array, order: Sequence[int], access: AccessMap) -> Array:
     return as_strided(view, view.shape, strides)
 
 
+def _meet(a: Placed, a_layout: Layout, b: Placed, b_layout: Layout) -> bool:
+    """Whether blocks have bytes in common: a replica may be written before it is read."""
+    a_end, b_end = (
+        p.address + layout.block_elements * p.dtype.itemsize
+        for p, layout in ((a, a_layout), (b, b_layout))
+    )
+    return a.memory is b.memory and a.address < b_end and b.address < a_end
+
+
 def _one_call(cells: Cells, scratch: Scratch) -> list[Call]:
     """A body and its chain as one compiled call; nothing where there is none."""
     if not scratch.fast:
@@ -87,9 +96,14 @@ def _one_call(cells: Cells, scratch: Scratch) -> list[Call]:
     points = POINTS[kind_of(plain)](replace(cells, body=plain, operands=cells.operands[:own]))
     if points is None:
         return []
-    extras = [cells.once(a) for a in cells.operands[own:]]
-    call = points_call(plain, points, cells.body.then, extras, cells.result_once)
-    return [] if call is None else [call]
+
+    def call(operands: Sequence[Array]) -> Call | None:
+        # Points are walked in the order in which each tile walks its own.
+        seen = [[seen_as(a, b) for a, b in zip(at, operands, strict=False)] for at in points]
+        extras = [cells.once(a) for a in operands[own:]]
+        return points_call(plain, seen, cells.body.then, extras, cells.result_once)
+
+    return alike_calls(cells, range(len(cells.operands)), call)
 
 
 def bind_vertices(
@@ -139,8 +153,10 @@ def bind_vertices(
             views[-1],
             tuple(d for d in merged if views[-1].shape[d] != 1 and views[-1].strides[d] == 0),
             tuple(
-                _shared(view, order, access)
-                for view, access in zip(views[:-1], space.operands, strict=True)
+                view if _meet(p, layout, result, layouts[-1]) else _shared(view, order, access)
+                for view, access, p, layout in zip(
+                    views[:-1], space.operands, operands, layouts[:-1], strict=True
+                )
             ),
             tuple(p.stamp for p in operands),
         )

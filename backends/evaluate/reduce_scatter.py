@@ -24,8 +24,8 @@ from ...ir.geometry.grid import Cut, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
 from ...ir.geometry.space import AccessMap, AxisMap
 from ..codelets.calls import BYTE, Call, Scratch
-from ..codelets.fast import Compiled, address, kernels
-from ..codelets.fast_chain import MERGES
+from ..codelets.fast import address
+from ..codelets.fast_chain import MERGES, merge_call
 from ..codelets.fast_products import Partials, Products
 from ..codelets.numerics import Placed, bind_vertices
 from ..codelets.reduction import is_walked
@@ -186,10 +186,12 @@ def _merge_call(
     weights, sizes = zip(*dims, strict=True)
     points = np.indices(sizes).reshape(len(sizes), -1).T @ weights
     start = memory[held.first_tile, partials.placed.address :]
-    head = [address(into), into.strides[0], held.block_elements, MERGES[structure.body.combiner]]
-    tables = (
-        np.array(head, np.int64),
+    results = np.arange(len(cells), dtype=np.int64) * into.strides[0]
+    return merge_call(
+        MERGES[structure.body.combiner],
         address(start) + cells.astype(np.int64) * tile,
         points.astype(np.int64) * tile,
+        address(into) + results,
+        held.block_elements,
+        (start, into),
     )
-    return Compiled(kernels().merge, tables, (start, into)), ()

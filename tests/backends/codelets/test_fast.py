@@ -46,7 +46,7 @@ def test_a_host_without_wide_vectors_has_kernels_of_its_own_that_write_the_same(
     [
         (fast, {"LANES", "WORDS"}),
         (ordered, {"TERMS"}),
-        (fast_chain, {"LANES", "TAKE", "STORE", "MEMORY", "FACTOR", "STEP_HEAD"}),
+        (fast_chain, {"LANES", "TAKE", "STORE", "EVERY_SECOND", "KEPT", "COLUMN", "STEP"}),
         (routes, {"LANES", "FILL", "ABSENT", "BY_WORDS", "BY_BYTES", "GATHERED", "FILLED"}),
     ],
 )
