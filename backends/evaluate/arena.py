@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import cast
 
 import numpy as np
 from xdsl.ir import Block
@@ -30,7 +32,7 @@ LINE_BYTES = 64
 
 @dataclass(frozen=True)
 class _Life:
-    """A variable from the operation that writes it to the one that reads it, both included."""
+    """A variable from the operation that writes it to the last that reads it, both included."""
 
     variable: Variable
     first: int
@@ -52,16 +54,19 @@ def near(
 ) -> dict[str, Blocks]:
     """The variables that nobody sees, and their blocks in an arena.
 
-    Such a variable is not kept from run to run. One move or vertex set writes it and one other
-    reads it, in the same superstep or in a later one with nothing but supersteps in between.
+    Such a variable is not kept from run to run. One move or vertex set writes it and others read
+    it, all of them in the same superstep or in later ones with nothing but supersteps in between.
     """
-    named = Counter(name for op in module.walk() for name in symbols_named(op))
+    named = times_named(module)
     unseen = {
-        name: v
-        for name, v in variables.items()
-        if named[name] == 2 and not v.is_resident and v.bytes_per_tile > 0
+        name: v for name, v in variables.items() if not v.is_resident and v.bytes_per_tile > 0
     }
-    lives = [life for body in _bodies(module) for life in _lives(body, unseen)]
+    lives = [
+        life
+        for body in _bodies(module)
+        for life, times in _lives(body, unseen)
+        if times == named[life.variable.symbol]
+    ]
     places = _packed(lives)
     # A variable's memory is seen from tile 0 on, whatever its first tile is.
     margin = _aligned(max((life.before for life in lives), default=0))
@@ -91,21 +96,36 @@ def _bodies(module: ModuleOp) -> Iterator[Block]:
                 yield from region.blocks
 
 
-def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[_Life]:
-    """Those of some variables that live from one operation of a block to another."""
-    written: dict[str, int] = {}
+def times_named(module: ModuleOp) -> Counter[str]:
+    """How often operations name each variable, be it to write it or to read it."""
+    return Counter(name for op in module.walk() for name in symbols_named(op))
+
+
+def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Life, int]]:
+    """Those of some variables that live from one operation of a block to others, each with how
+    often these name it."""
     now = 0
-    for step in body.ops:
-        if not isinstance(step, exchange.SuperstepOp):
-            written.clear()
-            continue
-        for op in _in_order(step):
-            now += 1
-            for name in op.sources:
-                if name in written:
-                    yield _Life(variables[name], written[name], now)
-            if op.destination in variables:
-                written[op.destination] = now
+    for steps in _runs(body):
+        lives: dict[str, list[int]] = {}
+        for step in steps:
+            for op in _in_order(step):
+                now += 1
+                for name in op.sources:
+                    if name in lives:
+                        lives[name].append(now)
+                if op.destination in variables:
+                    # What was written before is named too often to be one of these.
+                    lives[op.destination] = [now]
+        for name, times in lives.items():
+            if len(times) > 1:
+                yield _Life(variables[name], times[0], times[-1]), len(times)
+
+
+def _runs(body: Block) -> Iterator[list[exchange.SuperstepOp]]:
+    """Supersteps of a block with nothing in between."""
+    for is_step, ops in groupby(body.ops, lambda op: isinstance(op, exchange.SuperstepOp)):
+        if is_step:
+            yield cast("list[exchange.SuperstepOp]", list(ops))
 
 
 def _in_order(step: exchange.SuperstepOp) -> Iterator[exchange.MoveOp | exchange.ComputeOp]:

@@ -23,7 +23,7 @@ from ...dialects.program import Variable, verify_use
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch
 from ..codelets.fast_products import Products
-from .arena import near
+from .arena import near, times_named
 from .bind import copy_calls_of, vertices_calls_of
 from .blocks import Blocks
 from .reduce_scatter import bind_reduce_scatter
@@ -44,6 +44,8 @@ class Fusion:
     ) -> None:
         self._variables = variables
         self.unseen = near(module, variables, blocks)
+        named = times_named(module)
+        self._read_once = {name for name in self.unseen if named[name] == 2}
         self.blocks = {**blocks, **self.unseen}
         self._scratch = scratch
         self._makers: dict[str, list[Call]] = {}
@@ -60,7 +62,7 @@ class Fusion:
         moves = {op.destination: op for op in ops if isinstance(op, exchange.MoveOp)}
         for op in ops:
             if isinstance(op, exchange.ComputeOp):
-                brought = [moves[n] for n in op.sources if n in moves and n in self.unseen]
+                brought = [moves[n] for n in op.sources if n in moves and n in self._read_once]
                 found.update(self._merging(op, brought) or self._reading(op, brought))
                 self._makers[op.destination] = found[op]
         return found
@@ -75,7 +77,7 @@ class Fusion:
             verify_use(move, self._variables)
             verify_use(op, self._variables)
             (partials,) = move.sources
-            making = self._makers.get(partials, ()) if partials in self.unseen else ()
+            making = self._makers.get(partials, ()) if partials in self._read_once else ()
             calls = bind_reduce_scatter(move, op, self.blocks, self._scratch, making)
             if calls is not None:
                 return {move: calls[0], op: calls[1]}

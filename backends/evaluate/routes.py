@@ -328,14 +328,19 @@ def _bound(
     firsts = np.cumsum([0, *(len(axis.tiles) for axis in axes)])
     columns = [n.ravel() for n in number]
     tiles = sum(a.tiles[c] for a, c in zip(axes, columns, strict=True))
-    nearest = sum(f[_spans(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True))
+    begins = [f[_spans(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True)]
     is_whole = not any((f >= ABSENT).any() for f in found)
     whole = _together(axes, columns, unit) * is_whole
+    points = np.ones_like(tiles)
+    for axis, c in zip(outer, columns, strict=False):
+        points *= axis.counts[c]
+    first = sum(begins[: len(outer)], np.zeros_like(tiles))
     table = np.stack(
-        [tiles, whole, *(c + f for c, f in zip(columns, firsts, strict=False))], axis=1
+        [tiles, whole, points, first, *(c + f for c, f in zip(columns, firsts, strict=False))],
+        axis=1,
     )
     # What is found next to each other is read one after the other.
-    table = table[np.argsort(nearest, kind="stable")]
+    table = table[np.argsort(sum(begins), kind="stable")]
     dims = layout.replica_dims if with_replicas else ()
     replicas = [
         sum(w * p * row for w, p in zip(weights, parts, strict=True))

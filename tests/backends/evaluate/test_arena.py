@@ -71,9 +71,20 @@ def test_a_state_is_kept_on_its_tiles():
     assert [name for name in "wbe" if is_near(made, name)] == ["b"]
 
 
-def test_what_is_read_twice_is_kept_on_its_tiles():
-    body = INPUT + copied("a", "b", "c") + step("more", move("b", "d")) + copied("c", "e") + OUTPUT
-    assert not is_near(machine(exchange_module(body)), "b")
+def test_what_is_read_twice_lives_until_it_is_read_for_the_last_time():
+    twice = copied("a", "b", "c") + step("more", move("b", "d")) + step("last", move("d", "e"))
+    made = machine(exchange_module(INPUT + twice + OUTPUT))
+    assert [name for name in "bd" if is_near(made, name)] == ["b", "d"]
+    assert not share(made, "b", "d")
+    assert made.run(X)["y"].tolist() == X["x"].tolist()
+
+
+def test_what_is_written_twice_is_kept_on_its_tiles():
+    twice = copied("a", "b", "c") + step("more", move("c", "b")) + copied("b", "e")
+    made = machine(exchange_module(INPUT + twice + OUTPUT))
+    assert not is_near(made, "b")
+    assert is_near(made, "c")
+    assert made.run(X)["y"].tolist() == X["x"].tolist()
 
 
 def test_what_is_read_in_a_loop_is_kept_on_its_tiles():
