@@ -130,6 +130,8 @@ class Machine:
         if self._scratch.fast and (not self.observers if fused is None else fused):
             self._fusion = Fusion(module, self.variables, self.blocks, self._scratch)
             self.blocks = self._fusion.blocks
+            unseen = self._fusion.unseen
+            self._history.lie_elsewhere({i for i, n in enumerate(self.variables) if n in unseen})
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -59,6 +59,11 @@ class History:
         self._written[index] = self._now
         return self._now
 
+    def lie_elsewhere(self, indices: Collection[int]) -> None:
+        """Note that some variables have no bytes in common with any others after all."""
+        for stamp in self.stamps:
+            stamp.forget(indices)
+
     def write_all(self) -> None:
         """Note that any variable may have been written."""
         self._now += 1
@@ -75,14 +80,21 @@ class Stamp:
     is_state: whether it has a value before the program begins, and is likely to keep it.
     """
 
-    __slots__ = ("_history", "_index", "_over", "_whole", "is_state")
+    __slots__ = ("_history", "_index", "_others", "_over", "_whole", "is_state")
 
     def __init__(self, history: History, index: int, over: Table, is_state: bool) -> None:
         self._history, self._index = history, index
-        # Of a single one, itemgetter gives no tuple.
-        self._over = itemgetter(*over.tolist(), index)
+        self._others: set[int] = {*over.tolist()}
         self.is_state = is_state
         self._whole = -1
+        self.forget(())
+
+    def forget(self, elsewhere: Collection[int]) -> None:
+        """Note that some variables have no bytes in common with any others after all."""
+        own = self._index
+        self._others = {own} if own in elsewhere else self._others.difference(elsewhere) | {own}
+        # Of a single one, itemgetter gives no tuple.
+        self._over = itemgetter(*self._others, own)
 
     def write(self, is_whole: bool) -> None:
         """Note that it was written. is_whole: all of its blocks, and replicas alike."""

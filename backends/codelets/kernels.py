@@ -79,8 +79,10 @@ def _masked(builder, kind, address, mask, value):
     return builder.call(function, [value, pointer, align, mask])
 
 
-def _bytes(element):
-    return 2 if element in (F16, I16) else 4
+def _bytes(kind):
+    if isinstance(kind, ir.VectorType):
+        return kind.count * _bytes(kind.element)
+    return {F16: 2, F32: 4}[kind] if kind in (F16, F32) else kind.width // 8
 
 
 class _First:
@@ -204,8 +206,7 @@ def _plus(builder, address, count, size):
 
 def _load(builder, kind, address):
     """What is at an address, a vector or not, as it is aligned for its elements."""
-    element = kind.element if isinstance(kind, ir.VectorType) else kind
-    return builder.load(builder.inttoptr(address, ir.PointerType(kind)), align=_bytes(element))
+    return builder.load(builder.inttoptr(address, ir.PointerType(kind)), align=_alignment(kind))
 
 
 def _load_long(builder, address):
@@ -213,9 +214,13 @@ def _load_long(builder, address):
 
 
 def _put(builder, value, address):
-    element = value.type.element if isinstance(value.type, ir.VectorType) else value.type
     pointer = builder.inttoptr(address, ir.PointerType(value.type))
-    builder.store(value, pointer, align=_bytes(element))
+    builder.store(value, pointer, align=_alignment(value.type))
+
+
+def _alignment(kind):
+    """That of elements; what is wider than a float may be several of these."""
+    return min(4, _bytes(kind.element if isinstance(kind, ir.VectorType) else kind))
 
 
 def _some_lanes(builder, value, lanes, width=LANES):
@@ -455,7 +460,10 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
 
 
 word_rows, gathered_words = _rows(I32, I32), _rows(I32, I32, is_gathered=True)
-gathered_halves = _rows(I16, I16, is_gathered=True)
+gathered_bytes, gathered_halves = (_rows(kind, kind, is_gathered=True) for kind in (I8, I16))
+gathered_longs, gathered_quads = (
+    _rows(kind, kind, is_gathered=True) for kind in (I64, ir.VectorType(I32, 4))
+)
 wide_rows, gathered_wide = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
 spread_words, scattered_words = (_rows(F32, F32, gathered, True) for gathered in (False, True))
 added_words, added_apart = (_rows(F32, F32, gathered, is_added=True) for gathered in (False, True))
@@ -1000,39 +1008,18 @@ def merge(columns, steps, tables, kept):
 
 # Routes
 
-# A route fills the blocks of a variable from those of another. Tables of int64 say of each axis of
-# a block, for each cell along it, where its elements are found; what is found along all axes is
-# added. Offsets from FILL on say that there is nothing to be found, from ABSENT on that another
-# route brings it.
+# A route fills the blocks of a variable from those of another, run by run. A run is a row of int64,
+# named below: where it goes and where it is found, its length, and for how many rows, which lie
+# evenly in the target and are found where entries say. Runs that are brought in the same way stand
+# one after another, in segments.
 
-FILL, ABSENT = 1 << 50, 1 << 56
-BY_WORDS, BY_BYTES, GATHERED, FILLED = range(4)
+FILLED, BY_WORDS, BY_BYTES, GATHERED, REPLICA = 0, 1, 2, 3, 8
 
-FIRST_SPAN = 4
-"""Numbers of a cell before its spans."""
+OUT, FOUND, LENGTH, HEIGHT, ENTRY, LANE = range(6)
+TASK = 6
 
-
-@njit(**OPTIONS)
-def _bring(kind, out, step, source, where, count, lanes, n, unit):
-    """A run of each of some rows."""
-    if kind == BY_WORDS:
-        word_rows(out, source, step, where, count, lanes, n)
-    elif kind == BY_BYTES:
-        for i in range(count):
-            copy_bytes(out + i * step, source + read_long(where + i * 8), n)
-    elif unit == 4:
-        gathered_words(out, source, step, where, count, lanes, n)
-    elif unit == 2:
-        gathered_halves(out, source, step, where, count, lanes, n)
-    else:
-        for i in range(count):
-            begin, end = source + read_long(where + i * 8), out + i * step
-            for j in range(n):
-                at = begin + read_long(lanes + j * 8)
-                if unit == 8:
-                    write8(end + j * 8, read8(at))
-                else:
-                    write1(end + j, read1(at))
+AHEAD = 8
+"""Runs after which the line of one is asked for."""
 
 
 @njit(**OPTIONS)
@@ -1051,96 +1038,81 @@ def _fill(out, step, count, n, unit, value):
                 write1(end + j, value)
 
 
-@njit(**OPTIONS)
-def _elements(kind, n, unit):
-    """Elements of a run."""
-    if kind == BY_WORDS:
-        return n * 4 // unit
-    return n // unit if kind == BY_BYTES else n
+def _bringing(rows):
+    """The kernel that brings some runs as rows are: by words, or in pieces of one width."""
+
+    @njit(**OPTIONS)
+    def bring(tasks, first, end, source, target, step, entries, lanes):
+        for t in range(first, end):
+            if t + AHEAD < end:
+                ask_to_write(target + tasks[t + AHEAD, OUT])
+            rows(
+                target + tasks[t, OUT],
+                source + tasks[t, FOUND],
+                step,
+                entries + tasks[t, ENTRY] * 8,
+                tasks[t, HEIGHT],
+                lanes + tasks[t, LANE] * 8,
+                tasks[t, LENGTH],
+            )
+
+    return bring
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[:,::1],"
-    "int64[:,::1], int64[::1], int64[::1])",
-    **OPTIONS,
+bring_words, bring_one, bring_two, bring_four, bring_eight, bring_sixteen = (
+    _bringing(rows)
+    for rows in (
+        word_rows,
+        gathered_bytes,
+        gathered_halves,
+        gathered_words,
+        gathered_longs,
+        gathered_quads,
+    )
 )
-def route(head, strides, cells, spans, entries, rows, runs, lanes, replicas):
-    """Fill all blocks of a variable with what is found in another, as tables say.
 
-    head: addresses of the source and the target, bytes of an element, the bits that fill.
-    strides: bytes from one index to the next on each axis but the last one. cells: bytes to each
-    cell, bytes of its block if it lies together and is brought by this route alone, how many
-    indices there are on the first axes together, where the first of them is found, and its row of
-    spans on each axis. spans: first, end. On the first axes these are entries, which say where
-    an index is found; on the last but one rows: first entry, how many, bytes on in the block, FILL
-    or ABSENT or 0; on the last one runs: bytes on in the block, where found, length, kind.
-    replicas: bytes to each.
+
+@njit("void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])", **OPTIONS)
+def route(head, segments, tasks, entries, lanes):
+    """Bring all runs.
+
+    head: addresses of the source and the target, bytes of an element, the bits that fill, bytes
+    from one row of a run to the next. segments: how runs are brought, the first and the end.
+    entries: bytes on to rows. lanes: bytes on to the pieces of runs.
     """
-    source, target, unit, fill = head[0], head[1], head[2], head[3]
-    outer = len(strides) - 1
-    step = strides[outer]
-    table, where = lanes.ctypes.data, entries.ctypes.data
-    index = np.zeros(outer, np.int64)
-    offsets, steps = np.zeros(outer + 1, np.int64), np.zeros(outer + 1, np.int64)
-    for c in range(len(cells)):
-        begin, whole, points = target + cells[c, 0], cells[c, 1], cells[c, 2]
-        if c + 1 < len(cells):
-            ahead = target + cells[c + 1, 0]
-            for line in range(0, min(cells[c + 1, 1], LONGEST_WRITTEN), LINE):
-                ask_to_write(ahead + line)
-        if points > 1:
-            for d in range(outer):
-                index[d] = 0
-                offsets[d + 1] = offsets[d] + entries[spans[cells[c, FIRST_SPAN + d], 0]]
-                steps[d + 1] = 0
-        span = cells[c, FIRST_SPAN + outer]
-        first_row, last_row = spans[span, 0], spans[span, 1]
-        span = cells[c, FIRST_SPAN + outer + 1]
-        first_run, last_run = spans[span, 0], spans[span, 1]
-        for replica in range(len(replicas)):
-            if replica > 0 and whole > 0:
-                copy_bytes(begin + replicas[replica], begin, whole)
-                continue
-            offset, at = cells[c, 3], begin
-            for _ in range(points):
-                for r in range(first_row, last_row):
-                    count, state = rows[r, 1], offset + rows[r, 3]
-                    if state >= ABSENT:
-                        continue
-                    for k in range(first_run, last_run):
-                        kind, n = runs[k, 3], runs[k, 2]
-                        out = at + rows[r, 2] + runs[k, 0]
-                        if replica > 0:
-                            n = _elements(kind, n, unit) * unit
-                            for i in range(count):
-                                there = out + i * step
-                                copy_bytes(there + replicas[replica], there, n)
-                        elif kind == FILLED or state >= FILL:
-                            _fill(out, step, count, _elements(kind, n, unit), unit, fill)
-                        else:
-                            found, near = source + offset, table
-                            if kind == GATHERED:
-                                near += runs[k, 1] * 8
-                            else:
-                                found += runs[k, 1]
-                            _bring(
-                                kind, out, step, found, where + rows[r, 0] * 8, count, near, n, unit
-                            )
-                if points == 1:
-                    break
-                d = outer - 1
-                while d >= 0:
-                    index[d] += 1
-                    span = cells[c, FIRST_SPAN + d]
-                    if index[d] < spans[span, 1] - spans[span, 0]:
-                        break
-                    index[d] = 0
-                    d -= 1
-                for e in range(max(d, 0), outer):
-                    entry = entries[spans[cells[c, FIRST_SPAN + e], 0] + index[e]]
-                    offsets[e + 1] = offsets[e] + entry
-                    steps[e + 1] = steps[e] + index[e] * strides[e]
-                offset, at = offsets[outer], begin + steps[outer]
+    source, target, unit, fill, step = head[0], head[1], head[2], head[3], head[4]
+    where, table = entries.ctypes.data, lanes.ctypes.data
+    for s in range(len(segments)):
+        kind, first, end = segments[s, 0], segments[s, 1], segments[s, 2]
+        if kind == FILLED:
+            for t in range(first, end):
+                _fill(
+                    *(target + tasks[t, OUT], step, tasks[t, HEIGHT], tasks[t, LENGTH], unit, fill)
+                )
+        elif kind == BY_BYTES:
+            for t in range(first, end):
+                if t + AHEAD < end:
+                    ask_to_write(target + tasks[t + AHEAD, OUT])
+                for i in range(tasks[t, HEIGHT]):
+                    begin = source + tasks[t, FOUND] + entries[tasks[t, ENTRY] + i]
+                    copy_bytes(target + tasks[t, OUT] + i * step, begin, tasks[t, LENGTH])
+        elif kind == REPLICA:
+            for t in range(first, end):
+                for i in range(tasks[t, HEIGHT]):
+                    begin = target + tasks[t, FOUND] + i * step
+                    copy_bytes(target + tasks[t, OUT] + i * step, begin, tasks[t, LENGTH])
+        elif kind == BY_WORDS:
+            bring_words(tasks, first, end, source, target, step, where, table)
+        elif kind == GATHERED:
+            bring_one(tasks, first, end, source, target, step, where, table)
+        elif kind == GATHERED + 1:
+            bring_two(tasks, first, end, source, target, step, where, table)
+        elif kind == GATHERED + 2:
+            bring_four(tasks, first, end, source, target, step, where, table)
+        elif kind == GATHERED + 3:
+            bring_eight(tasks, first, end, source, target, step, where, table)
+        else:
+            bring_sixteen(tasks, first, end, source, target, step, where, table)
 
 
 # Sums of products

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -21,6 +21,16 @@ ITERATION_LIMIT = 1_000_000
 
 class IterationLimit(RuntimeError):
     """A while loop that did not end. The message names it and the limit."""
+
+
+_Do = Callable[[Any, list[Value]], Sequence[Value]]
+"""An operation and the values of its operands to the values of its results."""
+
+_Step = tuple[
+    Operation, _Do[Value] | None, tuple[SSAValue, ...], tuple[SSAValue, ...], list[SSAValue]
+]
+"""An operation, what does it if it does not end its block, its operands, its results, and the
+values that nobody needs after it."""
 
 
 class Walker(Generic[Value]):
@@ -43,8 +53,8 @@ class Walker(Generic[Value]):
         self._execute = execute
         self._truth = truth
         self._values: dict[SSAValue, Value] = {}
-        self._deaths: dict[Block, dict[Operation | None, list[SSAValue]]] = {}
-        self._control: dict[type[Operation], Callable[..., Sequence[Value]]] = {
+        self._steps: dict[Block, tuple[list[SSAValue], list[_Step[Value]]]] = {}
+        self._control: dict[type[Operation], _Do[Value]] = {
             CallOp: self._call,
             RepeatOp: self._repeat,
             IfOp: self._if,
@@ -68,29 +78,38 @@ class Walker(Generic[Value]):
     def _run(self, region: Region, arguments: Sequence[Value]) -> list[Value]:
         """Run a region's block; returns what its terminator hands on."""
         block = region.block
-        deaths = self._deaths.get(block)
-        if deaths is None:
-            deaths = self._deaths[block] = _deaths(block)
+        if block not in self._steps:
+            self._steps[block] = self._prepared(block)
+        needless, steps = self._steps[block]
         values = self._values
         for argument, value in zip(block.args, arguments, strict=True):
             values[argument] = value
-        for dead in deaths[None]:
+        for dead in needless:
             del values[dead]
         handed: list[Value] = []
-        for op in block.ops:
-            operands = [values[operand] for operand in op.operands]
-            if isinstance(op, ReturnOp | YieldOp | ConditionOp):
-                handed = operands
-                results: Sequence[Value] = ()
+        for op, do, operands, results, deaths in steps:
+            given = [values[operand] for operand in operands]
+            if do is None:
+                handed = given
             else:
-                control = self._control.get(type(op))
-                results = self._execute(op, operands) if control is None else control(op, operands)
-            del operands
-            for result, value in zip(op.results, results, strict=True):
-                values[result] = value
-            for dead in deaths.get(op, ()):
+                found = do(op, given)
+                for result, value in zip(results, found, strict=True):
+                    values[result] = value
+            del given
+            for dead in deaths:
                 del values[dead]
         return handed
+
+    def _prepared(self, block: Block) -> tuple[list[SSAValue], list[_Step[Value]]]:
+        """The arguments of a block that nobody needs, and what is done with each operation."""
+        deaths = _deaths(block)
+        steps: list[_Step[Value]] = []
+        for op in block.ops:
+            do = None
+            if not isinstance(op, ReturnOp | YieldOp | ConditionOp):
+                do = self._control.get(type(op), self._execute)
+            steps.append((op, do, tuple(op.operands), tuple(op.results), deaths.get(op, [])))
+        return deaths[None], steps
 
     def _call(self, op: CallOp, operands: list[Value]) -> Sequence[Value]:
         return self.call(op.callee.string_value(), operands)

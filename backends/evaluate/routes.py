@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -42,8 +41,23 @@ LONGEST_TABLE = 1 << 13
 LONG_RUN = 4
 """Elements that lie together on both sides, from which on runs are copied."""
 
-BY_WORDS, BY_BYTES, GATHERED, FILLED = range(4)
-"""How a run is brought: as at most 16 words, as bytes, one by one, or not at all."""
+FILLED, BY_WORDS, BY_BYTES, GATHERED, REPLICA = 0, 1, 2, 3, 8
+"""How a run is brought: not at all, as at most 16 words, as bytes, in pieces, each from where a
+table says, of as many bytes as GATHERED is followed by, as a power of two, or from the target."""
+
+OUT, FOUND, LENGTH, HEIGHT, ENTRY, LANE = range(6)
+TASK = 6
+"""What is said of a run: bytes on to it and to where it is found, its length; how many rows, where
+they are found; which pieces."""
+
+CELLS_AT_ONCE = 64
+"""Cells whose runs are brought kind by kind, before their replicas are made."""
+
+WIDEST_PIECE = 4
+"""That is 16 bytes."""
+
+MOST_PARITIES = 3
+"""Stretches of even and of odd pieces, up to which a run is cut between them."""
 
 Offsets = list[Table]
 """For each axis of a tensor, how many bytes on each index is found: FILL or ABSENT if not."""
@@ -318,47 +332,129 @@ def _bound(
     start = placed.memory[layout.first_tile, placed.address :]
     found = [axis.offsets(layout, offsets) for axis in axes]
     *outer, middle, inner = axes
-    entries = np.cumsum([0, *(len(f) for f in found)])
     rows, row_spans = _rows(middle, found[-2])
-    rows[:, 0] += entries[-3]
     runs, run_spans, lanes = _runs(inner, found[-1], unit)
-    spans = [_spans(axis.counts) + first for axis, first in zip(outer, entries, strict=False)]
-    spans += [row_spans, run_spans]
     number = np.meshgrid(*(np.arange(len(axis.tiles)) for axis in axes), indexing="ij")
-    firsts = np.cumsum([0, *(len(axis.tiles) for axis in axes)])
     columns = [n.ravel() for n in number]
-    tiles = sum(a.tiles[c] for a, c in zip(axes, columns, strict=True))
-    begins = [f[_spans(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True)]
-    is_whole = not any((f >= ABSENT).any() for f in found)
-    whole = _together(axes, columns, unit) * is_whole
-    points = np.ones_like(tiles)
-    for axis, c in zip(outer, columns, strict=False):
-        points *= axis.counts[c]
-    first = sum(begins[: len(outer)], np.zeros_like(tiles))
-    table = np.stack(
-        [tiles, whole, points, first, *(c + f for c, f in zip(columns, firsts, strict=False))],
-        axis=1,
-    )
+    begins = sum(f[_spans(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True))
     # What is found next to each other is read one after the other.
-    table = table[np.argsort(sum(begins), kind="stable")]
-    dims = layout.replica_dims if with_replicas else ()
-    replicas = [
-        sum(w * p * row for w, p in zip(weights, parts, strict=True))
-        for weights in [[layout.weights[d] for d in dims]]
-        for parts in product(*(range(layout.parts[d]) for d in dims))
-    ]
-    arguments = (
-        np.array([address(source), address(start), unit, fill], np.int64),
-        np.array([axis.stride for axis in axes[:-1]], np.int64),
-        np.ascontiguousarray(table),
-        np.concatenate(spans),
-        np.concatenate(found[:-1]),
-        rows,
-        runs,
-        lanes,
-        np.array(replicas, np.int64),
-    )
+    order = np.argsort(begins, kind="stable")
+    columns = [c[order] for c in columns]
+    tiles = np.zeros(len(order), np.int64)
+    for axis, c in zip(axes, columns, strict=True):
+        tiles += axis.tiles[c]
+    cell, on, at = _points(outer, columns, found)
+    on += tiles[cell]
+    # Each point has stretches of rows, and each of these runs.
+    which, stretch = _within(row_spans[columns[-2][cell]])
+    cell, on, at = cell[which], on[which], at[which] + rows[stretch, 3]
+    there = at < ABSENT
+    cell, on, at, stretch = cell[there], on[there], at[there], stretch[there]
+    which, run = _within(run_spans[columns[-1][cell]])
+    cell, stretch, kind = cell[which], stretch[which], runs[run, 3]
+    tasks = np.zeros((len(run), TASK), np.int64)
+    tasks[:, OUT] = on[which] + rows[stretch, 2] + runs[run, 0]
+    tasks[:, LENGTH] = runs[run, 2]
+    tasks[:, HEIGHT] = rows[stretch, 1]
+    is_filled = (at[which] >= FILL) | (kind == FILLED)
+    elements = _bytes(kind, runs[run, 2], unit) // unit
+    tasks[is_filled, LENGTH] = elements[is_filled]
+    kind = np.where(is_filled, FILLED, kind)
+    is_gathered = kind >= GATHERED
+    brought = np.flatnonzero(~is_filled)
+    tasks[:, LANE] = runs[run, 1] * is_gathered
+    tasks[brought, FOUND] = (at[which] + runs[run, 1] * ~is_gathered)[brought]
+    entries = np.append(found[-2], 0)
+    tasks[:, ENTRY] = rows[stretch, 0]
+    is_single = brought[tasks[brought, HEIGHT] == 1]
+    tasks[is_single, FOUND] += entries[tasks[is_single, ENTRY]]
+    tasks[is_single, ENTRY] = len(entries) - 1
+    if with_replicas:
+        is_whole = not any((f >= ABSENT).any() for f in found)
+        whole = _together(axes, columns, unit) * is_whole
+        copies, of = _replicas(layout, row, tasks, cell, kind, tiles, whole, unit)
+        tasks = np.concatenate([tasks, copies])
+        cell = np.concatenate([cell, of])
+        kind = np.concatenate([kind, np.full(len(of), REPLICA)])
+    order = np.lexsort((kind, cell // CELLS_AT_ONCE))
+    tasks, kind = tasks[order], kind[order]
+    edges = np.flatnonzero(np.r_[True, np.diff(kind) != 0, True]) if len(kind) else np.zeros(1, int)
+    segments = np.stack([kind[edges[:-1]], edges[:-1], edges[1:]], axis=1)
+    head = [address(source), address(start), unit, fill, middle.stride]
+    arguments = (np.array(head, np.int64), segments, tasks, entries, lanes)
     return Compiled(kernels().route, arguments, (source, start))
+
+
+def _points(
+    axes: Sequence[_Axis], columns: Sequence[Table], found: Sequence[Table]
+) -> tuple[Table, Table, Table]:
+    """All indices of each cell along some axes together: the cell of each, bytes on in its block,
+    and where it is found.
+
+    columns: of each cell, which it is along each axis.
+    """
+    counts = [axis.counts[c] for axis, c in zip(axes, columns, strict=False)]
+    points = reduce(np.multiply, counts, np.ones(len(columns[0]), np.int64))
+    cell, left = _entries(points)
+    on, at = np.zeros_like(left), np.zeros_like(left)
+    for axis, column, count, offsets in reversed(
+        list(zip(axes, columns, counts, found, strict=False))
+    ):
+        left, within = np.divmod(left, count[cell])
+        element = _spans(axis.counts)[column[cell], 0] + within
+        on, at = on + axis.at[element], at + offsets[element]
+    return cell, on, at
+
+
+def _within(spans: Table) -> tuple[Table, Table]:
+    """For spans (first, end): the span of each of their elements, and which element it is."""
+    span, within = _entries(spans[:, 1] - spans[:, 0])
+    return span, spans[span, 0] + within
+
+
+def _replicas(
+    layout: Layout,
+    row: int,
+    tasks: Table,
+    cell: Table,
+    kind: Table,
+    tiles: Table,
+    whole: Table,
+    unit: int,
+) -> tuple[Table, Table]:
+    """What copies the first replica of each cell to the others, and the cell of each copy.
+
+    A block that lies together is copied as a whole, others run by run. row: bytes of a tile.
+    tasks, cell, kind: runs, the cell of each, and how they are brought. tiles, whole: bytes to each
+    cell, and of its block, if it lies together.
+    """
+    dims = layout.replica_dims
+    sizes = [layout.parts[d] for d in dims]
+    parts = np.indices(sizes).reshape(len(dims), prod(sizes))
+    on = (np.array([layout.weights[d] for d in dims], np.int64) @ parts * row)[1:]
+    apart = tasks[whole[cell] == 0]
+    runs = np.zeros((len(apart), TASK), np.int64)
+    runs[:, [OUT, HEIGHT]] = apart[:, [OUT, HEIGHT]]
+    runs[:, FOUND] = apart[:, OUT]
+    runs[:, LENGTH] = _bytes(kind[whole[cell] == 0], apart[:, LENGTH], unit)
+    together = np.flatnonzero(whole)
+    blocks = np.zeros((len(together), TASK), np.int64)
+    blocks[:, [OUT, FOUND]] = tiles[together, None]
+    blocks[:, LENGTH], blocks[:, HEIGHT] = whole[together], 1
+    once = np.concatenate([runs, blocks])
+    cells = np.concatenate([cell[whole[cell] == 0], together])
+    copies = np.repeat(once, len(on), axis=0)
+    copies[:, OUT] += np.tile(on, len(once))
+    return copies, np.repeat(cells, len(on))
+
+
+def _bytes(kind: Table, length: Table, unit: int) -> Table:
+    """Bytes of runs that are brought so, of these lengths."""
+    return np.select(
+        [kind == BY_WORDS, kind == BY_BYTES, kind >= GATHERED],
+        [length * 4, length, length << np.maximum(kind - GATHERED, 0)],
+        length * unit,
+    )
 
 
 def _spans(counts: Table) -> Table:
@@ -406,22 +502,42 @@ def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
     ends[1:] |= (np.diff(there) != 0) | (np.diff(axis.at) != unit)
     breaks = ends.copy()
     breaks[1:] |= (there[1:] == 0) & (np.diff(found) != unit)
-    piece = np.cumsum(ends) - 1
-    lengths, parts = np.bincount(piece), np.bincount(piece, breaks)
-    gathered = (parts > 1) & (lengths < LONG_RUN * parts)
-    first = np.flatnonzero(ends | (breaks & ~gathered[piece]))
+    # Pieces that lie together, and how often their lengths can be halved.
+    number = np.cumsum(breaks) - 1
+    pieces = np.bincount(number)
+    halvings = np.minimum(_halvings(pieces), WIDEST_PIECE - int(unit).bit_length() + 1)
+    turns = breaks & ~ends
+    turns[1:] &= np.diff(halvings[number] == 0)
+    run = np.cumsum(ends) - 1
+    ends |= turns & (np.bincount(run, turns) < MOST_PARITIES)[run]
+    run = np.cumsum(ends) - 1
+    lengths, parts = np.bincount(run), np.bincount(run, breaks)
+    gathered = ((parts > 1) & (lengths < LONG_RUN * parts))[run]
+    first = np.flatnonzero(ends | (breaks & ~gathered))
     length = np.diff(np.r_[first, len(found)])
+    # Each piece that is looked up is as long as all of its run can be.
+    wide = np.minimum.reduceat(halvings[number], first)
+    which = np.repeat(np.arange(len(first)), length)
+    within = np.arange(len(found)) - first[which]
+    is_lane = gathered & (within % (1 << wide)[which] == 0)
     size = length * unit
     kind = np.select(
-        [there[first] > 0, gathered[piece[first]], (size % 4 == 0) & (size <= 4 * LANES)],
-        [FILLED, GATHERED, BY_WORDS],
+        [there[first] > 0, gathered[first], (size % 4 == 0) & (size <= 4 * LANES)],
+        [FILLED, GATHERED + wide + int(unit).bit_length() - 1, BY_WORDS],
         BY_BYTES,
     )
-    where = np.where(kind == GATHERED, first, found[first])
-    size = np.select([kind == BY_WORDS, kind == BY_BYTES], [size // 4, size], length)
+    where = np.where(kind >= GATHERED, np.cumsum(is_lane)[first] - 1, found[first])
+    size = np.select(
+        [kind == BY_WORDS, kind == BY_BYTES, kind >= GATHERED],
+        [size // 4, size, length >> wide],
+        length,
+    )
     kept = there[first] < 2
     runs = np.stack([axis.at[first], where, size, kind], axis=1)[kept]
     spans = _spans(np.bincount(axis.part[first][kept], minlength=len(axis.tiles)))
-    # A vector of what is gathered may be read to its end.
-    lanes = np.append(found, np.zeros(LANES, np.int64)) if gathered.any() else found[:0]
-    return runs, spans, lanes
+    return runs, spans, found[is_lane]
+
+
+def _halvings(lengths: Table) -> Table:
+    """How often each of some lengths can be halved."""
+    return np.bitwise_count((lengths & -lengths) - 1).astype(np.int64)
