@@ -139,7 +139,7 @@ class _Bound:
         width, height = int(compiled.COLUMNS), int(compiled.ROWS)
         lanes = int(compiled.LANES)
         offsets = [_offsets(a, groups.batch) for a in arrays]
-        self._batch = np.stack([*offsets, np.zeros_like(offsets[0])], axis=1)
+        self._batch = np.stack(offsets, axis=1)
         rows, row_results = (_offsets(a, groups.left) for a in (first, result))
         columns, column_results = (_offsets(a, groups.right) for a in (second, result))
         depth, depths = (_offsets(a, groups.inner) for a in (first, second))
@@ -149,8 +149,12 @@ class _Bound:
             -(-len(rows) // height) * height * len(depth),
             -(-len(columns) // width) * width * len(depth),
         )
+        panels = -(-len(rows) // height)
+        self._scratch = scratch
         rows_room = scratch.take("rows", (sizes[0],), FLOATS[0])
-        room = scratch.take("panel", (len(depth) * width + height * width + 2 * lanes,), FLOATS[0])
+        # A tile of results for each panel of rows, and one to spare.
+        room = (len(depth) + height * (panels + 1)) * width + 2 * lanes
+        room = scratch.take("panel", (room,), FLOATS[0])
         room.fill(0)
         panel = -(-address(room) // ALIGNMENT) * ALIGNMENT
         tile = panel + len(depth) * width * 4
@@ -166,10 +170,12 @@ class _Bound:
         columns, column_results = (np.pad(o, (0, lanes)) for o in (columns, column_results))
         self._results = row_results, column_results
         self._tables = (
-            *(self._head, self._batch, rows, row_results, runs, spans, columns),
+            *(rows, row_results, runs, spans, columns),
             *(result_runs, result_spans, column_results, depth, depths),
         )
         self._arrays = [*arrays, rows_room, room]
+        each = np.arange(len(self._batch))
+        self._groups = np.stack([each, each + 1], axis=1)
         self._sizes = [len(self._batch) * size for size in sizes]
         self._unkept = list(self._head[7:9])
         self._rooms: list[Array | None] = [None, None]
@@ -180,21 +186,31 @@ class _Bound:
         )
 
     def is_apart(self, partials: Partials) -> bool:
-        """Whether each product of the batch is of one of the partials alone."""
-        begin = self._head[2] + self._batch[:1, 2]
-        (own,), _ = partials.places(begin)
-        return all((partials.places(begin + offsets)[0] == own).all() for offsets in self._results)
+        """Whether each product of the batch is of one of the partials alone, and the first of the
+        partials is there for all of them."""
+        begin = self._head[2] + self._batch[:, 2]
+        which, on = partials.places(begin)
+        firsts = np.isin(begin - on, begin[which == 0]).all()
+        (own,) = which[:1]
+        alone = (partials.places(begin[:1] + offsets)[0] == own for offsets in self._results)
+        return bool(firsts) and all(each.all() for each in alone)
 
     def add_up(self, partials: Partials) -> None:
         """Add products to those of the first of the partials, one of them after another."""
         which, on = partials.places(self._head[2] + self._batch[:, 2])
         self._batch[:, 2] -= on
-        self._batch[:, 3] = which > 0
-        self._batch[:] = self._batch[np.argsort(which, kind="stable")]
+        self._batch = self._batch[np.lexsort((which, self._batch[:, 2]))]
+        edges = np.flatnonzero(np.r_[True, np.diff(self._batch[:, 2]) != 0, True])
+        self._groups = np.stack([edges[:-1], edges[1:]], axis=1)
+        longest = int(np.diff(self._groups).max())
+        rows = self._sizes[0] // len(self._batch)
+        room = self._scratch.take("rows", (longest * rows,), FLOATS[0])
+        self._arrays.append(room)
+        self._unkept[0] = self._head[7] = address(room)
 
     def __call__(self, known: int) -> None:
         """Multiply; known: what of the operands is kept, and what is packed already."""
-        self._kernel(*self._tables, known)
+        self._kernel(self._head, self._batch, self._groups, *self._tables, known)
 
     def keep(self, side: int, scratch: Scratch) -> int:
         """Keep an operand packed, if there is room; returns what is known of it."""

@@ -398,13 +398,12 @@ def _each(builder, n, do):
         do(builder.add(done, counter.index))
 
 
-def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
+def _rows(kept, wanted, is_gathered=False, is_spread=False):
     """The intrinsic that copies rows, of at most LANES elements each if they are not gathered.
 
     Row i of out begins i * step further on, and that of source where[i]; if spread, it is the other
     way round. Its elements lie together; if gathered, those of the source, and of what is spread
-    those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out. If
-    added, what is there is added to the source's, both floats.
+    those of out, are as many bytes on as lanes say. kept, wanted: elements of source and out.
     """
 
     @intrinsic
@@ -422,13 +421,7 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
                     return builder.fpext(found, type_)
                 return builder.fptrunc(found, type_) if (kept, wanted) == (F32, F16) else found
 
-            def move(begin, end, some):
-                found = converted(some.load(kept, begin))
-                if is_added:
-                    found = builder.fadd(found, some.load(wanted, end))
-                some.store(end, found)
-
-            def move_one(begin, end, lane):
+            def move(begin, end, lane):
                 apart = _load_long(builder, _plus(builder, lanes, lane, 8))
                 if is_spread:
                     begin, end = _plus(builder, begin, lane, _bytes(kept)), builder.add(end, apart)
@@ -437,10 +430,7 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
                         builder.add(begin, apart),
                         _plus(builder, end, lane, _bytes(wanted)),
                     )
-                found = converted(_load(builder, kept, begin))
-                if is_added:
-                    found = builder.fadd(found, _load(builder, wanted, end))
-                _put(builder, found, end)
+                _put(builder, converted(_load(builder, kept, begin)), end)
 
             some = None if is_gathered else _First(builder, n)
             with cgutils.for_range(builder, count) as counter:
@@ -449,9 +439,9 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False, is_added=False):
                 begin = builder.add(source, near if is_spread else far)
                 end = builder.add(out, far if is_spread else near)
                 if is_gathered:
-                    _each(builder, n, lambda lane, begin=begin, end=end: move_one(begin, end, lane))
+                    _each(builder, n, lambda lane, begin=begin, end=end: move(begin, end, lane))
                 else:
-                    move(begin, end, some)
+                    some.store(end, converted(some.load(kept, begin)))
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 7), generate
@@ -466,7 +456,6 @@ gathered_longs, gathered_quads = (
 )
 wide_rows, gathered_wide = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
 spread_words, scattered_words = (_rows(F32, F32, gathered, True) for gathered in (False, True))
-added_words, added_apart = (_rows(F32, F32, gathered, is_added=True) for gathered in (False, True))
 spread_narrow, scattered_narrow = (_rows(F32, F16, gathered, True) for gathered in (False, True))
 
 
@@ -1183,6 +1172,21 @@ def _micro_kernel(vectors):
 multiply_panels, multiply_vector = _micro_kernel(VECTORS), _micro_kernel(1)
 
 
+@intrinsic
+def add_vector(context, out, other):
+    """Add a vector of floats to another."""
+    del context
+
+    def generate(context, builder, sig, arguments):
+        del sig
+        out, other = arguments
+        vector = ir.VectorType(F32, LANES)
+        _put(builder, builder.fadd(_load(builder, vector, out), _load(builder, vector, other)), out)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
 @njit(**OPTIONS)
 def _pack_rows(base, size, rows, depth, packed):
     """Rows of the first operand in panels: [panel][depth][ROWS]; missing rows are zero."""
@@ -1220,18 +1224,9 @@ def _pack_columns(base, size, runs, first, last, lanes, depth, panel):
 
 
 @njit(**OPTIONS)
-def _store_tile(tile, base, size, adds, rows, count, runs, first, last, lanes):
-    """Put count rows of results, or add them to floats; rows: where they begin."""
+def _store_tile(tile, base, size, rows, count, runs, first, last, lanes):
+    """Put count rows of results; rows: where they begin."""
     step = COLUMNS * 4
-    if adds:
-        # All is read before any is written: a load waits for a masked store that it touches.
-        for k in range(first, last):
-            found, n, end = tile + runs[k, 0] * 4, runs[k, 1], base + runs[k, 2]
-            table = lanes.ctypes.data + runs[k, 3] * 8
-            if runs[k, 4] == TOGETHER:
-                added_words(found, end, step, rows, count, table, n)
-            else:
-                added_apart(found, end, step, rows, count, table, n)
     for k in range(first, last):
         found, n, end = tile + runs[k, 0] * 4, runs[k, 1], base + runs[k, 2]
         table = lanes.ctypes.data + runs[k, 3] * 8
@@ -1250,14 +1245,38 @@ APART, TOGETHER = 0, 1
 ROWS_KEPT, ROWS_PACKED, COLUMNS_KEPT, COLUMNS_PACKED = 1, 2, 4, 8
 
 
+@njit(**OPTIONS)
+def _add_tile(tile, other):
+    """Add one tile of results to another."""
+    for i in range(0, ROWS * COLUMNS * 4, LANES * 4):
+        add_vector(tile + i, other + i)
+
+
+@njit(**OPTIONS)
+def _multiply(left, right, depth, is_narrow, tile, spare, adds):
+    """A panel of rows by a panel of columns, as chains of TERMS that are added up; all of it is
+    added to what is there if adds is not 0."""
+    into = spare if adds and depth > TERMS else tile
+    for k in range(0, depth, TERMS):
+        terms = min(TERMS, depth - k)
+        is_added = k if depth > TERMS else adds
+        if is_narrow:
+            multiply_vector(left + k * ROWS * 4, right + k * COLUMNS * 4, terms, into, is_added)
+        else:
+            multiply_panels(left + k * ROWS * 4, right + k * COLUMNS * 4, terms, into, is_added)
+    if into != tile:
+        _add_tile(tile, spare)
+
+
 @njit(
-    "void(int64[::1], int64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
-    "int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)",
+    "void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[:,::1],"
+    "int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)",
     **OPTIONS,
 )
 def products(
     head,
     batch,
+    groups,
     rows,
     row_results,
     runs,
@@ -1273,38 +1292,43 @@ def products(
     """Sums of products of rows of one operand and columns of another, for each of a batch.
 
     head: addresses and element sizes of the operands and the result; how many columns; addresses
-    of packed rows, of a panel or all panels of columns, and of a tile of results. batch: bytes to
-    each of the three, and whether products are added to floats that are there. runs: of a panel
-    of columns, (first lane, how many, bytes on, entry of columns, together or not); spans: the
-    first of each panel, and the end. known: what is kept, and what is packed already.
+    of packed rows, of a panel or all panels of columns, and of tiles of results, of which there
+    is one for each panel of rows and a spare one. batch: bytes to each of the three. groups: the
+    first of a batch and the end, of which all are added up in one result. runs: of a panel of
+    columns, (first lane, how many, bytes on, entry of columns, together or not); spans: the first
+    of each panel, and the end. known: what is kept, and what is packed already.
     """
     a, b, out = head[0], head[1], head[2]
-    count, packed, kept, tile = head[6], head[7], head[8], head[9]
+    count, packed, kept, tiles = head[6], head[7], head[8], head[9]
     panels, across = (len(rows) + ROWS - 1) // ROWS, len(spans) - 1
     length, size = len(depth) * ROWS * 4, len(depth) * COLUMNS * 4
-    for i in range(len(batch)):
-        mine = packed + i * panels * length if known & ROWS_KEPT else packed
+    spare = tiles + panels * ROWS * COLUMNS * 4
+    for g in range(len(groups)):
+        begin, end = groups[g, 0], groups[g, 1]
+        mine = packed + begin * panels * length if known & ROWS_KEPT else packed
         if not known & ROWS_PACKED:
-            _pack_rows(a + batch[i, 0], head[3], rows, depth, mine)
+            for i in range(begin, end):
+                into = mine + (i - begin) * panels * length
+                _pack_rows(a + batch[i, 0], head[3], rows, depth, into)
         for q in range(across):
-            begin = b + batch[i, 1]
-            panel = kept + (i * across + q) * size if known & COLUMNS_KEPT else kept
-            if not known & COLUMNS_PACKED:
-                _pack_columns(begin, head[4], runs, spans[q], spans[q + 1], columns, depths, panel)
             is_narrow = count - q * COLUMNS <= LANES
+            for i in range(begin, end):
+                panel = kept + (i * across + q) * size if known & COLUMNS_KEPT else kept
+                if not known & COLUMNS_PACKED:
+                    from_ = b + batch[i, 1]
+                    _pack_columns(
+                        from_, head[4], runs, spans[q], spans[q + 1], columns, depths, panel
+                    )
+                left = mine + (i - begin) * panels * length
+                for p in range(panels):
+                    tile = tiles + p * ROWS * COLUMNS * 4
+                    row = left + p * length
+                    _multiply(row, panel, len(depth), is_narrow, tile, spare, i - begin)
             for p in range(panels):
-                for k in range(0, len(depth), TERMS):
-                    terms = min(TERMS, len(depth) - k)
-                    left, right = mine + p * length + k * ROWS * 4, panel + k * COLUMNS * 4
-                    if is_narrow:
-                        multiply_vector(left, right, terms, tile, k)
-                    else:
-                        multiply_panels(left, right, terms, tile, k)
                 _store_tile(
-                    tile,
-                    out + batch[i, 2],
+                    tiles + p * ROWS * COLUMNS * 4,
+                    out + batch[begin, 2],
                     head[5],
-                    batch[i, 3],
                     row_results.ctypes.data + p * ROWS * 8,
                     min(ROWS, len(rows) - p * ROWS),
                     result_runs,

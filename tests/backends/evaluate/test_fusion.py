@@ -27,12 +27,12 @@ ALIKE = "split [4, 3, 1]"
 M, K, N = 16, 32, 46
 
 
-def program(op: str, shape: str) -> ModuleOp:
+def program(op: str, shape: str, k: int = K) -> ModuleOp:
     """An operation on %a and %b at the exchange level, each variable at an address of its own."""
     made = context()
     text = f"""
     builtin.module attributes {{abele.target = "tiny:16"}} {{
-      func.func @main(%a: tensor<{M}x{K}xf32>, %b: tensor<{K}x{N}xf32>) -> tensor<{shape}xf32> {{
+      func.func @main(%a: tensor<{M}x{k}xf32>, %b: tensor<{k}x{N}xf32>) -> tensor<{shape}xf32> {{
         %y = {op} -> tensor<{shape}xf32>
         func.return %y : tensor<{shape}xf32>
       }}
@@ -46,17 +46,18 @@ def program(op: str, shape: str) -> ModuleOp:
     return module
 
 
-def product(plan: str) -> ModuleOp:
-    """A product of matrices."""
-    operands = f"(tensor<{M}x{K}xf32>, tensor<{K}x{N}xf32>)"
-    return program(f'"nn.matmul"(%a, %b) {{plan = #abele.plan<{plan}>}} : {operands}', f"{M}x{N}")
+def product(plan: str, k: int = K) -> ModuleOp:
+    """A product of matrices, of sums of so many terms."""
+    operands = f"(tensor<{M}x{k}xf32>, tensor<{k}x{N}xf32>)"
+    made = f'"nn.matmul"(%a, %b) {{plan = #abele.plan<{plan}>}} : {operands}'
+    return program(made, f"{M}x{N}", k)
 
 
-def inputs() -> dict[str, np.ndarray]:
+def inputs(k: int = K) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     return {
         name: rng.standard_normal(shape, np.float32)
-        for name, shape in (("arg0", (M, K)), ("arg1", (K, N)))
+        for name, shape in (("arg0", (M, k)), ("arg1", (k, N)))
     }
 
 
@@ -118,6 +119,14 @@ def test_partial_products_are_added_up_where_the_first_of_them_lies():
     whole, fused = (written(machine, "partials") for machine in machines)
     assert whole == [True] * 16
     assert fused == [True, False, False, False] * 4
+
+
+# Parts of 33 are not all of one size, those of 600 have more terms than a chain.
+@pytest.mark.parametrize("terms", [32, 33, 600])
+def test_partial_products_are_added_up_in_the_order_of_the_machine(terms: int):
+    machines = both(product(SUMS, terms))
+    runs_equal(machines, inputs(terms))
+    assert written(machines[1], "partials") == [True, False, False, False] * 4
 
 
 @pytest.mark.parametrize("combiner", ["sum", "prod", "max", "min"])
