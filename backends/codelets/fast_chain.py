@@ -198,7 +198,9 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
             which = list(columns).index(column.strides)
             row[list(side)] = len(places), _how(memory[0]), _by_column(memory[0]), which
             places += [address(a) - address(column) for a in memory]
-    looked_up = np.array(places or [0], np.int64)
+    # What reads no memory has no places, but may look as many up.
+    looked_up = np.zeros(max(len(places), int(table[:, COUNT].max())), np.int64)
+    looked_up[: len(places)] = places
     for which in (PLACES, FACTOR_PLACES):
         table[:, which] = address(looked_up) + table[:, which] * looked_up.itemsize
     return table, list(columns.values()), looked_up

@@ -316,38 +316,24 @@ read_float, read_half = _reader(F32, types.float32), _reader(F16, types.float32)
 write_float, write_half = _writer(F32, types.float32), _writer(F16, types.float32)
 
 
-LINE = 64
-"""Bytes that caches hold together."""
+@intrinsic
+def ask_to_write(context, address):
+    """Ask for the line at an address, which is about to be written."""
+    del context
 
-LONGEST_READ, LONGEST_WRITTEN = 4096, 8192
-"""Bytes of a block that are asked for ahead of it; what is read has several such blocks."""
+    def generate(context, builder, sig, arguments):
+        del sig
+        pointer = ir.PointerType(I8)
+        prefetch = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32]),
+            "llvm.prefetch.p0",
+        )
+        where = builder.inttoptr(arguments[0], pointer)
+        builder.call(prefetch, [where, *(ir.Constant(I32, n) for n in (1, 3, 1))])
+        return context.get_dummy_value()
 
-
-def _hint(is_written):
-    """The intrinsic that asks for the line at an address, which is about to be read or written."""
-
-    @intrinsic
-    def ask(context, address):
-        del context
-
-        def generate(context, builder, sig, arguments):
-            del sig
-            pointer = ir.PointerType(I8)
-            prefetch = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32]),
-                "llvm.prefetch.p0",
-            )
-            where = builder.inttoptr(arguments[0], pointer)
-            builder.call(prefetch, [where, *(ir.Constant(I32, n) for n in (is_written, 3, 1))])
-            return context.get_dummy_value()
-
-        return types.void(types.int64), generate
-
-    return ask
-
-
-ask_to_read, ask_to_write = (_hint(n) for n in (0, 1))
+    return types.void(types.int64), generate
 
 
 @intrinsic
@@ -432,7 +418,7 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False):
                     )
                 _put(builder, converted(_load(builder, kept, begin)), end)
 
-            some = None if is_gathered else _First(builder, n)
+            some = _First(builder, n)
             with cgutils.for_range(builder, count) as counter:
                 near = builder.mul(counter.index, step)
                 far = _load_long(builder, _plus(builder, where, counter.index, 8))
@@ -646,7 +632,6 @@ STEP = 10
 column, and the same of a factor. A constant's bits stand where its column would."""
 
 OPERATIONS = {TAKE: _take, ADD: _add, SUB: _sub, MUL: _mul, DIV: _div, MAX: _max, MIN: _min}
-
 
 HALF_LINE = 8 * ABREAST
 LINE_OF_TABLE = 2 * HALF_LINE
