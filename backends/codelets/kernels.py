@@ -16,7 +16,8 @@ where they are written.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from llvmlite import binding, ir
@@ -638,17 +639,41 @@ LINE_OF_TABLE = 2 * HALF_LINE
 """Bytes of a column of a table of addresses, of which the first half counts."""
 
 
-def _switch(builder, number, cases):
-    """Do what a number stands for; of any other number, nothing. cases: what builds each."""
-    end = builder.append_basic_block("switched")
-    switch = builder.switch(number, end)
+def _switch(builder, number, cases, otherwise=lambda: None):
+    """Do what a number stands for, or otherwise something else. cases: what builds each."""
+    end, rest = (builder.append_basic_block(name) for name in ("switched", "otherwise"))
+    switch = builder.switch(number, rest)
     for key, build in cases.items():
         block = builder.append_basic_block(f"case_{key}")
         switch.add_case(ir.Constant(I64, key), block)
         builder.position_at_end(block)
         build()
         builder.branch(end)
+    builder.position_at_end(rest)
+    otherwise()
+    builder.branch(end)
     builder.position_at_end(end)
+
+
+AT_ONCE = [
+    *((what, how, NOTHING) for what in (TAKE, ADD) for how in (WORDS_TOGETHER, WORD)),
+    *((what, WORDS_TOGETHER, WORD) for what in (TAKE, ADD)),
+    *((what, EVERY_SECOND, WORD) for what in (TAKE, ADD)),
+    *((what, EVERY_SECOND, NOTHING) for what in (TAKE, MAX)),
+    *((MAX, how, NOTHING) for how in (WORDS_TOGETHER, CONSTANT)),
+    (MUL, WORD, NOTHING),
+]
+"""What is done, how memory lies, and how its factor does, where that is merged as it is read: most
+of what networks do. All else is read first, multiplied then, and merged in the end."""
+
+
+class _Side(NamedTuple):
+    """What a step reads, or its factor, as its row says."""
+
+    how: Any
+    places: Any
+    by: Any
+    column: Any
 
 
 class _Chain:
@@ -687,63 +712,109 @@ class _Chain:
         def field(which):
             return _load_long(builder, builder.add(step, ir.Constant(I64, 8 * which)))
 
-        what, places, how, by, column = (field(i) for i in (WHAT, PLACES, HOW, BY, COLUMN))
-        factor_places, factor, factor_by, factor_column = (
-            field(i) for i in (FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_COLUMN)
-        )
-        with cgutils.for_range(builder, field(COUNT)) as counter:
-            at = _load_long(builder, _plus(builder, places, counter.index, 8))
-            cases = self._reads(column, at, by, self._find)
-            cases[CONSTANT] = lambda: self._find_each(self._constant(column))
-            cases[ITSELF] = lambda: self._find_each(builder.load(each) for each in self.totals)
-            cases[KEPT] = lambda: self._find_each(
-                _load(builder, self.vector, where) for where in self._kept()
+        what = field(WHAT)
+        side, factor = (
+            _Side(*(field(i) for i in fields))
+            for fields in (
+                (HOW, PLACES, BY, COLUMN),
+                (FACTOR, FACTOR_PLACES, FACTOR_BY, FACTOR_COLUMN),
             )
-            _switch(builder, how, cases)
-            with builder.if_then(builder.icmp_signed("!=", factor, ir.Constant(I64, NOTHING))):
-                at = _load_long(builder, _plus(builder, factor_places, counter.index, 8))
-                _switch(builder, factor, self._reads(factor_column, at, factor_by, self._multiply))
-            _switch(builder, what, self._merges())
-        stores = self._stores(column, places, by)
-        ends = {KEEP: self._keep, STORE: lambda: _switch(builder, how, stores)}
-        _switch(builder, what, ends)
+        )
+        kinds = builder.or_(side.how, builder.shl(factor.how, ir.Constant(I64, 4)))
+        code = builder.or_(what, builder.shl(kinds, ir.Constant(I64, 5)))
+        with cgutils.for_range(builder, field(COUNT)) as counter:
+            at_once = {
+                each[0] | (each[1] | each[2] << 4) << 5: partial(
+                    self._do_at_once, *each, side, factor, counter.index
+                )
+                for each in AT_ONCE
+            }
+            in_turn = partial(self._do_in_turn, what, side, factor, counter.index)
+            _switch(builder, code, at_once, in_turn)
+        stores = partial(_switch, builder, side.how, self._stores(side))
+        _switch(builder, what, {KEEP: self._keep, STORE: stores})
 
-    def _rows(self, column, on, by):
-        """Where the vectors begin."""
+    def _do_at_once(self, what, how, factor_how, side, factor, index):
         builder = self.builder
-        begin = _plus(builder, self.addresses, column, LINE_OF_TABLE)
-        on = builder.add(on, builder.mul(self.first, by))
-        return [
-            builder.add(_load_long(builder, builder.add(begin, ir.Constant(I64, 8 * row))), on)
-            for row in range(ABREAST)
-        ]
+        if how == CONSTANT:
+            value = self._constant(side)
+        else:
+            at, load = self._places(side, index), self._loads(side)[how]
+        if factor_how != NOTHING:
+            beside, load_factor = self._places(factor, index), self._loads(factor)[factor_how]
+        for row, total in enumerate(self.totals):
+            if how != CONSTANT:
+                value = load(at(row))
+            if factor_how != NOTHING:
+                value = builder.fmul(value, load_factor(beside(row)))
+            builder.store(OPERATIONS[what](builder, builder.load(total), value), total)
 
-    def _reads(self, column, on, by, into):
-        """By how memory lies, what reads a vector of each row of it."""
+    def _do_in_turn(self, what, side, factor, index):
+        builder = self.builder
+
+        def reader(side, load, is_factor):
+            def read():
+                at = self._places(side, index)
+                for row, found in enumerate(self.found):
+                    value = load(at(row))
+                    if is_factor:
+                        value = builder.fmul(builder.load(found), value)
+                    builder.store(value, found)
+
+            return read
+
+        def finder(value):
+            def find():
+                for row, found in enumerate(self.found):
+                    builder.store(value(row), found)
+
+            return find
+
+        loads = self._loads(side).items()
+        _switch(
+            builder,
+            side.how,
+            {
+                **{how: reader(side, load, False) for how, load in loads},
+                CONSTANT: finder(lambda row: self._constant(side)),
+                ITSELF: finder(lambda row: builder.load(self.totals[row])),
+                KEPT: finder(lambda row: _load(builder, self.vector, self._kept(row))),
+            },
+        )
+        loads = self._loads(factor).items()
+        _switch(builder, factor.how, {how: reader(factor, load, True) for how, load in loads})
+        _switch(builder, what, self._merges())
+
+    def _places(self, side, index):
+        """What says where the vector of a row begins, at one of the places of a step."""
+        builder = self.builder
+        begin = _plus(builder, self.addresses, side.column, LINE_OF_TABLE)
+        place = _load_long(builder, _plus(builder, side.places, index, 8))
+        on = builder.add(place, builder.mul(self.first, side.by))
+
+        def at(row):
+            start = _load_long(builder, builder.add(begin, ir.Constant(I64, 8 * row)))
+            return builder.add(start, on)
+
+        return at
+
+    def _loads(self, side):
+        """By how memory lies, what loads a vector of it."""
         builder, some = self.builder, self.some
 
         def widened(found):
             vector = isinstance(found.type, ir.VectorType)
             return builder.fpext(found, self.vector if vector else F32)
 
-        loads = {
+        return {
             WORDS_TOGETHER: lambda at: some.load(F32, at),
             HALVES_TOGETHER: lambda at: widened(some.load(F16, at)),
             WORD: lambda at: _splat(builder, _load(builder, F32, at)),
             HALF: lambda at: _splat(builder, widened(_load(builder, F16, at))),
             EVERY_SECOND: self._every_second,
-            WORDS_APART: lambda at: some.gather(F32, at, by),
-            HALVES_APART: lambda at: widened(some.gather(F16, at, by)),
+            WORDS_APART: lambda at: some.gather(F32, at, side.by),
+            HALVES_APART: lambda at: widened(some.gather(F16, at, side.by)),
         }
-
-        def reader(load):
-            def read():
-                for row, at in enumerate(self._rows(column, on, by)):
-                    into(row, load(at))
-
-            return read
-
-        return {how: reader(load) for how, load in loads.items()}
 
     def _every_second(self, at):
         """Floats, of which what lies between is read, too; nothing beyond the last one is."""
@@ -753,20 +824,9 @@ class _Chain:
         mask = ir.Constant(ir.VectorType(I32, LANES), lanes)
         return self.builder.shuffle_vector(near, far, mask)
 
-    def _find(self, row, value):
-        self.builder.store(value, self.found[row])
-
-    def _multiply(self, row, value):
-        value = self.builder.fmul(self.builder.load(self.found[row]), value)
-        self.builder.store(value, self.found[row])
-
-    def _find_each(self, values):
-        for row, value in enumerate(values):
-            self._find(row, value)
-
-    def _constant(self, bits):
-        value = self.builder.bitcast(self.builder.trunc(bits, I32), F32)
-        return [_splat(self.builder, value)] * ABREAST
+    def _constant(self, side):
+        value = self.builder.bitcast(self.builder.trunc(side.column, I32), F32)
+        return _splat(self.builder, value)
 
     def _merges(self):
         """By what is done, what merges all that was read into the totals."""
@@ -787,21 +847,21 @@ class _Chain:
             for reverse in ((0, REVERSED) if what != TAKE else (0,))
         }
 
-    def _stores(self, column, places, by):
+    def _stores(self, side):
         """By how memory lies, what stores the totals."""
         builder, some = self.builder, self.some
 
         def store(narrow, is_apart):
             def put():
-                rows = self._rows(column, _load_long(builder, places), by)
-                for at, total in zip(rows, self.totals, strict=True):
+                at = self._places(side, ir.Constant(I64, 0))
+                for row, total in enumerate(self.totals):
                     value = builder.load(total)
                     if narrow:
                         value = builder.fptrunc(value, ir.VectorType(F16, LANES))
                     if is_apart:
-                        some.scatter(at, by, value)
+                        some.scatter(at(row), side.by, value)
                     else:
-                        some.store(at, value)
+                        some.store(at(row), value)
 
             return put
 
@@ -813,14 +873,13 @@ class _Chain:
             HALVES_APART: store(True, True),
         }
 
-    def _kept(self):
-        """Where each total is put aside."""
-        for row in range(ABREAST):
-            yield self.builder.add(self.kept, ir.Constant(I64, 4 * LANES * row))
+    def _kept(self, row):
+        """Where a total is put aside."""
+        return self.builder.add(self.kept, ir.Constant(I64, 4 * LANES * row))
 
     def _keep(self):
-        for total, where in zip(self.totals, self._kept(), strict=True):
-            _put(self.builder, self.builder.load(total), where)
+        for row, total in enumerate(self.totals):
+            _put(self.builder, self.builder.load(total), self._kept(row))
 
 
 def _chain_of(is_whole):

@@ -41,10 +41,11 @@ def test_equal_blocks_are_planned_once_and_nothing_is_slower(tmp_path: Path):
 def test_the_whole_compile_takes_longer_than_planning(tmp_path: Path):
     path = tmp_path / "resnet.onnx"
     path.write_bytes(resnet((2, 3), side=32, width=8, classes=10).SerializeToString())
-    plans.cache_clear()
-    planning = planned(path, "tiny:8")["seconds"]
+    # What is made once a process counts for the compile, if for either.
     plans.cache_clear()
     found = compiled(path, "tiny:8")
+    plans.cache_clear()
+    planning = planned(path, "tiny:8")["seconds"]
     assert found["compile_seconds"] > planning > 0
     assert found["cycles"] > 0
 
