@@ -53,9 +53,6 @@ they are found; which pieces."""
 CELLS_AT_ONCE = 64
 """Cells whose runs are brought kind by kind, before their replicas are made."""
 
-WIDEST_PIECE = 4
-"""That is 16 bytes."""
-
 MOST_PARITIES = 3
 """Stretches of even and of odd pieces, up to which a run is cut between them."""
 
@@ -502,12 +499,11 @@ def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
     ends[1:] |= (np.diff(there) != 0) | (np.diff(axis.at) != unit)
     breaks = ends.copy()
     breaks[1:] |= (there[1:] == 0) & (np.diff(found) != unit)
-    # Pieces that lie together, and how often their lengths can be halved.
+    # Pieces that lie together are taken by twos, if that is even.
     number = np.cumsum(breaks) - 1
-    pieces = np.bincount(number)
-    halvings = np.minimum(_halvings(pieces), WIDEST_PIECE - int(unit).bit_length() + 1)
+    is_even = (np.bincount(number) % 2 == 0)[number]
     turns = breaks & ~ends
-    turns[1:] &= np.diff(halvings[number] == 0)
+    turns[1:] &= np.diff(is_even)
     run = np.cumsum(ends) - 1
     ends |= turns & (np.bincount(run, turns) < MOST_PARITIES)[run]
     run = np.cumsum(ends) - 1
@@ -515,29 +511,23 @@ def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
     gathered = ((parts > 1) & (lengths < LONG_RUN * parts))[run]
     first = np.flatnonzero(ends | (breaks & ~gathered))
     length = np.diff(np.r_[first, len(found)])
-    # Each piece that is looked up is as long as all of its run can be.
-    wide = np.minimum.reduceat(halvings[number], first)
+    twos = np.logical_and.reduceat(is_even, first).astype(np.int64)
     which = np.repeat(np.arange(len(first)), length)
     within = np.arange(len(found)) - first[which]
-    is_lane = gathered & (within % (1 << wide)[which] == 0)
+    is_lane = gathered & (within % (1 + twos)[which] == 0)
     size = length * unit
     kind = np.select(
         [there[first] > 0, gathered[first], (size % 4 == 0) & (size <= 4 * LANES)],
-        [FILLED, GATHERED + wide + int(unit).bit_length() - 1, BY_WORDS],
+        [FILLED, GATHERED + twos + int(unit).bit_length() - 1, BY_WORDS],
         BY_BYTES,
     )
     where = np.where(kind >= GATHERED, np.cumsum(is_lane)[first] - 1, found[first])
     size = np.select(
         [kind == BY_WORDS, kind == BY_BYTES, kind >= GATHERED],
-        [size // 4, size, length >> wide],
+        [size // 4, size, length >> twos],
         length,
     )
     kept = there[first] < 2
     runs = np.stack([axis.at[first], where, size, kind], axis=1)[kept]
     spans = _spans(np.bincount(axis.part[first][kept], minlength=len(axis.tiles)))
     return runs, spans, found[is_lane]
-
-
-def _halvings(lengths: Table) -> Table:
-    """How often each of some lengths can be halved."""
-    return np.bitwise_count((lengths & -lengths) - 1).astype(np.int64)
