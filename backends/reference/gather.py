@@ -62,6 +62,8 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
     way = _way(access, box)
     if 0 in tensor.shape or 0 in way.shape:
         return np.full(way.shape, fill_value(access.fill, tensor.dtype), tensor.dtype)
+    if way.is_all:
+        return tensor
     if way.spread is None:
         return _by_points(tensor, access, box)
     tensor = tensor[way.index]
@@ -79,7 +81,7 @@ class _Way:
     shape: of what is read, one axis a dimension. index: the slices of the axes that are read
     element after element, and all of the others, which are scattered. spread: one size a dimension
     that the axes name, in their order; None where two name the same. turn: where the dimensions
-    stand there, in their own order.
+    stand there, in their own order. is_all: whether it is the tensor itself that is read.
     """
 
     shape: tuple[int, ...]
@@ -87,6 +89,7 @@ class _Way:
     scattered: tuple[int, ...]
     spread: tuple[int, ...] | None
     turn: tuple[int, ...]
+    is_all: bool
 
 
 @lru_cache(maxsize=4096)
@@ -98,7 +101,14 @@ def _way(access: AccessMap, box: Box) -> _Way:
     index = (*(each or slice(None) for each in plain), ...)
     scattered = tuple(i for i, each in enumerate(plain) if each is None)
     spread = tuple(shape[d] for d in order) if len(order) == len(set(order)) else None
-    return _Way(shape, index, scattered, spread, tuple(map(order.index, sorted(order))))
+    turn = tuple(map(order.index, sorted(order)))
+    is_all = (
+        not scattered
+        and shape == access.shape
+        and turn == tuple(range(len(turn)))
+        and all(part == slice(0, n) for part, n in zip(plain, shape, strict=True))
+    )
+    return _Way(shape, index, scattered, spread, turn, is_all)
 
 
 def _plain(axis: AxisMap, box: Box) -> slice | None:

@@ -17,8 +17,8 @@ for such operands), of the accumulator, or of the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import islice
 from math import prod
 from typing import Any, cast
@@ -71,8 +71,9 @@ def evaluate_structure(
         accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
         parts = task.evaluate(bounded=True)
-        value, bound = _finished(task, parts, accumulator)
-        value, bound = _chained(task, value, bound, _least(task, parts))
+        value, bound = _finished(task.plan, parts, accumulator)
+        if task.plan.chain:
+            value, bound = _chained(task, value, bound, _least(task.plan, parts))
     return _shaped(value, result_shape), _shaped(bound, result_shape)
 
 
@@ -85,7 +86,7 @@ def structure_value(
     """The result of evaluate_structure without its bound, in half the time."""
     task = _task(structure, operands, np.dtype(result_dtype))
     with np.errstate(all="ignore"):
-        value = _typed(task.evaluate(bounded=False).value, task.result_dtype)
+        value = _typed(task.evaluate(bounded=False).value, task.plan.result_dtype)
         for stage, arrays in task.stages():
             arrays.insert(stage.at, value)
             value = scalar_function(stage.function).apply(stage.parameters, *arrays)
@@ -110,35 +111,33 @@ class _Parts:
 
 
 @dataclass(frozen=True)
-class _Task:
-    """One evaluation: the operands in their viewed shapes, and the part each dimension plays.
+class _Plan:
+    """The part each dimension plays in an evaluation, and the dtypes: all but the arrays.
 
-    operands: of the function; extras: of the chain, in the order of the space's last operands.
-    result_dtype: that of the value before the chain, which its end is rounded to final_dtype from.
+    dtypes: of the function's operands. result_dtype: that of the value before the chain, which its
+    end is rounded to final_dtype from.
     """
 
     space: Space
     function: ScalarFunction
     parameters: tuple[float, ...]
     combiner: str | None
-    operands: tuple[Array, ...]
+    dtypes: tuple[np.dtype[Any], ...]
     result_dtype: np.dtype[Any]
     kept: tuple[int, ...]
     reduced: tuple[int, ...]
     chain: tuple[Stage, ...] = ()
-    extras: tuple[Array, ...] = ()
     final_dtype: np.dtype[Any] = FLOAT32
 
     @cached_property
     def exact(self) -> bool:
         """Whether all operands that are numbers are integers or booleans."""
-        numbers = self.operands[self.function.values :]
-        return not any(is_floating(a.dtype) for a in numbers)
+        return not any(map(is_floating, self.dtypes[self.function.values :]))
 
     @cached_property
     def computing(self) -> np.dtype[Any]:
         """The dtype that the machine computes the function in."""
-        dtype = compute_dtype(*(a.dtype for a in self.operands[self.function.values :]))
+        dtype = compute_dtype(*self.dtypes[self.function.values :])
         return dtype if is_floating(dtype) else np.dtype(np.float32)
 
     @cached_property
@@ -149,45 +148,48 @@ class _Task:
         if self.combiner is None:
             # As the machine computes: a logarithm of integers is cut off at their limits, which
             # are not those of wider ones.
-            return compute_dtype(*(a.dtype for a in self.operands[self.function.values :]))
-        unsigned = all(a.dtype.kind in "ub" for a in self.operands)
-        wide = any(a.dtype == np.uint64 for a in self.operands)
+            return compute_dtype(*self.dtypes[self.function.values :])
+        unsigned = all(dtype.kind in "ub" for dtype in self.dtypes)
+        wide = np.dtype(np.uint64) in self.dtypes
         return np.dtype(np.uint64 if unsigned and wide else np.int64)
 
-    @property
+    @cached_property
+    def read_as(self) -> tuple[np.dtype[Any], ...]:
+        """What operands are converted to: conditions stay what they are."""
+        return tuple(
+            dtype if dtype.kind == "b" and i < self.function.values else self.working
+            for i, dtype in enumerate(self.dtypes)
+        )
+
+    @cached_property
     def is_contraction(self) -> bool:
         """Whether this is a sum of products, which matrix multiplication computes."""
         return self.function.name == "mul" and self.combiner == "sum"
 
-    @property
+    @cached_property
     def terms(self) -> int:
         """How many values are merged into one."""
         return prod(self.space.dims[d].size for d in self.reduced)
 
-    def stages(self) -> Iterator[tuple[Stage, list[Array]]]:
-        """Each stage of the chain with its extras, which broadcast over the kept dimensions."""
-        whole = whole_box(self.space.sizes)
-        maps = self.space.operands[len(self.operands) :]
-        arrays = iter(zip(self.extras, maps, strict=True))
-        for stage in self.chain:
-            taken: list[Array] = []
-            for array, access in islice(arrays, stage.extras):
-                points = gathered(array, access, whole).astype(np.float64)
-                flat = points.reshape(_without(points.shape, self.reduced))
-                taken.append(self._in_result_order(flat, sorted(self.kept)))
-            yield stage, taken
+    @cached_property
+    def whole(self) -> Box:
+        """The box of all points."""
+        return whole_box(self.space.sizes)
 
-    def evaluate(self, bounded: bool) -> _Parts:
-        parts = self._empty(bounded and not self.exact)
-        if 0 in self.space.sizes:
-            return parts
-        add = self._contract if self.is_contraction else self._reduce
-        for box in boxes(self.space.sizes, self._groups(), BOX_ELEMENTS):
-            add(box, parts)
-        return parts
+    @cached_property
+    def boxes(self) -> tuple[Box, ...]:
+        """Boxes of points that are held at once; none where there are no points."""
+        sizes = self.space.sizes
+        return () if 0 in sizes else tuple(boxes(sizes, self._groups(), BOX_ELEMENTS))
 
-    def _empty(self, bounded: bool) -> _Parts:
-        shape = [self.space.dims[d].size for d in self.kept]
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Of what boxes add to: the kept dimensions."""
+        return tuple(self.space.dims[d].size for d in self.kept)
+
+    @cached_property
+    def start(self) -> Array:
+        """What merging begins with, as an array without axes."""
         dtype: np.dtype[Any] = np.dtype(np.bool_) if self.function.boolean else self.working
         first: Any = 0
         if self.combiner in ("max", "min"):
@@ -204,11 +206,15 @@ class _Task:
             first = 1
         if dtype.kind == "b" and self.combiner in ("sum", "prod"):
             dtype = np.dtype(np.int64)
-        value = np.full(shape, first, dtype)
-        if not bounded:
+        return np.array(first, dtype)
+
+    def empty(self, bounded: bool) -> _Parts:
+        """What boxes add to, before the first one."""
+        value = np.full(self.shape, self.start)
+        if not bounded or self.exact:
             return _Parts(value, None, None)
         start = 1.0 if self.combiner == "prod" else 0.0
-        return _Parts(value, np.full(shape, start), np.full(shape, start))
+        return _Parts(value, np.full(self.shape, start), np.full(self.shape, start))
 
     def _groups(self) -> list[list[int]]:
         """Dimensions whose points are held at once, the cheapest to cut first."""
@@ -222,39 +228,68 @@ class _Task:
             list(self.kept),
         ]
 
-    def _read(self, i: int, box: Box) -> Array:
-        return gathered(self.operands[i], self.space.operands[i], box).astype(
-            self._number_dtype(i), copy=False
-        )
-
-    def _number_dtype(self, i: int) -> np.dtype[Any]:
-        dtype = self.operands[i].dtype
-        return dtype if dtype.kind == "b" and i < self.function.values else self.working
-
-    def _place(self, box: Box) -> tuple[Any, ...]:
+    def place(self, box: Box) -> tuple[Any, ...]:
+        """Where the points of a box are in the result."""
         # The ellipsis keeps arrays of rank 0 arrays.
         return (*(slice(*box[d]) for d in self.kept), ...)
 
-    def _in_result_order(self, array: Array, dims: Sequence[int]) -> Array:
+    def in_result_order(self, array: Array, dims: Sequence[int]) -> Array:
         """An array with one axis for each of some kept dimensions, with all of them."""
+        if tuple(dims) == self.kept:
+            return array
         missing = [d for d in self.kept if d not in dims]
-        array = np.expand_dims(array, tuple(range(array.ndim, array.ndim + len(missing))))
+        array = array.reshape(array.shape + (1,) * len(missing))
         order = [*dims, *missing]
         return array.transpose([order.index(d) for d in self.kept])
 
+
+@dataclass(frozen=True)
+class _Task:
+    """One evaluation: the operands in their viewed shapes, extras those of the chain."""
+
+    plan: _Plan
+    operands: tuple[Array, ...]
+    extras: tuple[Array, ...] = ()
+
+    def stages(self) -> Iterator[tuple[Stage, list[Array]]]:
+        """Each stage of the chain with its extras, which broadcast over the kept dimensions."""
+        plan = self.plan
+        maps = plan.space.operands[len(self.operands) :]
+        arrays = iter(zip(self.extras, maps, strict=True))
+        for stage in plan.chain:
+            taken: list[Array] = []
+            for array, access in islice(arrays, stage.extras):
+                points = gathered(array, access, plan.whole).astype(np.float64)
+                flat = points.reshape(_without(points.shape, plan.reduced))
+                taken.append(plan.in_result_order(flat, sorted(plan.kept)))
+            yield stage, taken
+
+    def evaluate(self, bounded: bool) -> _Parts:
+        parts = self.plan.empty(bounded)
+        add = self._contract if self.plan.is_contraction else self._reduce
+        for box in self.plan.boxes:
+            add(box, parts)
+        return parts
+
+    def _read(self, i: int, box: Box) -> Array:
+        plan = self.plan
+        points = gathered(self.operands[i], plan.space.operands[i], box)
+        return points.astype(plan.read_as[i], copy=False)
+
     def _contract(self, box: Box, parts: _Parts) -> None:
         """Add the products of a box as one batched matrix multiplication."""
+        plan = self.plan
         sizes = [b - a for a, b in box]
-        used = [access.dims() for access in self.space.operands]
+        used = [access.dims() for access in plan.space.operands]
         shared = used[0] & used[1]
-        batch = [d for d in self.kept if d in shared]
-        rows = [d for d in self.kept if d in used[0] and d not in shared]
-        columns = [d for d in self.kept if d in used[1] and d not in shared]
-        inner = [d for d in self.reduced if d in shared]
-        nowhere = prod(sizes[d] for d in self.reduced if d not in used[0] | used[1])
+        batch = [d for d in plan.kept if d in shared]
+        rows = [d for d in plan.kept if d in used[0] and d not in shared]
+        columns = [d for d in plan.kept if d in used[1] and d not in shared]
+        inner = [d for d in plan.reduced if d in shared]
+        nowhere = prod(sizes[d] for d in plan.reduced if d not in used[0] | used[1])
 
         def matrix(i: int, array: Array, left: list[int], right: list[int]) -> Array:
-            alone = tuple(d for d in self.reduced if d in used[i] and d not in shared)
+            alone = tuple(d for d in plan.reduced if d in used[i] and d not in shared)
             if alone:
                 array = array.sum(alone, keepdims=True)
             order = [*batch, *left, *right]
@@ -266,36 +301,36 @@ class _Task:
         def product(a: Array, b: Array) -> Array:
             flat = _matmul(matrix(0, a, rows, inner), matrix(1, b, inner, columns)) * nowhere
             dims = [*batch, *rows, *columns]
-            return self._in_result_order(flat.reshape([sizes[d] for d in dims]), dims)
+            return plan.in_result_order(flat.reshape([sizes[d] for d in dims]), dims)
 
         a, b = self._read(0, box), self._read(1, box)
-        place = self._place(box)
+        place = plan.place(box)
         parts.value[place] += product(a, b)
         if parts.size is not None:
             parts.size[place] += product(np.abs(a), np.abs(b))
 
     def _reduce(self, box: Box, parts: _Parts) -> None:
         """Merge a box's points into the result; without a combiner, put them there."""
-        sizes = tuple(b - a for a, b in box)
+        plan, sizes = self.plan, tuple(b - a for a, b in box)
         reads = tuple(self._read(i, box) for i in range(len(self.operands)))
-        raw = self.function.apply(self.parameters, *reads)
-        place = self._place(box)
+        raw = plan.function.apply(plan.parameters, *reads)
+        place = plan.place(box)
         values = self._merged(raw, sizes)
-        if self.combiner is None:
+        if plan.combiner is None:
             parts.value[place] = values
         else:
-            merge = cast(Callable[..., Array], _MERGE[self.combiner])
+            merge = cast(Callable[..., Array], _MERGE[plan.combiner])
             parts.value[place] = merge(parts.value[place], values)
-        if parts.size is None or parts.error is None or self.function.boolean:
+        if parts.size is None or parts.error is None or plan.function.boolean:
             return
-        error = self.function.condition(self.parameters, *reads, result=raw)
-        match self.combiner:
+        error = plan.function.condition(plan.parameters, *reads, result=raw)
+        match plan.combiner:
             case "sum":
                 parts.size[place] += self._merged(np.abs(raw), sizes)
                 parts.error[place] += self._merged(error, sizes)
             case "prod":
                 parts.size[place] *= self._merged(np.maximum(np.abs(raw), 1), sizes)
-                u = float_limits(self.computing).roundoff
+                u = float_limits(plan.computing).roundoff
                 parts.error[place] *= self._merged(np.abs(raw) + u * error, sizes)
             case _:
                 worst = self._merged(error, sizes, np.maximum)
@@ -303,17 +338,18 @@ class _Task:
 
     def _merged(self, points: Array, sizes: tuple[int, ...], by: np.ufunc | None = None) -> Array:
         """An array over points of a box, merged over the reduced dimensions, in result order."""
-        merge = by or (_MERGE[self.combiner] if self.combiner else None)
-        if merge is None or not self.reduced:
-            axes = tuple(d for d in range(len(sizes)) if d not in self.kept)
-            return self._in_result_order(
-                points.reshape(_without(points.shape, axes)), sorted(self.kept)
+        plan = self.plan
+        merge = by or (_MERGE[plan.combiner] if plan.combiner else None)
+        if merge is None or not plan.reduced:
+            axes = tuple(d for d in range(len(sizes)) if d not in plan.kept)
+            return plan.in_result_order(
+                points.reshape(_without(points.shape, axes)), sorted(plan.kept)
             )
-        full = [n if d in self.reduced else points.shape[d] for d, n in enumerate(sizes)]
+        full = [n if d in plan.reduced else points.shape[d] for d, n in enumerate(sizes)]
         if points.dtype.kind == "b" and merge in (np.add, np.multiply):
             points = points.astype(np.int64)
-        merged = cast(Array, merge.reduce(np.broadcast_to(points, full), axis=self.reduced))
-        return self._in_result_order(merged, sorted(self.kept))
+        merged = cast(Array, merge.reduce(np.broadcast_to(points, full), axis=plan.reduced))
+        return plan.in_result_order(merged, sorted(plan.kept))
 
 
 def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
@@ -332,19 +368,32 @@ def _matmul(a: Array, b: Array) -> Array:
 
 
 def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any]) -> _Task:
-    space, body = structure.space, structure.body
-    function = scalar_function(body.function)
-    arity = function.arity + extras_of(body.then)
-    if len(operands) != len(space.operands) or len(operands) != arity:
-        raise ValueError(
-            f"{body.function}: {len(operands)} operands; the space has {len(space.operands)}, "
-            f"the function and its chain take {arity}"
-        )
+    space = structure.space
+    function = scalar_function(structure.body.function)
+    plan = _plan(structure, function, tuple([a.dtype for a in operands]), dtype)
     views: list[Array] = []
     for i, (array, access) in enumerate(zip(operands, space.operands, strict=True)):
         if array.size != prod(access.shape):
             raise ValueError(f"operand {i}: shape {array.shape}; the space needs {access.shape}")
         views.append(array.reshape(access.shape))
+    arity = len(plan.dtypes)
+    return _Task(plan, tuple(views[:arity]), tuple(views[arity:]))
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    structure: Structure,
+    function: ScalarFunction,
+    dtypes: tuple[np.dtype[Any], ...],
+    result_dtype: np.dtype[Any],
+) -> _Plan:
+    space, body = structure.space, structure.body
+    arity = function.arity + extras_of(body.then)
+    if len(dtypes) != len(space.operands) or len(dtypes) != arity:
+        raise ValueError(
+            f"{body.function}: {len(dtypes)} operands; the space has {len(space.operands)}, "
+            f"the function and its chain take {arity}"
+        )
     if len(space.results) != 1:
         raise ValueError(f"a structure with {len(space.results)} results; need 1")
     kept = _result_dims(space, space.results[0])
@@ -352,14 +401,15 @@ def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any])
     if body.combiner is None and any(space.dims[d].size != 1 for d in reduced):
         names = ", ".join(space.dims[d].name for d in reduced)
         raise ValueError(f"{body.function}: nothing merges dimensions {names}")
-    own, extras = tuple(views[: function.arity]), tuple(views[function.arity :])
-    task = _Task(space, function, body.parameters, body.combiner, own, dtype, kept, reduced)
-    if not body.then:
-        return task
-    if not is_floating(dtype):
-        raise ValueError(f"{body.function}: a chain on elements of {dtype}; need floats")
-    before = chaining_dtype(*(a.dtype for a in views), dtype)
-    return replace(task, result_dtype=before, chain=body.then, extras=extras, final_dtype=dtype)
+    if body.then and not is_floating(result_dtype):
+        raise ValueError(f"{body.function}: a chain on elements of {result_dtype}; need floats")
+    before = chaining_dtype(*dtypes, result_dtype) if body.then else result_dtype
+    own = dtypes[: function.arity]
+    return _Plan(
+        *(space, function, body.parameters, body.combiner, own, before, kept, reduced),
+        chain=body.then,
+        final_dtype=result_dtype,
+    )
 
 
 def _result_dims(space: Space, result: AccessMap) -> tuple[int, ...]:
@@ -394,19 +444,19 @@ def _growth(terms: int, u: float) -> float:
 
 
 def _merging_error(
-    task: _Task, parts: _Parts, accumulator: np.dtype[Any]
+    plan: _Plan, parts: _Parts, accumulator: np.dtype[Any]
 ) -> tuple[Doubles, NDArray[np.bool_]]:
     """The error before the result is rounded, and where there is none at all."""
     value, size, error = parts.value, parts.size, parts.error
     assert size is not None
     assert error is not None
-    k, u = task.terms, float_limits(task.computing).roundoff
-    tiny = 0.0 if task.function.is_exact else float_limits(task.computing).smallest_normal
+    k, u = plan.terms, float_limits(plan.computing).roundoff
+    tiny = 0.0 if plan.function.is_exact else float_limits(plan.computing).smallest_normal
     limits = float_limits(accumulator)
     growth, lost = _growth(k, limits.roundoff), (k > 1) * limits.smallest_normal
-    match task.combiner:
+    match plan.combiner:
         case "sum":
-            total = u * (size if task.is_contraction else error) + k * tiny
+            total = u * (size if plan.is_contraction else error) + k * tiny
             total = total + growth * (size + total) + lost
         case "prod":
             total = np.maximum(error - np.abs(value), 0.0) + growth * error
@@ -419,32 +469,32 @@ def _merging_error(
 
 
 def _finished(
-    task: _Task, parts: _Parts, accumulator: np.dtype[Any] | None
+    plan: _Plan, parts: _Parts, accumulator: np.dtype[Any] | None
 ) -> tuple[Array, Doubles]:
     """The result of its kind and the whole bound."""
-    value = _typed(parts.value, task.result_dtype)
-    if parts.size is None or task.function.boolean:
-        return value, _rounding(value, np.zeros(value.shape), task, np.ones(value.shape, bool))
-    error, exact = _merging_error(task, parts, accumulator or task.computing)
-    if not is_floating(task.result_dtype):
+    value = _typed(parts.value, plan.result_dtype)
+    if parts.size is None or plan.function.boolean:
+        return value, _rounding(value, np.zeros(value.shape), plan, np.ones(value.shape, bool))
+    error, exact = _merging_error(plan, parts, accumulator or plan.computing)
+    if not is_floating(plan.result_dtype):
         # An error before the truncation moves the result by at most one more.
         return value, np.where(exact, 0.0, np.ceil(error))
-    return value, _rounding(value, error, task, exact)
+    return value, _rounding(value, error, plan, exact)
 
 
-def _least(task: _Task, parts: _Parts) -> Doubles:
+def _least(plan: _Plan, parts: _Parts) -> Doubles:
     """What no correct machine is below before the chain: 0, or -inf where it may be negative."""
     value, size, error = parts.value, parts.size, parts.error
     nothing_below = np.zeros(value.shape, bool)
     if size is not None and error is not None:
-        match task.combiner:
+        match plan.combiner:
             case "sum":
                 # Terms are of the sign of the exact ones unless their error is absolute.
-                nothing_below = (value >= size) & (task.function.sensitivity is None)
+                nothing_below = (value >= size) & (plan.function.sensitivity is None)
             case "prod":
                 pass
             case _:
-                nothing_below = value >= float_limits(task.computing).roundoff * error
+                nothing_below = value >= float_limits(plan.computing).roundoff * error
     return np.where(nothing_below, 0.0, -np.inf)
 
 
@@ -453,9 +503,8 @@ def _chained(task: _Task, value: Array, error: Doubles, least: Doubles) -> tuple
 
     least: what the value of a correct machine is never below.
     """
-    if not task.chain:
-        return value, error
-    dtype = task.result_dtype
+    plan = task.plan
+    dtype = plan.result_dtype
     limits = float_limits(dtype)
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
     own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
@@ -484,22 +533,22 @@ def _chained(task: _Task, value: Array, error: Doubles, least: Doubles) -> tuple
         rounding = limits.roundoff * condition + np.where(condition > 0, limits.smallest_normal, 0)
         error = (deviation + own * rounding) * slack
         error = np.where(lost | np.isnan(error), np.inf, error)
-    if task.final_dtype == dtype:
+    if plan.final_dtype == dtype:
         return value, error
-    held = converted(converted(value, task.final_dtype), np.dtype(np.float64)) == value
-    final = float_limits(task.final_dtype)
+    held = converted(converted(value, plan.final_dtype), np.dtype(np.float64)) == value
+    final = float_limits(plan.final_dtype)
     step = final.roundoff * (np.abs(value) + error) + final.smallest_subnormal
     step = np.where((error == 0) & held, 0.0, step)
     return value, (error + step) * (1 + 2.0**-20)
 
 
-def _rounding(value: Array, error: Doubles, task: _Task, exact: NDArray[np.bool_]) -> Doubles:
+def _rounding(value: Array, error: Doubles, plan: _Plan, exact: NDArray[np.bool_]) -> Doubles:
     """An error with that of rounding to the result's dtype added."""
-    dtype = task.result_dtype
+    dtype = plan.result_dtype
     if not is_floating(dtype):
         return error
     limits = float_limits(dtype)
-    once = task.combiner in (None, "max", "min") and dtype == task.computing
+    once = plan.combiner in (None, "max", "min") and dtype == plan.computing
     step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
     if exact.any():
         held = converted(converted(value, dtype), np.dtype(np.float64)) == value
@@ -507,5 +556,5 @@ def _rounding(value: Array, error: Doubles, task: _Task, exact: NDArray[np.bool_
     if once:
         step = np.where(exact, step, 0.0)
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
-    bound = (error + step) * (2 if task.computing == np.float64 else 1 + 2.0**-20)
+    bound = (error + step) * (2 if plan.computing == np.float64 else 1 + 2.0**-20)
     return np.where(np.isnan(bound), np.inf, bound)

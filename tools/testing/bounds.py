@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -317,17 +316,20 @@ def _corners(
     made = function.apply(parameters, *wide)
     made = made if made.dtype == np.bool_ else made.astype(np.float64, copy=False)
     rough = [i for i, e in enumerate(errors) if e.any()]
-    deviation = np.zeros(made.shape)
-    for signs in product((-1.0, 1.0), repeat=len(rough)):
-        ends = list(wide)
-        for i, sign in zip(rough, signs, strict=True):
-            ends[i] = _end(wide[i], errors[i], sign)
-        there = function.apply(parameters, *ends)
-        same = (there == made) | ((there != there) & (made != made))
-        distance = np.abs(there.astype(np.float64) - made.astype(np.float64))
-        distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
-        deviation = np.maximum(deviation, distance)
-    if function.name == "equal" and rough:
+    if not rough:
+        return made, np.zeros(made.shape)
+    ends = list(wide)
+    for axis, i in enumerate(rough):
+        # All ends at once: those of each operand along an axis of their own, in front.
+        both = np.stack([_end(wide[i], errors[i], sign) for sign in (-1.0, 1.0)])
+        between = len(rough) - 1 - axis + made.ndim - wide[i].ndim
+        ends[i] = both.reshape((2, *(1,) * between, *wide[i].shape))
+    there = function.apply(parameters, *ends)
+    same = (there == made) | ((there != there) & (made != made))
+    distance = np.abs(there.astype(np.float64, copy=False) - made.astype(np.float64, copy=False))
+    distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+    deviation = distance.max(tuple(range(len(rough))))
+    if function.name == "equal":
         # What is equal somewhere within is so at no end.
         apart = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
         reach = errors[0] + errors[1]
