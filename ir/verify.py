@@ -29,7 +29,18 @@ def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
     _verify_operations(module)
     verify_dominance(module)
     if legal is not None:
-        _verify_legal(module, legal)
+        verify_legal(module, legal)
+
+
+def verify_legal(module: ModuleOp, legal: Collection[str]) -> None:
+    """Raise IllFormed for the first operation that is none of a level's, and of no dialect of it.
+
+    legal: as of verify, which asks much else.
+    """
+    for op in module.walk():
+        name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+        if name not in legal and name.partition(".")[0] not in legal:
+            _fail(op, f"{name} is not legal here; legal: {', '.join(sorted(legal))}")
 
 
 def verify_dominance(module: ModuleOp) -> None:
@@ -133,10 +144,3 @@ def _block(op: Operation) -> Block:
     block = op.parent
     assert block is not None
     return block
-
-
-def _verify_legal(module: ModuleOp, legal: Collection[str]) -> None:
-    for op in module.walk():
-        name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
-        if name not in legal and name.partition(".")[0] not in legal:
-            _fail(op, f"{name} is not legal here; legal: {', '.join(sorted(legal))}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -23,6 +21,7 @@ from ..dialects.levels import legal_ops
 from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import DoesNotFit, InputError
+from ..ir.garbage import uncollected
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
 from ..ir.instruments.verify_each import VerifyEach
@@ -102,7 +101,7 @@ def compile_model(
         check_dump(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
     if isinstance(failures, Path):
         check_folder(failures)
-    with _without_garbage_collection():
+    with uncollected():
         tell("read")
         start = perf_counter()
         program = read_program(model, context, dict(dims or {}))
@@ -346,15 +345,3 @@ class _Tell(Instrument):
 
 def silent(_: str) -> None:
     """A watcher that says nothing."""
-
-
-@contextmanager
-def _without_garbage_collection() -> Generator[None]:
-    """Operations form cycles that live as long as their module: looking for dead ones is vain."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

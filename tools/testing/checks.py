@@ -31,11 +31,12 @@ from ...dialects.partition import PartitionTensor
 from ...dialects.program import verify_symbols
 from ...ir.equal import same_program
 from ...ir.errors import DoesNotFit, InputError
+from ...ir.garbage import set_aside
 from ...ir.pass_manager import parse_pipeline
 from ...ir.rewriting import limited
 from ...ir.text import blobs_of, parse_module, print_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
-from ...ir.verify import verify
+from ...ir.verify import verify, verify_legal
 from ...passes.pipelines import PASSES, expand
 from ..program import level_of
 from .blame import blamed_rewrite, unfinished_rewrite
@@ -271,7 +272,10 @@ class _Check:
         end = None if seconds is None else begin + seconds
         found: _Found | None = None
         try:
-            _generate(programs, self.level, count, seed, self._focus(), lambda p: self._one(p, end))
+            with set_aside():
+                _generate(
+                    programs, self.level, count, seed, self._focus(), lambda p: self._one(p, end)
+                )
         except _Enough:
             pass
         except _Found as wrong:
@@ -675,7 +679,7 @@ def disagreement(
     computed in 32 bits. Raises Refused for one that is on several levels.
     """
     try:
-        verify(after.module, legal_ops(level_of(after.module)))
+        verify_legal(after.module, legal_ops(level_of(after.module)))
     except VerifyException as error:
         raise Refused(f"left on several levels: {error}") from None
     try:

@@ -6,6 +6,7 @@ Time is the processor's, so that a busy machine makes no hang; but who waits is 
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import signal
 import threading
@@ -72,9 +73,12 @@ def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
 
 
 def _is_unheard(frame: FrameType | None) -> bool:
-    """Whether Python would print what is raised here and go on: while something is forgotten."""
+    """Whether Python would print what is raised here and go on: while something is forgotten, or
+    who watches that is told."""
+    watchers = {getattr(each, "__code__", None) for each in gc.callbacks}
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename == weakref.__file__ or code in watchers:
             return True
         frame = frame.f_back
     return False

@@ -1,5 +1,6 @@
 """Work that does not end is cut off, by the time that it takes of the processor."""
 
+import gc
 import time
 
 import pytest
@@ -53,3 +54,16 @@ def test_an_alarm_that_python_would_not_hear_rings_again():
     with pytest.raises(TooLong), at_most(0.05):
         Slow()
         busy(5)
+
+
+def test_an_alarm_rings_again_that_came_while_garbage_was_looked_for():
+    def watch(phase: str, info: dict[str, int]) -> None:
+        busy(0.1)
+
+    gc.callbacks.append(watch)
+    try:
+        with pytest.raises(TooLong), at_most(0.05):
+            gc.collect()
+            busy(5)
+    finally:
+        gc.callbacks.remove(watch)

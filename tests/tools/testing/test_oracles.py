@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 
 from abele.backends.evaluate.host import Run
 from abele.dialects import nn, partition
+from abele.dialects.dtypes import numpy_dtype
 from abele.dialects.partition import laid_out, partition_type
 from abele.dialects.structured import Structured
 from abele.ir.provenance import at, locate, origin
@@ -185,19 +186,22 @@ def test_what_is_no_number_is_equal_to_its_like(same: float):
 
 @dataclass(frozen=True)
 class CancelSub(ModulePass):
-    """Takes x - x to be 0, of infinities too."""
+    """Takes x - x to be 0, of infinities too, where nothing follows in a chain."""
 
     name = "cancel-sub"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for each in tuple(op.walk()):
-            if isinstance(each, nn.SubOp) and each.operands[0] is each.operands[1]:
-                array = np.zeros(nn.shape_of(each.results[0]), np.float32)
+            if not isinstance(each, nn.SubOp) or each.then is not None:
+                continue
+            if each.operands[0] is each.operands[1]:
+                result = each.results[0]
+                array = np.zeros(nn.shape_of(result), numpy_dtype(nn.element_of(result)))
                 zero = nn.ConstantOp(array)
                 locate(zero, at(each))
                 assert each.parent is not None
                 each.parent.insert_op_before(zero, each)
-                each.results[0].replace_all_uses_with(zero.result)
+                result.replace_all_uses_with(zero.result)
 
 
 def test_a_rewrite_that_forgets_infinities_is_found(tmp_path: Path):

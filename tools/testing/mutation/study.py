@@ -10,6 +10,7 @@ from statistics import median
 from time import monotonic
 
 from ....ir.errors import InputError
+from ....ir.garbage import set_aside
 from ....ir.upstream import ModulePass
 from ..levels import KNOWN, level_before
 from .compare import Budget, Case, cases
@@ -105,9 +106,8 @@ def _trials(
     going: dict[int, Running] = {}
     # What is there by now need not be looked at, and so copied, by every process.
     gc.collect()
-    gc.freeze()
     try:
-        with DefaultSelector() as selector:
+        with set_aside(), DefaultSelector() as selector:
             while pending or going:
                 while pending and len(going) < jobs:
                     new = start(pending.pop(), known, level, budget)
@@ -124,7 +124,6 @@ def _trials(
                     del going[each.reads]
                     yield each.mutant, each.result()
     finally:
-        gc.unfreeze()
         for each in going.values():
             each.kill()
             each.result()

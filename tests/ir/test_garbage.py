@@ -1,0 +1,56 @@
+"""When Python looks for garbage, it is afterwards as it was before."""
+
+import gc
+import weakref
+
+import pytest
+
+from abele.ir.garbage import set_aside, uncollected
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_collection_is_off_inside_and_on_again_after_an_error():
+    with pytest.raises(ValueError, match="inside"), uncollected():
+        assert not gc.isenabled()
+        raise ValueError("inside")
+    assert gc.isenabled()
+
+
+def test_collection_that_was_off_stays_off():
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_what_was_there_is_set_aside_and_what_is_made_inside_is_collected():
+    before = Cycle()
+    old = weakref.ref(before)
+    with set_aside():
+        del before
+        new = weakref.ref(Cycle())
+        gc.collect()
+        assert new() is None
+        assert old() is not None
+    gc.collect()
+    assert old() is None
+
+
+def test_what_others_have_set_aside_stays_so():
+    gc.freeze()
+    try:
+        with set_aside():
+            pass
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+    with pytest.raises(ValueError, match="inside"), set_aside():
+        raise ValueError("inside")
+    assert not gc.get_freeze_count()
