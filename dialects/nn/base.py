@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any, cast, overload
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     BFloat16Type,
     DenseArrayBase,
     Float16Type,
-    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -36,6 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
+from ...ir.number_attr import float_attr, integer_attr, integers_attr
 from ...ir.once_alike import once_alike
 from ...ir.tensor_type import tensor_type
 from ...ir.upstream import VerifyException
@@ -56,7 +57,7 @@ INTEGER = IntegerAttr.constr(i64)
 
 def integers(values: Iterable[int]) -> DenseArrayBase[IntegerType]:
     """A list of integers as a property."""
-    return DenseArrayBase.from_list(i64, [int(v) for v in values])
+    return integers_attr(values)
 
 
 def wide_element(element: Attribute) -> Attribute:
@@ -67,19 +68,22 @@ def wide_element(element: Attribute) -> Attribute:
     return f32 if isinstance(element, Float16Type | BFloat16Type) else element
 
 
-def number(value: float) -> FloatAttr[Float64Type]:
+def number(value: float) -> FloatAttr[AnyFloat]:
     """A number as a property."""
-    return FloatAttr(float(value), f64)
+    return float_attr(value)
 
 
 def integer(value: int) -> IntegerAttr:
     """An integer as a property."""
-    return IntegerAttr(int(value), i64)
+    return integer_attr(int(value))
 
 
 def flags(**values: bool) -> dict[str, Attribute]:
     """The flags that are set, as properties."""
-    return {name: UnitAttr() for name, value in values.items() if value}
+    return {name: _SET for name, value in values.items() if value}
+
+
+_SET = UnitAttr()
 
 
 def values_of(attribute: DenseArrayBase[IntegerType]) -> Shape:

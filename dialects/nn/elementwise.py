@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -30,7 +31,8 @@ from .base import (
 from .chain import CHAIN, ChainableOp, can_chain
 
 
-def broadcast_space(shapes: Sequence[Shape], result: Shape) -> Space:
+@lru_cache(maxsize=4096)
+def broadcast_space(shapes: tuple[Shape, ...], result: Shape) -> Space:
     """The space of the result's axes; an operand's map leaves out what it is broadcast over."""
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(result))
 
@@ -66,7 +68,7 @@ class ElementwiseOp(ChainableOp, ABC):
 
     def core_structure(self) -> Structure:
         """One dimension a result axis."""
-        shapes = [shape_of(v) for v in self.core_operands]
+        shapes = tuple([shape_of(v) for v in self.core_operands])
         space = broadcast_space(shapes, shape_of(self.result))
         return Structure(space, Body(self.function, None, self.parameters))
 
@@ -451,7 +453,7 @@ class CastOp(PureTensorOp, Structured):
     def structure(self) -> Structure:
         """One dimension a result axis; the body is the identity."""
         shape = shape_of(self.result)
-        return Structure(broadcast_space([shape], shape), Body("identity"))
+        return Structure(broadcast_space((shape,), shape), Body("identity"))
 
 
 class ParametrisedOp(ElementwiseOp, ABC):

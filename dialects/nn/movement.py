@@ -314,7 +314,7 @@ class ExpandOp(PureTensorOp, Movement):
 
     def moves(self) -> tuple[Space, ...]:
         """One dimension a result axis; the operand ignores those it is repeated over."""
-        return (broadcast_space([shape_of(self.operand)], shape_of(self.result)),)
+        return (broadcast_space((shape_of(self.operand),), shape_of(self.result)),)
 
 
 @irdl_op_definition

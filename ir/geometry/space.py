@@ -56,13 +56,18 @@ class AxisMap:
     def __post_init__(self) -> None:
         if self.divisor < 1:
             raise ValueError(f"axis map: divisor {self.divisor}; need 1 or more")
-        if any(coefficient == 0 for _, coefficient in self.terms):
-            raise ValueError("axis map: a coefficient is 0; leave the term out")
+        for _, coefficient in self.terms:
+            if coefficient == 0:
+                raise ValueError("axis map: a coefficient is 0; leave the term out")
 
     def numerators(self, sizes: tuple[int, ...]) -> tuple[int, int]:
         """Smallest and largest numerator over dimensions of the given sizes (all at least 1)."""
-        low = self.offset + sum(a * (sizes[d] - 1) for d, a in self.terms if a < 0)
-        high = self.offset + sum(a * (sizes[d] - 1) for d, a in self.terms if a > 0)
+        low = high = self.offset
+        for d, coefficient in self.terms:
+            if coefficient < 0:
+                low += coefficient * (sizes[d] - 1)
+            else:
+                high += coefficient * (sizes[d] - 1)
         return low, high
 
     def resolve(self, numerators: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -161,9 +166,9 @@ class Space:
         for role, maps in (("operand", self.operands), ("result", self.results)):
             for i, access in enumerate(maps):
                 for j, axis in enumerate(access.axes):
-                    bad = [d for d, _ in axis.terms if not 0 <= d < len(sizes)]
-                    if bad:
-                        raise ValueError(f"{role} {i}, axis {j}: no dimension {bad[0]}")
+                    for d, _ in axis.terms:
+                        if not 0 <= d < len(sizes):
+                            raise ValueError(f"{role} {i}, axis {j}: no dimension {d}")
                     if axis.outside != "none" or 0 in sizes:
                         continue
                     low, high = axis.numerators(sizes)

@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint
 
+from ..number_attr import float_attr, integer_attr, integers_attr
 from ..upstream import Context, ParseError, Parser
 
 Plain: TypeAlias = "int | float | bool | str | tuple[Any, ...] | Attribute | None"
@@ -74,19 +75,19 @@ def _candidates(value: Plain) -> Iterable[Attribute]:
         yield BoolAttr.from_bool(value)
     elif isinstance(value, int):
         for type_ in (i64, IndexType(), i32):
-            yield IntegerAttr(value, type_)
+            yield integer_attr(value, type_)
         yield IntAttr(value)
         yield from _candidates(float(value))
     elif isinstance(value, float):
-        yield FloatAttr(value, f64)
-        yield FloatAttr(value, f32)
+        yield float_attr(value, f64)
+        yield float_attr(value, f32)
     elif isinstance(value, str):
         yield StringAttr(value)
         yield SymbolRefAttr(value)
     elif isinstance(value, tuple):
         if all(isinstance(each, int) for each in value):
             for type_ in (i64, i32):
-                yield DenseArrayBase.from_list(type_, value)
+                yield integers_attr(value, type_)
         elif all(isinstance(each, int | float) for each in value):
             yield DenseArrayBase.from_list(f64, [float(each) for each in value])
         yield ArrayAttr([next(iter(_candidates(each))) for each in value])

@@ -112,7 +112,7 @@ def test_no_function_leaves_its_bound(name: str, dtype):
     got = SCALAR_FUNCTIONS[name].apply(parameters, *arrays)
     shape = got.shape
     structure = Structure(
-        broadcast_space([shape] * len(arrays), shape), Body(name, None, parameters)
+        broadcast_space((shape,) * len(arrays), shape), Body(name, None, parameters)
     )
     value, bound = evaluate_structure(structure, arrays, got.dtype, shape)
     worst = worst_of(got, value, bound)
@@ -126,7 +126,7 @@ def test_a_bound_finds_an_error_of_a_few_units(name: str):
     got = SCALAR_FUNCTIONS[name].apply(parameters, *arrays) * np.float32(1 + 2.0**-19)
     shape = got.shape
     structure = Structure(
-        broadcast_space([shape] * len(arrays), shape), Body(name, None, parameters)
+        broadcast_space((shape,) * len(arrays), shape), Body(name, None, parameters)
     )
     assert worst_of(got, *evaluate_structure(structure, arrays, got.dtype, shape)).ratio > 1
 
