@@ -3,10 +3,11 @@
 from .compare import Worst, within, worst_of
 from .moves import evaluate_moves
 from .operation import evaluate_operation, operation_value, tensor_kind
-from .run import Observer, Run, evaluate_pure, is_evaluable, run_reference
+from .run import Evaluate, Observer, Run, evaluate_pure, is_evaluable, run_reference
 from .structure import evaluate_structure, structure_value
 
 __all__ = [
+    "Evaluate",
     "Observer",
     "Run",
     "Worst",

@@ -32,6 +32,9 @@ def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) 
     groups: dimensions, those to be cut first in front. Dimensions are halved, so that boxes are
     as large as they may be within a factor of two.
     """
+    if 0 < prod(sizes) <= elements:
+        yield whole_box(sizes)
+        return
     tile = list(sizes)
     for group in groups:
         while prod(tile[d] for d in group) > elements:

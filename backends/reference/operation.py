@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 
 from ...dialects.control import YieldOp
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.nn import ConstantOp
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ...ir.errors import InputError
 from ...ir.provenance import place
@@ -56,10 +57,12 @@ def evaluate_operation(
 
 
 def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
-    """The result of a structured operation, movement or reshape, rounded to its dtype once.
+    """What a constant, a structured operation, a movement or a reshape gives, rounded once.
 
     Raises InputError for an operation that is none of them.
     """
+    if isinstance(op, ConstantOp):
+        return op.value.array
     shape, dtype = tensor_kind(op.results[0].type)
     if isinstance(op, Structured):
         return converted(structure_value(op.structure(), operands, dtype, shape), dtype)

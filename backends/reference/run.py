@@ -20,6 +20,9 @@ from .operation import operation_value, parts_of, tensor_kind
 Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
 """Called after each operation of the module with its operands and results."""
 
+Evaluate = Callable[[Operation, Sequence[Array]], Array]
+"""Gives the result of a constant, or of a structured, moving or reshaping operation."""
+
 MAX_TURNS = 1_000_000
 """Turns of a loop after which a program is taken to be endless."""
 
@@ -44,13 +47,15 @@ def run_reference(
     observe: Observer | None = None,
     max_turns: int = MAX_TURNS,
     parts: bool = False,
+    evaluate: Evaluate = operation_value,
 ) -> Run:
     """Execute @main of a module of nn.
 
     inputs: by argument name. state: values to begin with instead of the module's own. Loads give
     what a state had when the run began, stores what it has after. observe: sees a composite as a
-    whole, and with parts what it is made of before it. Raises InputError for missing, unknown or
-    ill-shaped inputs, and for loops of more than max_turns.
+    whole, and with parts what it is made of before it. evaluate: what operations mean that have no
+    parts, for who knows some results already. Raises InputError for missing, unknown or ill-shaped
+    inputs, and for loops of more than max_turns.
     """
     functions = {
         op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
@@ -69,7 +74,7 @@ def run_reference(
             raise InputError(f"state {name!r}: there is {', '.join(first) or 'none'}")
         _check("state", name, array, first[name].shape, first[name].dtype)
         first[name] = array
-    run = _Interpreter(functions, first, dict(first), observe, max_turns, parts)
+    run = _Interpreter(functions, first, dict(first), observe, max_turns, parts, evaluate)
     results = run.block(main.body.block, arguments, {})
     names = host_names(main, "result_names", len(results))
     return Run(dict(zip(names, results, strict=True)), run.after)
@@ -116,6 +121,7 @@ class _Interpreter:
     observe: Observer | None
     max_turns: int
     observe_parts: bool = False
+    evaluate: Evaluate = operation_value
     depth: int = 0
     last_uses: dict[Block, dict[Operation, tuple[SSAValue, ...]]] = field(
         default_factory=dict[Block, dict[Operation, tuple[SSAValue, ...]]]
@@ -159,10 +165,8 @@ class _Interpreter:
 
     def results(self, op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
         """The results of an operation that only computes."""
-        if isinstance(op, nn.ConstantOp):
-            return [op.value.array]
         if not isinstance(op, Composite):
-            return [operation_value(op, operands)]
+            return [self.evaluate(op, operands)]
         if op not in self.parts:
             self.parts[op] = parts_of(op)
         block, order = self.parts[op]

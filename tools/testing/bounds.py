@@ -94,22 +94,25 @@ def bounded_structure(
     operands: Sequence[Array],
     errors: Sequence[Errors],
     result: Array,
+    evaluated: tuple[Array, Errors] | None = None,
 ) -> Bounded:
     """How far the result of a structured operation may be from the exact one.
 
     operands: as they were received; errors: how far each may be from what is exact. result: what
-    the operation has made, of whose shape and dtype the answer is. Infinite where anything is
-    right; for integers and truth values, more than 0 where they may be others.
+    the operation has made, of whose shape and dtype the answer is. evaluated: what
+    evaluate_structure says of the operands, if that is known. Infinite where anything is right; for
+    integers and truth values, more than 0 where they may be others.
     """
     dtype, shape = result.dtype, result.shape
     with np.errstate(all="ignore"):
         if not any(error.any() for error in errors):
-            value, local = evaluate_structure(structure, operands, dtype, shape)
+            value, local = evaluated or evaluate_structure(structure, operands, dtype, shape)
             if _is_exact(structure, operands, value, local, result):
                 return Bounded(np.zeros(shape))
             edge = _over_the_edge(structure, operands, local, dtype, shape)
             return Bounded(np.where(_is_certain(structure, value), 0.0, edge), value)
-        return Bounded(_propagated(structure, operands, errors, result).reshape(shape))
+        error = _propagated(structure, operands, errors, result, evaluated)
+        return Bounded(error.reshape(shape))
 
 
 def structure_error(
@@ -186,7 +189,11 @@ def _is_whole(array: Array) -> bool:
 
 
 def _propagated(
-    structure: Structure, operands: Sequence[Array], errors: Sequence[Errors], result: Array
+    structure: Structure,
+    operands: Sequence[Array],
+    errors: Sequence[Errors],
+    result: Array,
+    evaluated: tuple[Array, Errors] | None,
 ) -> Errors:
     body, space = structure.body, structure.space
     own = structure.unchained
@@ -197,7 +204,10 @@ def _propagated(
     views = [a.reshape(m.shape) for a, m in zip(operands, space.operands, strict=True)]
     rough = [e.reshape(m.shape) for e, m in zip(errors, space.operands, strict=True)]
     shape = space.results[0].shape
-    value, local = evaluate_structure(own, views[:count], before, shape)
+    if evaluated is None or body.then:
+        # A chain goes on from what was before it.
+        evaluated = evaluate_structure(own, views[:count], before, shape)
+    value, local = (each.reshape(shape) for each in evaluated)
     error = local * SLACK + _deviation(own, views[:count], rough[:count], before).reshape(shape)
     if 0 in space.sizes:
         return np.where(np.isnan(error), np.inf, error)

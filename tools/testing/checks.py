@@ -353,7 +353,7 @@ class _Check:
         after = self._compiled(program)
         self.doing = "printing and reading the program"
         problem = invalid(after.module)
-        if problem is None and (twice or _is_nth(program, READ_BACK)):
+        if problem is None and _is_nth(program, READ_BACK):
             problem = unreadable(after)
         if problem is not None:
             return problem
@@ -683,7 +683,7 @@ def disagreement(
     except VerifyException as error:
         raise Refused(f"left on several levels: {error}") from None
     try:
-        found = run(after)
+        found = run(after, expected.known)
         again = run(after) if twice else found
     except MemoryError:
         raise

@@ -10,20 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from ...backends.codelets.scalar import is_floating
+from ...backends.codelets.scalar import converted, is_floating
 from ...backends.evaluate.host import Run
 from ...backends.evaluate.partition import Stacked, run_partition
-from ...backends.reference import run_reference, worst_of
+from ...backends.reference import (
+    Evaluate,
+    evaluate_structure,
+    operation_value,
+    run_reference,
+    tensor_kind,
+    worst_of,
+)
 from ...dialects import control, nn, partition
 from ...dialects.host import host_names
 from ...dialects.program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
-from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
+from ...dialects.structured import Movement, Reinterpretation, Structured
 from ..arrays import Array
 from ..observed import Value, run_observed
 from .bounds import Errors, bounded_structure, moved_error, no_error, structure_error
@@ -33,6 +41,41 @@ TWICE = 2.002
 """Of the errors of two right runs, which are alike but not equal, each is taken to be the other."""
 
 
+class Known:
+    """What operations of nn have made of which arrays.
+
+    A pass leaves most of a program as it was: of that nothing has to be computed again. Arrays are
+    told apart by identity; all of them are kept, and nobody writes to them.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], tuple[Sequence[Array], Array]] = {}
+
+    def value(
+        self, op: Operation, operands: Sequence[Array], evaluate: Evaluate = operation_value
+    ) -> Array:
+        """The result of an operation, which evaluate gives where none is known.
+
+        Of operations that mean the same on the same arrays it is the same array.
+        """
+        key = (_meaning(op), op.results[0].type, *map(id, operands))
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = operands, evaluate(op, operands)
+        return found[1]
+
+
+def _meaning(op: Operation) -> object:
+    """What, beside operands and the type of the result, decides on the result."""
+    if isinstance(op, Structured):
+        return op.structure()
+    if isinstance(op, Movement):
+        return tuple(op.moves())
+    if isinstance(op, nn.ConstantOp):
+        return op.value
+    return Reinterpretation if isinstance(op, Reinterpretation) else op
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run has left behind, and how far each element may be from what is exact.
@@ -40,7 +83,8 @@ class Outcome:
     outputs, state: by name; of states those that the program stores. errors: of both, by the same
     names, states as "@name". exact: by these names, what exact arithmetic makes of operands without
     an error, of results of fewer than 32 bits. decided: false if a branch hung on a value that a
-    right run may have otherwise: then nothing follows.
+    right run may have otherwise: then nothing follows. known: of a program of nn, what its
+    operations have made.
     """
 
     outputs: dict[str, Array]
@@ -48,6 +92,7 @@ class Outcome:
     errors: dict[str, Errors]
     decided: bool = True
     exact: dict[str, Array] = field(default_factory=dict[str, "Array"])
+    known: Known = field(default_factory=Known, repr=False)
 
     def named(self) -> dict[str, Array]:
         """Outputs and states by the names of their errors."""
@@ -71,8 +116,14 @@ class Difference:
         return f"{self.value}: {self.text}"
 
 
-def run(program: Program) -> Run:
-    """Run a program by the meaning of its level; on the machine strictly. Raises as evaluators."""
+def run(program: Program, known: Known | None = None) -> Run:
+    """Run a program by the meaning of its level; on the machine strictly. Raises as evaluators.
+
+    known: what need not be computed again, where the level is nn.
+    """
+    if known is not None and program.level == "nn":
+        done = run_reference(program.module, program.inputs, evaluate=known.value)
+        return Run(done.outputs, done.state)
     return run_observed(program.level, program.module, program.target, program.inputs)
 
 
@@ -173,14 +224,16 @@ def ratios(right: Array, found: Array, error: Errors) -> Errors:
 
 def _nn(program: Program) -> Outcome:
     watch = _Watch()
-    done = run_reference(program.module, program.inputs, observe=watch.of_nn, parts=True)
+    done = run_reference(
+        program.module, program.inputs, observe=watch.of_nn, parts=True, evaluate=watch.value
+    )
     errors = {name: watch.error(array) for name, array in done.outputs.items()}
     stored = {op.state.string_value() for op in program.module.walk() if isinstance(op, nn.StoreOp)}
     state = {name: array for name, array in done.state.items() if name in stored}
     errors |= {f"@{name}": watch.error(array) for name, array in state.items()}
     named = {**done.outputs, **{f"@{name}": array for name, array in state.items()}}
     exact = {n: watch.exact[id(a)] for n, a in named.items() if id(a) in watch.exact}
-    return Outcome(done.outputs, state, errors, watch.decided, exact)
+    return Outcome(done.outputs, state, errors, watch.decided, exact, watch.made)
 
 
 @dataclass
@@ -194,6 +247,8 @@ class _Watch:
     )
     of_values: dict[SSAValue, Errors] = field(default_factory=dict[SSAValue, "Errors"])
     exact: dict[int, Array] = field(default_factory=dict[int, "Array"])
+    made: Known = field(default_factory=Known)
+    evaluated: tuple[Array, Errors] | None = None
 
     def error(self, holder: object, array: Array | None = None) -> Errors:
         found = self.known.get(id(holder))
@@ -208,12 +263,31 @@ class _Watch:
         if error.any() and any(isinstance(u.operation, _DECIDES) for u in result.uses):
             self.decided = False
 
+    def value(self, op: Operation, operands: Sequence[Array]) -> Array:
+        """What an operation of nn makes, for of_nn to bound."""
+        self.evaluated = None
+        return self.made.value(op, operands, self._evaluate)
+
+    def _evaluate(self, op: Operation, operands: Sequence[Array]) -> Array:
+        if not isinstance(op, Structured) or op.structure().body.then:
+            return operation_value(op, operands)
+        # Its bound comes with the value.
+        shape, dtype = tensor_kind(op.results[0].type)
+        self.evaluated = evaluate_structure(op.structure(), operands, dtype, shape)
+        return converted(self.evaluated[0], dtype)
+
     def of_nn(self, op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
         """Bound what an operation of nn has made, a part of a composite too."""
+        there = [id(each) in self.known for each in results]
+        if any(there):
+            # Handed on, of a composite by its last part, or made of the same before.
+            for result, array in compress(zip(op.results, results, strict=True), there):
+                self.keep(result, array, self.error(array))
+            return
         errors = [self.error(each) for each in operands]
         if isinstance(op, Structured):
             made = results[0]
-            bounded = bounded_structure(op.structure(), operands, errors, made)
+            bounded = bounded_structure(op.structure(), operands, errors, made, self.evaluated)
             self.keep(op.results[0], made, bounded.error)
             if bounded.exact is not None and is_floating(made.dtype) and made.dtype.itemsize < 4:
                 self.exact[id(made)] = bounded.exact
@@ -221,9 +295,6 @@ class _Watch:
             self.keep(op.results[0], results[0], moved_error(op.moves(), errors, results[0].shape))
         elif isinstance(op, Reinterpretation):
             self.keep(op.results[0], results[0], errors[0].reshape(results[0].shape))
-        elif isinstance(op, Composite):
-            # What its last part has made.
-            self.keep(op.results[0], results[0], self.error(results[0]))
 
     def of_partition(
         self, op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import TensorType, f16, f32
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from abele.backends.evaluate.host import Run
 from abele.dialects import nn, partition
@@ -16,6 +16,7 @@ from abele.dialects.dtypes import numpy_dtype
 from abele.dialects.partition import laid_out, partition_type
 from abele.dialects.structured import Structured
 from abele.ir.provenance import at, locate, origin
+from abele.ir.tensor_type import tensor_type
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.tools.testing import (
     Miscompiled,
@@ -29,7 +30,7 @@ from abele.tools.testing import (
 from abele.tools.testing import checks as checks_of_kit
 from abele.tools.testing.build import build, default_operators
 from abele.tools.testing.checks import disagreement
-from abele.tools.testing.oracles import Outcome, coarseness
+from abele.tools.testing.oracles import Known, Outcome, coarseness
 from abele.tools.testing.sketch import Sketch, Step, random_sketch
 
 from .wrong_passes import NarrowPartials
@@ -239,7 +240,7 @@ def test_results_that_differ_from_run_to_run_are_found(monkeypatch: pytest.Monke
     program = build(sketch, default_operators(("nn.add",)), (f32,))
     runs = iter((1.0, 1.0 + 2.0**-23))
 
-    def drifting(of: Program) -> Run:
+    def drifting(of: Program, known: Known | None = None) -> Run:
         done = run(of)
         factor = next(runs)
         return Run({n: (a * factor).astype(a.dtype) for n, a in done.outputs.items()}, done.state)
@@ -250,6 +251,31 @@ def test_results_that_differ_from_run_to_run_are_found(monkeypatch: pytest.Monke
     wrong = disagreement(expected, program, twice=True)
     assert wrong is not None
     assert (wrong.kind, "two runs differ" in wrong.text) == ("random", True)
+
+
+def test_what_a_program_has_computed_is_not_computed_again():
+    for i in range(60):
+        program = build(random_sketch(Random(f"known {i}")), default_operators())
+        expected = bounded_run(program)
+        again = run(program.clone(), expected.known)
+        for name, array in run(program).outputs.items():
+            np.testing.assert_array_equal(again.outputs[name], array)
+            assert again.outputs[name] is expected.outputs[name]
+
+
+def test_what_is_known_of_other_operands_or_another_operation_is_of_no_use():
+    one, other = np.ones(3, np.float32), np.ones(3, np.float32)
+    block = Block(arg_types=[tensor_type(f32, (3,))])
+    (x,) = block.args
+    known = Known()
+    scaled = known.value(nn.ScaleOp(x, 2.0), [one])
+    assert known.value(nn.ScaleOp(x, 2.0), [one]) is scaled
+    assert known.value(nn.ScaleOp(x, 2.0), [other]) is not scaled
+    np.testing.assert_array_equal(known.value(nn.ScaleOp(x, 3.0), [one]), one * 3)
+    np.testing.assert_array_equal(known.value(nn.ShiftOp(x, 2.0), [one]), one + 2)
+    shape = known.value(nn.ReshapeOp(x, (3, 1)), [one])
+    assert shape.shape == (3, 1)
+    assert known.value(nn.ReshapeOp(x, (1, 3)), [one]).shape == (1, 3)
 
 
 def test_right_results_are_neither_different_nor_coarse():
