@@ -36,13 +36,13 @@ from .embed import Flow, Instance, Style, Unsuited, embedded
 from .misses import MISSES, missed, retyped
 from .reading import Fit, places_of, unmet
 
-ROUNDS = 40
+ROUNDS = 80
 """How often samples of a rule are looked for, with other sizes each time."""
 FRUITLESS = 5
 """After how many rounds without one a rule is one of which no samples are made."""
-SAMPLES = 8
+SAMPLES = 4
 """How many samples are made in a round."""
-FEW = 4
+FEW = 2
 """If a round makes no more, the rule is one of which samples are hard to make."""
 EMBEDDED, EMBEDDED_OFTEN = 4, 12
 """How many programs a sample is put into, and one that was hard to make."""
