@@ -192,7 +192,8 @@ def last_uses(block: Block) -> dict[Operation, tuple[SSAValue, ...]]:
     dying: dict[Operation, tuple[SSAValue, ...]] = {}
     seen: set[SSAValue] = set()
     for op in reversed(tuple(block.ops)):
-        reads = dict.fromkeys(v for inner in op.walk() for v in inner.operands)
+        inner = op.walk() if op.regions else (op,)
+        reads = dict.fromkeys(v for each in inner for v in each.operands)
         local = [*op.results, *(v for v in reads if _is_of(v, block))]
         dying[op] = tuple(v for v in local if v not in seen)
         seen.update(local)

@@ -162,6 +162,11 @@ class _Plan:
         )
 
     @cached_property
+    def viewed(self) -> tuple[tuple[int, ...], ...]:
+        """The viewed shapes of all operands."""
+        return tuple(access.shape for access in self.space.operands)
+
+    @cached_property
     def is_contraction(self) -> bool:
         """Whether this is a sum of products, which matrix multiplication computes."""
         return self.function.name == "mul" and self.combiner == "sum"
@@ -368,14 +373,13 @@ def _matmul(a: Array, b: Array) -> Array:
 
 
 def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any]) -> _Task:
-    space = structure.space
     function = scalar_function(structure.body.function)
     plan = _plan(structure, function, tuple([a.dtype for a in operands]), dtype)
     views: list[Array] = []
-    for i, (array, access) in enumerate(zip(operands, space.operands, strict=True)):
-        if array.size != prod(access.shape):
-            raise ValueError(f"operand {i}: shape {array.shape}; the space needs {access.shape}")
-        views.append(array.reshape(access.shape))
+    for i, (array, shape) in enumerate(zip(operands, plan.viewed, strict=True)):
+        if array.shape != shape and array.size != prod(shape):
+            raise ValueError(f"operand {i}: shape {array.shape}; the space needs {shape}")
+        views.append(array.reshape(shape))
     arity = len(plan.dtypes)
     return _Task(plan, tuple(views[:arity]), tuple(views[arity:]))
 

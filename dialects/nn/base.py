@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
     f64,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
@@ -35,6 +35,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from ...ir.flat_operands import flat_operands
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
 from ...ir.once_alike import once_alike
@@ -200,7 +201,6 @@ def axis_map(
     outside: Outside = "none",
 ) -> AxisMap:
     """An axis map without what says nothing: terms of dimensions of size 1, rules never used."""
-    sizes = tuple(d.size for d in dims)
     axis = AxisMap(
         size,
         tuple((d, a) for d, a in terms if dims[d].size != 1),
@@ -209,9 +209,12 @@ def axis_map(
         division if divisor > 1 else "floor",
         outside,
     )
-    if outside != "none" and 0 not in sizes and axis.is_plain(sizes):
-        return AxisMap(size, axis.terms, offset)
-    return axis
+    if outside == "none":
+        return axis
+    sizes = tuple(d.size for d in dims)
+    if 0 in sizes or not axis.is_plain(sizes):
+        return axis
+    return AxisMap(size, axis.terms, offset)
 
 
 @irdl_custom_directive
@@ -267,7 +270,12 @@ class TensorOp(IRDLOperation, ABC):
             operands = cast(Sequence[Any], given[0])
             properties = given[1] if len(given) > 1 else properties
         # The type is inferred from the typed fields, which exist only now.
-        super().__init__(operands=operands, properties=properties or {}, result_types=[_NOT_YET])
+        flat = flat_operands(type(self), operands)
+        if flat is None:
+            super().__init__(operands=operands, properties=properties, result_types=[_NOT_YET])
+        else:
+            there = {name: value for name, value in (properties or {}).items() if value is not None}
+            Operation.__init__(self, operands=flat, properties=there, result_types=[_NOT_YET])
         try:
             self.result._type = self._inferred()  # pyright: ignore[reportPrivateUsage]
         except VerifyException:

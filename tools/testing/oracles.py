@@ -269,11 +269,12 @@ class _Watch:
         return self.made.value(op, operands, self._evaluate)
 
     def _evaluate(self, op: Operation, operands: Sequence[Array]) -> Array:
-        if not isinstance(op, Structured) or op.structure().body.then:
+        structure = op.structure() if isinstance(op, Structured) else None
+        if structure is None or structure.body.then:
             return operation_value(op, operands)
         # Its bound comes with the value.
         shape, dtype = tensor_kind(op.results[0].type)
-        self.evaluated = evaluate_structure(op.structure(), operands, dtype, shape)
+        self.evaluated = evaluate_structure(structure, operands, dtype, shape)
         return converted(self.evaluated[0], dtype)
 
     def of_nn(self, op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:

@@ -1,0 +1,42 @@
+"""Operands that are plainly right are taken as they are; all else is left to xDSL."""
+
+import pytest
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block
+
+from abele.dialects import nn
+from abele.ir.flat_operands import flat_operands
+from abele.ir.tensor_type import tensor_type
+
+BLOCK = Block(arg_types=[tensor_type(f32, (3, 3))] * 3)
+X, Y, Z = BLOCK.args
+RELU = nn.ReluOp(X)
+
+
+def test_values_and_lists_of_them_become_one_list():
+    assert flat_operands(nn.AddOp, [X, RELU.result, []]) == [X, RELU.result]
+    assert flat_operands(nn.AddOp, [X, Y, [Z, X]]) == [X, Y, Z, X]
+    assert flat_operands(nn.GemmOp, [X, Y, (Z,)]) == [X, Y, Z]
+
+
+@pytest.mark.parametrize(
+    ("op_class", "given"),
+    [
+        (nn.AddOp, [X, []]),
+        (nn.AddOp, [X, Y, [], []]),
+        (nn.AddOp, [X, [Y], []]),
+        (nn.AddOp, [X, RELU, []]),
+        (nn.AddOp, [X, Y, [RELU]]),
+        (nn.AddOp, [X, None, []]),
+        (nn.GemmOp, [X, Y, [Z, Z]]),
+        (nn.GemmOp, [X, Y, None]),
+    ],
+)
+def test_what_is_not_plain_is_for_xdsl(op_class, given):
+    assert flat_operands(op_class, given) is None
+
+
+def test_xdsl_takes_operations_for_values_and_says_what_is_wrong():
+    assert list(nn.ReluOp(RELU).operands) == [RELU.result]
+    with pytest.raises(ValueError, match="non-variadic .* 0 'lhs'"):
+        nn.MatMulOp([X, Y], Z)
