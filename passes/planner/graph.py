@@ -394,12 +394,13 @@ class _Reader:
         resident = tuple(self._unplaced(value) for value in op.operands)
         structure = op.structure()
         own = structure.body.own_arity
-        # What the chain reads too has to lie somewhere before.
+        # What the chain reads too, perhaps reshaped, has to lie somewhere before.
+        chained = {self.inputs[value] for value in op.operands[own:] if value in self.inputs}
         free = tuple(
             i < own
             and value in self.inputs
             and self.inputs[value] not in self.reached
-            and not any(value is other for other in op.operands[own:])
+            and self.inputs[value] not in chained
             for i, value in enumerate(op.operands)
         )
         result = dtype_of(op.results[0])

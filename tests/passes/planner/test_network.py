@@ -238,11 +238,15 @@ def test_an_empty_tensor_is_left_whole():
     assert planned(net.module(), resolve_target("tiny:4")).plans[relu].split == (1, 1)
 
 
-def test_an_input_that_a_chain_reads_too_is_planned():
-    text = """func.func @main(%x: tensor<8xf16>) -> tensor<8xf16> {
-      %0 = nn.sqrt %x then [mul] (%x) : (tensor<8xf16>, tensor<8xf16>) -> tensor<8xf16>
-      func.return %0 : tensor<8xf16>
-    }"""
+@pytest.mark.parametrize("reshaped", ["", "nn.reshape %x to [8] : (tensor<1x8xf16>) -> "])
+def test_an_input_that_a_chain_reads_too_is_planned(reshaped: str):
+    kind = "tensor<8xf16>" if reshaped else "tensor<1x8xf16>"
+    read, made = ("%r", f"%r = {reshaped}{kind}") if reshaped else ("%x", "")
+    text = f"""func.func @main(%x: tensor<1x8xf16>) -> tensor<1x8xf16> {{
+      {made}
+      %0 = nn.sqrt %x then [mul] ({read}) : (tensor<1x8xf16>, {kind}) -> tensor<1x8xf16>
+      func.return %0 : tensor<1x8xf16>
+    }}"""
     assert plan_network(parse_module(text, context()), resolve_target("tiny:4")).cycles > 0
 
 
