@@ -25,6 +25,7 @@ from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
 from ..ir.hash_once import hash_once
+from ..ir.signed import same_number
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
 from .structured import Body, Stage
@@ -70,7 +71,9 @@ def _print_axis(axis: AxisMap, names: Sequence[str]) -> str:
 def _print_access(access: AccessMap, names: Sequence[str]) -> str:
     axes = ", ".join(_print_axis(axis, names) for axis in access.axes)
     text = f"({axes}) of {_print_integers(access.shape)}"
-    return f"{text} pad {number_text(access.fill)}" if access.fill != 0.0 else text
+    if same_number(access.fill, 0.0):
+        return text
+    return f"{text} pad {number_text(access.fill)}"
 
 
 def _parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 
 from ..ir.geometry.space import Space
 from ..ir.hash_once import hash_once
+from ..ir.signed import same_numbers
 from ..ir.user_entries import add_entry
 
 COMBINERS: dict[str, float] = {
@@ -139,6 +140,13 @@ class Stage:
                 f"{self.function} with parameters {list(self.parameters)}; need {count} numbers"
             )
 
+    def __eq__(self, other: object) -> bool:
+        """The same function at the same place, with the same parameters, whose signs count."""
+        if not isinstance(other, Stage):
+            return NotImplemented
+        same = (self.function, self.at) == (other.function, other.at)
+        return same and same_numbers(self.parameters, other.parameters)
+
     @property
     def extras(self) -> int:
         """Operands beside the value so far."""
@@ -171,6 +179,14 @@ class Body:
     def __post_init__(self) -> None:
         if self.combiner is not None and self.combiner not in COMBINERS:
             raise ValueError(f"combiner {self.combiner!r}; need one of {', '.join(COMBINERS)}")
+
+    def __eq__(self, other: object) -> bool:
+        """All the same, with the same parameters, whose signs count."""
+        if not isinstance(other, Body):
+            return NotImplemented
+        mine = self.function, self.combiner, self.then, self.narrow
+        same = mine == (other.function, other.combiner, other.then, other.narrow)
+        return same and same_numbers(self.parameters, other.parameters)
 
     @property
     def identity(self) -> float:

@@ -30,7 +30,7 @@ def integer_attr(value: int, type_: IntegerType | IndexType = i64) -> IntegerAtt
 
 def float_attr(value: float, type_: AnyFloat = f64) -> FloatAttr[AnyFloat]:
     """A floating-point number."""
-    # 0.0 and -0.0 are equal, and not the same.
+    # 0.0 and -0.0 are equal, and not the same; one NaN is as good as another.
     return _float_attr(float(value).hex(), type_)
 
 

@@ -16,7 +16,6 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.hash_once import hash_once
 from ...ir.user_entries import add_entry
 from ..cost import Loop
 
@@ -130,8 +129,7 @@ Sensitivity = Callable[[Parameters, Arrays, Doubles], Doubles]
 """Error beyond the result's own roundoff, in units of the unit roundoff; it may be absolute."""
 
 
-@hash_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScalarFunction:
     """The numerics of one function of a point's elements.
 

@@ -32,9 +32,6 @@ def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) 
     groups: dimensions, those to be cut first in front. Dimensions are halved, so that boxes are
     as large as they may be within a factor of two.
     """
-    if 0 < prod(sizes) <= elements:
-        yield whole_box(sizes)
-        return
     tile = list(sizes)
     for group in groups:
         while prod(tile[d] for d in group) > elements:
@@ -60,7 +57,8 @@ def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
 def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
     """The elements that a map reads at the points of a box, one axis a dimension.
 
-    tensor: in the map's viewed shape. Dimensions that the map does not name have length 1.
+    tensor: in the map's viewed shape. Dimensions that the map does not name have length 1. What is
+    given may be the tensor itself, or a view of it: nobody may write to it.
     """
     way = _way(access, box)
     if 0 in tensor.shape or 0 in way.shape:

@@ -16,7 +16,7 @@ for such operands), of the accumulator, or of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -182,10 +182,15 @@ class _Plan:
         return whole_box(self.space.sizes)
 
     @cached_property
-    def boxes(self) -> tuple[Box, ...]:
+    def points(self) -> int:
+        """All there are."""
+        return self.space.points
+
+    def boxes(self) -> Iterable[Box]:
         """Boxes of points that are held at once; none where there are no points."""
-        sizes = self.space.sizes
-        return () if 0 in sizes else tuple(boxes(sizes, self._groups(), BOX_ELEMENTS))
+        if self.points <= BOX_ELEMENTS:
+            return (self.whole,) if self.points else ()
+        return boxes(self.space.sizes, self._groups(), BOX_ELEMENTS)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -272,7 +277,7 @@ class _Task:
     def evaluate(self, bounded: bool) -> _Parts:
         parts = self.plan.empty(bounded)
         add = self._contract if self.plan.is_contraction else self._reduce
-        for box in self.plan.boxes:
+        for box in self.plan.boxes():
             add(box, parts)
         return parts
 

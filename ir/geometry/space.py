@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..hash_once import hash_once
+from ..signed import same_number
 
 Kind = Literal["parallel", "reduction", "whole"]
 """parallel: one result element each; reduction: merged by the combiner; whole: never cut."""
@@ -110,6 +111,12 @@ class AccessMap:
 
     axes: tuple[AxisMap, ...]
     fill: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same axes and the same fill, whose sign counts."""
+        if not isinstance(other, AccessMap):
+            return NotImplemented
+        return self.axes == other.axes and same_number(self.fill, other.fill)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from ..ir.geometry.strategies import Cutting, cuttings
 from ..strategies import context
 
 TEXTS = [
+    "#abele.space<[i = 3] (i - 1 fill) of [3] pad -0.0 -> (i) of [3]>",
     "#abele.space<[n = 1, y = 55, k = 3 reduction, t = 4 whole] (n, 4 * y + k - 2 fill, t) of "
     "[1, 224, 4] pad -inf, () of [] -> (n, y, t) of [1, 55, 4]>",
     "#abele.layout<[6 by 6, 55 by 5 grain 2, 3] (4 * d1 + d2, 0, -d1 + 54 floordiv 2) of "

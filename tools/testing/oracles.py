@@ -45,24 +45,31 @@ class Known:
     """What operations of nn have made of which arrays.
 
     A pass leaves most of a program as it was: of that nothing has to be computed again. Arrays are
-    told apart by identity; all of them are kept, and nobody writes to them.
+    told apart by identity, and those that something is known of are kept; nobody writes to them.
     """
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], tuple[Sequence[Array], Array]] = {}
 
-    def value(
-        self, op: Operation, operands: Sequence[Array], evaluate: Evaluate = operation_value
-    ) -> Array:
-        """The result of an operation, which evaluate gives where none is known.
+    def learned(self, op: Operation, operands: Sequence[Array], evaluate: Evaluate) -> Array:
+        """The result of an operation, which evaluate gives where none is known, and is kept.
 
         Of operations that mean the same on the same arrays it is the same array.
         """
-        key = (_meaning(op), op.results[0].type, *map(id, operands))
+        key = _key(op, operands)
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = operands, evaluate(op, operands)
         return found[1]
+
+    def value(self, op: Operation, operands: Sequence[Array]) -> Array:
+        """The result of an operation, computed where none is known, and not kept then."""
+        found = self._made.get(_key(op, operands))
+        return operation_value(op, operands) if found is None else found[1]
+
+
+def _key(op: Operation, operands: Sequence[Array]) -> tuple[object, ...]:
+    return (_meaning(op), op.results[0].type, *map(id, operands))
 
 
 def _meaning(op: Operation) -> object:
@@ -264,9 +271,13 @@ class _Watch:
             self.decided = False
 
     def value(self, op: Operation, operands: Sequence[Array]) -> Array:
-        """What an operation of nn makes, for of_nn to bound."""
+        """What an operation of nn makes, for of_nn to bound next.
+
+        evaluated is then its value before it is rounded, and the bound; None where a chain follows,
+        or the result was known.
+        """
         self.evaluated = None
-        return self.made.value(op, operands, self._evaluate)
+        return self.made.learned(op, operands, self._evaluate)
 
     def _evaluate(self, op: Operation, operands: Sequence[Array]) -> Array:
         structure = op.structure() if isinstance(op, Structured) else None

@@ -1,0 +1,31 @@
+"""0.0 and -0.0 are equal, and not the same."""
+
+import math
+from dataclasses import replace
+
+from abele.dialects.structured import Body, Stage
+from abele.ir.geometry.space import AccessMap, AxisMap
+from abele.ir.signed import same_number, same_numbers
+
+AXES = (AxisMap(3, ((0, 1),), outside="fill"),)
+
+
+def test_numbers_are_told_apart_by_their_signs():
+    assert same_numbers((0.0, 1.0, -0.0), (0.0, 1.0, -0.0))
+    assert not same_numbers((0.0,), (-0.0,))
+    assert not same_numbers((1.0,), (2.0,))
+    assert not same_numbers((1.0,), (1.0, 1.0))
+    assert same_number(math.nan, math.nan)
+    assert same_number(1, 1.0)
+
+
+def test_maps_bodies_and_stages_are_told_apart_by_the_signs_of_zeros():
+    for one, other in (
+        (AccessMap(AXES, 0.0), AccessMap(AXES, -0.0)),
+        (Body("scale", None, (0.0,)), Body("scale", None, (-0.0,))),
+        (Stage("scale", (0.0,)), Stage("scale", (-0.0,))),
+    ):
+        assert one != other
+        assert one == replace(one)
+        assert hash(one) == hash(replace(one))
+        assert one != "another thing"
