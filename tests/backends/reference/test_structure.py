@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import ml_dtypes
 import numpy as np
 import onnxruntime as ort
@@ -8,6 +10,7 @@ from onnx import TensorProto, helper
 from some_tensors import small_integers, values_like
 
 from abele.backends.codelets.numerics import Placed, run_vertices
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
 from abele.backends.reference import (
     evaluate_operation,
     evaluate_structure,
@@ -246,10 +249,32 @@ def test_small_boxes_give_the_same(monkeypatch: pytest.MonkeyPatch, elements: in
     cases = [(conv, [image, weight]), *((pool, [image]) for pool in pools)]
     whole = [evaluate_operation(op, arrays) for op, arrays in cases]
     monkeypatch.setattr(structure, "BOX_ELEMENTS", elements)
+    made: list[tuple[tuple[int, int], ...]] = []
+    gathered = structure.gathered
+    monkeypatch.setattr(
+        structure, "gathered", lambda t, m, box: made.append(box) or gathered(t, m, box)
+    )
     for (op, arrays), (value, bound) in zip(cases, whole, strict=True):
         again, other = evaluate_operation(op, arrays)
         np.testing.assert_array_equal(again, value)
         np.testing.assert_allclose(other, bound, rtol=1e-12)
+    assert len(set(made)) > 2 * len(cases)
+
+
+@dataclass
+class Tripling:
+    """A kernel that has no hash."""
+
+    by: float = 3.0
+
+    def __call__(self, parameters, arrays, out, dtype) -> None:
+        np.multiply(arrays[0], self.by, out=out)
+
+
+def test_a_kernel_may_be_any_callable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(SCALAR_FUNCTIONS, "relu", ScalarFunction("relu", 1, Tripling()))
+    x = np.array([-1.0, 2.0], np.float32)
+    assert operation_value(nn.ReluOp(*values_like(x)), [x]).tolist() == [-3.0, 6.0]
 
 
 def vector_product(k: int) -> Structure:
