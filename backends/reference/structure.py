@@ -71,9 +71,9 @@ def evaluate_structure(
         accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
         parts = task.evaluate(bounded=True)
-        value, bound = _finished(task.plan, parts, accumulator)
-        if task.plan.chain:
-            value, bound = _chained(task, value, bound, _least(task.plan, parts))
+        value, bound = _finished(task.roles, parts, accumulator)
+        if task.roles.chain:
+            value, bound = _chained(task, value, bound, _least(task.roles, parts))
     return _shaped(value, result_shape), _shaped(bound, result_shape)
 
 
@@ -86,7 +86,7 @@ def structure_value(
     """The result of evaluate_structure without its bound, in half the time."""
     task = _task(structure, operands, np.dtype(result_dtype))
     with np.errstate(all="ignore"):
-        value = _typed(task.evaluate(bounded=False).value, task.plan.result_dtype)
+        value = _typed(task.evaluate(bounded=False).value, task.roles.result_dtype)
         for stage, arrays in task.stages():
             arrays.insert(stage.at, value)
             value = scalar_function(stage.function).apply(stage.parameters, *arrays)
@@ -111,7 +111,7 @@ class _Parts:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Roles:
     """The part each dimension plays in an evaluation, and the dtypes: all but the arrays.
 
     dtypes: of the function's operands. result_dtype: that of the value before the chain, which its
@@ -183,7 +183,7 @@ class _Plan:
 
     @cached_property
     def points(self) -> int:
-        """All there are."""
+        """How many points there are."""
         return self.space.points
 
     def boxes(self) -> Iterable[Box]:
@@ -257,49 +257,49 @@ class _Plan:
 class _Task:
     """One evaluation: the operands in their viewed shapes, extras those of the chain."""
 
-    plan: _Plan
+    roles: _Roles
     operands: tuple[Array, ...]
     extras: tuple[Array, ...] = ()
 
     def stages(self) -> Iterator[tuple[Stage, list[Array]]]:
         """Each stage of the chain with its extras, which broadcast over the kept dimensions."""
-        plan = self.plan
-        maps = plan.space.operands[len(self.operands) :]
+        roles = self.roles
+        maps = roles.space.operands[len(self.operands) :]
         arrays = iter(zip(self.extras, maps, strict=True))
-        for stage in plan.chain:
+        for stage in roles.chain:
             taken: list[Array] = []
             for array, access in islice(arrays, stage.extras):
-                points = gathered(array, access, plan.whole).astype(np.float64)
-                flat = points.reshape(_without(points.shape, plan.reduced))
-                taken.append(plan.in_result_order(flat, sorted(plan.kept)))
+                points = gathered(array, access, roles.whole).astype(np.float64)
+                flat = points.reshape(_without(points.shape, roles.reduced))
+                taken.append(roles.in_result_order(flat, sorted(roles.kept)))
             yield stage, taken
 
     def evaluate(self, bounded: bool) -> _Parts:
-        parts = self.plan.empty(bounded)
-        add = self._contract if self.plan.is_contraction else self._reduce
-        for box in self.plan.boxes():
+        parts = self.roles.empty(bounded)
+        add = self._contract if self.roles.is_contraction else self._reduce
+        for box in self.roles.boxes():
             add(box, parts)
         return parts
 
     def _read(self, i: int, box: Box) -> Array:
-        plan = self.plan
-        points = gathered(self.operands[i], plan.space.operands[i], box)
-        return points.astype(plan.read_as[i], copy=False)
+        roles = self.roles
+        points = gathered(self.operands[i], roles.space.operands[i], box)
+        return points.astype(roles.read_as[i], copy=False)
 
     def _contract(self, box: Box, parts: _Parts) -> None:
         """Add the products of a box as one batched matrix multiplication."""
-        plan = self.plan
+        roles = self.roles
         sizes = [b - a for a, b in box]
-        used = [access.dims() for access in plan.space.operands]
+        used = [access.dims() for access in roles.space.operands]
         shared = used[0] & used[1]
-        batch = [d for d in plan.kept if d in shared]
-        rows = [d for d in plan.kept if d in used[0] and d not in shared]
-        columns = [d for d in plan.kept if d in used[1] and d not in shared]
-        inner = [d for d in plan.reduced if d in shared]
-        nowhere = prod(sizes[d] for d in plan.reduced if d not in used[0] | used[1])
+        batch = [d for d in roles.kept if d in shared]
+        rows = [d for d in roles.kept if d in used[0] and d not in shared]
+        columns = [d for d in roles.kept if d in used[1] and d not in shared]
+        inner = [d for d in roles.reduced if d in shared]
+        nowhere = prod(sizes[d] for d in roles.reduced if d not in used[0] | used[1])
 
         def matrix(i: int, array: Array, left: list[int], right: list[int]) -> Array:
-            alone = tuple(d for d in plan.reduced if d in used[i] and d not in shared)
+            alone = tuple(d for d in roles.reduced if d in used[i] and d not in shared)
             if alone:
                 array = array.sum(alone, keepdims=True)
             order = [*batch, *left, *right]
@@ -311,36 +311,36 @@ class _Task:
         def product(a: Array, b: Array) -> Array:
             flat = _matmul(matrix(0, a, rows, inner), matrix(1, b, inner, columns)) * nowhere
             dims = [*batch, *rows, *columns]
-            return plan.in_result_order(flat.reshape([sizes[d] for d in dims]), dims)
+            return roles.in_result_order(flat.reshape([sizes[d] for d in dims]), dims)
 
         a, b = self._read(0, box), self._read(1, box)
-        place = plan.place(box)
+        place = roles.place(box)
         parts.value[place] += product(a, b)
         if parts.size is not None:
             parts.size[place] += product(np.abs(a), np.abs(b))
 
     def _reduce(self, box: Box, parts: _Parts) -> None:
         """Merge a box's points into the result; without a combiner, put them there."""
-        plan, sizes = self.plan, tuple(b - a for a, b in box)
+        roles, sizes = self.roles, tuple(b - a for a, b in box)
         reads = tuple(self._read(i, box) for i in range(len(self.operands)))
-        raw = plan.function.apply(plan.parameters, *reads)
-        place = plan.place(box)
+        raw = roles.function.apply(roles.parameters, *reads)
+        place = roles.place(box)
         values = self._merged(raw, sizes)
-        if plan.combiner is None:
+        if roles.combiner is None:
             parts.value[place] = values
         else:
-            merge = cast(Callable[..., Array], _MERGE[plan.combiner])
+            merge = cast(Callable[..., Array], _MERGE[roles.combiner])
             parts.value[place] = merge(parts.value[place], values)
-        if parts.size is None or parts.error is None or plan.function.boolean:
+        if parts.size is None or parts.error is None or roles.function.boolean:
             return
-        error = plan.function.condition(plan.parameters, *reads, result=raw)
-        match plan.combiner:
+        error = roles.function.condition(roles.parameters, *reads, result=raw)
+        match roles.combiner:
             case "sum":
                 parts.size[place] += self._merged(np.abs(raw), sizes)
                 parts.error[place] += self._merged(error, sizes)
             case "prod":
                 parts.size[place] *= self._merged(np.maximum(np.abs(raw), 1), sizes)
-                u = float_limits(plan.computing).roundoff
+                u = float_limits(roles.computing).roundoff
                 parts.error[place] *= self._merged(np.abs(raw) + u * error, sizes)
             case _:
                 worst = self._merged(error, sizes, np.maximum)
@@ -348,18 +348,18 @@ class _Task:
 
     def _merged(self, points: Array, sizes: tuple[int, ...], by: np.ufunc | None = None) -> Array:
         """An array over points of a box, merged over the reduced dimensions, in result order."""
-        plan = self.plan
-        merge = by or (_MERGE[plan.combiner] if plan.combiner else None)
-        if merge is None or not plan.reduced:
-            axes = tuple(d for d in range(len(sizes)) if d not in plan.kept)
-            return plan.in_result_order(
-                points.reshape(_without(points.shape, axes)), sorted(plan.kept)
+        roles = self.roles
+        merge = by or (_MERGE[roles.combiner] if roles.combiner else None)
+        if merge is None or not roles.reduced:
+            axes = tuple(d for d in range(len(sizes)) if d not in roles.kept)
+            return roles.in_result_order(
+                points.reshape(_without(points.shape, axes)), sorted(roles.kept)
             )
-        full = [n if d in plan.reduced else points.shape[d] for d, n in enumerate(sizes)]
+        full = [n if d in roles.reduced else points.shape[d] for d, n in enumerate(sizes)]
         if points.dtype.kind == "b" and merge in (np.add, np.multiply):
             points = points.astype(np.int64)
-        merged = cast(Array, merge.reduce(np.broadcast_to(points, full), axis=plan.reduced))
-        return plan.in_result_order(merged, sorted(plan.kept))
+        merged = cast(Array, merge.reduce(np.broadcast_to(points, full), axis=roles.reduced))
+        return roles.in_result_order(merged, sorted(roles.kept))
 
 
 def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
@@ -379,23 +379,23 @@ def _matmul(a: Array, b: Array) -> Array:
 
 def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any]) -> _Task:
     function = scalar_function(structure.body.function)
-    plan = _plan(structure, function, tuple([a.dtype for a in operands]), dtype)
+    roles = _roles(structure, function, tuple([a.dtype for a in operands]), dtype)
     views: list[Array] = []
-    for i, (array, shape) in enumerate(zip(operands, plan.viewed, strict=True)):
+    for i, (array, shape) in enumerate(zip(operands, roles.viewed, strict=True)):
         if array.shape != shape and array.size != prod(shape):
             raise ValueError(f"operand {i}: shape {array.shape}; the space needs {shape}")
         views.append(array.reshape(shape))
-    arity = len(plan.dtypes)
-    return _Task(plan, tuple(views[:arity]), tuple(views[arity:]))
+    arity = len(roles.dtypes)
+    return _Task(roles, tuple(views[:arity]), tuple(views[arity:]))
 
 
 @lru_cache(maxsize=4096)
-def _plan(
+def _roles(
     structure: Structure,
     function: ScalarFunction,
     dtypes: tuple[np.dtype[Any], ...],
     result_dtype: np.dtype[Any],
-) -> _Plan:
+) -> _Roles:
     space, body = structure.space, structure.body
     arity = function.arity + extras_of(body.then)
     if len(dtypes) != len(space.operands) or len(dtypes) != arity:
@@ -414,7 +414,7 @@ def _plan(
         raise ValueError(f"{body.function}: a chain on elements of {result_dtype}; need floats")
     before = chaining_dtype(*dtypes, result_dtype) if body.then else result_dtype
     own = dtypes[: function.arity]
-    return _Plan(
+    return _Roles(
         *(space, function, body.parameters, body.combiner, own, before, kept, reduced),
         chain=body.then,
         final_dtype=result_dtype,
@@ -453,19 +453,19 @@ def _growth(terms: int, u: float) -> float:
 
 
 def _merging_error(
-    plan: _Plan, parts: _Parts, accumulator: np.dtype[Any]
+    roles: _Roles, parts: _Parts, accumulator: np.dtype[Any]
 ) -> tuple[Doubles, NDArray[np.bool_]]:
     """The error before the result is rounded, and where there is none at all."""
     value, size, error = parts.value, parts.size, parts.error
     assert size is not None
     assert error is not None
-    k, u = plan.terms, float_limits(plan.computing).roundoff
-    tiny = 0.0 if plan.function.is_exact else float_limits(plan.computing).smallest_normal
+    k, u = roles.terms, float_limits(roles.computing).roundoff
+    tiny = 0.0 if roles.function.is_exact else float_limits(roles.computing).smallest_normal
     limits = float_limits(accumulator)
     growth, lost = _growth(k, limits.roundoff), (k > 1) * limits.smallest_normal
-    match plan.combiner:
+    match roles.combiner:
         case "sum":
-            total = u * (size if plan.is_contraction else error) + k * tiny
+            total = u * (size if roles.is_contraction else error) + k * tiny
             total = total + growth * (size + total) + lost
         case "prod":
             total = np.maximum(error - np.abs(value), 0.0) + growth * error
@@ -478,32 +478,32 @@ def _merging_error(
 
 
 def _finished(
-    plan: _Plan, parts: _Parts, accumulator: np.dtype[Any] | None
+    roles: _Roles, parts: _Parts, accumulator: np.dtype[Any] | None
 ) -> tuple[Array, Doubles]:
     """The result of its kind and the whole bound."""
-    value = _typed(parts.value, plan.result_dtype)
-    if parts.size is None or plan.function.boolean:
-        return value, _rounding(value, np.zeros(value.shape), plan, np.ones(value.shape, bool))
-    error, exact = _merging_error(plan, parts, accumulator or plan.computing)
-    if not is_floating(plan.result_dtype):
+    value = _typed(parts.value, roles.result_dtype)
+    if parts.size is None or roles.function.boolean:
+        return value, _rounding(value, np.zeros(value.shape), roles, np.ones(value.shape, bool))
+    error, exact = _merging_error(roles, parts, accumulator or roles.computing)
+    if not is_floating(roles.result_dtype):
         # An error before the truncation moves the result by at most one more.
         return value, np.where(exact, 0.0, np.ceil(error))
-    return value, _rounding(value, error, plan, exact)
+    return value, _rounding(value, error, roles, exact)
 
 
-def _least(plan: _Plan, parts: _Parts) -> Doubles:
+def _least(roles: _Roles, parts: _Parts) -> Doubles:
     """What no correct machine is below before the chain: 0, or -inf where it may be negative."""
     value, size, error = parts.value, parts.size, parts.error
     nothing_below = np.zeros(value.shape, bool)
     if size is not None and error is not None:
-        match plan.combiner:
+        match roles.combiner:
             case "sum":
                 # Terms are of the sign of the exact ones unless their error is absolute.
-                nothing_below = (value >= size) & (plan.function.sensitivity is None)
+                nothing_below = (value >= size) & (roles.function.sensitivity is None)
             case "prod":
                 pass
             case _:
-                nothing_below = value >= float_limits(plan.computing).roundoff * error
+                nothing_below = value >= float_limits(roles.computing).roundoff * error
     return np.where(nothing_below, 0.0, -np.inf)
 
 
@@ -512,8 +512,8 @@ def _chained(task: _Task, value: Array, error: Doubles, least: Doubles) -> tuple
 
     least: what the value of a correct machine is never below.
     """
-    plan = task.plan
-    dtype = plan.result_dtype
+    roles = task.roles
+    dtype = roles.result_dtype
     limits = float_limits(dtype)
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
     own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
@@ -542,22 +542,22 @@ def _chained(task: _Task, value: Array, error: Doubles, least: Doubles) -> tuple
         rounding = limits.roundoff * condition + np.where(condition > 0, limits.smallest_normal, 0)
         error = (deviation + own * rounding) * slack
         error = np.where(lost | np.isnan(error), np.inf, error)
-    if plan.final_dtype == dtype:
+    if roles.final_dtype == dtype:
         return value, error
-    held = converted(converted(value, plan.final_dtype), np.dtype(np.float64)) == value
-    final = float_limits(plan.final_dtype)
+    held = converted(converted(value, roles.final_dtype), np.dtype(np.float64)) == value
+    final = float_limits(roles.final_dtype)
     step = final.roundoff * (np.abs(value) + error) + final.smallest_subnormal
     step = np.where((error == 0) & held, 0.0, step)
     return value, (error + step) * (1 + 2.0**-20)
 
 
-def _rounding(value: Array, error: Doubles, plan: _Plan, exact: NDArray[np.bool_]) -> Doubles:
+def _rounding(value: Array, error: Doubles, roles: _Roles, exact: NDArray[np.bool_]) -> Doubles:
     """An error with that of rounding to the result's dtype added."""
-    dtype = plan.result_dtype
+    dtype = roles.result_dtype
     if not is_floating(dtype):
         return error
     limits = float_limits(dtype)
-    once = plan.combiner in (None, "max", "min") and dtype == plan.computing
+    once = roles.combiner in (None, "max", "min") and dtype == roles.computing
     step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
     if exact.any():
         held = converted(converted(value, dtype), np.dtype(np.float64)) == value
@@ -565,5 +565,5 @@ def _rounding(value: Array, error: Doubles, plan: _Plan, exact: NDArray[np.bool_
     if once:
         step = np.where(exact, step, 0.0)
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
-    bound = (error + step) * (2 if plan.computing == np.float64 else 1 + 2.0**-20)
+    bound = (error + step) * (2 if roles.computing == np.float64 else 1 + 2.0**-20)
     return np.where(np.isnan(bound), np.inf, bound)
