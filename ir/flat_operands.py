@@ -1,7 +1,7 @@
 """The operands of an operation that is built, in one list, where no more is to be found out.
 
 xDSL's constructor asks the same of every operation of a class: which fields are several operands,
-and whether sizes of them are kept. It takes twice as long as making the operation.
+and whether sizes of them are kept. That takes as long as making the operation.
 """
 
 from __future__ import annotations

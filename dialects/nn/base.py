@@ -76,15 +76,15 @@ def number(value: float) -> FloatAttr[AnyFloat]:
 
 def integer(value: int) -> IntegerAttr:
     """An integer as a property."""
-    return integer_attr(int(value))
+    return integer_attr(value)
+
+
+_SET = UnitAttr()
 
 
 def flags(**values: bool) -> dict[str, Attribute]:
     """The flags that are set, as properties."""
     return {name: _SET for name, value in values.items() if value}
-
-
-_SET = UnitAttr()
 
 
 def values_of(attribute: DenseArrayBase[IntegerType]) -> Shape:
