@@ -22,6 +22,7 @@ from xdsl.ir import Operation
 
 from ....dialects.levels import legal_ops
 from ....ir.errors import DoesNotFit, InputError
+from ....ir.garbage import set_aside
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import PythonRule, RuleSet, RulesPass, Vocabulary, bind_python_rules
@@ -159,8 +160,9 @@ def check_rule(
         return check.report
     count = examples or (1_000_000 if seconds is not None else EXAMPLES)
     try:
-        for each in properties:
-            check.all(each, count)
+        with set_aside():
+            for each in properties:
+                check.all(each, count)
     finally:
         check.report.seconds += monotonic() - begin
     return check.report
