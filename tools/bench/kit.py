@@ -89,14 +89,20 @@ def _rates() -> Table:
             check_pass, LowerAtRandom("exchange"), PLANNED, examples=RATED // 2
         ),
     }
+    looked_at: dict[str, int] = {}
+    seconds: dict[str, float] = {}
     for name, run in runs.items():
-        # Rules are read, and samples of them looked for, once. Programs are others each time: plans
-        # of those that were seen before are known.
+        # Rules are read once. Programs are others each time: plans of those that were seen before
+        # are known.
         run(seed=0)
         begin = process_time()
         report = run(seed=1)
-        looked_at = report.examples + report.refused
-        table.add_row(name, f"{looked_at / (process_time() - begin):.0f}")
+        seconds[name] = process_time() - begin
+        looked_at[name] = report.examples + report.refused
+        table.add_row(name, f"{looked_at[name] / seconds[name]:.0f}")
+    each = [f"nn: {name}" for name in own]
+    rate = sum(looked_at[n] for n in each) / sum(seconds[n] for n in each)
+    table.add_row(f"nn: these {len(own)} together", f"{rate:.0f}")
     return table
 
 
