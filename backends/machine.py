@@ -6,7 +6,10 @@ codelet sees its own tile's row through strided views, and data cross tiles in m
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +25,8 @@ from ..ir.upstream import ModuleOp
 from .codelets.calls import Call, Scratch
 from .codelets.fast import History, Stamp, Table, wanted
 from .codelets.numerics import Placed
-from .evaluate.bind import copy_calls_of, vertices_calls_of
+from .evaluate.arena import near
+from .evaluate.bind import bound_vertices, copy_calls_of
 from .evaluate.blocks import (
     Blocks,
     bind_copy,
@@ -87,8 +91,9 @@ class Machine:
     wrong on purpose. observers: called after each operation. price: cycles of each superstep,
     counted in `cycles`. fast: compiled kernels or none; if not said, those that `codelets.fast`
     finds; a strict machine uses none. fused: whether variables that one operation leaves to another
-    may be kept elsewhere than on their tiles, and in part (see evaluate.fusion); if not said,
-    where there are kernels and no observers. State stays in memory from one run to the next.
+    may be kept elsewhere than on their tiles, and in part, and weights in part (see
+    evaluate.fusion); if not said, where there are kernels and no observers. State stays in memory
+    from one run to the next.
 
     memory: uint8[tiles, row]; rows may be longer than a tile's memory. blocks: where each variable
     lies, there or in an arena.
@@ -116,7 +121,9 @@ class Machine:
         self._faults = tuple(faults)
         self._price = price
         self._check_places()
-        self._memory = _memory(target.tiles, target.bytes_per_tile)
+        self._scratch = Scratch(wanted(fast) and not strict and not faults)
+        is_fused = self._scratch.fast and (not self.observers if fused is None else fused)
+        self._memory = _memory(target.tiles, target.bytes_per_tile, is_sparse=is_fused)
         states = [v.initial is not None for v in self.variables.values()]
         self._history = History(_overlapping(self.variables), states)
         self._stamps = dict(zip(self.variables, self._history.stamps, strict=True))
@@ -125,13 +132,12 @@ class Machine:
             for name, v in self.variables.items()
         }
         self._shadow: Shadow | None = None
-        self._scratch = Scratch(wanted(fast) and not strict and not faults)
         self._fusion: Fusion | None = None
-        if self._scratch.fast and (not self.observers if fused is None else fused):
-            self._fusion = Fusion(module, self.variables, self.blocks, self._scratch)
-            self.blocks = self._fusion.blocks
-            unseen = self._fusion.unseen
+        if is_fused:
+            unseen = near(module, self.variables, self.blocks)
             self._history.lie_elsewhere({i for i, n in enumerate(self.variables) if n in unseen})
+            self._fusion = Fusion(module, self.variables, self.blocks, unseen, self._scratch)
+            self.blocks = self._fusion.blocks
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
@@ -150,7 +156,12 @@ class Machine:
         return seen
 
     def poke(self, tile: int, address: int, values: Memory) -> None:
-        """Change bytes of a tile behind the program's back."""
+        """Change bytes of a tile behind the program's back.
+
+        Raises ValueError on a machine that does not keep all of them (see fused).
+        """
+        if self._fusion:
+            raise ValueError(f"bytes of tile {tile}: not all are kept; need fused=False")
         self._memory[tile, address : address + len(values)] = values
         self._history.write_all()
 
@@ -165,7 +176,8 @@ class Machine:
             self._shadow = Shadow((len(self._memory), used), self.variables)
         for name, variable in self.variables.items():
             if variable.initial is not None:
-                write_blocks(variable.initial.array, self.blocks[name])
+                once = self._fusion is not None and name in self._fusion.once
+                write_blocks(variable.initial.array, self.blocks[name], with_replicas=not once)
                 self._stamps[name].write(True)
                 if self._shadow is not None:
                     self._shadow.define(name)
@@ -302,7 +314,7 @@ class Machine:
                     calls = bound[inner] if inner in bound else copy_calls_of(inner, *known)
                     moves.append((inner, calls, self._stamps[inner.destination]))
                 case exchange.ComputeOp():
-                    calls = bound[inner] if inner in bound else vertices_calls_of(inner, *known)
+                    calls = bound[inner] if inner in bound else bound_vertices(inner, *known).calls
                     computes.append((inner, calls, self._stamps[inner.destination]))
                 case exchange.InputOp():
                     stamp = self._stamps[inner.writes.string_value()]
@@ -392,12 +404,18 @@ def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:
     return found
 
 
-def _memory(tiles: int, bytes_per_tile: int) -> Memory:
+def _memory(tiles: int, bytes_per_tile: int, is_sparse: bool) -> Memory:
     """Zeroed rows whose stride is no multiple of a page: equal offsets would share a cache set.
 
-    A word may be read at the last byte of a tile.
+    A word may be read at the last byte of a tile. is_sparse: little of it will be touched.
     """
     row = -(-(bytes_per_tile + 3) // ROW_PADDING_BYTES) * ROW_PADDING_BYTES
     if row % PAGE_BYTES == 0:
         row += ROW_PADDING_BYTES
-    return np.zeros((tiles, row), np.uint8)
+    if not is_sparse or sys.platform != "linux":
+        return np.zeros((tiles, row), np.uint8)
+    # NumPy asks for huge pages, each of which takes three tiles' memory for the first byte touched.
+    pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, np.uint8).reshape(tiles, row)

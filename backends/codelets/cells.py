@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 
 from numpy.lib.stride_tricks import as_strided
 
@@ -18,8 +18,10 @@ class Cells:
 
     body: what happens at each point. operands, those of the chain last, and result: (parts of the
     class..., dimensions...), of one shape; an array has stride 0 along dimensions that it does not
-    depend on. merged: axes of the reduction dimensions. shared: the operands with stride 0 also
-    where a cut only makes replicas of them. stamps: of the operands' variables, where known.
+    depend on. merged: axes of the reduction dimensions. shared: the operands, of which all replicas
+    that cuts make are the first one. stamps: of the operands' variables, where known. alike: the
+    operands whose replicas are equal whenever cells are computed. spared: those of them of which
+    the first replica alone is read, noted as calls are bound.
     """
 
     body: Body
@@ -28,6 +30,13 @@ class Cells:
     merged: tuple[int, ...]
     shared: tuple[Array, ...] = ()
     stamps: tuple[Stamp | None, ...] = ()
+    alike: Collection[int] = ()
+    spared: set[int] = field(default_factory=set[int])
+
+    @property
+    def operands_once(self) -> tuple[Array, ...]:
+        """The operands, those that are alike shared."""
+        return tuple(self.shared[i] if i in self.alike else a for i, a in enumerate(self.operands))
 
     @property
     def result_once(self) -> Array:
@@ -40,27 +49,24 @@ class Cells:
         return as_strided(array, shape, array.strides)
 
 
-def seen_as(array: Array, other: Array) -> Array:
-    """A view that begins where an array does, of its shape, with the strides of another."""
-    return as_strided(array, array.shape, other.strides)
-
-
 def alike_calls(
     cells: Cells, which: Sequence[int], bind: Callable[[Sequence[Array]], Call | None]
 ) -> list[Call]:
-    """A call on the first replica of some operands, while it is known that all are equal.
+    """A call on the first replica of some operands: of those that are alike, and of the others
+    while it is known that theirs are equal.
 
     bind: makes the call on operands that are seen in one way or the other; None if it cannot, and
     then there are no calls.
     """
-    call = bind(cells.operands)
+    operands = list(cells.operands_once)
+    call = bind(operands)
     if call is None:
         return []
+    cells.spared.update(i for i in which if i in cells.alike)
     stamps: list[Stamp] = []
-    operands = list(cells.operands)
     for i in which:
         stamp = cells.stamps[i] if cells.stamps else None
-        if stamp is not None and cells.shared[i].strides != operands[i].strides:
+        if stamp is not None and cells.shared[i] is not operands[i]:
             operands[i] = cells.shared[i]
             stamps.append(stamp)
     alike = bind(operands) if stamps else None

@@ -125,8 +125,8 @@ def _is_short(cells: Cells, groups: Roles, dtype: np.dtype[Any]) -> bool:
     return plain and min(m, n) <= 2 and k <= FEW_TERMS and m * n * k <= FEW_PRODUCTS
 
 
-def term_points(cells: Cells) -> list[list[Array]] | None:
-    """The operands at each point, in the order of adding; None for products of matrices."""
+def term_points(cells: Cells) -> list[Index] | None:
+    """The points of operands, in the order of adding; None for products of matrices."""
     groups = roles(cells)
     if groups is None:
         return walked_points(cells)
@@ -137,20 +137,20 @@ def term_points(cells: Cells) -> list[list[Array]] | None:
     return _terms(cells, groups)
 
 
-def _terms(cells: Cells, groups: Roles) -> list[list[Array]]:
+def _terms(cells: Cells, groups: Roles) -> list[Index]:
     first = [slice(0, 1) if d in cells.merged else slice(None) for d in range(cells.result.ndim)]
-    terms: list[list[Array]] = []
+    terms: list[Index] = []
     for at in product(*(range(cells.result.shape[d]) for d in groups.inner)):
         index = list(first)
         for d, i in zip(groups.inner, at, strict=True):
             index[d] = slice(i, i + 1)
-        terms.append([a[tuple(index)] for a in cells.operands])
+        terms.append((*index, ...))
     return terms
 
 
 def _term_by_term(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
     """Result = the first product, then += each other one."""
-    terms = [a for term in _terms(cells, groups) for a in term]
+    terms = [a[term] for term in _terms(cells, groups) for a in cells.operands]
     *flat, out = coalesced(*terms, cells.result_once)
     calls: list[Call] = []
     for index in chunks(out.shape, SCRATCH_BYTES // 4 // out.itemsize):
@@ -242,19 +242,30 @@ def _compiled(
     """The same as one compiled call, if there is one. operands, sides: left and right."""
     swapped = operands[0] is not cells.operands[0]
     left, right = sides
-    separate = Groups(groups.batch, left, right, groups.inner), (*operands, cells.result)
+
+    def folded(seen: tuple[Array, ...]) -> tuple[Groups, Sequence[Array]] | None:
+        """The products of operands that are seen so; None if their terms are others."""
+        found = roles(replace(cells, operands=seen))
+        if found is None or set(found.inner) != set(groups.inner):
+            return None
+        rows, columns = found.left, found.right
+        if swapped:
+            seen, rows, columns = seen[::-1], columns, rows
+        return Groups(found.batch, rows, columns, groups.inner), (*seen, cells.result)
+
+    separate = folded(cells.operands_once) if cells.alike else None
+    spared = cells.alike if separate is not None else ()
+    if separate is None:
+        separate = Groups(groups.batch, left, right, groups.inner), (*operands, cells.result)
     stamps = cells.stamps or (None, None)
     shared = None
     if cells.shared and None not in stamps[:2]:
-        folded = roles(replace(cells, operands=cells.shared[:2]))
-        if folded is not None and set(folded.inner) == set(groups.inner):
-            a, b = cells.shared[:2]
-            rows, columns = folded.left, folded.right
-            if swapped:
-                a, b, rows, columns = b, a, columns, rows
-            shared = Groups(folded.batch, rows, columns, groups.inner), (a, b, cells.result)
+        shared = folded(cells.shared[:2])
     first, second = stamps[1::-1] if swapped else stamps[:2]
-    return product_calls(separate, shared, (first, second), scratch)
+    calls = product_calls(separate, shared, (first, second), scratch)
+    if calls:
+        cells.spared.update(i for i in spared if i < len(cells.operands))
+    return calls
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .calls import Array, Call, Scratch, chunks, coalesced
+from .calls import Array, Call, Index, Scratch, chunks, coalesced
 from .cells import Cells
 from .scalar import scalar_function
 
@@ -21,9 +21,10 @@ def elementwise(cells: Cells, scratch: Scratch) -> list[Call]:
     return calls
 
 
-def element_points(cells: Cells) -> list[list[Array]]:
-    """The operands of the only point."""
-    return [list(cells.operands)]
+def element_points(cells: Cells) -> list[Index]:
+    """The only point."""
+    del cells
+    return [(...,)]
 
 
 def _apply(

@@ -102,6 +102,11 @@ class Stamp:
         self._whole = now if is_whole else -1
 
     @property
+    def is_alone(self) -> bool:
+        """Whether no other variable has bytes in common with it."""
+        return len(self._others) == 1
+
+    @property
     def latest(self) -> int:
         """When any of its bytes may have changed."""
         return self._history.latest(self._over)

@@ -12,11 +12,10 @@ from numpy.lib.stride_tricks import as_strided
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
-from ...ir.geometry.grid import shape_classes
+from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
-from ...ir.geometry.space import AccessMap
-from .calls import Array, Call, Scratch, run_calls
-from .cells import Cells, alike_calls, seen_as
+from .calls import Array, Call, Index, Scratch, run_calls
+from .cells import Cells, alike_calls
 from .chain import Codelet, chained
 from .contraction import contraction, term_points
 from .elementwise import element_points, elementwise
@@ -47,12 +46,20 @@ CODELETS: dict[str, dict[Kind, Codelet]] = {
 """By mode, the codelet of each kind of body. plain: every tile reads its own bytes."""
 
 
-POINTS: dict[Kind, Callable[[Cells], list[list[Array]] | None]] = {
+POINTS: dict[Kind, Callable[[Cells], list[Index] | None]] = {
     "elementwise": element_points,
     "contraction": term_points,
     "reduction": walked_points,
 }
-"""The operands at each point of a body, where they are merged one point after another."""
+"""The points of a body's operands, where they are merged one point after another."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The calls of a vertex set. spared: operands of which they read the first replica alone."""
+
+    calls: list[Call]
+    spared: frozenset[int]
 
 
 def kind_of(body: Body) -> Kind:
@@ -68,14 +75,19 @@ def _merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
     return [(np.copyto, (result, fill_of(cells.body.identity, result.dtype)))]
 
 
-def _shared(view: Array, order: Sequence[int], access: AccessMap) -> Array:
-    """A view of which all replicas that cuts make are the first one."""
-    used = access.dims()
-    strides = [
-        step if axis >= len(order) or order[axis] in used else 0
-        for axis, step in enumerate(view.strides)
-    ]
-    return as_strided(view, view.shape, strides)
+def _shared(
+    view: Array, placed: Placed, layout: Layout, cls: tuple[Run, ...], replicas: Collection[int]
+) -> Array:
+    """The view of the blocks of a shape class of which all replicas that cuts make are the first.
+
+    replicas: the dimensions of the grid that make them.
+    """
+    if all(view.shape[d] == 1 and not cls[d].first for d in replicas):
+        return view
+    first = tuple(replace(run, first=0) if d in replicas else run for d, run in enumerate(cls))
+    seen = iteration_view(placed.memory, placed.address, layout, placed.dtype, first)
+    strides = [0 if d in replicas else step for d, step in enumerate(seen.strides)]
+    return as_strided(seen, seen.shape, strides)
 
 
 def _meet(a: Placed, a_layout: Layout, b: Placed, b_layout: Layout) -> bool:
@@ -99,7 +111,7 @@ def _one_call(cells: Cells, scratch: Scratch) -> list[Call]:
 
     def call(operands: Sequence[Array]) -> Call | None:
         # Points are walked in the order in which each tile walks its own.
-        seen = [[seen_as(a, b) for a, b in zip(at, operands, strict=False)] for at in points]
+        seen = [[a[at] for a in operands[:own]] for at in points]
         extras = [cells.once(a) for a in operands[own:]]
         return points_call(plain, seen, cells.body.then, extras, cells.result_once)
 
@@ -114,10 +126,10 @@ def bind_vertices(
     scratch: Scratch,
     mode: str = "plain",
     alike: Collection[int] = (),
-) -> list[Call]:
+) -> Bound:
     """The calls that compute a vertex set, on views of these operands and this result.
 
-    alike: operands of which all cells read the first replica.
+    alike: operands whose replicas are equal whenever the calls are made.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
     """
     space, body = structure.space, structure.body
@@ -133,44 +145,45 @@ def bind_vertices(
             raise ValueError(f"dimension {dim.name}: its {dim.size} points write one element")
     merged = tuple(rank + i for i, d in enumerate(order) if space.dims[d].kind != "parallel")
     codelet = CODELETS[mode][kind_of(body)]
+    replicas = [
+        [axis for axis, d in enumerate(order) if d not in access.dims()]
+        for access in space.operands
+    ]
     calls: list[Call] = []
+    spared = frozenset(alike)
     for cls in shape_classes(layouts[-1].grid):
         views = [
             iteration_view(p.memory, p.address, layout, p.dtype, cls)
             for p, layout in zip((*operands, result), layouts, strict=True)
         ]
-        for i in alike:
-            first = tuple(
-                run if d in space.operands[i].dims() else replace(run, first=0)
-                for d, run in zip(order, cls, strict=True)
-            )
-            p, layout = operands[i], layouts[i]
-            view = iteration_view(p.memory, p.address, layout, p.dtype, first)
-            views[i] = _shared(view, order, space.operands[i])
         cells = Cells(
             body,
             tuple(views[:-1]),
             views[-1],
             tuple(d for d in merged if views[-1].shape[d] != 1 and views[-1].strides[d] == 0),
             tuple(
-                view if _meet(p, layout, result, layouts[-1]) else _shared(view, order, access)
-                for view, access, p, layout in zip(
-                    views[:-1], space.operands, operands, layouts[:-1], strict=True
+                view
+                if _meet(p, layout, result, layouts[-1])
+                else _shared(view, p, layout, cls, dims)
+                for view, p, layout, dims in zip(
+                    views[:-1], operands, layouts[:-1], replicas, strict=True
                 )
             ),
             tuple(p.stamp for p in operands),
+            alike,
         )
         if cells.result_once.size == 0:
             continue
         if views[-1].size == 0:
             calls += chained(_merge_nothing, cells, scratch)
-            continue
-        calls += _one_call(cells, scratch) or chained(codelet, cells, scratch)
-    return calls
+        else:
+            calls += _one_call(cells, scratch) or chained(codelet, cells, scratch)
+        spared &= cells.spared
+    return Bound(calls, spared)
 
 
 def run_vertices(
     structure: Structure, plan: Plan, operands: Sequence[Placed], result: Placed
 ) -> None:
     """Compute a vertex set once."""
-    run_calls(bind_vertices(structure, plan, operands, result, Scratch()))
+    run_calls(bind_vertices(structure, plan, operands, result, Scratch()).calls)

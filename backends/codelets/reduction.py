@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
+from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced
 from .cells import Cells
 from .scalar import compute_dtype, convert_into, is_floating, scalar_function
 
@@ -67,19 +67,19 @@ def _is_walked(cells: Cells) -> bool:
     return is_walked(prod(cells.result.shape[d] for d in cells.merged), cells.result_once.size)
 
 
-def walked_points(cells: Cells) -> list[list[Array]] | None:
-    """The operands at each point, in the order of merging; None where NumPy finds the order."""
+def walked_points(cells: Cells) -> list[Index] | None:
+    """The points of operands, in the order of merging; None where NumPy finds the order."""
     return _points(cells) if _is_walked(cells) else None
 
 
-def _points(cells: Cells) -> list[list[Array]]:
-    points: list[list[Array]] = []
+def _points(cells: Cells) -> list[Index]:
+    points: list[Index] = []
     for at in product(*(range(cells.result.shape[d]) for d in cells.merged)):
         index = [slice(None)] * cells.result.ndim
         for d, i in zip(cells.merged, at, strict=True):
             index[d] = slice(i, i + 1)
         # The ellipsis keeps arrays of rank 0 views: values are there only when the calls are made.
-        points.append([a[(*index, ...)] for a in cells.operands])
+        points.append((*index, ...))
     return points
 
 
@@ -88,7 +88,7 @@ def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -
     assert body.combiner is not None
     merge, function = MERGE[body.combiner], scalar_function(body.function)
     points = _points(cells)
-    *flat, out = coalesced(*(a for point in points for a in point), result)
+    *flat, out = coalesced(*(a[point] for point in points for a in cells.operands), result)
     arity = len(cells.operands)
     steps = [flat[i : i + arity] for i in range(0, len(flat), arity)]
     straight = body.function == "identity"

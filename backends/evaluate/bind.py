@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...dialects.program import Copy, Variable, Vertices, verify_use
 from ..codelets.calls import Call, Scratch
-from ..codelets.numerics import bind_vertices
+from ..codelets.numerics import Bound, bind_vertices
 from .blocks import Blocks, bind_copy
 
 
@@ -31,7 +31,7 @@ def copy_calls_of(
     return bind_copy(sources, op.spaces, blocks[op.destination], scratch, with_replicas)
 
 
-def vertices_calls_of(
+def bound_vertices(
     op: Vertices,
     variables: Mapping[str, Variable],
     blocks: Mapping[str, Blocks],
@@ -39,7 +39,7 @@ def vertices_calls_of(
     *,
     first_tile: int | None = None,
     alike: Collection[int] = (),
-) -> list[Call]:
+) -> Bound:
     """The calls of a vertex set; alike: as for bind_vertices.
 
     first_tile: where its memory begins, if not on the first tile of the machine.

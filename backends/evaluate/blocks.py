@@ -50,11 +50,16 @@ def dense_blocks(values: Array) -> Blocks:
     return Blocks(Placed(values.reshape(-1).view(np.uint8)[None], 0, values.dtype), layout)
 
 
-def write_blocks(values: Array, blocks: Blocks) -> None:
-    """Fill every block, padding and replicas included, from a dense tensor of the same dtype."""
-    if 0 in (cut.size for cut in blocks.layout.grid):
+def write_blocks(values: Array, blocks: Blocks, with_replicas: bool = True) -> None:
+    """Fill every block, padding included, from a dense tensor of the same dtype.
+
+    with_replicas: False for the blocks of the first replica alone.
+    """
+    layout, placed = blocks.layout, blocks.placed
+    if 0 in (cut.size for cut in layout.grid):
         return
-    scatter(values, blocks.placed.memory, blocks.placed.address, blocks.layout)
+    classes = None if with_replicas else owner_classes(layout)
+    scatter(values, placed.memory, placed.address, layout, classes)
 
 
 def read_blocks(blocks: Blocks) -> Array:

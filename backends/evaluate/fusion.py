@@ -5,9 +5,11 @@ says only if somebody looks. Where the operation that reads it is known not to n
 is written:
 
 - partials are merged where they lie, and only what comes of them is gathered (see reduce_scatter);
-- of an operand that is brought to many tiles alike, sums of products read the first replica alone.
+- of an operand that is brought to many tiles alike, kernels read the first replica alone.
 
-Such variables lie where the host finds them soonest (see arena).
+Such variables lie where the host finds them soonest (see arena). Of what is there from the start
+and stays, weights, kernels read the first replica alone, too: where nothing else reads them, the
+others are not written.
 
 Results are the same to the bit, and so is all that outlives the superstep that reads it.
 """
@@ -19,12 +21,12 @@ from collections.abc import Mapping
 from xdsl.ir import Operation
 
 from ...dialects import exchange
-from ...dialects.program import Variable, verify_use
+from ...dialects.program import Copy, HostInput, Variable, Vertices, verify_use
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch
-from ..codelets.fast_products import Products
-from .arena import near, times_named
-from .bind import copy_calls_of, vertices_calls_of
+from ..codelets.numerics import Bound
+from .arena import times_named
+from .bind import bound_vertices, copy_calls_of
 from .blocks import Blocks
 from .reduce_scatter import bind_reduce_scatter
 
@@ -32,7 +34,8 @@ from .reduce_scatter import bind_reduce_scatter
 class Fusion:
     """Finds, superstep by superstep, the operations that go together, and binds them.
 
-    unseen: the variables that nobody sees, and where they lie. blocks: where all variables lie.
+    unseen: the variables that nobody sees, and where they lie (see arena.near). blocks: where all
+    variables lie. once: those of which the calls asked for so far need first replicas alone.
     """
 
     def __init__(
@@ -40,13 +43,25 @@ class Fusion:
         module: ModuleOp,
         variables: Mapping[str, Variable],
         blocks: Mapping[str, Blocks],
+        unseen: Mapping[str, Blocks],
         scratch: Scratch,
     ) -> None:
         self._variables = variables
-        self.unseen = near(module, variables, blocks)
+        self.unseen = unseen
         named = times_named(module)
-        self._read_once = {name for name in self.unseen if named[name] == 2}
-        self.blocks = {**blocks, **self.unseen}
+        self._read_once = {name for name in unseen if named[name] == 2}
+        written = {
+            op.writes.string_value()
+            for op in module.walk()
+            if isinstance(op, (Copy, HostInput, Vertices))
+        }
+        self._kept = {
+            name
+            for name, variable in variables.items()
+            if variable.initial is not None and name not in written and _is_alone(blocks[name])
+        }
+        self.once = set(self._kept)
+        self.blocks = {**blocks, **unseen}
         self._scratch = scratch
         self._makers: dict[str, list[Call]] = {}
 
@@ -78,9 +93,13 @@ class Fusion:
             verify_use(op, self._variables)
             (partials,) = move.sources
             making = self._makers.get(partials, ()) if partials in self._read_once else ()
-            calls = bind_reduce_scatter(move, op, self.blocks, self._scratch, making)
-            if calls is not None:
-                return {move: calls[0], op: calls[1]}
+            merging = bind_reduce_scatter(
+                move, op, self.blocks, self._scratch, making, self._kept_sources(op)
+            )
+            if merging is not None:
+                moving, bound = merging
+                self._note(op, bound)
+                return {move: moving, op: bound.calls}
         return {}
 
     def _reading(
@@ -88,22 +107,30 @@ class Fusion:
     ) -> dict[Operation, list[Call]]:
         """The calls of vertices, and of the moves whose first replicas are all that they read."""
         known = (self._variables, self.blocks, self._scratch)
-        separate = vertices_calls_of(op, *known)
-        once = [m for m in brought if self.blocks[m.destination].layout.replica_dims]
-        if not once or not _are_products(separate):
-            return {op: separate}
-        shared = vertices_calls_of(
-            op, *known, alike={op.sources.index(move.destination) for move in once}
-        )
-        if not _are_products(shared):
-            return {op: separate}
-        moves = {move: copy_calls_of(move, *known, with_replicas=False) for move in once}
-        return {op: shared, **moves}
+        moves = {
+            op.sources.index(move.destination): move
+            for move in brought
+            if self.blocks[move.destination].layout.replica_dims
+        }
+        bound = bound_vertices(op, *known, alike=self._kept_sources(op) | set(moves))
+        self._note(op, bound)
+        found = {
+            move: copy_calls_of(move, *known, with_replicas=False)
+            for i, move in moves.items()
+            if i in bound.spared
+        }
+        return {op: bound.calls, **found}
+
+    def _kept_sources(self, op: exchange.ComputeOp) -> set[int]:
+        """The operands that nothing writes to once the program runs."""
+        return {i for i, name in enumerate(op.sources) if name in self._kept}
+
+    def _note(self, op: exchange.ComputeOp, bound: Bound) -> None:
+        """Note which operands need all of their replicas."""
+        self.once -= {name for i, name in enumerate(op.sources) if i not in bound.spared}
 
 
-def _are_products(calls: list[Call]) -> bool:
-    """Whether all are compiled sums of products, which add in the same order whatever they share.
-
-    Others may add in an order that depends on what is alike.
-    """
-    return all(isinstance(call, Products) for call, _ in calls)
+def _is_alone(blocks: Blocks) -> bool:
+    """Whether no other variable is known to have bytes in common with one."""
+    stamp = blocks.placed.stamp
+    return stamp is not None and stamp.is_alone

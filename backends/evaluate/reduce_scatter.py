@@ -11,7 +11,7 @@ of the variable that partials are gathered in is not written, which nobody else 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -27,7 +27,7 @@ from ..codelets.calls import BYTE, Call, Scratch
 from ..codelets.fast import address
 from ..codelets.fast_chain import MERGES, merge_call
 from ..codelets.fast_products import Partials, Products
-from ..codelets.numerics import Placed, bind_vertices
+from ..codelets.numerics import Bound, Placed, bind_vertices
 from ..codelets.reduction import is_walked
 from .blocks import Blocks, bind_copy
 
@@ -44,13 +44,15 @@ def bind_reduce_scatter(
     blocks: Mapping[str, Blocks],
     scratch: Scratch,
     making: Sequence[Call] = (),
-) -> tuple[list[Call], list[Call]] | None:
+    alike: Collection[int] = (),
+) -> tuple[list[Call], Bound] | None:
     """The calls of a move, which merge partials, and those of the vertices that it was made for.
 
     move: copies a variable as it is to the first that the vertices read, and that nobody else does.
     making: the calls that write the partials, if only this move reads these. Where they are sums of
-    products they add them up from now on, and the move finds all of them in the first. None where
-    the two say something else, or do not merge in the order of the blocks.
+    products they add them up from now on, and the move finds all of them in the first. alike: as
+    for bind_vertices. None where the two say something else, or do not merge in the order of the
+    blocks.
     """
     partials, gathered = blocks[move.sources[0]], blocks[move.destination]
     structure, plan = vertices.structure(), vertices.plan.data
@@ -83,7 +85,8 @@ def bind_reduce_scatter(
     calls += bind_copy([source], None, replace(gathered, layout=first), scratch)
     operands = [blocks[name].placed for name in vertices.sources]
     result = blocks[vertices.destination].placed
-    return calls, bind_vertices(_alone(structure, merged), plan, operands, result, scratch)
+    alone = _alone(structure, merged)
+    return calls, bind_vertices(alone, plan, operands, result, scratch, alike=alike)
 
 
 def _alone(structure: Structure, merged: Sequence[tuple[int, int]]) -> Structure:

@@ -6,6 +6,7 @@ loops over tiles or elements: only over the few shape classes of a grid.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -188,12 +189,21 @@ def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -
     return spread[(*inside, ...)]
 
 
-def scatter(dense: Array, memory: Memory, address: int, layout: Layout) -> None:
-    """Write a dense tensor into every block of a layout, padding and replicas included."""
+def scatter(
+    dense: Array,
+    memory: Memory,
+    address: int,
+    layout: Layout,
+    classes: Sequence[tuple[Run, ...]] | None = None,
+) -> None:
+    """Write a dense tensor into the blocks of a layout, padding included.
+
+    classes: which blocks, if not all, replicas included.
+    """
     spread, origins = numerators(
         dense.reshape(layout.shape), layout.access, tuple(cut.size for cut in layout.grid)
     )
-    for cls in shape_classes(layout.grid):
+    for cls in shape_classes(layout.grid) if classes is None else classes:
         block_view(memory, address, layout, dense.dtype, cls)[...] = window_view(
             spread, origins, layout, cls
         )

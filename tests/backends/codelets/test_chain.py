@@ -1,11 +1,12 @@
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from abele.backends.codelets.calls import Call, Scratch, run_calls
+from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.fast import History
-from abele.backends.codelets.numerics import Placed, bind_vertices, run_vertices
+from abele.backends.codelets.numerics import Bound, Placed, bind_vertices, run_vertices
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.dialects.abele import Plan
 from abele.dialects.structured import CHAINABLE, FUNCTIONS, Body, Stage, Structure
@@ -93,8 +94,10 @@ def test_stages_take_their_operands_in_order():
     assert (run(structure, plan, arrays, "float32") == 2 - (10 - 3) * 5).all()
 
 
-def with_replicas(bias: np.ndarray, m: int) -> tuple[list[Call], History, np.ndarray]:
-    """The calls of x + bias on tiles that have a row and a bias each, x being zero."""
+def with_replicas(
+    bias: np.ndarray, m: int, alike: Collection[int] = ()
+) -> tuple[Bound, History, np.ndarray]:
+    """x + bias on tiles that have a row and a bias each, x being zero."""
     parts = len(bias)
     access = identity_map((0, 1), (parts, m))
     once = AccessMap((AxisMap(1), AxisMap(m, ((1, 1),))))
@@ -107,22 +110,32 @@ def with_replicas(bias: np.ndarray, m: int) -> tuple[list[Call], History, np.nda
         replace(tiles(a, parts), stamp=stamp)
         for a, stamp in zip((x, bias), history.stamps, strict=True)
     ]
-    calls = bind_vertices(
-        structure, Plan((parts, 1)), operands, tiles(result, parts), Scratch(fast=True)
+    bound = bind_vertices(
+        structure, Plan((parts, 1)), operands, tiles(result, parts), Scratch(fast=True), alike=alike
     )
-    return calls, history, result
+    return bound, history, result
 
 
 def test_an_operand_of_which_all_tiles_have_the_same_is_read_on_the_first_of_them():
     bias = RNG.normal(size=(6, 20)).astype(np.float32)
-    calls, history, result = with_replicas(bias, 20)
+    bound, history, result = with_replicas(bias, 20)
+    assert bound.spared == set()
     history.stamps[1].write(True)
     # They are not the same: only so can it be seen what is read.
-    run_calls(calls)
+    run_calls(bound.calls)
     np.testing.assert_array_equal(result, np.broadcast_to(bias[0], result.shape))
     history.stamps[1].write(False)
-    run_calls(calls)
+    run_calls(bound.calls)
     np.testing.assert_array_equal(result, bias)
+
+
+def test_an_operand_that_is_always_alike_is_read_on_the_first_tile_whatever_is_known():
+    bias = RNG.normal(size=(6, 20)).astype(np.float32)
+    bound, history, result = with_replicas(bias, 20, alike=[1])
+    assert bound.spared == {1}
+    history.stamps[1].write(False)
+    run_calls(bound.calls)
+    np.testing.assert_array_equal(result, np.broadcast_to(bias[0], result.shape))
 
 
 def test_an_operand_that_the_result_is_written_over_is_read_on_each_tile():
@@ -136,6 +149,6 @@ def test_an_operand_that_the_result_is_written_over_is_read_on_each_tile():
     (stamp,) = History([np.array([0])], [False]).stamps
     stamp.write(True)
     there = replace(tiles(held, n), stamp=stamp)
-    calls = bind_vertices(structure, Plan((n, 1)), [tiles(x, n), there], there, Scratch(fast=True))
-    run_calls(calls)
+    bound = bind_vertices(structure, Plan((n, 1)), [tiles(x, n), there], there, Scratch(fast=True))
+    run_calls(bound.calls)
     np.testing.assert_array_equal(held, x + bias)

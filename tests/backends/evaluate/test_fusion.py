@@ -9,7 +9,7 @@ from xdsl.ir import Block, Region
 from abele.backends.machine import Machine, Observer
 from abele.backends.target import resolve_target
 from abele.dialects.control import RepeatOp, YieldOp
-from abele.dialects.exchange import ALIGNMENT, OutputOp, SuperstepOp, VariableOp
+from abele.dialects.exchange import ALIGNMENT, ComputeOp, OutputOp, SuperstepOp, VariableOp
 from abele.ir.text import parse_module
 from abele.tools.testing.program import Program as GeneratedProgram
 from abele.tools.testing.strategies import programs
@@ -27,12 +27,17 @@ ALIKE = "split [4, 3, 1]"
 M, K, N = 16, 32, 46
 
 
-def program(op: str, shape: str, k: int = K) -> ModuleOp:
-    """An operation on %a and %b at the exchange level, each variable at an address of its own."""
+def program(op: str, shape: str, k: int = K, weights: np.ndarray | None = None) -> ModuleOp:
+    """An operation on %a and %b at the exchange level, each variable at an address of its own.
+
+    weights: what %w is, which the operation may read too.
+    """
     made = context()
+    held = made.blobs.add(np.zeros(1, np.float32) if weights is None else weights)
     text = f"""
     builtin.module attributes {{abele.target = "tiny:16"}} {{
       func.func @main(%a: tensor<{M}x{k}xf32>, %b: tensor<{k}x{N}xf32>) -> tensor<{shape}xf32> {{
+        %w = nn.constant <"{held.digest}"> : tensor<{"x".join(map(str, held.array.shape))}xf32>
         %y = {op} -> tensor<{shape}xf32>
         func.return %y : tensor<{shape}xf32>
       }}
@@ -145,6 +150,72 @@ def test_an_operand_that_many_tiles_read_alike_is_brought_to_one_of_them():
     whole, fused = (written(machine, "in0") for machine in machines)
     assert whole == [True] * 12
     assert fused == [True, False, False] * 4
+
+
+FIRSTS_ALONE = [True] * 3 + [False] * 9
+"""Of twelve tiles whose weights are three parts in four replicas each, those with the first."""
+
+
+def with_weights(function: str, plan: str) -> ModuleOp:
+    """An operation on %a, cut by rows and columns, and a row of weights, which is cut in three."""
+    weights = np.random.default_rng(1).uniform(1, 2, (1, K)).astype(np.float32)
+    types = f"(tensor<{M}x{K}xf32>, tensor<1x{K}xf32>)"
+    op = f"nn.{function} %a, %w {{plan = #abele.plan<{plan}>}} : {types}"
+    return program(op, f"{M}x{K}", weights=weights)
+
+
+def weights_written(machine: Machine) -> list[bool]:
+    (name,) = (n for n, v in machine.variables.items() if v.initial is not None)
+    return written(machine, name)
+
+
+def test_weights_of_products_are_written_to_their_first_replicas():
+    weights = np.random.default_rng(1).standard_normal((K, N), np.float32)
+    operands = f"(tensor<{M}x{K}xf32>, tensor<{K}x{N}xf32>)"
+    op = f'"nn.matmul"(%a, %w) {{plan = #abele.plan<{ALIKE}>}} : {operands}'
+    machines = both(program(op, f"{M}x{N}", weights=weights))
+    runs_equal(machines, inputs())
+    assert [weights_written(machine) for machine in machines] == [[True] * 12, FIRSTS_ALONE]
+
+
+def test_weights_of_chains_are_written_to_their_first_replicas():
+    machines = both(with_weights("mul", "split [4, 3]"))
+    runs_equal(machines, inputs())
+    assert [weights_written(machine) for machine in machines] == [[True] * 12, FIRSTS_ALONE]
+
+
+def test_weights_of_functions_that_no_kernel_has_are_written_everywhere():
+    machines = both(with_weights("pow", "split [4, 3]"))
+    runs_equal(machines, inputs())
+    assert [weights_written(machine) for machine in machines] == [[True] * 12] * 2
+
+
+def test_weights_that_one_of_two_readers_needs_everywhere_are_written_everywhere():
+    module = with_weights("mul", "split [4, 3]")
+    other = with_weights("pow", "split [4, 3]")
+    (mul, power) = (
+        next(op for op in m.walk() if isinstance(op, ComputeOp)) for m in (module, other)
+    )
+    power.detach()
+    mul.parent_block().insert_op_after(power, mul)
+    machines = both(module)
+    runs_equal(machines, inputs())
+    assert weights_written(machines[1]) == [True] * 12
+
+
+def test_an_operand_that_a_chain_reads_alike_is_brought_to_one_of_the_tiles():
+    types = f"(tensor<{M}x1xf32>, tensor<1x{N}xf32>)"
+    op = f"nn.mul %a, %b {{plan = #abele.plan<split [4, 3]>}} : {types}"
+    machines = both(program(op, f"{M}x{N}", k=1))
+    runs_equal(machines, inputs(k=1))
+    assert [written(machine, "in1") for machine in machines] == [[True] * 12, FIRSTS_ALONE]
+
+
+def test_bytes_of_a_machine_that_does_not_keep_all_of_them_are_not_changed():
+    whole, fused = both(product(ALIKE))
+    whole.poke(0, 0, np.ones(4, np.uint8))
+    with pytest.raises(ValueError, match="bytes of tile 0: not all are kept; need fused=False"):
+        fused.poke(0, 0, np.ones(4, np.uint8))
 
 
 def test_what_is_added_up_once_can_be_gathered_many_times():
