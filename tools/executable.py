@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from ..backends import executable as program_file
@@ -20,6 +21,7 @@ from ..backends.reference import run_reference
 from ..backends.target import Target
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
+from ..ir.garbage import uncollected
 from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS
 from ..passes.planner.relaxed import Relaxed, read_relaxed
@@ -78,7 +80,8 @@ class Executable:
     """A program for one target, at its own level and all below.
 
     modules: what gives the module of each level, asked once; the last is what the machine gets.
-    path: what messages call the program.
+    path: what messages call the program. operations: how many each level has, where that is known
+    before anybody asks for its module.
     State (weights, counters) keeps its values from one run to the next; each level, and the
     strict machine, has its own.
     """
@@ -89,10 +92,12 @@ class Executable:
         modules: Mapping[str, Loader],
         path: str = "<program>",
         stages: Stages | None = None,
+        operations: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.target = target
         self.path = path
         self.stages = stages or Stages()
+        self._operations = operations
         self._loaders = dict(modules)
         self._modules: dict[str, ModuleOp] = {}
         self._runners: dict[tuple[str, bool], _Runner] = {}
@@ -142,7 +147,8 @@ class Executable:
             if at == MACHINE:
                 refuse_too_little_memory(self.memory)
             start = perf_counter()
-            self._runners[at, strict] = _runner(self.module_at(at), at, self.target, strict)
+            with uncollected():
+                self._runners[at, strict] = _runner(self.module_at(at), at, self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
         start = perf_counter()
         outputs = self._runners[at, strict].run(arrays)
@@ -196,7 +202,10 @@ class Executable:
             "max_tile_bytes": memory.max_tile_bytes,
             "fullest_tile": memory.fullest_tile,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
-            "ops": {level: _operations(self.module_at(level)) for level in self.levels},
+            "ops": {
+                level: self._operations.get(level) or _operations(self.module_at(level))
+                for level in self.levels
+            },
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -224,8 +233,10 @@ def load_executable(
     program = program_file.load(path)
     check_target(program.target, target, path)
     loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
-    exe = Executable(program.target, loaders, path)
-    exe.check_memory()
+    # To count them would be to parse all levels, of which the machine needs one.
+    exe = Executable(program.target, loaders, path, operations=program.operations)
+    with uncollected():
+        exe.check_memory()
     exe.stages.add("read", perf_counter() - start)
     return exe
 

@@ -8,9 +8,11 @@ import pytest
 from some_models import SMALL, model, node, random, relu
 from xdsl.dialects.builtin import StringAttr
 
+from abele.backends.executable import Program
+from abele.ir.context import AbeleContext
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.text import write_module
-from abele.ir.upstream import VerifyException
+from abele.ir.upstream import ModuleOp, VerifyException
 from abele.tools import compile_model
 from abele.tools.arrays import seeded
 from abele.tools.bisect import bisect
@@ -132,6 +134,24 @@ def test_a_saved_program_runs_as_the_one_that_was_compiled(tmp_path: Path):
     assert {key: again.profile[key] for key in figures} == figures
     with pytest.raises(InputError, match="cannot run on mk2"):
         compile_model(path, "mk2")
+
+
+def test_a_saved_program_is_profiled_without_parsing_what_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    exe = compile_model(relu(), "tiny")
+    path = tmp_path / "program.abele"
+    exe.save(path)
+    parsed: list[str] = []
+    module_at = Program.module_at
+
+    def note(program: Program, level: str, made: AbeleContext) -> ModuleOp:
+        parsed.append(level)
+        return module_at(program, level, made)
+
+    monkeypatch.setattr(Program, "module_at", note)
+    assert compile_model(path).profile["ops"] == exe.profile["ops"]
+    assert parsed == ["exchange"]
 
 
 def test_a_saved_program_keeps_its_state(tmp_path: Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,14 +12,8 @@ import typer
 
 from ...ir.errors import InputError
 from ...ir.near import nearest
-from ...ir.whole_file import whole_file
-from ..bench.fidelity.predict import by_family, predictions
-from ..bench.fidelity.report import family_table, figures, row_table, skipped_table
-from ..bench.fidelity.rows import CALIBRATION, read_rows
-from ..table import console
 from .answers import answers
 from .files import check_files
-from .showing import progress
 
 
 @dataclass(frozen=True)
@@ -42,10 +35,9 @@ class Program:
         return found
 
 
-FIDELITY = "fidelity"
-
 # Some need onnxruntime, or what tests need.
 PROGRAMS: Mapping[str, Program] = {
+    "fidelity": Program("..bench.fidelity.bench", "fidelity", ("csv", "rows", "json")),
     "light": Program("..bench.__main__", "bench", ("networks", "target", "json")),
     "fusion": Program("..bench.fusion", "fusion", ("networks", "target")),
     "trace": Program("..bench.trace", "trace", ("networks", "target")),
@@ -62,9 +54,7 @@ PARAMETERS = {"json": "report"}
 
 
 def bench_command(
-    name: Annotated[
-        str, typer.Argument(help=f"One of {', '.join((FIDELITY, *PROGRAMS))}.")
-    ] = "light",
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(PROGRAMS)}.")] = "light",
     csv: Annotated[
         Path | None,
         typer.Option(
@@ -107,19 +97,13 @@ def bench_command(
         if value is not None
     }
     with answers():
-        if name == FIDELITY:
-            _only(name, given, ("csv", "rows", "json"))
-            _fidelity(csv or CALIBRATION, out, rows)
-            return
         if name not in PROGRAMS:
-            names = (FIDELITY, *PROGRAMS)
             raise InputError(
-                f"bench {name!r}; need one of {', '.join(names)}{nearest(name, names)}"
+                f"bench {name!r}; need one of {', '.join(PROGRAMS)}{nearest(name, PROGRAMS)}"
             )
         program = PROGRAMS[name]
         _only(name, given, program.options)
-        if out is not None:
-            check_files({}, {"--json": out})
+        check_files({"--csv": csv}, {"--json": out})
         arguments: dict[str, Any] = {PARAMETERS.get(k, k): v for k, v in given.items()}
         program.load()(**arguments)
 
@@ -130,20 +114,3 @@ def _only(name: str, given: Mapping[str, object], allowed: tuple[str, ...]) -> N
         if option not in allowed:
             takes = ", ".join(f"--{each}" for each in allowed)
             raise InputError(f"bench {name}: --{option}; it takes {takes}")
-
-
-def _fidelity(path: Path, out: Path | None, rows: bool) -> None:
-    check_files({"--csv": path}, {"--json": out})
-    measurements, skipped = read_rows(path)
-    with progress() as tell:
-        found, unpriced = predictions(measurements, lambda name: tell(f"price {name}"))
-    families = by_family(found)
-    show = console()
-    if rows and found:
-        show.print(row_table(found))
-    show.print(family_table(families))
-    if skipped or unpriced:
-        show.print(skipped_table([*skipped, *unpriced]))
-    if out is not None:
-        with whole_file(out) as stream:
-            stream.write(json.dumps(figures(families), indent=2).encode() + b"\n")

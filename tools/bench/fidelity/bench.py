@@ -1,0 +1,34 @@
+"""Predictions against measurements on real chips."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ....ir.whole_file import whole_file
+from ...commands.showing import progress
+from ...table import console
+from .predict import by_family, predictions
+from .report import family_table, figures, row_table, skipped_table
+from .rows import CALIBRATION, read_rows
+
+
+def fidelity(csv: Path = CALIBRATION, rows: bool = False, report: Path | None = None) -> None:
+    """Print errors by family.
+
+    csv: measurements. rows: whether to show every row. report: where to write all figures.
+    Raises InputError for measurements that cannot be read.
+    """
+    measurements, skipped = read_rows(csv)
+    with progress() as tell:
+        found, unpriced = predictions(measurements, lambda name: tell(f"price {name}"))
+    families = by_family(found)
+    show = console()
+    if rows and found:
+        show.print(row_table(found))
+    show.print(family_table(families))
+    if skipped or unpriced:
+        show.print(skipped_table([*skipped, *unpriced]))
+    if report is not None:
+        with whole_file(report) as stream:
+            stream.write(json.dumps(figures(families), indent=2).encode() + b"\n")
