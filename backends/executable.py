@@ -77,15 +77,6 @@ class Program:
     texts: Mapping[str, str]
     blobs: BlobStore
 
-    @property
-    def operations(self) -> dict[str, int]:
-        """How many operations each level has, as far as the compiler reported that."""
-        ops = self.profile.get("ops")
-        if not isinstance(ops, dict):
-            return {}
-        counted = cast(dict[str, object], ops).items()
-        return {level: n for level, n in counted if isinstance(n, int)}
-
     def module_at(self, level: str, context: AbeleContext) -> ModuleOp:
         """The module at a level, parsed but not verified; its blobs are added to the context.
 

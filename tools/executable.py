@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ..backends import executable as program_file
 from ..backends.counts import counts
@@ -33,6 +33,9 @@ PROGRAM_FILE = ".abele"
 
 MACHINE = LEVELS[-1]
 """The level that the machine runs."""
+
+GRAPH = ("vertices", "edges", "source_edges", "loop_edges", "relayout_elements")
+"""What a profile says of the graph."""
 
 
 @dataclass
@@ -80,8 +83,8 @@ class Executable:
     """A program for one target, at its own level and all below.
 
     modules: what gives the module of each level, asked once; the last is what the machine gets.
-    path: what messages call the program. operations: how many each level has, where that is known
-    before anybody asks for its module.
+    path: what messages call the program. reported: the profile of who compiled it; what that says
+    of the size of the program is not counted again.
     State (weights, counters) keeps its values from one run to the next; each level, and the
     strict machine, has its own.
     """
@@ -92,12 +95,12 @@ class Executable:
         modules: Mapping[str, Loader],
         path: str = "<program>",
         stages: Stages | None = None,
-        operations: Mapping[str, int] = MappingProxyType({}),
+        reported: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self.target = target
         self.path = path
         self.stages = stages or Stages()
-        self._operations = operations
+        self._reported = reported
         self._loaders = dict(modules)
         self._modules: dict[str, ModuleOp] = {}
         self._runners: dict[tuple[str, bool], _Runner] = {}
@@ -185,28 +188,24 @@ class Executable:
 
     @cached_property
     def _figures(self) -> dict[str, Any]:
-        module = self.module_at(MACHINE)
-        costs = totals(price(module, self.target))
-        graph = counts(module)
+        costs = totals(price(self.module_at(MACHINE), self.target))
         memory = self.memory
         return {
             "target": self.target.spelling(),
             "tiles": self.target.tiles,
-            "vertices": graph.vertices,
-            "edges": graph.edges,
-            "source_edges": graph.source_edges,
-            "loop_edges": graph.loop_edges,
-            "relayout_elements": graph.relayout_elements,
+            **(_numbers(self._reported, GRAPH) or self._graph()),
             **vars(costs),
             "tiles_used": memory.tiles_used,
             "max_tile_bytes": memory.max_tile_bytes,
             "fullest_tile": memory.fullest_tile,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
-            "ops": {
-                level: self._operations.get(level) or _operations(self.module_at(level))
-                for level in self.levels
-            },
+            "ops": _numbers(self._reported.get("ops"), self.levels)
+            or {level: _operations(self.module_at(level)) for level in self.levels},
         }
+
+    def _graph(self) -> dict[str, int]:
+        counted = counts(self.module_at(MACHINE))
+        return {name: getattr(counted, name) for name in GRAPH}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program, with the levels it has, to an .abele file. Raises InputError."""
@@ -233,8 +232,7 @@ def load_executable(
     program = program_file.load(path)
     check_target(program.target, target, path)
     loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
-    # To count them would be to parse all levels, of which the machine needs one.
-    exe = Executable(program.target, loaders, path, operations=program.operations)
+    exe = Executable(program.target, loaders, path, reported=program.profile)
     with uncollected():
         exe.check_memory()
     exe.stages.add("read", perf_counter() - start)
@@ -277,6 +275,15 @@ def _runner(module: ModuleOp, level: str, target: Target, strict: bool) -> _Runn
     if level == MACHINE:
         return Machine(module, target, strict=strict)
     return _Interpreted(INTERPRETERS[level], module)
+
+
+def _numbers(reported: object, names: Sequence[str]) -> dict[str, int] | None:
+    """The numbers of these names, if all of them are reported."""
+    if not isinstance(reported, Mapping):
+        return None
+    found = {name: cast(Mapping[str, object], reported).get(name) for name in names}
+    numbers = {name: n for name, n in found.items() if isinstance(n, int)}
+    return numbers if len(numbers) == len(names) else None
 
 
 def _operations(module: ModuleOp) -> int:

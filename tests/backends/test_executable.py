@@ -62,17 +62,6 @@ def rewritten(file: Path, change: Callable[[dict[str, bytes]], object], **option
     return file
 
 
-@pytest.mark.parametrize(
-    ("profile", "operations"),
-    [({"ops": {"tile": 2, "nn": "many"}}, {"tile": 2}), ({"ops": 3}, {}), ({}, {})],
-)
-def test_operations_are_as_many_as_the_compiler_reported(
-    tmp_path: Path, profile: dict[str, object], operations: dict[str, int]
-):
-    save(tmp_path / "p.abele", module(), TARGET, profile=profile)
-    assert load(tmp_path / "p.abele").operations == operations
-
-
 def test_what_is_saved_comes_back(file: Path):
     found = load(file)
     assert found.target == TARGET
