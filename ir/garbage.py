@@ -20,6 +20,16 @@ def uncollected() -> Generator[None]:
 
 
 @contextmanager
+def left_behind() -> Generator[None]:
+    """Look for none any more after this: for what a process does last, whose memory goes back to
+    the host as a whole. Python would look through all of it as it ends."""
+    try:
+        yield
+    finally:
+        gc.freeze()
+
+
+@contextmanager
 def set_aside() -> Generator[None]:
     """Look only through what is made inside, for work that makes much garbage beside much that
     stays. Where something is set aside already, that is left to who has done it."""

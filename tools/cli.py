@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import typer
 
+from ..ir.garbage import left_behind
 from .commands.bench import bench_command
 from .commands.bisect import bisect_command
 from .commands.compile import compile_command
@@ -53,9 +54,11 @@ opt_app.command()(opt)
 
 def main() -> None:
     """The command abele."""
-    app()
+    with left_behind():
+        app()
 
 
 def opt_main() -> None:
     """The command abele-opt: abele opt, under the name that users of mlir-opt expect."""
-    opt_app()
+    with left_behind():
+        opt_app()

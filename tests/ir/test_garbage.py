@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from abele.ir.garbage import set_aside, uncollected
+from abele.ir.garbage import left_behind, set_aside, uncollected
 
 
 class Cycle:
@@ -54,3 +54,16 @@ def test_what_others_have_set_aside_stays_so():
     with pytest.raises(ValueError, match="inside"), set_aside():
         raise ValueError("inside")
     assert not gc.get_freeze_count()
+
+
+def test_what_is_left_behind_is_collected_no_more():
+    left = Cycle()
+    reference = weakref.ref(left)
+    try:
+        with pytest.raises(SystemExit), left_behind():
+            raise SystemExit
+        del left
+        gc.collect()
+        assert reference() is not None
+    finally:
+        gc.unfreeze()
