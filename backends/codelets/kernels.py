@@ -1151,8 +1151,9 @@ def route(head, segments, tasks, entries, lanes):
 # Sums of products
 
 
-def _micro_kernel(vectors):
-    """The intrinsic that multiplies a panel of rows by the first vectors of a panel of columns.
+def _micro_kernel(vectors, height):
+    """The intrinsic that multiplies the first rows of a panel by the first vectors of a panel of
+    columns.
 
     rows: [depth][ROWS]. columns: [depth][COLUMNS]. out: [ROWS][COLUMNS]. Each result is a chain of
     fused multiplications and additions, from zero, in the order of depth; it is added to what is
@@ -1170,7 +1171,7 @@ def _micro_kernel(vectors):
             zero = ir.Constant(vector, [0.0] * LANES)
             totals = [
                 [cgutils.alloca_once_value(builder, zero) for _ in range(vectors)]
-                for _ in range(ROWS)
+                for _ in range(height)
             ]
             for row in totals:
                 for total in row:
@@ -1190,14 +1191,14 @@ def _micro_kernel(vectors):
                 )
                 right = [_load(builder, vector, plus(begin, 4 * LANES * v)) for v in range(vectors)]
                 begin = builder.add(rows, builder.mul(counter.index, ir.Constant(I64, 4 * ROWS)))
-                for r in range(ROWS):
+                for r in range(height):
                     left = _splat(builder, _load(builder, F32, plus(begin, 4 * r)))
                     for v in range(vectors):
                         total = builder.load(totals[r][v])
                         builder.store(builder.call(fma, [left, right[v], total]), totals[r][v])
             into = [
                 (plus(out, 4 * (r * COLUMNS + v * LANES)), totals[r][v])
-                for r in range(ROWS)
+                for r in range(height)
                 for v in range(vectors)
             ]
             with builder.if_then(builder.icmp_signed("!=", adds, ir.Constant(I64, 0))):
@@ -1213,7 +1214,13 @@ def _micro_kernel(vectors):
     return multiply
 
 
-multiply_panels, multiply_vector = _micro_kernel(VECTORS), _micro_kernel(1)
+THIRD = ROWS // 3
+
+multiply_panels, multiply_vector = (_micro_kernel(vectors, ROWS) for vectors in (VECTORS, 1))
+multiply_two_thirds, multiply_vector_two_thirds = (
+    _micro_kernel(vectors, 2 * THIRD) for vectors in (VECTORS, 1)
+)
+multiply_third, multiply_vector_third = (_micro_kernel(vectors, THIRD) for vectors in (VECTORS, 1))
 
 
 @intrinsic
@@ -1297,17 +1304,28 @@ def _add_tile(tile, other):
 
 
 @njit(**OPTIONS)
-def _multiply(left, right, depth, is_narrow, tile, spare, adds):
-    """A panel of rows by a panel of columns, as chains of TERMS that are added up; all of it is
-    added to what is there if adds is not 0."""
+def _multiply(left, right, depth, height, is_narrow, tile, spare, adds):
+    """The first rows of a panel by a panel of columns, as chains of TERMS that are added up; all of
+    it is added to what is there if adds is not 0. Rows beyond the height are anything."""
     into = spare if adds and depth > TERMS else tile
     for k in range(0, depth, TERMS):
+        rows, columns = left + k * ROWS * 4, right + k * COLUMNS * 4
         terms = min(TERMS, depth - k)
         is_added = k if depth > TERMS else adds
-        if is_narrow:
-            multiply_vector(left + k * ROWS * 4, right + k * COLUMNS * 4, terms, into, is_added)
+        if height > 2 * THIRD:
+            if is_narrow:
+                multiply_vector(rows, columns, terms, into, is_added)
+            else:
+                multiply_panels(rows, columns, terms, into, is_added)
+        elif height > THIRD:
+            if is_narrow:
+                multiply_vector_two_thirds(rows, columns, terms, into, is_added)
+            else:
+                multiply_two_thirds(rows, columns, terms, into, is_added)
+        elif is_narrow:
+            multiply_vector_third(rows, columns, terms, into, is_added)
         else:
-            multiply_panels(left + k * ROWS * 4, right + k * COLUMNS * 4, terms, into, is_added)
+            multiply_third(rows, columns, terms, into, is_added)
     if into != tile:
         _add_tile(tile, spare)
 
@@ -1366,8 +1384,8 @@ def products(
                 left = mine + (i - begin) * panels * length
                 for p in range(panels):
                     tile = tiles + p * ROWS * COLUMNS * 4
-                    row = left + p * length
-                    _multiply(row, panel, len(depth), is_narrow, tile, spare, i - begin)
+                    row, height = left + p * length, len(rows) - p * ROWS
+                    _multiply(row, panel, len(depth), height, is_narrow, tile, spare, i - begin)
             for p in range(panels):
                 _store_tile(
                     tiles + p * ROWS * COLUMNS * 4,
