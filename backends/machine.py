@@ -133,9 +133,11 @@ class Machine:
         }
         self._shadow: Shadow | None = None
         self._fusion: Fusion | None = None
+        self._unseen: frozenset[str] = frozenset()
         if is_fused:
             unseen = near(module, self.variables, self.blocks)
             self._history.lie_elsewhere({i for i, n in enumerate(self.variables) if n in unseen})
+            self._unseen = frozenset(unseen)
             self._fusion = Fusion(module, self.variables, self.blocks, unseen, self._scratch)
             self.blocks = self._fusion.blocks
         self._flipped: set[FlipByte] = set()
@@ -150,7 +152,10 @@ class Machine:
 
     @property
     def memory(self) -> Memory:
-        """The bytes of all tiles, to be read only: uint8[tiles, row]."""
+        """The bytes of all tiles, to be read only: uint8[tiles, row].
+
+        A machine that does not keep all of them (see fused) has others in some places.
+        """
         seen = self._memory.view()
         seen.flags.writeable = False
         return seen
@@ -201,7 +206,7 @@ class Machine:
 
         Raises ValueError for a variable that this machine does not keep (see fused).
         """
-        if self._fusion and variable in self._fusion.unseen:
+        if variable in self._unseen:
             raise ValueError(f"@{variable}: not kept where nobody watches; need fused=False")
         values = read_blocks(self.blocks[variable])
         return tensor_of(values, self.variables[variable].tensor.get_shape())
@@ -415,7 +420,10 @@ def _memory(tiles: int, bytes_per_tile: int, is_sparse: bool) -> Memory:
     if not is_sparse or sys.platform != "linux":
         return np.zeros((tiles, row), np.uint8)
     # NumPy asks for huge pages, each of which takes three tiles' memory for the first byte touched.
-    pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{tiles:,} tiles of {row:,} bytes: {error.strerror}") from None
     with suppress(OSError):
         pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, np.uint8).reshape(tiles, row)

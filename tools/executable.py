@@ -282,7 +282,7 @@ def _numbers(reported: object, names: Sequence[str]) -> dict[str, int] | None:
     if not isinstance(reported, Mapping):
         return None
     found = {name: cast(Mapping[str, object], reported).get(name) for name in names}
-    numbers = {name: n for name, n in found.items() if isinstance(n, int)}
+    numbers = {name: n for name, n in found.items() if type(n) is int and n >= 0}
     return numbers if len(numbers) == len(names) else None
 
 

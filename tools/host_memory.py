@@ -25,8 +25,9 @@ LIMITS = (
 def refuse_too_little_memory(memory: MemoryReport) -> None:
     """Raise InputError where this host has too little memory for the tiles of a program.
 
-    Of a tile's memory only what variables reach is ever touched, but all of it is mapped: where the
-    mapped bytes of a process are limited, that is what counts.
+    Of a tile's memory at most what variables reach is touched, and less where replicas of weights
+    need not be written, but all of it is mapped: where the mapped bytes of a process are limited,
+    that is what counts.
     """
     target = memory.target
     touched = memory.max_tile_bytes * target.tiles + BESIDE_BYTES

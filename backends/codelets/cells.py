@@ -19,9 +19,10 @@ class Cells:
     body: what happens at each point. operands, those of the chain last, and result: (parts of the
     class..., dimensions...), of one shape; an array has stride 0 along dimensions that it does not
     depend on. merged: axes of the reduction dimensions. shared: the operands, of which all replicas
-    that cuts make are the first one. stamps: of the operands' variables, where known. alike: the
-    operands whose replicas are equal whenever cells are computed. spared: those of them of which
-    the first replica alone is read, noted as calls are bound.
+    that cuts make are the first one, unless the result is written over them. stamps: of the
+    operands' variables, where known. alike: the operands whose replicas are equal whenever cells
+    are computed. spared: those of them of which the first replica alone is read, noted as calls are
+    bound.
     """
 
     body: Body

@@ -129,7 +129,8 @@ def bind_vertices(
 ) -> Bound:
     """The calls that compute a vertex set, on views of these operands and this result.
 
-    alike: operands whose replicas are equal whenever the calls are made.
+    alike: operands whose replicas are equal whenever the calls are made; one that has bytes in
+    common with the result may not be so for long, and is read in each replica.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
     """
     space, body = structure.space, structure.body
@@ -150,7 +151,8 @@ def bind_vertices(
         for access in space.operands
     ]
     calls: list[Call] = []
-    spared = frozenset(alike)
+    meets = [_meet(p, layout, result, layouts[-1]) for p, layout in zip(operands, layouts)]
+    alike = spared = frozenset(i for i in alike if not meets[i])
     for cls in shape_classes(layouts[-1].grid):
         views = [
             iteration_view(p.memory, p.address, layout, p.dtype, cls)
@@ -162,11 +164,9 @@ def bind_vertices(
             views[-1],
             tuple(d for d in merged if views[-1].shape[d] != 1 and views[-1].strides[d] == 0),
             tuple(
-                view
-                if _meet(p, layout, result, layouts[-1])
-                else _shared(view, p, layout, cls, dims)
-                for view, p, layout, dims in zip(
-                    views[:-1], operands, layouts[:-1], replicas, strict=True
+                view if meeting else _shared(view, p, layout, cls, dims)
+                for view, meeting, p, layout, dims in zip(
+                    views[:-1], meets, operands, layouts[:-1], replicas, strict=True
                 )
             ),
             tuple(p.stamp for p in operands),

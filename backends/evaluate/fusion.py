@@ -35,7 +35,8 @@ class Fusion:
     """Finds, superstep by superstep, the operations that go together, and binds them.
 
     unseen: the variables that nobody sees, and where they lie (see arena.near). blocks: where all
-    variables lie. once: those of which the calls asked for so far need first replicas alone.
+    variables lie. once: those of which first replicas alone are needed, once the calls of all
+    supersteps have been asked for.
     """
 
     def __init__(
@@ -47,7 +48,6 @@ class Fusion:
         scratch: Scratch,
     ) -> None:
         self._variables = variables
-        self.unseen = unseen
         named = times_named(module)
         self._read_once = {name for name in unseen if named[name] == 2}
         written = {

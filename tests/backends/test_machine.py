@@ -541,3 +541,11 @@ def test_a_byte_is_flipped_once_after_load():
     m.write("n", np.ones(8, np.float32))
     m.load()
     assert np.signbit(m.read("n")[0])
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_tiles_that_the_host_has_no_memory_for_are_refused_in_one_way(fused: bool):
+    pytest.importorskip("numba")
+    huge = resolve_target("tiny:1000000,memory.bytes_per_tile=4000000000")
+    with pytest.raises(MemoryError):
+        Machine(parse(main(superstep("go")), context()), huge, fast=True, fused=fused)

@@ -149,6 +149,9 @@ def test_an_operand_that_the_result_is_written_over_is_read_on_each_tile():
     (stamp,) = History([np.array([0])], [False]).stamps
     stamp.write(True)
     there = replace(tiles(held, n), stamp=stamp)
-    bound = bind_vertices(structure, Plan((n, 1)), [tiles(x, n), there], there, Scratch(fast=True))
+    bound = bind_vertices(
+        structure, Plan((n, 1)), [tiles(x, n), there], there, Scratch(fast=True), alike=[1]
+    )
+    assert bound.spared == set()
     run_calls(bound.calls)
     np.testing.assert_array_equal(held, x + bias)
