@@ -147,10 +147,10 @@ class Executable:
             raise InputError(f"strict at {at}: only {MACHINE} is run by the machine")
         arrays = checked(inputs, self.inputs)
         if (at, strict) not in self._runners:
-            if at == MACHINE:
-                refuse_too_little_memory(self.memory)
             start = perf_counter()
             with uncollected():
+                if at == MACHINE:
+                    refuse_too_little_memory(self.memory)
                 self._runners[at, strict] = _runner(self.module_at(at), at, self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
         start = perf_counter()
