@@ -424,6 +424,7 @@ def _memory(tiles: int, bytes_per_tile: int, is_sparse: bool) -> Memory:
         pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"{tiles:,} tiles of {row:,} bytes: {error.strerror}") from None
-    with suppress(OSError):
+    # Not every kernel has them, or lets them be chosen.
+    with suppress(OSError, AttributeError):
         pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, np.uint8).reshape(tiles, row)
