@@ -173,7 +173,10 @@ class Machine:
     # Programs
 
     def load(self) -> None:
-        """Write every initial value into its blocks; all else is forgotten."""
+        """Write every initial value into its blocks; all else is forgotten.
+
+        Of weights that are kept in part (see fused), into the first replica of each block.
+        """
         if self._strict:
             # What lies above every variable cannot be touched, and is left unpaged.
             used = max((v.start + v.bytes_per_tile for v in self.variables.values()), default=0)
@@ -181,8 +184,8 @@ class Machine:
             self._shadow = Shadow((len(self._memory), used), self.variables)
         for name, variable in self.variables.items():
             if variable.initial is not None:
-                once = self._fusion is not None and name in self._fusion.once
-                write_blocks(variable.initial.array, self.blocks[name], with_replicas=not once)
+                is_spared = self._fusion is not None and name in self._fusion.spared
+                write_blocks(variable.initial.array, self.blocks[name], not is_spared)
                 self._stamps[name].write(True)
                 if self._shadow is not None:
                     self._shadow.define(name)

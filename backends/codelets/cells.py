@@ -35,8 +35,8 @@ class Cells:
     spared: set[int] = field(default_factory=set[int])
 
     @property
-    def operands_once(self) -> tuple[Array, ...]:
-        """The operands, those that are alike shared."""
+    def operands_read(self) -> tuple[Array, ...]:
+        """The operands as they are read: those that are alike, on the first of their replicas."""
         return tuple(self.shared[i] if i in self.alike else a for i, a in enumerate(self.operands))
 
     @property
@@ -59,7 +59,7 @@ def alike_calls(
     bind: makes the call on operands that are seen in one way or the other; None if it cannot, and
     then there are no calls.
     """
-    operands = list(cells.operands_once)
+    operands = list(cells.operands_read)
     call = bind(operands)
     if call is None:
         return []

@@ -253,7 +253,7 @@ def _compiled(
             seen, rows, columns = seen[::-1], columns, rows
         return Groups(found.batch, rows, columns, groups.inner), (*seen, cells.result)
 
-    separate = folded(cells.operands_once) if cells.alike else None
+    separate = folded(cells.operands_read) if cells.alike else None
     spared = cells.alike if separate is not None else ()
     if separate is None:
         separate = Groups(groups.batch, left, right, groups.inner), (*operands, cells.result)

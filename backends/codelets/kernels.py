@@ -1215,6 +1215,7 @@ def _micro_kernel(vectors, height):
 
 
 THIRD = ROWS // 3
+"""Rows of a third of a panel: of the last one, as many thirds are multiplied as it has rows for."""
 
 multiply_panels, multiply_vector = (_micro_kernel(vectors, ROWS) for vectors in (VECTORS, 1))
 multiply_two_thirds, multiply_vector_two_thirds = (

@@ -55,7 +55,7 @@ POINTS: dict[Kind, Callable[[Cells], list[Index] | None]] = {
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundVertices:
     """The calls of a vertex set. spared: operands of which they read the first replica alone."""
 
     calls: list[Call]
@@ -126,7 +126,7 @@ def bind_vertices(
     scratch: Scratch,
     mode: str = "plain",
     alike: Collection[int] = (),
-) -> Bound:
+) -> BoundVertices:
     """The calls that compute a vertex set, on views of these operands and this result.
 
     alike: operands whose replicas are equal whenever the calls are made; one that has bytes in
@@ -179,7 +179,7 @@ def bind_vertices(
         else:
             calls += _one_call(cells, scratch) or chained(codelet, cells, scratch)
         spared &= cells.spared
-    return Bound(calls, spared)
+    return BoundVertices(calls, spared)
 
 
 def run_vertices(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...dialects.program import Copy, Variable, Vertices, verify_use
 from ..codelets.calls import Call, Scratch
-from ..codelets.numerics import Bound, bind_vertices
+from ..codelets.numerics import BoundVertices, bind_vertices
 from .blocks import Blocks, bind_copy
 
 
@@ -39,7 +39,7 @@ def bound_vertices(
     *,
     first_tile: int | None = None,
     alike: Collection[int] = (),
-) -> Bound:
+) -> BoundVertices:
     """The calls of a vertex set; alike: as for bind_vertices.
 
     first_tile: where its memory begins, if not on the first tile of the machine.

@@ -15,8 +15,15 @@ from typing import Any
 import numpy as np
 
 from ...ir.distinct import distinct
-from ...ir.geometry.blocks import block_view, fill_of, scatter, window_view, windows_of
-from ...ir.geometry.grid import Cut, Run, shape_classes
+from ...ir.geometry.blocks import (
+    block_view,
+    fill_of,
+    owner_classes,
+    scatter,
+    window_view,
+    windows_of,
+)
+from ...ir.geometry.grid import Cut, shape_classes
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space, identity_map
 from ..codelets.calls import Array, Call, Scratch, coalesced, copy_calls, run_calls
@@ -58,8 +65,7 @@ def write_blocks(values: Array, blocks: Blocks, with_replicas: bool = True) -> N
     layout, placed = blocks.layout, blocks.placed
     if 0 in (cut.size for cut in layout.grid):
         return
-    classes = None if with_replicas else owner_classes(layout)
-    scatter(values, placed.memory, placed.address, layout, classes)
+    scatter(values, placed.memory, placed.address, layout, with_replicas)
 
 
 def read_blocks(blocks: Blocks) -> Array:
@@ -109,16 +115,6 @@ def _owned(blocks: Blocks, spread: Array, low: tuple[int, ...]) -> list[tuple[Ar
             block_view(p.memory, p.address, layout, p.dtype, cls),
         )
         for cls in owner_classes(layout)
-    ]
-
-
-def owner_classes(layout: Layout) -> list[tuple[Run, ...]]:
-    """The shape classes, cut down to the cells that a copy reads from: the first replicas."""
-    replica = set(layout.replica_dims)
-    return [
-        tuple(Run(0, 1, run.start, run.size) if d in replica else run for d, run in enumerate(cls))
-        for cls in shape_classes(layout.grid)
-        if not any(cls[d].first for d in replica)
     ]
 
 

@@ -24,7 +24,7 @@ from ...dialects import exchange
 from ...dialects.program import Copy, HostInput, Variable, Vertices, verify_use
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch
-from ..codelets.numerics import Bound
+from ..codelets.numerics import BoundVertices
 from .arena import times_named
 from .bind import bound_vertices, copy_calls_of
 from .blocks import Blocks
@@ -35,7 +35,7 @@ class Fusion:
     """Finds, superstep by superstep, the operations that go together, and binds them.
 
     unseen: the variables that nobody sees, and where they lie (see arena.near). blocks: where all
-    variables lie. once: those of which first replicas alone are needed, once the calls of all
+    variables lie. spared: those of which first replicas alone are needed, once the calls of all
     supersteps have been asked for.
     """
 
@@ -60,7 +60,7 @@ class Fusion:
             for name, variable in variables.items()
             if variable.initial is not None and name not in written and _is_alone(blocks[name])
         }
-        self.once = set(self._kept)
+        self.spared = set(self._kept)
         self.blocks = {**blocks, **unseen}
         self._scratch = scratch
         self._makers: dict[str, list[Call]] = {}
@@ -125,9 +125,9 @@ class Fusion:
         """The operands that nothing writes to once the program runs."""
         return {i for i, name in enumerate(op.sources) if name in self._kept}
 
-    def _note(self, op: exchange.ComputeOp, bound: Bound) -> None:
+    def _note(self, op: exchange.ComputeOp, bound: BoundVertices) -> None:
         """Note which operands need all of their replicas."""
-        self.once -= {name for i, name in enumerate(op.sources) if i not in bound.spared}
+        self.spared -= {name for i, name in enumerate(op.sources) if i not in bound.spared}
 
 
 def _is_alone(blocks: Blocks) -> bool:

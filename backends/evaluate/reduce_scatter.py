@@ -27,7 +27,7 @@ from ..codelets.calls import BYTE, Call, Scratch
 from ..codelets.fast import address
 from ..codelets.fast_chain import MERGES, merge_call
 from ..codelets.fast_products import Partials, Products
-from ..codelets.numerics import Bound, Placed, bind_vertices
+from ..codelets.numerics import BoundVertices, Placed, bind_vertices
 from ..codelets.reduction import is_walked
 from .blocks import Blocks, bind_copy
 
@@ -45,7 +45,7 @@ def bind_reduce_scatter(
     scratch: Scratch,
     making: Sequence[Call] = (),
     alike: Collection[int] = (),
-) -> tuple[list[Call], Bound] | None:
+) -> tuple[list[Call], BoundVertices] | None:
     """The calls of a move, which merge partials, and those of the vertices that it was made for.
 
     move: copies a variable as it is to the first that the vertices read, and that nobody else does.

@@ -15,10 +15,9 @@ from xdsl.ir import Operation
 
 from ...dialects.exchange import SuperstepOp, VariableOp
 from ...dialects.program import Copy, HostInput, HostOutput, Vertices
-from ...ir.geometry.blocks import block_view
+from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.provenance import origin, place
-from .blocks import owner_classes
 
 Marks = NDArray[np.uint16]
 MOST_MARKS = 0xFFFF

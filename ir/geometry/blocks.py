@@ -6,7 +6,6 @@ loops over tiles or elements: only over the few shape classes of a grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -167,6 +166,16 @@ def windows_of(
     return as_strided(dense[(*first, ...)], sizes, tuple(steps))
 
 
+def owner_classes(layout: Layout) -> list[tuple[Run, ...]]:
+    """The shape classes, cut down to the cells that a copy reads from: the first replicas."""
+    replica = set(layout.replica_dims)
+    return [
+        tuple(Run(0, 1, run.start, run.size) if d in replica else run for d, run in enumerate(cls))
+        for cls in shape_classes(layout.grid)
+        if not any(cls[d].first for d in replica)
+    ]
+
+
 def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -> Array:
     """The tensor that the blocks hold, dense, in the layout's viewed shape.
 
@@ -177,14 +186,8 @@ def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -
     spans = [axis.numerators(sizes) for axis in layout.access.axes]
     low = tuple(lo for lo, _ in spans)
     spread = np.empty([hi - lo + 1 for lo, hi in spans], dtype)
-    replica = set(layout.replica_dims)
-    for cls in shape_classes(layout.grid):
-        if any(cls[d].first for d in replica):
-            continue
-        one = tuple(
-            Run(0, 1, run.start, run.size) if d in replica else run for d, run in enumerate(cls)
-        )
-        window_view(spread, low, layout, one)[...] = block_view(memory, address, layout, dtype, one)
+    for cls in owner_classes(layout):
+        window_view(spread, low, layout, cls)[...] = block_view(memory, address, layout, dtype, cls)
     inside = [slice(-lo, a.size - lo) for lo, a in zip(low, layout.access.axes, strict=True)]
     return spread[(*inside, ...)]
 
@@ -194,16 +197,16 @@ def scatter(
     memory: Memory,
     address: int,
     layout: Layout,
-    classes: Sequence[tuple[Run, ...]] | None = None,
+    with_replicas: bool = True,
 ) -> None:
     """Write a dense tensor into the blocks of a layout, padding included.
 
-    classes: which blocks, if not all, replicas included.
+    with_replicas: False for the blocks of the first replica alone.
     """
     spread, origins = numerators(
         dense.reshape(layout.shape), layout.access, tuple(cut.size for cut in layout.grid)
     )
-    for cls in shape_classes(layout.grid) if classes is None else classes:
+    for cls in shape_classes(layout.grid) if with_replicas else owner_classes(layout):
         block_view(memory, address, layout, dense.dtype, cls)[...] = window_view(
             spread, origins, layout, cls
         )

@@ -6,7 +6,7 @@ import pytest
 
 from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.fast import History
-from abele.backends.codelets.numerics import Bound, Placed, bind_vertices, run_vertices
+from abele.backends.codelets.numerics import BoundVertices, Placed, bind_vertices, run_vertices
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.dialects.abele import Plan
 from abele.dialects.structured import CHAINABLE, FUNCTIONS, Body, Stage, Structure
@@ -96,7 +96,7 @@ def test_stages_take_their_operands_in_order():
 
 def with_replicas(
     bias: np.ndarray, m: int, alike: Collection[int] = ()
-) -> tuple[Bound, History, np.ndarray]:
+) -> tuple[BoundVertices, History, np.ndarray]:
     """x + bias on tiles that have a row and a bias each, x being zero."""
     parts = len(bias)
     access = identity_map((0, 1), (parts, m))

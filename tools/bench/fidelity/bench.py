@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from ....ir.whole_file import whole_file
+from ...commands.files import check_files
 from ...commands.showing import progress
 from ...table import console
 from .predict import by_family, predictions
@@ -17,8 +18,9 @@ def fidelity(csv: Path = CALIBRATION, rows: bool = False, report: Path | None = 
     """Print errors by family.
 
     csv: measurements. rows: whether to show every row. report: where to write all figures.
-    Raises InputError for measurements that cannot be read.
+    Raises InputError for measurements that cannot be read, and a report that cannot be written.
     """
+    check_files({"--csv": csv}, {"--json": report})
     measurements, skipped = read_rows(csv)
     with progress() as tell:
         found, unpriced = predictions(measurements, lambda name: tell(f"price {name}"))
