@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ from .evaluate.blocks import (
     Blocks,
     bind_copy,
     dense_blocks,
+    filling,
     read_blocks,
     tensor_of,
     write_blocks,
@@ -50,6 +52,9 @@ Price = Callable[[exchange.SuperstepOp], int]
 
 PAGE_BYTES = 4096
 ROW_PADDING_BYTES = 64
+
+EARLY_BYTES = 1 << 20
+"""Weights of so many bytes are written while calls are bound."""
 
 POISON = 0xFF
 """What memory holds in strict mode before anything is written: a NaN of every float type."""
@@ -143,12 +148,15 @@ class Machine:
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
-        self._supersteps = {
-            op: self._superstep(op) for op in module.walk() if isinstance(op, exchange.SuperstepOp)
-        }
+        steps = [op for op in module.walk() if isinstance(op, exchange.SuperstepOp)]
+        early = self._large_weights()
+        with ThreadPoolExecutor(1) as aside:
+            writing = aside.submit(_copy, [pair for pairs in early.values() for pair in pairs])
+            self._supersteps = {op: self._superstep(op) for op in steps}
+        writing.result()
         self._check_faults()
         self._walker: Walker[bool] = Walker(module, self._execute, bool, iteration_limit)
-        self.load()
+        self._load(early)
 
     @property
     def memory(self) -> Memory:
@@ -177,6 +185,10 @@ class Machine:
 
         Of weights that are kept in part (see fused), into the first replica of each block.
         """
+        self._load(())
+
+    def _load(self, early: Collection[str]) -> None:
+        """Load. early: the variables whose first replicas have been written."""
         if self._strict:
             # What lies above every variable cannot be touched, and is left unpaged.
             used = max((v.start + v.bytes_per_tile for v in self.variables.values()), default=0)
@@ -185,7 +197,8 @@ class Machine:
         for name, variable in self.variables.items():
             if variable.initial is not None:
                 is_spared = self._fusion is not None and name in self._fusion.spared
-                write_blocks(variable.initial.array, self.blocks[name], not is_spared)
+                if not (is_spared and name in early):
+                    _copy(filling(variable.initial.array, self.blocks[name], not is_spared))
                 self._stamps[name].write(True)
                 if self._shadow is not None:
                     self._shadow.define(name)
@@ -311,6 +324,21 @@ class Machine:
 
     # Loading
 
+    def _large_weights(self) -> dict[str, list[tuple[Array, Array]]]:
+        """What is to be copied where, to write the first replicas of large weights, by variable.
+
+        Of those that may be kept in part, and that nothing else lies upon: they can be written
+        in any order, beside everything that a machine does before it runs.
+        """
+        kept = self._fusion.kept if self._fusion else ()
+        return {
+            name: filling(variable.initial.array, self.blocks[name], with_replicas=False)
+            for name, variable in self.variables.items()
+            if variable.initial is not None
+            and name in kept
+            and variable.initial.array.nbytes >= EARLY_BYTES
+        }
+
     def _superstep(self, op: exchange.SuperstepOp) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
         computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]] = []
@@ -387,6 +415,12 @@ class Machine:
                     f"{fault}: @{fault.variable} has {size} bytes on tiles "
                     f"{tiles.start}..{tiles.stop - 1}"
                 )
+
+
+def _copy(pairs: Iterable[tuple[Array, Array]]) -> None:
+    """Copy to the first of each pair from the second."""
+    for target, source in pairs:
+        np.copyto(target, source)
 
 
 def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:

@@ -19,7 +19,7 @@ from ...ir.geometry.blocks import (
     block_view,
     fill_of,
     owner_classes,
-    scatter,
+    placed_parts,
     window_view,
     windows_of,
 )
@@ -57,15 +57,21 @@ def dense_blocks(values: Array) -> Blocks:
     return Blocks(Placed(values.reshape(-1).view(np.uint8)[None], 0, values.dtype), layout)
 
 
-def write_blocks(values: Array, blocks: Blocks, with_replicas: bool = True) -> None:
-    """Fill every block, padding included, from a dense tensor of the same dtype.
+def write_blocks(values: Array, blocks: Blocks) -> None:
+    """Fill every block, padding included, from a dense tensor of the same dtype."""
+    for block, window in filling(values, blocks):
+        np.copyto(block, window)
+
+
+def filling(values: Array, blocks: Blocks, with_replicas: bool = True) -> list[tuple[Array, Array]]:
+    """What is to be copied where, to fill blocks, padding included, from a dense tensor.
 
     with_replicas: False for the blocks of the first replica alone.
     """
     layout, placed = blocks.layout, blocks.placed
     if 0 in (cut.size for cut in layout.grid):
-        return
-    scatter(values, placed.memory, placed.address, layout, with_replicas)
+        return []
+    return placed_parts(values, placed.memory, placed.address, layout, with_replicas)
 
 
 def read_blocks(blocks: Blocks) -> Array:

@@ -35,8 +35,9 @@ class Fusion:
     """Finds, superstep by superstep, the operations that go together, and binds them.
 
     unseen: the variables that nobody sees, and where they lie (see arena.near). blocks: where all
-    variables lie. spared: those of which first replicas alone are needed, once the calls of all
-    supersteps have been asked for.
+    variables lie. kept: those with an initial value that nothing writes to nor lies upon. spared:
+    those of them of which first replicas alone are needed, once the calls of all supersteps have
+    been asked for.
     """
 
     def __init__(
@@ -55,12 +56,12 @@ class Fusion:
             for op in module.walk()
             if isinstance(op, (Copy, HostInput, Vertices))
         }
-        self._kept = {
+        self.kept = {
             name
             for name, variable in variables.items()
             if variable.initial is not None and name not in written and _is_alone(blocks[name])
         }
-        self.spared = set(self._kept)
+        self.spared = set(self.kept)
         self.blocks = {**blocks, **unseen}
         self._scratch = scratch
         self._makers: dict[str, list[Call]] = {}
@@ -123,7 +124,7 @@ class Fusion:
 
     def _kept_sources(self, op: exchange.ComputeOp) -> set[int]:
         """The operands that nothing writes to once the program runs."""
-        return {i for i, name in enumerate(op.sources) if name in self._kept}
+        return {i for i, name in enumerate(op.sources) if name in self.kept}
 
     def _note(self, op: exchange.ComputeOp, bound: BoundVertices) -> None:
         """Note which operands need all of their replicas."""

@@ -6,6 +6,9 @@ loops over tiles or elements: only over the few shape classes of a grid.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -14,10 +17,13 @@ from numpy.typing import NDArray
 
 from .grid import Run, shape_classes
 from .layout import Layout
-from .space import AccessMap, Dim, Space, identity_map
+from .space import AccessMap, AxisMap, Dim, Space, identity_map
 
 Array = NDArray[Any]
 Memory = NDArray[np.uint8]
+
+SMALL_BYTES = 1 << 20
+"""Tensors of so many bytes are spread over all numerators at once: that is one step for many."""
 
 
 def fill_of(fill: float, dtype: np.dtype[Any]) -> Any:
@@ -116,15 +122,19 @@ def numerators(
     Returns the spread array and the numerator of its first element on each axis; a view where
     the map reaches plain indices only.
     """
-    origins: list[int] = []
-    shape: list[int] = []
+    return _spread(dense, access, [axis.numerators(sizes) for axis in access.axes])
+
+
+def _spread(
+    dense: Array, access: AccessMap, spans: list[tuple[int, int]]
+) -> tuple[Array, tuple[int, ...]]:
+    """A tensor spread over a span of numerators on each axis, ends included; as numerators."""
+    origins = tuple(low for low, _ in spans)
+    shape = tuple(high - low + 1 for low, high in spans)
     take: list[slice] = []
     into: list[slice] = []
     fill = fill_of(access.fill, dense.dtype)
-    for i, axis in enumerate(access.axes):
-        low, high = axis.numerators(sizes)
-        origins.append(low)
-        shape.append(high - low + 1)
+    for i, (axis, (low, high)) in enumerate(zip(access.axes, spans, strict=True)):
         index = axis.resolve(np.arange(low, high + 1))
         where = np.flatnonzero(index >= 0)
         step = int(where[1] - where[0]) if len(where) > 1 else 1
@@ -136,17 +146,15 @@ def numerators(
             index = np.arange(high - low + 1)
             where, step = index, 1
         if len(where) == 0:
-            spans = [axis.numerators(sizes) for axis in access.axes]
-            empty = np.full([hi - lo + 1 for lo, hi in spans], fill, dense.dtype)
-            return empty, tuple(lo for lo, _ in spans)
+            return np.full(shape, fill, dense.dtype), origins
         take.append(slice(int(index[where[0]]), int(index[where[-1]]) + 1))
         into.append(slice(int(where[0]), int(where[-1]) + 1, step))
     taken = dense[(*take, ...)]
-    if taken.shape == tuple(shape):
-        return taken, tuple(origins)
+    if taken.shape == shape:
+        return taken, origins
     spread = np.full(shape, fill, dense.dtype)
     spread[(*into, ...)] = taken
-    return spread, tuple(origins)
+    return spread, origins
 
 
 def windows_of(
@@ -192,24 +200,78 @@ def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -
     return spread[(*inside, ...)]
 
 
-def scatter(
+def placed_parts(
     dense: Array,
     memory: Memory,
     address: int,
     layout: Layout,
     with_replicas: bool = True,
-) -> None:
-    """Write a dense tensor into the blocks of a layout, padding included.
+) -> list[tuple[Array, Array]]:
+    """Where a dense tensor belongs in the blocks of a layout: these, and what goes there.
 
-    with_replicas: False for the blocks of the first replica alone.
+    Both of a pair have one shape, padding included; nothing is written. with_replicas: False for
+    the blocks of the first replica alone.
     """
-    spread, origins = numerators(
-        dense.reshape(layout.shape), layout.access, tuple(cut.size for cut in layout.grid)
-    )
-    for cls in shape_classes(layout.grid) if with_replicas else owner_classes(layout):
-        block_view(memory, address, layout, dense.dtype, cls)[...] = window_view(
-            spread, origins, layout, cls
-        )
+    dense, access = dense.reshape(layout.shape), layout.access
+    classes = shape_classes(layout.grid) if with_replicas else owner_classes(layout)
+    whole = [axis.numerators(tuple(cut.size for cut in layout.grid)) for axis in access.axes]
+    groups = [(whole, classes)]
+    if dense.nbytes > SMALL_BYTES:
+        parts = [part for cls in classes for part in _by_edges(access, cls)]
+        groups = [([_span(axis, part) for axis in access.axes], [part]) for part in parts]
+    found: list[tuple[Array, Array]] = []
+    for spans, parts in groups:
+        spread, origins = _spread(dense, access, spans)
+        found += [
+            (
+                block_view(memory, address, layout, dense.dtype, part),
+                window_view(spread, origins, layout, part),
+            )
+            for part in parts
+        ]
+    return found
+
+
+def _span(axis: AxisMap, cls: Sequence[Run]) -> tuple[int, int]:
+    """Smallest and largest numerator that the cells of a shape class reach on an axis."""
+    low = high = axis.offset
+    for d, coefficient in axis.terms:
+        run = cls[d]
+        ends = (coefficient * run.start, coefficient * (run.start + run.count * run.size - 1))
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _by_edges(access: AccessMap, cls: tuple[Run, ...]) -> Iterator[tuple[Run, ...]]:
+    """A shape class in parts, of which as many as can reach into the tensor alone.
+
+    What lies inside is a view of the tensor, and the rest, at its edges, is little.
+    """
+    return product(*(_runs_by_edges(access, cls, d) for d in range(len(cls))))
+
+
+def _runs_by_edges(access: AccessMap, cls: tuple[Run, ...], d: int) -> list[Run]:
+    """The run of one dimension before, inside and behind the tensor, whatever the others do."""
+    run = cls[d]
+    first = (*cls[:d], replace(run, count=1), *cls[d + 1 :])
+    is_inside = np.ones(run.count, bool)
+    for axis in access.axes:
+        low, high = _span(axis, first)
+        for coefficient in (c for dim, c in axis.terms if dim == d):
+            moved_by = coefficient * run.size * np.arange(run.count)
+            is_inside &= (low + moved_by >= 0) & (high + moved_by < axis.size * axis.divisor)
+    edges = np.flatnonzero(np.diff(is_inside)) + 1
+    ends = [0, *edges.tolist(), run.count]
+    return [
+        Run(run.first + begin, end - begin, run.start + begin * run.size, run.size)
+        for begin, end in pairwise(ends)
+    ]
+
+
+def scatter(dense: Array, memory: Memory, address: int, layout: Layout) -> None:
+    """Write a dense tensor into the blocks of a layout, padding included."""
+    for block, window in placed_parts(dense, memory, address, layout):
+        block[...] = window
 
 
 def moved(sources: tuple[Array, ...], moves: tuple[Space, ...]) -> Array:

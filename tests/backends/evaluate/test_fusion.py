@@ -1,13 +1,17 @@
 """What a machine that nobody watches leaves unwritten changes no result."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from xdsl.dialects.builtin import Float16Type, Float32Type, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Region
 
-from abele.backends.machine import Machine, Observer
-from abele.backends.target import resolve_target
+from abele.backends import machine as machine_module
+from abele.backends.machine import EARLY_BYTES, Machine, Observer
+from abele.backends.target import Target, resolve_target
 from abele.dialects.control import RepeatOp, YieldOp
 from abele.dialects.exchange import ALIGNMENT, ComputeOp, OutputOp, SuperstepOp, VariableOp
 from abele.ir.text import parse_module
@@ -66,9 +70,17 @@ def inputs(k: int = K) -> dict[str, np.ndarray]:
     }
 
 
-def both(module: ModuleOp) -> list[Machine]:
-    """A machine that writes everything, and one that does not have to."""
-    return [Machine(module, TINY, fast=True, fused=fused) for fused in (False, True)]
+def both(module: ModuleOp, target: Target = TINY, early_bytes: int = EARLY_BYTES) -> list[Machine]:
+    """A machine that writes everything, and one that does not have to.
+
+    early_bytes: weights of so many bytes are written while calls are bound.
+    """
+    with mock.patch.object(machine_module, "EARLY_BYTES", early_bytes):
+        return [Machine(module, target, fast=True, fused=fused) for fused in (False, True)]
+
+
+def early() -> st.SearchStrategy[int]:
+    return st.sampled_from([0, EARLY_BYTES])
 
 
 def written(machine: Machine, ending: str) -> list[bool]:
@@ -95,11 +107,10 @@ def runs_equal(machines: list[Machine], given_: dict[str, np.ndarray]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(planned_programs())
-def test_random_programs_give_the_same_bytes(program: Program):
+@given(planned_programs(), early())
+def test_random_programs_give_the_same_bytes(program: Program, early_bytes: int):
     module, rng = lowered(program), np.random.default_rng(0)
-    target = resolve_target(program.target)
-    machines = [Machine(module, target, fast=True, fused=fused) for fused in (False, True)]
+    machines = both(module, resolve_target(program.target), early_bytes)
     # The last bits of these sums say in which order they were added up.
     runs_equal(
         machines,
@@ -111,11 +122,9 @@ def test_random_programs_give_the_same_bytes(program: Program):
 
 
 @settings(max_examples=40, deadline=None)
-@given(programs("exchange", dtypes=[Float32Type(), Float16Type()], data=["normal"]))
-def test_loops_branches_and_states_give_the_same_bytes(program: GeneratedProgram):
-    module, target = program.module, program.target
-    machines = [Machine(module, target, fast=True, fused=fused) for fused in (False, True)]
-    runs_equal(machines, program.inputs)
+@given(programs("exchange", dtypes=[Float32Type(), Float16Type()], data=["normal"]), early())
+def test_loops_branches_and_states_give_the_same_bytes(program: GeneratedProgram, early_bytes: int):
+    runs_equal(both(program.module, program.target, early_bytes), program.inputs)
 
 
 def test_partial_products_are_added_up_where_the_first_of_them_lies():

@@ -1,8 +1,11 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from abele.ir.geometry import blocks as blocks_module
 from abele.ir.geometry.blocks import (
     block_view,
     fill_of,
@@ -24,12 +27,15 @@ def memory() -> np.ndarray:
     return np.zeros((16, 4096), np.uint8)
 
 
-@given(tensors_and_cuttings())
-def test_scatter_gives_every_cell_its_block_with_padding(example: tuple[np.ndarray, Cutting]):
+@given(tensors_and_cuttings(), st.sampled_from([0, blocks_module.SMALL_BYTES]))
+def test_scatter_gives_every_cell_its_block_with_padding(
+    example: tuple[np.ndarray, Cutting], small_bytes: int
+):
     dense, cutting = example
     for layout in (cutting.layout(), canonical(cutting.layout())):
         tiles = memory()
-        scatter(dense, tiles, 64, layout)
+        with mock.patch.object(blocks_module, "SMALL_BYTES", small_bytes):
+            scatter(dense, tiles, 64, layout)
         for cls in shape_classes(layout.grid):
             blocks = block_view(tiles, 64, layout, F32, cls)
             for part in np.ndindex(*blocks.shape[: len(cls)]):
