@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd, prod
 
 import numpy as np
@@ -167,13 +167,28 @@ class Layout:
             if axis.divisor != 1 or split & used:
                 return False
             used |= split
-            whole = [(self.grid[d].size, a) for d, a in axis.terms] == [(axis.size, 1)]
-            if whole and axis.offset == 0:
+            if self._is_cut_in_order(axis):
                 continue
             _, index = self.members(i)
             if len(index) != axis.size or len(distinct(index)) != axis.size:
                 return False
         return True
+
+    def _is_cut_in_order(self, axis: AxisMap) -> bool:
+        """Whether the blocks are runs of an axis, plainly one after another.
+
+        They are where the dimensions are the digits of an index, all before some digit in parts
+        of one element, and all behind it uncut.
+        """
+        left, is_run = axis.size, False
+        for d, weight in sorted(axis.terms, key=lambda term: -term[1]):
+            cut = self.grid[d]
+            if cut.size == 1:
+                continue
+            if weight * cut.size != left or (is_run and cut.parts > 1):
+                return False
+            left, is_run = weight, is_run or cut.largest > 1
+        return left == 1 and axis.offset == 0
 
     def reachable(self, axis: int) -> tuple[int, int]:
         """Smallest and largest numerator of an axis over all cells."""
@@ -199,9 +214,17 @@ def raw_layout(
     """
     full = placement_order(len(dims), order)
     grid = tuple(
-        Cut(dims[d].size, split[d], grains[d] if grains and split[d] > 1 else 1) for d in full
+        _cut(dims[d].size, split[d], grains[d] if grains and split[d] > 1 else 1) for d in full
     )
-    return Layout(grid, access.renamed({d: i for i, d in enumerate(full)}), first_tile)
+    if list(full) != sorted(full):
+        access = access.renamed({d: i for i, d in enumerate(full)})
+    return Layout(grid, access, first_tile)
+
+
+@lru_cache(maxsize=4096)
+def _cut(size: int, parts: int, grain: int) -> Cut:
+    """The one of many dimensions that are cut alike: layouts are compared all the time."""
+    return Cut(size, parts, grain)
 
 
 def placement_order(rank: int, order: tuple[int, ...]) -> tuple[int, ...]:
@@ -209,6 +232,7 @@ def placement_order(rank: int, order: tuple[int, ...]) -> tuple[int, ...]:
     return order + tuple(d for d in range(rank) if d not in order)
 
 
+@lru_cache(maxsize=8192)
 def canonical(layout: Layout) -> Layout:
     """The one spelling of a layout: equal placements of equal blocks compare equal.
 

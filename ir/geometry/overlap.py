@@ -54,19 +54,20 @@ class Overlap:
 
         What a tile holds itself it reads there; all else comes from the first replica.
         """
-        owners = (
-            np.arange(self.destination.cells) + self.destination.first_tile - self.source.first_tile
-        )
-        here = (owners >= 0) & (owners < self.source.cells)
-        owners = np.where(here, owners, 0)
-        total = here.astype(np.int64)
+        total = np.zeros(self.destination.cells, np.int64)
+        first, of_first = self.destination.first_tile, self.source.first_tile
+        begin = max(first, of_first)
+        end = max(min(first + self.destination.cells, of_first + self.source.cells), begin)
+        here = total[begin - first : end - first]
+        here[:] = 1
         for g in self.groups:
             if g.shared.size == 1:
-                total *= g.shared[0, 0]
+                here *= g.shared[0, 0]
                 continue
             to = parts_of_cells(self.destination.parts, g.destination_dims)
             of = parts_of_cells(self.source.parts, g.source_dims)
-            total *= g.shared[to, of[owners]]
+            to, of = to[begin - first : end - first], of[begin - of_first : end - of_first]
+            here *= g.shared[to, of]
         return total
 
     @property
@@ -146,7 +147,7 @@ def _product(layout: Layout, dims: list[tuple[int, ...]], counts: tuple[Counts, 
     return total
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=4096)
 def parts_of_cells(parts: tuple[int, ...], dims: tuple[int, ...]) -> Counts:
     """The part of every cell of a grid along some dimensions, row-major over them: (cells,)."""
     part = np.zeros(prod(parts), np.int64)

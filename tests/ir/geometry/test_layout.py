@@ -1,6 +1,9 @@
 """Properties of layouts that neither blocks nor overlaps show."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
@@ -16,3 +19,26 @@ def test_a_layout_that_leaves_an_element_out_is_no_partition(parts: int, offset:
 
 def test_a_layout_of_every_element_is_a_partition():
     assert Layout((Cut(9, 3),), AccessMap((AxisMap(9, ((0, 1),)),))).is_partition
+
+
+@st.composite
+def layouts_of_one_axis(draw: st.DrawFn) -> Layout:
+    """An axis whose index has dimensions as digits, in any order, some of them cut."""
+    sizes = draw(st.lists(st.integers(1, 4), max_size=3))
+    grid = [Cut(n, draw(st.integers(1, n))) for n in sizes]
+    weights = [int(np.prod(sizes[i + 1 :])) for i in range(len(sizes))]
+    wrong = draw(st.sampled_from([0, 0, 1]))
+    terms = [(d, w + wrong * draw(st.integers(0, 1))) for d, w in enumerate(weights)]
+    axis = AxisMap(
+        int(np.prod(sizes, initial=1)) + draw(st.sampled_from([0, 0, 1])),
+        tuple(draw(st.permutations(terms))),
+        outside="fill",
+    )
+    return Layout(tuple(grid), AccessMap((axis,)))
+
+
+@given(layouts_of_one_axis())
+def test_a_partition_has_every_element_in_one_block(layout: Layout):
+    _, index = layout.members(0)
+    once = np.bincount(index, minlength=layout.shape[0]) == 1
+    assert layout.is_partition == bool(once.all())
