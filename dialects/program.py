@@ -29,6 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
+from ..ir.inside import operations
 from ..ir.provenance import place
 from . import partition
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr, verify_chain
@@ -287,7 +288,7 @@ def verify_symbols(module: ModuleOp) -> None:
         {op.symbol: op for op in ops if isinstance(op, Variable)},
         {op.sym_name.data: op.type for op in ops if isinstance(op, partition.StateOp)},
     )
-    for op in module.walk():
+    for op in operations(module):
         check = _check_of(type(op))
         if check is None:
             continue

@@ -22,6 +22,7 @@ from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.garbage import uncollected
+from ..ir.inside import operations
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
 from ..ir.instruments.verify_each import VerifyEach
@@ -318,7 +319,7 @@ class CheckLevel(Instrument):
         level = TAKES.get(name)
         if level is None:
             return
-        for op in module.walk():
+        for op in operations(module):
             found = op.name.partition(".")[0]
             if found in LEVELS and found != level:
                 raise InputError(f"{op.name} at {place(op)}: {name} takes modules of {level}")

@@ -58,26 +58,32 @@ def _check_blob(blob: BlobAttr, type_: Attribute) -> None:
         )
 
 
-_FOUND: WeakKeyDictionary[Operation, ReferenceType[StateOp]] = WeakKeyDictionary()
-"""The state that an operation named when it was last asked."""
+_FOUND: WeakKeyDictionary[ModuleOp, dict[str, ReferenceType[StateOp]]] = WeakKeyDictionary()
+"""The states of a module, by name, as they were when one was last sought in vain."""
 
 
 def _state_of(op: Operation, symbol: SymbolRefAttr) -> StateOp | None:
     """The state of that name. xDSL's own search asks each operation for its traits: 20 times as
-    slow. Where it was found the last time is looked at first, since modules are verified again and
-    again, and each weight of a network would be sought among all others each time."""
+    slow, and each weight of a network would be sought among all others each time that a module is
+    verified."""
     module = op.get_toplevel_object()
     if not isinstance(module, ModuleOp):
         return None
-    name, known = symbol.string_value(), _FOUND.get(op)
-    last = known and known()
-    if last is not None and last.parent is module.body.block and last.sym_name.data == name:
-        return last
-    for each in module.body.block.ops:
-        if type(each) is StateOp and each.sym_name.data == name:
-            _FOUND[op] = ref(each)
-            return each
-    return None
+    name, block = symbol.string_value(), module.body.block
+
+    def known() -> StateOp | None:
+        found = _FOUND.get(module, {}).get(name)
+        state = found and found()
+        is_it = state is not None and state.parent is block and state.sym_name.data == name
+        return state if is_it else None
+
+    state = known()
+    if state is None:
+        _FOUND[module] = {
+            each.sym_name.data: ref(each) for each in block.ops if type(each) is StateOp
+        }
+        state = known()
+    return state
 
 
 def _check_state(op: Operation, symbol: SymbolRefAttr, type_: Attribute) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from time import perf_counter
 
+from ..inside import operations
 from ..pass_manager import Instrument, Step
 from ..upstream import ModuleOp
 
@@ -53,4 +54,4 @@ class Timing(Instrument):
 
 
 def _count(module: ModuleOp) -> int:
-    return sum(1 for _ in module.walk())
+    return len(operations(module))
