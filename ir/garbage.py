@@ -9,13 +9,17 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Look for none inside: for work whose operations live as long as their module."""
+    """Look for none inside: for work whose operations live as long as their module. What is made
+    inside counts as old, and is looked through with all else that is."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

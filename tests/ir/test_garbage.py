@@ -30,6 +30,19 @@ def test_collection_that_was_off_stays_off():
         gc.enable()
 
 
+def test_what_is_made_inside_counts_as_old():
+    with uncollected():
+        made = Cycle()
+    assert any(made is each for each in gc.get_objects(generation=2))
+    gc.freeze()
+    try:
+        with uncollected():
+            pass
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+
+
 def test_what_was_there_is_set_aside_and_what_is_made_inside_is_collected():
     before = Cycle()
     old = weakref.ref(before)
