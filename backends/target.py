@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ..ir.errors import InputError
+from ..ir.hash_once import hash_once
 from ..ir.near import nearest
 from ..ir.user_entries import add_entry
 
@@ -389,6 +390,7 @@ class Fitted:
     )
 
 
+@hash_once
 @dataclass(frozen=True)
 class Target:
     """A tile machine.

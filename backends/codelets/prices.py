@@ -163,7 +163,7 @@ def _turn_cycles(
     """As compute_cycles, of cells made of so many shares of one size each."""
     types = operand, result, target
     space, body = structure.space, structure.body
-    outputs = _elements(shares, space.of_kind("parallel")) * threads
+    outputs = elements(shares, space.of_kind("parallel")) * threads
     if body.then:
         if _is_scaled_add(structure, operand):
             both = cost.scaled_add_cycles(outputs, operand.name, target)
@@ -172,21 +172,20 @@ def _turn_cycles(
         core, methods = _turn_cycles(structure.unchained, shares, threads, *types, method)
         return core + chain_cycles(body, outputs, result, target), methods
     if roles(structure) is not None:
-        prices = _contraction_prices(structure, shares, threads, *types)
-        if not method:
-            return prices.min(axis=0), np.array(cost.METHODS)[prices.argmin(axis=0)]
-        if method not in cost.METHODS:
+        if method not in ("", *cost.METHODS):
             raise ValueError(f"method {method!r}; need one of {', '.join(cost.METHODS)}")
-        return prices[cost.METHODS.index(method)], np.full(len(shares), method)
+        methods = (method,) if method else cost.METHODS
+        prices = _contraction_prices(structure, shares, threads, *types, methods)
+        return prices.min(axis=0), np.array(methods)[prices.argmin(axis=0)]
     function = PRICED_AS.get(body.function, body.function)
     if function == "identity" and operand != result:
         function = "cast"
-    points = _elements(shares, tuple(range(shares.shape[1]))) * threads
+    points = elements(shares, tuple(range(shares.shape[1]))) * threads
     count = len(space.operands)
     each = cost.elementwise_cycles(points, count, function, operand.name, target)
     if body.combiner is None:
         return each.astype(np.float64), np.full(len(shares), "")
-    depth = _elements(shares, space.of_kind("reduction", "whole"))
+    depth = elements(shares, space.of_kind("reduction", "whole"))
     merging = cost.reduce_cycles(outputs, depth, operand.name, target)
     # Merging single elements is free, but they are moved to where the result lies.
     plain = (depth > 1) & (body.function == "identity")
@@ -214,16 +213,20 @@ def method_cycles(
     operand: np.dtype[Any],
     result: np.dtype[Any],
     target: Target,
-    workers: Sequence[int] | Integers = (),
+    parts: Integers,
 ) -> FloatCycles:
-    """As compute_cycles, of a contraction, by every method of cost.METHODS: (methods, candidates).
+    """As compute_cycles, of a contraction, by every method of cost.METHODS, twice: of workers that
+    share the work evenly, and of those that have these parts of each cell.
 
-    Infinite for a method that the machine lacks.
+    Returns (2, methods, candidates), infinite for a method that the machine lacks.
     """
-    shares, threads, turns = _shares(cells, workers, target)
-    outputs = _elements(shares, structure.space.of_kind("parallel")) * threads
-    core = _contraction_prices(structure.unchained, shares, threads, operand, result, target)
-    return (core + chain_cycles(structure.body, outputs, result, target)) * turns
+    both = (_shares(cells, workers, target) for workers in ((), parts))
+    shares, threads, turns = (np.concatenate(each) for each in zip(*both, strict=True))
+    outputs = elements(shares, structure.space.of_kind("parallel")) * threads
+    types = operand, result, target
+    core = _contraction_prices(structure.unchained, shares, threads, *types, cost.METHODS)
+    cycles = (core + chain_cycles(structure.body, outputs, result, target)) * turns
+    return cycles.reshape(len(core), 2, len(cells)).swapaxes(0, 1)
 
 
 def cells_cycles(
@@ -290,21 +293,22 @@ def _contraction_prices(
     operand: np.dtype[Any],
     result: np.dtype[Any],
     target: Target,
+    methods: Sequence[str],
 ) -> FloatCycles:
-    """Cycles by every method, in the order of cost.METHODS: (methods, candidates)."""
+    """Cycles by some methods of cost.METHODS, in their order: (methods, candidates)."""
     parts = roles(structure)
     assert parts is not None
     sizes = (
-        _elements(cells, parts.field) * threads,
-        _elements(cells, parts.in_channels),
-        _elements(cells, parts.out_channels),
-        _elements(cells, parts.kernel),
-        _elements(cells, parts.groups),
+        elements(cells, parts.field) * threads,
+        elements(cells, parts.in_channels),
+        elements(cells, parts.out_channels),
+        elements(cells, parts.kernel),
+        elements(cells, parts.groups),
     )
     names = operand.name, partials_dtype(result, structure.body).name
-    rows = _elements(cells, parts.field[:-1]) * threads
+    rows = elements(cells, parts.field[:-1]) * threads
     return cost.contraction_cycles(
-        *sizes, *names, target, field_rows=rows, stride=_stride(structure)
+        *sizes, *names, target, field_rows=rows, stride=_stride(structure), methods=methods
     )
 
 
@@ -324,9 +328,12 @@ def _stride(structure: Structure) -> int:
     return stride
 
 
-def _elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
-    """Iteration points of some dimensions: (candidates,)."""
-    return np.asarray(np.prod(cells[:, list(dims)], axis=1, dtype=np.int64))
+def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
+    """Iteration points of some dimensions: (candidates,). cells: (candidates, dimensions)."""
+    points = np.ones(len(cells), np.int64)
+    for d in dims:
+        points *= cells[:, d]
+    return points
 
 
 def _shares(

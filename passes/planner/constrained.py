@@ -29,6 +29,7 @@ from .constraints import PROPORTION_KEY, Constraints, read_constraints
 from .derive import check_ranks, refined
 from .limits import PROPORTION, Limits, check_proportion
 from .network import NetworkPlan, plan_network
+from .price import largest_cells
 from .problem import Choice, Problem, movement_problem
 from .relaxed import Relaxed, relaxed_limits
 from .serial import priced
@@ -320,7 +321,7 @@ class _Operator:
         if method not in METHODS:
             raise self.fail(f"no method {method!r}{nearest(method, METHODS)}", key)
         parts = splits(problem, self.target.tiles)
-        cells = -(-np.array(structure.space.sizes, np.int64) // parts)
+        cells = largest_cells(structure, parts)
         dtype = number_dtype(problem.operand_dtypes)
         cycles, _ = compute_cycles(
             structure.unchained, cells, dtype, problem.result_dtype, self.target, method

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import chain_cycles, compute_cycles, number_dtype, partials_dtype
+from ...backends.codelets.prices import (
+    chain_cycles,
+    compute_cycles,
+    elements,
+    number_dtype,
+    partials_dtype,
+)
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
 from .orders import arriving, last_dims
-from .price import Integers, block_elements, cell_cycles, elements, least_compute_cycles
+from .price import Integers, block_elements, cell_cycles, largest_cells, least_compute_cycles
 from .problem import Problem
 from .terms import Terms, relaxed
 
@@ -52,7 +59,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     quick: without the start-up costs of codelets.
     """
     space, body = problem.structure.space, problem.structure.body
-    cells = -(-np.array(space.sizes, np.int64) // parts)
+    cells = largest_cells(problem.structure, parts)
     cycles = np.full(len(parts), float(cost.sync_cycles(target)))
     if not problem.moves:
         types = number_dtype(problem.operand_dtypes), problem.result_dtype
@@ -104,18 +111,22 @@ def _depth(problem: Problem, parts: Integers) -> Integers:
 def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArray[np.float64]:
     """Cycles to merge partials where every tile merges its share, and the chain follows, for every
     candidate."""
-    space = problem.structure.space
-    cells = -(-np.array(space.sizes, np.int64) // parts)
     depth = _depth(problem, parts)
+    merged = np.flatnonzero(depth > 1)
+    found = np.zeros(len(parts))
+    if not len(merged):
+        return found
+    parts, depth = parts[merged], depth[merged]
+    cells = largest_cells(problem.structure, parts)
     between = partials_dtype(problem.result_dtype, problem.structure.body)
-    share = -(-elements(cells, result_dims(space)) // depth)
-    cycles = (
+    share = -(-elements(cells, result_dims(problem.structure.space)) // depth)
+    found[merged] = (
         cost.sync_cycles(target)
         + cost.exchange_cycles((depth - 1) * share * between.itemsize, 0, target)
         + cost.reduce_cycles(share, depth, between.name, target)
         + chain_cycles(problem.structure.body, share, problem.result_dtype, target)
     )
-    return np.where(depth > 1, cycles, 0).astype(np.float64)
+    return found
 
 
 def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) -> Integers:
@@ -159,16 +170,18 @@ def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
     cells = np.prod(parts, axis=1)
     lean: list[int] = []
     if any(problem.resident):
-        lean += [
-            int(i)
-            for price in BYTE_PRICES
-            for i in np.lexsort((cells, cycles + price * resident))[:2]
-        ]
-        lean.append(int(np.lexsort((cycles, resident))[0]))
-    return Shortlist(
-        _rows(parts, np.lexsort((cells, resident, cycles))[:FAST].tolist()),
-        _rows(parts, lean),
-    )
+        for price in BYTE_PRICES:
+            lean += _first(2, cycles + price * resident, cells)
+        lean += _first(1, resident, cycles)
+    return Shortlist(_rows(parts, _first(FAST, cycles, resident, cells)), _rows(parts, lean))
+
+
+def _first(most: int, *keys: NDArray[Any]) -> list[int]:
+    """The candidates that come first when sorted by some keys, the first key before the others."""
+    few = np.arange(len(keys[0]))
+    if len(few) > most:
+        few = np.flatnonzero(keys[0] <= np.partition(keys[0], most - 1)[most - 1])
+    return few[np.lexsort([key[few] for key in reversed(keys)])][:most].tolist()
 
 
 def trade_offs(problem: Problem, target: Target, bound: int) -> Splits:

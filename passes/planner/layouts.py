@@ -144,9 +144,9 @@ class Chooser:
     def _decided(self, state: _State, node: Operator, most: int) -> list[_State]:
         have = tuple(None if s is None else self._layout(state, s) for s in node.operands)
         found: list[_State] = []
-        options = self.options(node, have)[:most] if most else [self._chosen(node, have)]
-        for option in options:
-            option = self._balanced(node, option, have, state.resident)
+        choices = self.choices(node, have)[:most] if most else [self._chosen(node, have)]
+        for choice in choices:
+            option = self._balanced(node, self.option(node, choice), have, state.resident)
             choice = option.choice
             resident = state.resident
             if option.homes:
@@ -165,35 +165,31 @@ class Chooser:
             )
         return found
 
-    def options(self, node: Operator, have: tuple[Layout | None, ...]) -> list[Option]:
+    def choices(self, node: Operator, have: tuple[Layout | None, ...]) -> Sequence[Choice]:
         """The plans to choose from, the best for the operator itself first."""
         if node.given is not None:
-            return [self._option(node, self._given(node, node.given, have))]
+            return [self._given(node, node.given, have)]
         tried = plans(node.problem, have, self.target, self.bound, in_time=self.in_time)
-        options = [self._option(node, choice) for choice in tried]
         if node in self.chosen:
-            options.append(self._chosen(node, have))
+            tried = (*tried, self._chosen(node, have))
         price = self.byte_price / node.times
-        return sorted(
-            self._allowed(node, options),
-            key=lambda o: o.choice.cycles + price * o.choice.resident_bytes,
-        )
+        return sorted(self._allowed(node, tried), key=lambda c: c.cycles + price * c.resident_bytes)
 
-    def _allowed(self, node: Operator, options: list[Option]) -> list[Option]:
-        """The options that leave what several operators read in a layout that can be copied from,
+    def _allowed(self, node: Operator, choices: Sequence[Choice]) -> Sequence[Choice]:
+        """The choices that leave what several operators read in a layout that can be copied from,
         and keep to their room; all, where none does."""
-        options = [o for o in options if can_be_shared(node, o.choice.plan)] or options
+        choices = [c for c in choices if can_be_shared(node, c.plan)] or choices
         room = self.room.get(node)
-        within = [o for o in options if room is None or o.choice.temporary_bytes <= room]
-        return within or options
+        within = [c for c in choices if room is None or c.temporary_bytes <= room]
+        return within or choices
 
-    def _chosen(self, node: Operator, have: tuple[Layout | None, ...]) -> Option:
-        plan = self.chosen[node]
+    def _chosen(self, node: Operator, have: tuple[Layout | None, ...]) -> Choice:
         if node.given is not None:
-            return self._option(node, self._given(node, node.given, have))
-        return self._option(node, priced(node.problem, plan, have, self.target, self.bound))
+            return self._given(node, node.given, have)
+        return priced(node.problem, self.chosen[node], have, self.target, self.bound)
 
-    def _option(self, node: Operator, choice: Choice) -> Option:
+    def option(self, node: Operator, choice: Choice) -> Option:
+        """A choice with the layouts that it decides."""
         result, wanted = _left(node.problem, choice.plan)
         layouts = {node.result: result}
         homes: dict[int, Layout] = {}
@@ -239,7 +235,7 @@ class Chooser:
         moved = priced(node.problem, elsewhere, have, self.target, self.bound)
         price = self.byte_price / node.times
         cheap = moved.cycles <= WORTH_MOVING * choice.cycles + price * gain
-        return self._option(node, moved) if cheap else option
+        return self.option(node, moved) if cheap else option
 
     # Which states are kept
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...backends.codelets.prices import elements
 from ...backends.target import Target
-from .price import Integers, block_elements, elements
+from .price import Integers, block_elements, largest_cells
 from .problem import Problem
 
 
@@ -45,15 +46,21 @@ def last_dims(problem: Problem, parts: Integers, target: Target) -> tuple[Intege
     most = np.zeros(len(parts), np.int64)
     if problem.moves or target.exchange.pair_factor == 1:
         return last, most
-    cells = -(-np.array(space.sizes, np.int64) // parts)
+    cells = largest_cells(problem.structure, parts)
+    own = space.operands[: problem.structure.body.own_arity]
+    moving = [
+        (access.dims(), arriving(problem, i, parts, cells))
+        for i, access in enumerate(own)
+        if not problem.resident[i]
+    ]
     for d in space.of_kind("parallel"):
         even = parts[:, d] % 2 == 0
         if not even.any():
             continue
         saved = np.zeros(len(parts), np.int64)
-        for i in range(min(problem.structure.body.own_arity, len(space.operands))):
-            if not problem.resident[i] and d not in space.operands[i].dims():
-                saved += arriving(problem, i, parts, cells)
+        for named, bytes_ in moving:
+            if d not in named:
+                saved += bytes_
         saved = np.where(even, saved, 0)
         better = saved > most
         last[better], most = d, np.maximum(most, saved)

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import compute_cycles, method_cycles, partials_dtype, roles
+from ...backends.codelets.prices import (
+    compute_cycles,
+    elements,
+    method_cycles,
+    partials_dtype,
+    roles,
+)
 from ...backends.cost import METHODS, SUPERVISED
 from ...backends.target import Target
 from ...dialects.structured import Structure
@@ -106,8 +112,7 @@ def _priced(
         return tuple(
             (float(c), method, s) for c, (method, _), s in zip(cycles, decided, shared, strict=True)
         )
-    together = method_cycles(structure, sizes, *types, parts)
-    alone = method_cycles(structure, sizes, *types)
+    alone, together = method_cycles(structure, sizes, *types, parts)
     found: list[Codelet] = []
     for i, (method, workers) in enumerate(decided):
         choices = [
@@ -167,9 +172,10 @@ def least_compute_cycles(
     return dots
 
 
-def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
-    """Iteration points of some dimensions: (candidates,). cells: (candidates, dimensions)."""
-    return np.asarray(np.prod(cells[:, list(dims)], axis=1, dtype=np.int64))
+def largest_cells(structure: Structure, parts: Integers) -> Integers:
+    """Sizes of every candidate's largest cell: (candidates, dimensions), as parts are."""
+    # Floats are divided several times as fast, and to the right integer: sizes are below 2^52.
+    return np.ceil(np.array(structure.space.sizes, np.float64) / parts).astype(np.int64)
 
 
 def window(axis: AxisMap, cells: Integers) -> Integers:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import cost
-from ...backends.codelets.prices import number_dtype, partials_dtype, roles
+from ...backends.codelets.prices import elements, number_dtype, partials_dtype, roles
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
@@ -37,7 +37,7 @@ from .derive import (
     result_layout,
 )
 from .estimate import result_dims
-from .price import Integers, block_elements, codelet, elements
+from .price import Integers, block_elements, codelet
 from .problem import Choice, Problem
 from .search import exact, fastest, pareto
 from .steps import Step, adding, passes_of

@@ -188,7 +188,7 @@ def _arriving(
             missing *= dtype.itemsize
             shared = missing and shares_bus(layout)[0]
             received += missing / target.exchange.pair_factor if shared else missing
-    return resident, copied, int(cost.exchange_cycles(received, 0, target))
+    return resident, copied, cost.exchange_cycles_of_one(received, 0, target)
 
 
 @lru_cache(maxsize=8192)
@@ -243,10 +243,11 @@ def _arriving_together(operands: tuple[_Operand, ...], target: Target) -> tuple[
     """Cycles until some operands have arrived: of the exchange, and of copies within a tile."""
     each = [_brought(operand, target) for operand in operands]
     received = _most([(one.first_wanted, one.received) for one in each])
-    exchange = int(cost.exchange_cycles(received, 0, target))
-    if cost.exchange_cycles(0, sum(one.sent_at_most for one in each), target) > exchange:
+    exchange = cost.exchange_cycles_of_one(received, 0, target)
+    sent_at_most = sum(one.sent_at_most for one in each)
+    if cost.exchange_cycles_of_one(0, sent_at_most, target) > exchange:
         sent = _most([(one.first_source, one.sent) for one in each])
-        exchange = int(cost.exchange_cycles(received, sent, target))
+        exchange = cost.exchange_cycles_of_one(received, sent, target)
     if len(each) == 1 and each[0].padding is None:
         copying = int(cost.copy_cycles(each[0].copied.max(), target))
     else:
@@ -516,9 +517,16 @@ def _worth_trying(
     target: Target,
 ) -> tuple[Plan, ...]:
     """The plans of some splits, and those that an operand already has."""
-    placed = (Plan(split, order) for split in splits for order in orders(problem, split, target))
-    plans = [*placed, *inherited(problem, have, target)]
+    plans = *_ordered(problem, splits, target), *inherited(problem, have, target)
     return tuple(dict.fromkeys(map(problem.terms.complete, plans)))
+
+
+@lru_cache(maxsize=1024)
+def _ordered(
+    problem: Problem, splits: tuple[tuple[int, ...], ...], target: Target
+) -> tuple[Plan, ...]:
+    """The plans of some splits, in all orders worth trying."""
+    return tuple(Plan(split, order) for split in splits for order in orders(problem, split, target))
 
 
 def _by_promise(

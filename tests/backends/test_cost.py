@@ -69,6 +69,7 @@ def test_contractions_are_priced_by_every_method_in_order(field, inputs, outputs
         assert len(prices) == len(cost.METHODS)
         for name, price in zip(cost.METHODS, prices, strict=True):
             assert price == getattr(cost, f"{name}_cycles")(*shape, *types, MK2)
+            assert price == cost.contraction_cycles(*shape, *types, MK2, methods=[name])
         assert np.isfinite(prices).any()
 
 
@@ -222,6 +223,12 @@ def test_exchange_costs_the_larger_direction():
     # 0.56 cycles for 2 bytes, once the farthest sender is there.
     assert cost.exchange_cycles(3570, 0, MK2) == pytest.approx(1000 + 190, abs=1)
     assert cost.sync_cycles(MK2) == 118
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
+def test_the_exchange_of_one_tile_costs_what_an_array_says(received: int, sent: int):
+    one = cost.exchange_cycles_of_one(received, sent, MK2)
+    assert one == cost.exchange_cycles(received, sent, MK2)
 
 
 @pytest.mark.parametrize("function", sorted(cost.LOOPS))

@@ -17,9 +17,10 @@ from abele.dialects.abele import Plan
 from abele.ir.geometry.layout import Layout
 from abele.passes.planner import layouts
 from abele.passes.planner.graph import Operator, read_graph
-from abele.passes.planner.layouts import Chooser, Option
+from abele.passes.planner.layouts import Chooser
 from abele.passes.planner.limits import Limits
 from abele.passes.planner.network import Network, plan_network
+from abele.passes.planner.problem import Choice
 from abele.passes.planner.search import relayout_cycles
 from abele.passes.planner.serial import plans, priced
 
@@ -42,13 +43,13 @@ class Steadfast(Chooser):
 
     tried: dict[Operator, list[Plan]] = field(default_factory=dict)
 
-    def options(self, node: Operator, have: tuple[Layout | None, ...]) -> list[Option]:
+    def choices(self, node: Operator, have: tuple[Layout | None, ...]) -> list[Choice]:
         if node not in self.tried:
-            self.tried[node] = [o.choice.plan for o in super().options(node, have)]
-        choices = (
+            self.tried[node] = [choice.plan for choice in super().choices(node, have)]
+        every = (
             priced(node.problem, plan, have, self.target, self.bound) for plan in self.tried[node]
         )
-        return sorted((self._option(node, c) for c in choices), key=lambda o: o.choice.cycles)
+        return sorted(every, key=lambda choice: choice.cycles)
 
 
 def steadfast(chooser: Chooser) -> Chooser:
@@ -74,8 +75,8 @@ def best_of_all(chooser: Chooser) -> float:
             for slot in node.operands
         )
         return min(
-            option.choice.cycles * node.times + rest(others, placed | option.layouts)
-            for option in chooser.options(node, have)
+            choice.cycles * node.times + rest(others, placed | chooser.option(node, choice).layouts)
+            for choice in chooser.choices(node, have)
         )
 
     return rest(graph.nodes, {})
