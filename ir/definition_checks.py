@@ -35,6 +35,7 @@ from xdsl.irdl import (
     VerificationContext,
 )
 
+from .once_alike import once_alike
 from .upstream import VerifyException, irdl_op_verify_regions
 
 _Test = Callable[[Attribute], bool]
@@ -114,6 +115,9 @@ class _Check:
     traits: frozenset[OpTrait] | None = None
     own_checks: tuple[Callable[[Operation], None], ...] = ()
 
+    def __post_init__(self) -> None:
+        self.holds = once_alike(self._holds)
+
     @staticmethod
     def of(definition: OpDef) -> _Check | None:
         """None where only xDSL can tell."""
@@ -128,7 +132,7 @@ class _Check:
 
     def __call__(self, op: Operation) -> None:
         """Raise VerifyException if an operation is not as its definition says."""
-        if not self._holds(op):
+        if op.successors or not self.holds(op):
             OpDef.verify(self.definition, op)
             return
         traits = self.definition.traits.traits
@@ -139,7 +143,7 @@ class _Check:
             check(op)
 
     def _holds(self, op: Operation) -> bool:
-        if op.successors or not (
+        if not (
             self.operands.hold(op.operands)
             and self.results.hold(op.results)
             and _present(self.properties, op.properties) == len(op.properties)

@@ -34,6 +34,16 @@ class Group:
     shared: Counts
     sent: Counts
 
+    @cached_property
+    def wanted(self) -> Counts:
+        """Elements of each destination part that some source part has: (destination parts,)."""
+        return self.shared.sum(1)
+
+    @cached_property
+    def given(self) -> Counts:
+        """Elements of each source part, once for each part that wants them: (source parts,)."""
+        return self.shared.sum(0)
+
 
 @dataclass(frozen=True)
 class Overlap:
@@ -46,7 +56,7 @@ class Overlap:
     @cached_property
     def wanted(self) -> Counts:
         """Elements of the source that each destination cell holds: (destination cells,)."""
-        return self._at_destinations(tuple(g.shared.sum(1) for g in self.groups))
+        return self._at_destinations(tuple(g.wanted for g in self.groups))
 
     @cached_property
     def local(self) -> Counts:
@@ -345,27 +355,28 @@ def _entries(layout: Layout, axes: list[int], dims: tuple[int, ...]) -> tuple[Co
     part = np.zeros(1, np.int64)
     element = np.zeros(1, np.int64)
     weight = {d: prod(layout.parts[e] for e in dims[k + 1 :]) for k, d in enumerate(dims)}
+    cut = {i: sorted({d for d, _ in layout.access.axes[i].terms if d in weight}) for i in axes}
     known: dict[int, Counts] = {}
-    for i in axes:
-        axis = layout.access.axes[i]
-        mine = tuple(sorted({d for d, _ in axis.terms if layout.parts[d] > 1}))
+    for k, i in enumerate(axes):
+        mine = cut[i]
         p, e = layout.members(i)
-        at = (
-            dict(zip(mine, np.unravel_index(p, tuple(layout.parts[d] for d in mine)), strict=True))
-            if mine
-            else {}
-        )
-        rows, cols = np.repeat(np.arange(len(part)), len(p)), np.tile(np.arange(len(p)), len(part))
-        agree = np.ones(len(rows), bool)
-        for d in mine:
-            if d in known:
-                agree &= known[d][rows] == at[d][cols]
-        rows, cols = rows[agree], cols[agree]
-        new = part[rows]
+        parts = tuple(layout.parts[d] for d in mine)
+        at = dict(zip(mine, np.unravel_index(p, parts) if mine else (), strict=True))
+        offset = np.zeros(len(p), np.int64)
         for d in mine:
             if d not in known:
-                new = new + at[d][cols] * weight[d]
-        known = {d: v[rows] for d, v in known.items()} | {d: at[d][cols] for d in mine}
-        part = new
-        element = element[rows] * axis.size + e[cols]
+                offset += at[d] * weight[d]
+        # Entries of this axis go with those of the others that are of the same parts.
+        agree = np.ones((len(part), len(p)), bool)
+        for d in known.keys() & at.keys():
+            agree &= known[d][:, None] == at[d]
+        pairs = slice(None) if agree.all() else agree
+        part = (part[:, None] + offset)[pairs].ravel()
+        element = (element[:, None] * layout.access.axes[i].size + e)[pairs].ravel()
+        again = {d for j in axes[k + 1 :] for d in cut[j]}
+        known = {
+            **{d: v[:, None] for d, v in known.items() if d in again},
+            **{d: v[None] for d, v in at.items() if d in again},
+        }
+        known = {d: np.broadcast_to(v, agree.shape)[pairs].ravel() for d, v in known.items()}
     return part, element

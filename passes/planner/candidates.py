@@ -66,14 +66,15 @@ def splits(problem: Problem, tiles: int) -> Integers:
     while most > 2 and _number_of_splits(choices, tiles) > MAX_CANDIDATES:
         most = max(2, most * 3 // 4)
         choices = [_thinned(c, most) for c in choices]
-    rows = np.ones((1, 0), np.int64)
+    # A dimension's parts lie together, as whatever is computed of them takes a dimension at a time.
+    by_dim = np.ones((0, 1), np.int64)
     total = np.ones(1, np.int64)
     for counts in choices:
         product = total[:, None] * counts
         row, column = np.nonzero(product <= tiles)
         total = product[row, column]
-        rows = np.concatenate([rows[row], counts[column][:, None]], axis=1)
-    return rows
+        by_dim = np.concatenate([by_dim[:, row], counts[None, column]])
+    return by_dim.T
 
 
 def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target) -> list[Plan]:

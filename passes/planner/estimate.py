@@ -131,8 +131,10 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
 
 def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) -> Integers:
     """Indices of the cheapest candidates of every quarter octave of memory, about so many."""
-    bucket = (4 * np.log2(np.maximum(resident, 1))).astype(np.int64)
-    order = np.lexsort((cycles, bucket))
+    # So narrow that they are sorted by counting.
+    bucket = (4 * np.log2(np.maximum(resident, 1))).astype(np.int16)
+    order = cycles.argsort(kind="stable")
+    order = order[bucket[order].argsort(kind="stable")]
     ordered = bucket[order]
     first = np.r_[0, np.flatnonzero(np.diff(ordered)) + 1]
     lengths = np.diff(np.r_[first, len(order)])

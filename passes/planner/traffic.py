@@ -101,6 +101,7 @@ def _shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
     return tuple(found) if whole and not at and move.points else None
 
 
+@lru_cache(maxsize=4096)
 def _group(of: _Axis, to: _Axis, shift: _Shift) -> Group:
     """The elements shared along one axis of each layout."""
     cut = _shared(of.alone, to.alone, shift)
