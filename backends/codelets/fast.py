@@ -118,12 +118,13 @@ class Stamp:
 
 
 class Compiled:
-    """A call of a kernel: its tables, and the arrays that they hold addresses of."""
+    """A call of a kernel: its tables, and what must be there as long as it is: the arrays that they
+    hold addresses of, above all."""
 
     __slots__ = ("_arguments", "_kept", "_kernel")
 
     def __init__(
-        self, kernel: Callable[..., None], arguments: Sequence[Array | int], kept: Sequence[Array]
+        self, kernel: Callable[..., None], arguments: Sequence[Array | int], kept: Sequence[object]
     ) -> None:
         self._kernel = kernel
         self._arguments = arguments
@@ -166,8 +167,26 @@ def kernels() -> Any:
         def on_end(self, event: object) -> None:
             pass
 
+    _load_array_functions()
     with events.install_listener("numba:compile", Tell()):
         return cast(Any, import_module(".kernels", __package__))
+
+
+def _load_array_functions() -> None:
+    """Load Numba's functions of arrays without scipy's linear algebra.
+
+    To see whether there is a BLAS, Numba imports all of scipy's linear algebra: a third of the time
+    that kernels take to load. That it could is enough, as it looks again where one is used.
+    """
+    linalg = cast(Any, import_module("numba.np.linalg"))
+    imports = getattr(linalg, "ensure_blas", None)
+    if imports is None or find_spec("scipy") is None:
+        return
+    linalg.ensure_blas = lambda: None
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = imports
 
 
 def address(array: Array) -> int:

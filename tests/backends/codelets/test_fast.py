@@ -24,6 +24,23 @@ def loaded(cache: Path, **environment: str) -> str:
     return done.stderr
 
 
+def test_kernels_load_without_the_linear_algebra_of_scipy_which_numba_finds_later():
+    pytest.importorskip("scipy")
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; import numpy as np; from abele.backends.codelets import fast;"
+            "fast.kernels(); print('scipy.linalg' in sys.modules); import numba;"
+            "eye = np.eye(3); print((numba.njit(lambda a: a @ a)(eye) == eye).all())",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == ["False", "True"]
+
+
 def test_a_host_without_wide_vectors_has_kernels_of_its_own_that_write_the_same(tmp_path: Path):
     host = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
     # Compiling is said once, and only where it is done.
