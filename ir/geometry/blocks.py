@@ -135,6 +135,10 @@ def _spread(
     into: list[slice] = []
     fill = fill_of(access.fill, dense.dtype)
     for i, (axis, (low, high)) in enumerate(zip(access.axes, spans, strict=True)):
+        if axis.divisor == 1 and 0 <= low <= high < axis.size:
+            take.append(slice(low, high + 1))
+            into.append(slice(None))
+            continue
         index = axis.resolve(np.arange(low, high + 1))
         where = np.flatnonzero(index >= 0)
         step = int(where[1] - where[0]) if len(where) > 1 else 1

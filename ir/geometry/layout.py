@@ -99,14 +99,30 @@ class Layout:
         return prod(self.parts[i] for i in self.replica_dims)
 
     def starts(self, axis: int) -> NDArray[np.int64]:
-        """Smallest numerator of each cell along an axis: shape parts, with 1 where independent."""
-        return self._extreme(axis, lowest=True)
+        """Smallest numerator of each cell along an axis: shape parts, with 1 where independent.
+
+        Not to be written to.
+        """
+        return self._reach[axis][0]
 
     def counts(self, axis: int) -> NDArray[np.int64]:
-        """Numerators of each cell along an axis: shape parts, with 1 where independent."""
-        low = self._extreme(axis, lowest=True)
-        high = self._extreme(axis, lowest=False)
-        return np.maximum((high - low) // self.steps[axis] + 1, 0)
+        """Numerators of each cell along an axis: shape parts, with 1 where independent.
+
+        Not to be written to.
+        """
+        return self._reach[axis][1]
+
+    @cached_property
+    def _reach(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """The starts and the counts of each axis."""
+        found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        for axis, step in enumerate(self.steps):
+            low, high = (self._extreme(axis, lowest=lowest) for lowest in (True, False))
+            # Of a grid without dimensions, NumPy makes numbers.
+            low, counts = np.asarray(low), np.asarray(np.maximum((high - low) // step + 1, 0))
+            low.flags.writeable = counts.flags.writeable = False
+            found.append((low, counts))
+        return tuple(found)
 
     def _extreme(self, axis: int, lowest: bool) -> NDArray[np.int64]:
         bounds = self.bounds()
