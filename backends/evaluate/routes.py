@@ -13,9 +13,11 @@ together in the first replica and copied to the others while it is hot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -70,10 +72,6 @@ def bind_routes(
 
     Arguments are those of `bind_copy`, of layouts and tensors that are not empty.
     """
-    placed, layout = target
-    cells = _cells(layout, placed)
-    if cells is None:
-        return None
     if moves is not None:
         brings = [
             not (0 in space.sizes or 0 in held.shape)
@@ -81,28 +79,85 @@ def bind_routes(
         ]
         sources = [each for each, some in zip(sources, brings, strict=True) if some]
         moves = [each for each, some in zip(moves, brings, strict=True) if some]
+    spaces = tuple(moves or [None] * len(sources))
+    asked = tuple(_side(*each) for each in sources), spaces, _side(*target), with_replicas
+    routes = _KNOWN.get(asked) or _routes(*asked)
+    if routes is None:
+        return None
+    _KNOWN[asked] = routes
+    calls: list[Call] = []
+    start = _start(*target)
+    for each, (head, *tables) in zip(sources, routes.tables, strict=True):
+        begin = _start(*each)
+        arguments = (np.r_[address(begin), address(start), head], *tables)
+        calls.append((Compiled(kernels().route, arguments, (begin, start, routes)), ()))
+    return calls
+
+
+class _Side(NamedTuple):
+    """A variable, wherever it begins: its layout from tile 0 on, bytes of a tile, and its dtype."""
+
+    layout: Layout
+    row: int
+    dtype: np.dtype[Any]
+
+    @property
+    def unit(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+
+def _side(placed: Placed, layout: Layout) -> _Side:
+    layout = replace(layout, first_tile=0) if layout.first_tile else layout
+    return _Side(layout, placed.memory.strides[0], placed.dtype)
+
+
+def _start(placed: Placed, layout: Layout) -> Array:
+    """A variable's bytes from its first block on."""
+    return placed.memory[layout.first_tile, placed.address :]
+
+
+@dataclass(frozen=True, eq=False)
+class _Routes:
+    """What is brought of each source: what comes behind the addresses in a call's head, and its
+    tables."""
+
+    tables: list[tuple[Table, ...]]
+
+
+_KNOWN: WeakValueDictionary[tuple[object, ...], _Routes] = WeakValueDictionary()
+"""The routes of all calls that there are: layers alike bring what they read alike."""
+
+
+def _routes(
+    sources: Sequence[_Side],
+    moves: Sequence[Space | None],
+    target: _Side,
+    with_replicas: bool,
+) -> _Routes | None:
+    """As bind_routes, wherever the variables begin. moves: None for each where there are none."""
+    cells = _cells(target)
+    if cells is None:
+        return None
+    layout, dtype = target.layout, target.dtype
     found: list[Offsets] = []
-    fills = {_bits(layout.access.fill, placed.dtype)}
-    for (source, held), space in zip(sources, moves or [None] * len(sources), strict=True):
-        offsets = _held(held, source)
-        shape = held.shape
+    fills = {_bits(layout.access.fill, dtype)}
+    for source, space in zip(sources, moves, strict=True):
+        offsets = _held(source)
+        shape = source.layout.shape
         if offsets is not None and space is not None:
             (operand,), (result,) = space.operands, space.results
             offsets = _reshaped(offsets, shape, operand.shape)
             offsets, shape = _moved(offsets, space), result.shape
             if any(((a >= FILL) & (a < ABSENT)).any() for a in offsets or ()):
-                fills.add(_bits(operand.fill, placed.dtype))
+                fills.add(_bits(operand.fill, dtype))
         if offsets is not None:
             offsets = _reshaped(offsets, shape, layout.shape)
         if offsets is None or len(fills) > 1:
             return None
         found.append(offsets)
-    calls: list[Call] = []
-    for (source, held), offsets in zip(sources, found, strict=True):
-        start = source.memory[held.first_tile, source.address :]
-        bound = _bound(start, offsets, target, cells, next(iter(fills)), with_replicas)
-        calls.append((bound, ()))
-    return calls
+    (fill,) = fills
+    return _Routes([_tables(offsets, target, cells, fill, with_replicas) for offsets in found])
 
 
 def _bits(fill: float, dtype: np.dtype[np.generic]) -> int:
@@ -120,11 +175,11 @@ def _parts(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
     return np.broadcast_to(tiles, starts.shape).ravel(), starts.ravel(), counts.ravel()
 
 
-def _held(layout: Layout, placed: Placed) -> Offsets | None:
+def _held(source: _Side) -> Offsets | None:
     """Where the elements of a variable lie, in its first replicas; None for overlapping blocks."""
+    layout, row, unit = source.layout, source.row, source.unit
     if not layout.is_partition:
         return None
-    row, unit = placed.memory.strides[0], placed.dtype.itemsize
     found: Offsets = []
     for i, axis in enumerate(layout.access.axes):
         tiles, starts, counts = _parts(layout, i)
@@ -280,16 +335,16 @@ class _Axis:
         )
 
 
-def _cells(layout: Layout, placed: Placed) -> list[_Axis] | None:
+def _cells(target: _Side) -> list[_Axis] | None:
     """The axes of a target, with what belongs to each; None if a cut dimension moves along two.
 
     The last ones are walked as rows, of which each index brings one, and as runs within each row:
     the innermost axis that has several elements, together with the next one where it is short.
     """
+    layout, row, unit = target.layout, target.row, target.unit
     cut = [d for a in layout.access.axes for d, _ in a.terms if layout.parts[d] > 1]
     if len(set(cut)) < len(cut):
         return None
-    row, unit = placed.memory.strides[0], placed.dtype.itemsize
     axes: list[_Axis] = []
     for i in range(len(layout.access.axes)):
         tiles, starts, counts = _parts(layout, i)
@@ -315,18 +370,11 @@ def _cells(layout: Layout, placed: Placed) -> list[_Axis] | None:
     return [*(a for a in axes if a is not rows), rows, inner]
 
 
-def _bound(
-    source: Array,
-    offsets: Offsets,
-    target: tuple[Placed, Layout],
-    axes: list[_Axis],
-    fill: int,
-    with_replicas: bool,
-) -> Compiled:
-    """The call that brings what is found in one source."""
-    placed, layout = target
-    unit, row = placed.dtype.itemsize, placed.memory.strides[0]
-    start = placed.memory[layout.first_tile, placed.address :]
+def _tables(
+    offsets: Offsets, target: _Side, axes: list[_Axis], fill: int, with_replicas: bool
+) -> tuple[Table, ...]:
+    """What a call is told, but for addresses, to bring what is found in one source."""
+    layout, row, unit = target.layout, target.row, target.unit
     found = [axis.offsets(layout, offsets) for axis in axes]
     *outer, middle, inner = axes
     rows, row_spans = _rows(middle, found[-2])
@@ -377,9 +425,7 @@ def _bound(
     tasks, kind = tasks[order], kind[order]
     edges = np.flatnonzero(np.r_[True, np.diff(kind) != 0, True]) if len(kind) else np.zeros(1, int)
     segments = np.stack([kind[edges[:-1]], edges[:-1], edges[1:]], axis=1)
-    head = [address(source), address(start), unit, fill, middle.stride]
-    arguments = (np.array(head, np.int64), segments, tasks, entries, lanes)
-    return Compiled(kernels().route, arguments, (source, start))
+    return np.array([unit, fill, middle.stride], np.int64), segments, tasks, entries, lanes
 
 
 def _points(
@@ -447,11 +493,9 @@ def _replicas(
 
 def _bytes(kind: Table, length: Table, unit: int) -> Table:
     """Bytes of runs that are brought so, of these lengths."""
-    return np.select(
-        [kind == BY_WORDS, kind == BY_BYTES, kind >= GATHERED],
-        [length * 4, length, length << np.maximum(kind - GATHERED, 0)],
-        length * unit,
-    )
+    # Filled are elements.
+    each = np.array([unit, 4, 1, *(1 << n for n in range(REPLICA - GATHERED))], np.int64)
+    return length * each[kind]
 
 
 def _spans(counts: Table) -> Table:
@@ -516,17 +560,12 @@ def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
     within = np.arange(len(found)) - first[which]
     is_lane = gathered & (within % (1 + twos)[which] == 0)
     size = length * unit
-    kind = np.select(
-        [there[first] > 0, gathered[first], (size % 4 == 0) & (size <= 4 * LANES)],
-        [FILLED, GATHERED + twos + int(unit).bit_length() - 1, BY_WORDS],
-        BY_BYTES,
-    )
+    kind = np.where((size % 4 == 0) & (size <= 4 * LANES), BY_WORDS, BY_BYTES)
+    kind = np.where(gathered[first], GATHERED + twos + int(unit).bit_length() - 1, kind)
+    kind[there[first] > 0] = FILLED
     where = np.where(kind >= GATHERED, np.cumsum(is_lane)[first] - 1, found[first])
-    size = np.select(
-        [kind == BY_WORDS, kind == BY_BYTES, kind >= GATHERED],
-        [size // 4, size, length >> twos],
-        length,
-    )
+    each = np.array([unit, 4, 1], np.int64)[np.minimum(kind, BY_BYTES)]
+    size = np.where(kind >= GATHERED, length >> twos, np.floor_divide(size, each))
     kept = there[first] < 2
     runs = np.stack([axis.at[first], where, size, kind], axis=1)[kept]
     spans = _spans(np.bincount(axis.part[first][kept], minlength=len(axis.tiles)))
