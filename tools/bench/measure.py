@@ -34,6 +34,9 @@ GROWTH_NETWORK, GROWTH_TILES = "squeezenet", (16, 1472)
 
 SCALING_TILES = (64, 256, 1024, 1472)
 
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
+"""Names of what Linux says that a processor has, widest first."""
+
 CHANNELS, SIDE = 16, 14
 IMAGE_MACS = CHANNELS * CHANNELS * 9 * SIDE * SIDE
 IMAGE_BYTES = 4 * (CHANNELS * (SIDE + 2) ** 2 + CHANNELS * CHANNELS * 9 + 2 * CHANNELS * SIDE**2)
@@ -145,7 +148,7 @@ def _images(count: int) -> tuple[onnx.ModelProto, dict[str, Array]]:
 
 
 def host() -> dict[str, str]:
-    """The processor, and the kernels that BLAS has picked for it."""
+    """The processor, the kernels that BLAS has picked for it, and the version of onnxruntime."""
     libraries = cast(Sequence[Mapping[str, Any]], threadpool_info())
     kernels = [str(each.get("architecture", each["internal_api"])) for each in libraries]
     return {
@@ -197,9 +200,18 @@ def _peak_gigabytes() -> float:
 
 
 def _processor() -> str:
+    """What the processor calls itself, its family and its widest vectors: names are not of one core.
+
+    Elsewhere than on Linux on x86, what Python knows.
+    """
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return platform.processor()
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
-    return names[0] if names else platform.processor()
+    first = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    told = {key.strip(): value.strip() for key, _, value in first}
+    if "model name" not in told:
+        return platform.processor()
+    flags = told.get("flags", "").split()
+    wide = next((name for flag, name in VECTORS.items() if flag in flags), "no AVX2")
+    return f"{told['model name']}, family {told.get('cpu family', 'unknown')}, {wide}"
