@@ -317,6 +317,18 @@ read_float, read_half = _reader(F32, types.float32), _reader(F16, types.float32)
 write_float, write_half = _writer(F32, types.float32), _writer(F16, types.float32)
 
 
+def _ask(builder, address, to_write):
+    """Ask for the line at an address, wherever that is."""
+    pointer = ir.PointerType(I8)
+    prefetch = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32]),
+        "llvm.prefetch.p0",
+    )
+    where = builder.inttoptr(address, pointer)
+    builder.call(prefetch, [where, *(ir.Constant(I32, n) for n in (int(to_write), 3, 1))])
+
+
 @intrinsic
 def ask_to_write(context, address):
     """Ask for the line at an address, which is about to be written."""
@@ -324,14 +336,7 @@ def ask_to_write(context, address):
 
     def generate(context, builder, sig, arguments):
         del sig
-        pointer = ir.PointerType(I8)
-        prefetch = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32]),
-            "llvm.prefetch.p0",
-        )
-        where = builder.inttoptr(arguments[0], pointer)
-        builder.call(prefetch, [where, *(ir.Constant(I32, n) for n in (1, 3, 1))])
+        _ask(builder, arguments[0], to_write=True)
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
@@ -1151,6 +1156,11 @@ def route(head, segments, tasks, entries, lanes):
 # Sums of products
 
 
+ROWS_AHEAD = 256
+"""Terms after which packed rows are asked for: weights of a large network come from memory, and
+more slowly than they are multiplied where nobody asks."""
+
+
 def _micro_kernel(vectors, height):
     """The intrinsic that multiplies the first rows of a panel by the first vectors of a panel of
     columns.
@@ -1191,6 +1201,7 @@ def _micro_kernel(vectors, height):
                 )
                 right = [_load(builder, vector, plus(begin, 4 * LANES * v)) for v in range(vectors)]
                 begin = builder.add(rows, builder.mul(counter.index, ir.Constant(I64, 4 * ROWS)))
+                _ask(builder, plus(begin, 4 * ROWS * ROWS_AHEAD), to_write=False)
                 for r in range(height):
                     left = _splat(builder, _load(builder, F32, plus(begin, 4 * r)))
                     for v in range(vectors):
