@@ -29,6 +29,10 @@ from .blocks import Blocks
 LINE_BYTES = 64
 """Variables begin at multiples of it."""
 
+SAME_SET_BYTES = 512
+"""Blocks of a multiple of it lie a line further apart: copies read a word of each of many tiles at
+a time, and words at such multiples share few lines of a cache."""
+
 
 @dataclass(frozen=True)
 class _Life:
@@ -39,14 +43,20 @@ class _Life:
     last: int
 
     @property
+    def pitch(self) -> int:
+        """Bytes from tile to tile."""
+        own = self.variable.bytes_per_tile
+        return own + LINE_BYTES if own % SAME_SET_BYTES == 0 else own
+
+    @property
     def size(self) -> int:
         """Bytes on all of its tiles."""
-        return self.variable.bytes_per_tile * self.variable.placed.cells
+        return self.pitch * self.variable.placed.cells
 
     @property
     def before(self) -> int:
         """Bytes that the tiles before its first one would take."""
-        return self.variable.bytes_per_tile * self.variable.placed.first_tile
+        return self.pitch * self.variable.placed.first_tile
 
 
 def near(
@@ -78,7 +88,7 @@ def near(
     for life, at in zip(lives, places, strict=True):
         old = blocks[life.variable.symbol]
         memory = arena[margin + at - life.before : margin + at + life.size]
-        memory = memory.reshape(-1, life.variable.bytes_per_tile)
+        memory = memory.reshape(-1, life.pitch)
         placed = replace(old.placed, memory=memory, address=0)
         found[life.variable.symbol] = replace(old, placed=placed)
     return found

@@ -200,7 +200,7 @@ def _peak_gigabytes() -> float:
 
 
 def _processor() -> str:
-    """What the processor calls itself, its family and its widest vectors: names are not of one core.
+    """What the processor calls itself, its family and its widest vectors: several go by one name.
 
     Elsewhere than on Linux on x86, what Python knows.
     """

@@ -12,7 +12,7 @@ from abele.backends.target import resolve_target
 from abele.dialects.exchange import ComputeOp, MoveOp, SuperstepOp
 
 from ...strategies import Program, planned_programs
-from ..exchange_text import exchange_module, lowered, relu, step
+from ..exchange_text import exchange_module, lowered, relu, step, variable
 
 pytest.importorskip("numba")
 
@@ -100,6 +100,20 @@ def test_what_lives_through_a_loop_is_kept_on_its_tiles():
     made = machine(exchange_module(INPUT + copied("a", "b") + loop + copied("b", "e") + OUTPUT))
     assert [name for name in "bd" if is_near(made, name)] == ["d"]
     assert made.run(X)["y"].tolist() == X["x"].tolist()
+
+
+def test_blocks_whose_words_would_share_lines_of_a_cache_lie_a_line_further_apart():
+    layout = "<[512 by 4] (d0) of [512]>"
+    variables = "".join(
+        variable(name, at, layout).replace("24xf32", "512xf32")
+        for name, at in (("f", 512), ("g", 1024), ("h", 1536))
+    )
+    body = INPUT.replace("@a", "@f") + copied("f", "g", "h") + OUTPUT.replace("@e", "@h")
+    made = machine(exchange_module(body.replace("24xf32", "512xf32"), variables))
+    assert is_near(made, "g")
+    assert made.blocks["g"].placed.memory.strides == (512 + 64, 1)
+    x = np.arange(512, dtype=np.float32)
+    assert made.run({"x": x})["y"].tolist() == x.tolist()
 
 
 def test_moves_of_a_superstep_come_before_its_vertices():
