@@ -378,16 +378,19 @@ def copy_bytes(context, out, source, n):
 
 
 def _each(builder, n, do):
-    """Do something with each number below n, some of them in a row."""
+    """Do something with all numbers below n, some of them at once: a list of them."""
     four = ir.Constant(I64, QUARTER)
     fours = builder.sdiv(n, four)
     with cgutils.for_range(builder, fours) as counter:
         first = builder.mul(counter.index, four)
-        for i in range(QUARTER):
-            do(builder.add(first, ir.Constant(I64, i)))
+        do([builder.add(first, ir.Constant(I64, i)) for i in range(QUARTER)])
     done = builder.mul(fours, four)
     with cgutils.for_range(builder, builder.sub(n, done)) as counter:
-        do(builder.add(done, counter.index))
+        do([builder.add(done, counter.index)])
+
+
+TALL = 8
+"""Rows from which on what is gathered is brought by columns: where one lies is looked up once."""
 
 
 def _rows(kept, wanted, is_gathered=False, is_spread=False):
@@ -413,26 +416,43 @@ def _rows(kept, wanted, is_gathered=False, is_spread=False):
                     return builder.fpext(found, type_)
                 return builder.fptrunc(found, type_) if (kept, wanted) == (F32, F16) else found
 
-            def move(begin, end, lane):
-                apart = _load_long(builder, _plus(builder, lanes, lane, 8))
-                if is_spread:
-                    begin, end = _plus(builder, begin, lane, _bytes(kept)), builder.add(end, apart)
-                else:
-                    begin, end = (
-                        builder.add(begin, apart),
-                        _plus(builder, end, lane, _bytes(wanted)),
-                    )
-                _put(builder, converted(_load(builder, kept, begin)), end)
-
-            some = _First(builder, n)
-            with cgutils.for_range(builder, count) as counter:
-                near = builder.mul(counter.index, step)
-                far = _load_long(builder, _plus(builder, where, counter.index, 8))
+            def ends(row):
+                """Where a row begins, in the source and in out."""
+                near = builder.mul(row, step)
+                far = _load_long(builder, _plus(builder, where, row, 8))
                 begin = builder.add(source, near if is_spread else far)
-                end = builder.add(out, far if is_spread else near)
-                if is_gathered:
-                    _each(builder, n, lambda lane, begin=begin, end=end: move(begin, end, lane))
-                else:
+                return begin, builder.add(out, far if is_spread else near)
+
+            def on(some):
+                """Bytes on to some elements of a row, in the source and in out."""
+                apart = [_load_long(builder, _plus(builder, lanes, lane, 8)) for lane in some]
+                width = ir.Constant(I64, _bytes(kept if is_spread else wanted))
+                near = [builder.mul(lane, width) for lane in some]
+                return (near, apart) if is_spread else (apart, near)
+
+            def move(row, begins, endings):
+                begin, end = ends(row)
+                for a, b in zip(begins, endings, strict=True):
+                    found = _load(builder, kept, builder.add(begin, a))
+                    _put(builder, converted(found), builder.add(end, b))
+
+            def by_columns(some):
+                columns = on(some)
+                with cgutils.for_range(builder, count) as counter:
+                    move(counter.index, *columns)
+
+            if is_gathered:
+                is_tall = builder.icmp_signed(">=", count, ir.Constant(I64, TALL))
+                with builder.if_else(is_tall) as (tall, flat):
+                    with tall:
+                        _each(builder, n, by_columns)
+                    with flat, cgutils.for_range(builder, count) as counter:
+                        row = counter.index
+                        _each(builder, n, lambda some: move(row, *on(some)))
+            else:
+                some = _First(builder, n)
+                with cgutils.for_range(builder, count) as counter:
+                    begin, end = ends(counter.index)
                     some.store(end, converted(some.load(kept, begin)))
             return context.get_dummy_value()
 
