@@ -196,6 +196,8 @@ class Layout:
         They are where the dimensions are the digits of an index, all before some digit in parts
         of one element, and all behind it uncut.
         """
+        if len({d for d, _ in axis.terms}) < len(axis.terms):
+            return False
         left, is_run = axis.size, False
         for d, weight in sorted(axis.terms, key=lambda term: -term[1]):
             cut = self.grid[d]

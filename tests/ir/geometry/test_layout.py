@@ -23,12 +23,17 @@ def test_a_layout_of_every_element_is_a_partition():
 
 @st.composite
 def layouts_of_one_axis(draw: st.DrawFn) -> Layout:
-    """An axis whose index has dimensions as digits, in any order, some of them cut."""
+    """An axis whose index has dimensions as digits, in any order, some of them cut.
+
+    Now and then one dimension is all digits.
+    """
     sizes = draw(st.lists(st.integers(1, 4), max_size=3))
+    one = draw(st.sampled_from([False, False, True]))
+    sizes = sizes[:1] * len(sizes) if one else sizes
     grid = [Cut(n, draw(st.integers(1, n))) for n in sizes]
     weights = [int(np.prod(sizes[i + 1 :])) for i in range(len(sizes))]
     wrong = draw(st.sampled_from([0, 0, 1]))
-    terms = [(d, w + wrong * draw(st.integers(0, 1))) for d, w in enumerate(weights)]
+    terms = [(0 if one else d, w + wrong * draw(st.integers(0, 1))) for d, w in enumerate(weights)]
     axis = AxisMap(
         int(np.prod(sizes, initial=1)) + draw(st.sampled_from([0, 0, 1])),
         tuple(draw(st.permutations(terms))),
