@@ -5,22 +5,54 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass
+class _Count:
+    """How many objects Python has to look through, and how many more there have been since."""
+
+    seen: int = 0
+    more: int = 0
+
+
+_COUNT = _Count()
 
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Look for none inside: for work whose operations live as long as their module. What is made
-    inside counts as old, and is looked through with all else that is."""
+    """Look for none inside: for work whose operations live as long as their module.
+
+    What is made inside counts as old, without being looked through: Python does not know that it
+    has become more, and `collect_if_much` is there for that.
+    """
     enabled = gc.isenabled()
     gc.disable()
+    before = gc.get_count()[0]
     try:
         yield
     finally:
         if enabled:
+            _COUNT.more += max(gc.get_count()[0] - before, 0)
             if not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def collect_if_much() -> None:
+    """Look through everything if as much as there was has been made uncollected since.
+
+    For the begin of work that makes a network: what is left of others then is garbage, more often
+    than not. A process that makes one network never waits for it.
+    """
+    if not gc.isenabled():
+        return
+    if _COUNT.more > _COUNT.seen > 0:
+        gc.collect()
+        _COUNT.seen = 0
+    if not _COUNT.seen:
+        _COUNT.seen, _COUNT.more = len(gc.get_objects()), 0
 
 
 @contextmanager

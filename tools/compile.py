@@ -21,7 +21,7 @@ from ..dialects.levels import legal_ops
 from ..dialects.program import verify_symbols
 from ..ir.context import AbeleContext
 from ..ir.errors import DoesNotFit, InputError
-from ..ir.garbage import uncollected
+from ..ir.garbage import collect_if_much, uncollected
 from ..ir.inside import operations
 from ..ir.instruments.reproducer import Reproducer
 from ..ir.instruments.timing import Timing
@@ -102,6 +102,7 @@ def compile_model(
         check_dump(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
     if isinstance(failures, Path):
         check_folder(failures)
+    collect_if_much()
     with uncollected():
         tell("read")
         start = perf_counter()

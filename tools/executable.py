@@ -21,7 +21,7 @@ from ..backends.reference import run_reference
 from ..backends.target import Target
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
-from ..ir.garbage import uncollected
+from ..ir.garbage import collect_if_much, uncollected
 from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS
 from ..passes.planner.relaxed import Relaxed, read_relaxed
@@ -228,6 +228,7 @@ def load_executable(
     target: must equal the program's own, if it is given. context: makes one that knows the
     program's dialects. Raises InputError.
     """
+    collect_if_much()
     start = perf_counter()
     program = program_file.load(path)
     check_target(program.target, target, path)

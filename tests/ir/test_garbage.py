@@ -5,12 +5,13 @@ import weakref
 
 import pytest
 
-from abele.ir.garbage import left_behind, set_aside, uncollected
+from abele.ir.garbage import collect_if_much, left_behind, set_aside, uncollected
 
 
 class Cycle:
     def __init__(self) -> None:
         self.me = self
+        self.others: list[Cycle] = []
 
 
 def test_collection_is_off_inside_and_on_again_after_an_error():
@@ -41,6 +42,33 @@ def test_what_is_made_inside_counts_as_old():
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
+
+
+def test_garbage_of_earlier_work_does_not_pile_up():
+    many = len(gc.get_objects())
+    left: list[weakref.ref[Cycle]] = []
+    for _ in range(6):
+        collect_if_much()
+        with uncollected():
+            made = Cycle()
+            made.others = [Cycle() for _ in range(many)]
+        left.append(weakref.ref(made))
+        del made
+    assert sum(reference() is not None for reference in left) <= 2
+
+
+def test_nothing_is_looked_through_where_collection_is_off():
+    gc.disable()
+    try:
+        with uncollected():
+            made = [Cycle() for _ in range(len(gc.get_objects()))]
+        left = weakref.ref(made[0])
+        del made
+        collect_if_much()
+        assert left() is not None
+    finally:
+        gc.enable()
+        gc.collect()
 
 
 def test_what_was_there_is_set_aside_and_what_is_made_inside_is_collected():
