@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,10 +150,8 @@ class Machine:
         self._outputs: dict[str, Array] = {}
         steps = [op for op in module.walk() if isinstance(op, exchange.SuperstepOp)]
         early = self._large_weights()
-        with ThreadPoolExecutor(1) as aside:
-            writing = aside.submit(_copy, [pair for pairs in early.values() for pair in pairs])
+        with _copying([pair for pairs in early.values() for pair in pairs]):
             self._supersteps = {op: self._superstep(op) for op in steps}
-        writing.result()
         self._check_faults()
         self._walker: Walker[bool] = Walker(module, self._execute, bool, iteration_limit)
         self._load(early)
@@ -421,6 +419,24 @@ def _copy(pairs: Iterable[tuple[Array, Array]]) -> None:
     """Copy to the first of each pair from the second."""
     for target, source in pairs:
         np.copyto(target, source)
+
+
+@contextmanager
+def _copying(pairs: Sequence[tuple[Array, Array]]) -> Generator[None]:
+    """Copy while something else is done, or before where there is no thread to be had."""
+    if not pairs:
+        yield
+        return
+    with ThreadPoolExecutor(1) as aside:
+        writing = None
+        try:
+            writing = aside.submit(_copy, pairs)
+        except RuntimeError:
+            # A host out of threads, or an interpreter that is ending.
+            _copy(pairs)
+        yield
+    if writing is not None:
+        writing.result()
 
 
 def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:

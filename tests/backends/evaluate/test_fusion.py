@@ -127,6 +127,17 @@ def test_loops_branches_and_states_give_the_same_bytes(program: GeneratedProgram
     runs_equal(both(program.module, program.target, early_bytes), program.inputs)
 
 
+def test_weights_are_written_where_no_thread_is_to_be_had():
+    module, given_ = with_weights("mul", "split [4, 3]"), inputs()
+    refused = mock.patch.object(
+        machine_module.ThreadPoolExecutor, "submit", side_effect=RuntimeError("no thread")
+    )
+    with refused as submit:
+        machines = both(module, early_bytes=0)
+    assert submit.called
+    runs_equal(machines, given_)
+
+
 def test_partial_products_are_added_up_where_the_first_of_them_lies():
     machines = both(product(SUMS))
     runs_equal(machines, inputs())
