@@ -13,6 +13,8 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from operator import itemgetter
+from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
 import numpy as np
@@ -176,17 +178,29 @@ def _load_array_functions() -> None:
     """Load Numba's functions of arrays without scipy's linear algebra.
 
     To see whether there is a BLAS, Numba imports all of scipy's linear algebra: a third of the time
-    that kernels take to load. That it could is enough, as it looks again where one is used.
+    that kernels take to load. That its file is there is enough, as it is loaded where one is used.
     """
     linalg = cast(Any, import_module("numba.np.linalg"))
-    imports = getattr(linalg, "ensure_blas", None)
-    if imports is None or find_spec("scipy") is None:
-        return
-    linalg.ensure_blas = lambda: None
-    try:
-        import_module("numba.np.arraymath")
-    finally:
-        linalg.ensure_blas = imports
+    with _LOADING:
+        looked = getattr(linalg, "ensure_blas", None)
+        if looked is None or "numba.np.arraymath" in sys.modules or not _has_blas():
+            return
+        linalg.ensure_blas = lambda: None
+        try:
+            functions = cast(Any, import_module("numba.np.arraymath"))
+        finally:
+            linalg.ensure_blas = looked
+        functions.ensure_blas = looked
+
+
+_LOADING = Lock()
+
+
+def _has_blas() -> bool:
+    """Whether scipy's table of BLAS functions is there, without importing it."""
+    scipy = find_spec("scipy")
+    places = scipy.submodule_search_locations if scipy is not None else None
+    return any(any(Path(place, "linalg").glob("cython_blas.*")) for place in places or ())
 
 
 def address(array: Array) -> int:

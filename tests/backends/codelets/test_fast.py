@@ -24,21 +24,42 @@ def loaded(cache: Path, **environment: str) -> str:
     return done.stderr
 
 
+def told(script: str) -> list[str]:
+    """What a script prints, by words, in a Python of its own that knows `fast` and `np`."""
+    imports = "import sys, numpy as np; from abele.backends.codelets import fast\n"
+    command = [sys.executable, "-c", imports + script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
 def test_kernels_load_without_the_linear_algebra_of_scipy_which_numba_finds_later():
     pytest.importorskip("scipy")
-    found = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; import numpy as np; from abele.backends.codelets import fast;"
-            "fast.kernels(); print('scipy.linalg' in sys.modules); import numba;"
-            "eye = np.eye(3); print((numba.njit(lambda a: a @ a)(eye) == eye).all())",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
+    script = (
+        "fast.kernels(); print('scipy.linalg' in sys.modules); import numba; eye = np.eye(3)\n"
+        "print((numba.njit(lambda a: a @ a)(eye) == eye).all(), 'scipy.linalg' in sys.modules)"
     )
-    assert found.stdout.split() == ["False", "True"]
+    assert told(script) == ["False", "True", "True"]
+
+
+def test_a_scipy_without_linear_algebra_is_numbas_to_find(tmp_path: Path):
+    (tmp_path / "scipy").mkdir()
+    (tmp_path / "scipy" / "__init__.py").write_text("__version__ = '1.0'")
+    script = (
+        f"sys.path.insert(0, {str(tmp_path)!r}); fast.kernels(); import numba\n"
+        "print(numba.njit(lambda a, b: np.correlate(a, b))(np.ones(4), np.ones(4)))"
+    )
+    assert told(script) == ["[4.]"]
+
+
+def test_two_threads_that_load_kernels_leave_numba_as_it_was():
+    script = (
+        "import numba.np.linalg as numbas; from threading import Thread\n"
+        "before = numbas.ensure_blas; both = [Thread(target=fast.kernels) for _ in range(2)]\n"
+        "[each.start() for each in both]; [each.join() for each in both]\n"
+        "from numba.np import arraymath\n"
+        "print(numbas.ensure_blas is before, arraymath.ensure_blas is before)"
+    )
+    assert told(script) == ["True", "True"]
 
 
 def test_a_host_without_wide_vectors_has_kernels_of_its_own_that_write_the_same(tmp_path: Path):
