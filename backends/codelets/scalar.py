@@ -170,7 +170,8 @@ class ScalarFunction:
         """The function of arrays that broadcast together, in their dtype or in out's.
 
         out may be an operand, and of any strides and dtype. float32 with a float32 out makes no
-        copy, but for a select that writes over its own operands.
+        copy, but for a select that writes over its own operands, and for what is not rounded
+        correctly among its operands.
         Raises ValueError for a wrong number of operands or parameters.
         """
         if len(arrays) != self.arity or len(parameters) != self.parameters:
@@ -193,7 +194,9 @@ class ScalarFunction:
                 direct = is_floating(out.dtype) == is_floating(computing) and out.dtype != BOOL
             else:
                 direct = out.dtype == computing and not self.boolean
-            if direct:
+            # NumPy has other last bits for a result that lies among its operands: a slower loop.
+            is_rounded = self.is_exact or 0 < self.ulps <= 1
+            if direct and (is_rounded or not any(np.may_share_memory(out, a) for a in arrays)):
                 self.kernel(parameters, arrays, out, computing)
                 return out
             exact = np.empty(out.shape, BOOL if self.boolean else computing)

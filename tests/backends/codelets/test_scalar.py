@@ -163,6 +163,22 @@ def test_it_changes_nothing_how_far_apart_elements_lie(name: str, dtype):
         np.testing.assert_allclose(out.astype(float), need.astype(float), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_a_result_that_lies_among_its_operands_is_the_same_to_the_bit(name: str, dtype):
+    function, parameters = SCALAR_FUNCTIONS[name], PARAMETERS.get(name, ())
+    arrays = operands_of(name, dtype)
+    alone = function.apply(parameters, *arrays)
+    # As on tiles: the blocks of one variable are followed by those of the next.
+    memory = np.zeros((alone.size, 64), np.uint8)
+    at = [memory[:, 16 * i :][:, : a.itemsize].view(a.dtype)[:, 0] for i, a in enumerate(arrays)]
+    for place, array in zip(at, arrays, strict=True):
+        place[...] = array
+    among = memory[:, 48:][:, : alone.itemsize].view(alone.dtype)[:, 0]
+    function.apply(parameters, *at, out=among)
+    assert among.tobytes() == alone.tobytes()
+
+
 @pytest.mark.parametrize("name", ["add", "mul", "relu", "exp", "identity", "sigmoid", "clip"])
 def test_float32_into_float32_makes_no_copy(name: str):
     big = np.ones((2, 1 << 18), np.float32)
