@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
+from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,12 +150,15 @@ class Machine:
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
+        # What calls this machine does not keep it: tiles are given back as soon as it is dropped.
+        self._weak = cast(Machine, proxy(self))
         steps = [op for op in module.walk() if isinstance(op, exchange.SuperstepOp)]
         early = self._large_weights()
         with _copying([pair for pairs in early.values() for pair in pairs]):
             self._supersteps = {op: self._superstep(op) for op in steps}
         self._check_faults()
-        self._walker: Walker[bool] = Walker(module, self._execute, bool, iteration_limit)
+        execute = partial(Machine._execute, self._weak)
+        self._walker: Walker[bool] = Walker(module, execute, bool, iteration_limit)
         self._load(early)
 
     @property
@@ -288,10 +293,10 @@ class Machine:
         """The calls that bring what the host gives."""
         blocks = self.blocks[op.writes.string_value()]
         if not self._scratch.fast:
-            return [(self._write_input, (op, blocks))]
+            return [(Machine._write_input, (self._weak, op, blocks))]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
         calls = bind_copy([dense_blocks(held)], None, blocks, self._scratch)
-        return [(self._take_input, (op, held)), *calls]
+        return [(Machine._take_input, (self._weak, op, held)), *calls]
 
     def _write_input(self, op: exchange.InputOp, blocks: Blocks) -> None:
         write_blocks(host_tensor(self._inputs, op.host_name.data, op.tensor), blocks)
@@ -304,10 +309,10 @@ class Machine:
         """The calls that give the host what a variable holds."""
         blocks = self.blocks[op.reads.string_value()]
         if not self._scratch.fast or not blocks.layout.is_partition:
-            return [(self._read_output, (op, blocks))]
+            return [(Machine._read_output, (self._weak, op, blocks))]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
         calls = bind_copy([blocks], None, dense_blocks(held), self._scratch)
-        return [*calls, (self._give_output, (op, held))]
+        return [*calls, (Machine._give_output, (self._weak, op, held))]
 
     def _read_output(self, op: exchange.OutputOp, blocks: Blocks) -> None:
         self._give_output(op, read_blocks(blocks))

@@ -1,5 +1,7 @@
+import gc
 import subprocess
 import sys
+import weakref
 from itertools import product
 from math import gcd
 
@@ -311,6 +313,23 @@ def test_state_stays_from_run_to_run_and_load_forgets_it(strict: bool):
     assert m.read("n").tolist() == [1] * 8
     m.load()
     assert m.read("n").tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("fast", [False, True])
+def test_tiles_are_given_back_as_soon_as_a_machine_is_dropped(fast: bool, strict: bool):
+    read = superstep("read", f'exchange.input "x" -> @a : {X8}')
+    write = superstep("write", f'exchange.output @a -> "y" : {X8}')
+    m = machine(variable("a", 0) + main(read, write), strict, fast=fast)
+    x = np.arange(8, dtype=np.float32)
+    assert m.run({"x": x})["y"].tolist() == x.tolist()
+    dropped = weakref.ref(m)
+    gc.disable()
+    try:
+        del m
+        assert dropped() is None
+    finally:
+        gc.enable()
 
 
 def test_cycles_are_counted_superstep_by_superstep():
