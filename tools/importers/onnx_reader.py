@@ -209,11 +209,13 @@ def _read_values(
 
 def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
     what = f"{graph.place}: weight {tensor.name!r}"
+    # What makes it knows no graph: in a cycle with it, the bytes of all weights would stay.
+    folder = graph.folder
     made: list[Array] = []
 
     def make() -> Array:
         if not made:
-            made.append(tensor_array(tensor, graph.folder, what))
+            made.append(tensor_array(tensor, folder, what))
         return made[0]
 
     graph.values[tensor.name] = Known(

@@ -1,3 +1,4 @@
+import gc
 from pathlib import Path
 
 import ml_dtypes
@@ -104,6 +105,22 @@ def test_a_weight_that_is_also_an_input_is_no_input():
     proto = one("Relu", [2])
     proto.graph.initializer.append(numpy_helper.from_array(floats(2), "x0"))
     assert names_of(imported(proto), "arg_names") == []
+
+
+def test_nothing_keeps_the_weights_of_a_file_that_has_been_read(tmp_path: Path):
+    path = tmp_path / "gemm.onnx"
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    proto = model([node], {"x": [2, 3]}, ["y"], {"w": floats(3, 4)})
+    path.write_bytes(proto.SerializeToString())
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(each, TensorProto) for each in gc.get_objects())
+        module = imported(path)
+        assert sum(isinstance(each, TensorProto) for each in gc.get_objects()) == before
+    finally:
+        gc.enable()
+    assert [op.sym_name.data for op in module.walk() if isinstance(op, nn.StateOp)] == ["w"]
 
 
 def test_a_weight_called_main_does_not_clash_with_the_function():
