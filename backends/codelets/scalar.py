@@ -252,12 +252,19 @@ def _with_parameters(ufunc: np.ufunc) -> Kernel:
 
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
         if is_floating(dtype) or all(float(p).is_integer() for p in parameters):
-            constants = [dtype.type(p if is_floating(dtype) else int(p)) for p in parameters]
+            constants = [_constant(p, dtype) for p in parameters]
             ufunc(*arrays, *constants, out=out, dtype=dtype, casting="unsafe")
         else:
             convert_into(ufunc(*(a.astype(np.float64) for a in arrays), *parameters), out)
 
     return kernel
+
+
+def _constant(parameter: float, dtype: np.dtype[Any]) -> np.generic:
+    """A parameter in a dtype; of integers a whole one, modulo the width."""
+    if is_floating(dtype):
+        return dtype.type(parameter)
+    return np.array(int(parameter) % (1 << 64), np.uint64).astype(dtype)[()]
 
 
 def _in_floats(ufunc: np.ufunc) -> Kernel:
@@ -350,7 +357,7 @@ def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
     if arrays[0] is not out:
         np.copyto(out, arrays[0], casting="unsafe")
     if is_floating(dtype) or parameters[0].is_integer():
-        alpha = dtype.type(parameters[0] if is_floating(dtype) else int(parameters[0]))
+        alpha = _constant(parameters[0], dtype)
         np.multiply(out, alpha, out=out, where=negative)
     else:
         scaled = np.empty(out.shape, dtype)

@@ -200,6 +200,21 @@ def test_float16_is_computed_in_float32():
     assert SCALAR_FUNCTIONS["add"].apply((), half, half)[0] == np.inf
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32", "int64"])
+@pytest.mark.parametrize("parameter", [-1.0, 300.0, -(2.0**40), 2.0**63])
+def test_a_parameter_beyond_the_width_of_integers_wraps(parameter: float, dtype: str):
+    x = np.arange(-2, 4).astype(dtype)
+    wide = x.astype(object)
+    meant = {
+        "scale": wide * int(parameter),
+        "shift": wide + int(parameter),
+        "leaky_relu": np.where(wide < 0, wide * int(parameter), wide),
+    }
+    for name, exact in meant.items():
+        found = SCALAR_FUNCTIONS[name].apply((parameter,), x)
+        assert np.array_equal(found, (exact % 2**64).astype(np.uint64).astype(dtype)), name
+
+
 def test_integers_wrap_and_divide_towards_zero():
     def ints(*values: int) -> np.ndarray:
         return np.array(values, np.int8)
