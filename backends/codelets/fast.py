@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
@@ -200,7 +201,8 @@ def _has_blas() -> bool:
     """Whether scipy's table of BLAS functions is there, without importing it."""
     scipy = find_spec("scipy")
     places = scipy.submodule_search_locations if scipy is not None else None
-    return any(any(Path(place, "linalg").glob("cython_blas.*")) for place in places or ())
+    names = [f"cython_blas{suffix}" for suffix in EXTENSION_SUFFIXES]
+    return any(Path(place, "linalg", name).exists() for place in places or () for name in names)
 
 
 def address(array: Array) -> int:
