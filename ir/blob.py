@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from .garbage import count_held
 from .whole_file import whole_file
 
 # NumPy's own file format forgets these: they travel as unsigned integers of the same width, and
@@ -60,6 +61,7 @@ class Blob:
         if not (dtype.isnative and array.flags.c_contiguous):
             array = array.astype(dtype.newbyteorder("="), order="C")
         self.array = _frozen(array)
+        count_held(array.nbytes)
         self._digest: str | None = None
 
     @property

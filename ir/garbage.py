@@ -7,16 +7,29 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+HELD_BYTES = 1 << 29
+"""Bytes of arrays after which garbage is looked for, however few the objects are that hold them."""
+
+OPEN_FILE_BYTES = 1 << 20
+"""What an open file counts as: hosts have a thousand."""
+
 
 @dataclass
 class _Count:
-    """How many objects Python has to look through, and how many more there have been since."""
+    """How many objects Python has to look through, and how many more there have been since; and
+    bytes of arrays."""
 
     seen: int = 0
     more: int = 0
+    held: int = 0
 
 
 _COUNT = _Count()
+
+
+def count_held(size: int) -> None:
+    """Say that objects hold so many bytes that Python knows nothing of."""
+    _COUNT.held += size
 
 
 @contextmanager
@@ -41,18 +54,19 @@ def uncollected() -> Generator[None]:
 
 
 def collect_if_much() -> None:
-    """Look through everything if as much as there was has been made uncollected since.
+    """Look through everything if as much as there was has been made uncollected since, or much
+    memory is held by what has been.
 
     For the begin of work that makes a network: what is left of others then is garbage, more often
     than not. A process that makes one network never waits for it.
     """
     if not gc.isenabled():
         return
-    if _COUNT.more > _COUNT.seen > 0:
+    if _COUNT.more > _COUNT.seen > 0 or _COUNT.held > HELD_BYTES:
         gc.collect()
         _COUNT.seen = 0
     if not _COUNT.seen:
-        _COUNT.seen, _COUNT.more = len(gc.get_objects()), 0
+        _COUNT.seen, _COUNT.more, _COUNT.held = len(gc.get_objects()), 0, 0
 
 
 @contextmanager

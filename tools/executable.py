@@ -21,7 +21,7 @@ from ..backends.reference import run_reference
 from ..backends.target import Target
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
-from ..ir.garbage import collect_if_much, uncollected
+from ..ir.garbage import OPEN_FILE_BYTES, collect_if_much, count_held, uncollected
 from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS
 from ..passes.planner.relaxed import Relaxed, read_relaxed
@@ -231,6 +231,7 @@ def load_executable(
     collect_if_much()
     start = perf_counter()
     program = program_file.load(path)
+    count_held(OPEN_FILE_BYTES)
     check_target(program.target, target, path)
     loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile)

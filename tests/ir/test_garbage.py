@@ -5,7 +5,14 @@ import weakref
 
 import pytest
 
-from abele.ir.garbage import collect_if_much, left_behind, set_aside, uncollected
+from abele.ir.garbage import (
+    HELD_BYTES,
+    collect_if_much,
+    count_held,
+    left_behind,
+    set_aside,
+    uncollected,
+)
 
 
 class Cycle:
@@ -55,6 +62,16 @@ def test_garbage_of_earlier_work_does_not_pile_up():
         left.append(weakref.ref(made))
         del made
     assert sum(reference() is not None for reference in left) <= 2
+
+
+def test_a_few_objects_that_hold_much_do_not_pile_up():
+    collect_if_much()
+    with uncollected():
+        left = weakref.ref(Cycle())
+        count_held(HELD_BYTES + 1)
+    assert left() is not None
+    collect_if_much()
+    assert left() is None
 
 
 def test_nothing_is_looked_through_where_collection_is_off():
