@@ -160,10 +160,10 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
     tile_bytes = np.where(used, highest + target.memory.reserved_bytes, 0)
     fullest = int(np.argmax(tile_bytes))
     here = [v for v in variables.values() if _tiles(v).start <= fullest < _tiles(v).stop]
-    timeline = _Timeline(functions_of(module))
+    timeline = _Timeline(functions_of(module), variables)
     timeline.run()
-    transient, worst, steps = _sweep(timeline, variables, always)
-    then = timeline.live(variables, int(worst[fullest])) if len(steps) else set[str]()
+    transient, worst, steps = _sweep(timeline, always)
+    then = timeline.live(int(worst[fullest])) if len(steps) else set[str]()
     return MemoryReport(
         target=target,
         max_tile_bytes=int(tile_bytes[fullest]),
@@ -184,7 +184,7 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
         tile_bytes=tile_bytes,
         always_live_bytes=always,
         transient_bytes=transient,
-        worst_steps=worst // 2,
+        worst_steps=worst // PHASES,
         steps=steps,
     )
 
@@ -194,6 +194,12 @@ def _tiles(v: VariableOp) -> slice:
 
 
 # When a variable is live
+
+EXCHANGE, BEFORE, AFTER = range(3)
+"""The phases of a superstep. A result that lies on an operand is there after it has been computed,
+the operand before: else both are there in both."""
+
+PHASES = 3
 
 
 @dataclass(frozen=True, order=True)
@@ -210,9 +216,10 @@ class _Access:
 
 @dataclass
 class _Timeline:
-    """The program in order of execution: two phases a superstep, exchange and compute."""
+    """The program in order of execution, each superstep of PHASES phases."""
 
     functions: Mapping[str, func.FuncOp]
+    variables: Mapping[str, VariableOp]
     accesses: dict[str, list[_Access]] = field(default_factory=dict[str, list[_Access]])
     loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     names: list[str] = field(default_factory=list[str])
@@ -220,22 +227,37 @@ class _Timeline:
     def run(self) -> None:
         self._block(self.functions[ENTRY].body.block, (ENTRY,), True)
 
-    def lives(self, variables: Mapping[str, VariableOp]) -> Iterator[tuple[VariableOp, int, int]]:
+    def lives(self) -> Iterator[tuple[VariableOp, int, int]]:
         """When each variable that does not always live does: first and last phase."""
         for name, accesses in self.accesses.items():
-            v = variables.get(name)
+            v = self.variables.get(name)
             if v is not None and not v.is_resident:
                 for first, last in _segments(accesses, self.loops):
                     yield v, first, last
 
-    def live(self, variables: Mapping[str, VariableOp], phase: int) -> set[str]:
+    def live(self, phase: int) -> set[str]:
         """The names of those that live in a phase."""
-        return {v.symbol for v, first, last in self.lives(variables) if first <= phase <= last}
+        return {v.symbol for v, first, last in self.lives() if first <= phase <= last}
 
     def _touch(self, name: str, phase: int, writes: bool, certain: bool) -> None:
         # A predicate may be read before the first superstep.
-        access = _Access(max(2 * (len(self.names) - 1) + phase, 0), writes, certain)
+        access = _Access(max(PHASES * (len(self.names) - 1) + phase, 0), writes, certain)
         self.accesses.setdefault(name, []).append(access)
+
+    def _touch_all(self, names: Sequence[str], phase: int, writes: bool, certain: bool) -> None:
+        for name in names:
+            self._touch(name, phase, writes, certain)
+
+    def _lies_on(self, op: Vertices, source: str) -> bool:
+        """Whether the result of vertices lies on a variable that they read."""
+        own, other = self.variables.get(op.destination), self.variables.get(source)
+        return (
+            own is not None
+            and other is not None
+            and own.start == other.start
+            and not own.is_resident
+            and source in op.overwritable()
+        )
 
     def _block(self, block: Block, calling: tuple[str, ...], certain: bool) -> None:
         for op in block.ops:
@@ -246,17 +268,22 @@ class _Timeline:
             case SuperstepOp():
                 self.names.append(op.sym_name.data)
                 self._block(op.body.block, calling, certain)
-            case Copy() | Vertices():
-                phase = 1 if isinstance(op, Vertices) else 0
-                for source in op.sources:
-                    self._touch(source, phase, False, certain)
-                self._touch(op.destination, phase, True, certain)
+            case Copy():
+                self._touch_all(op.sources, EXCHANGE, False, certain)
+                self._touch(op.destination, EXCHANGE, True, certain)
+            case Vertices():
+                # What the result lies on gives way to it: never are both there.
+                under = [name for name in op.sources if self._lies_on(op, name)]
+                apart = [name for name in op.sources if name not in under]
+                self._touch_all(under, BEFORE, False, certain)
+                self._touch_all(apart, AFTER, False, certain)
+                self._touch(op.destination, AFTER if under else BEFORE, True, certain)
             case HostInput():
-                self._touch(op.writes.string_value(), 0, True, certain)
+                self._touch(op.writes.string_value(), EXCHANGE, True, certain)
             case HostOutput():
-                self._touch(op.reads.string_value(), 0, False, certain)
+                self._touch(op.reads.string_value(), EXCHANGE, False, certain)
             case ReadOp():
-                self._touch(op.variable.string_value(), 1, False, certain)
+                self._touch(op.variable.string_value(), AFTER, False, certain)
             case func.CallOp():
                 callee = callee_of(op, self.functions, calling)
                 self._block(callee.body.block, (*calling, callee.sym_name.data), certain)
@@ -264,10 +291,10 @@ class _Timeline:
                 for region in op.regions:
                     self._block(region.block, calling, False)
             case control.RepeatOp() | control.WhileOp():
-                start = 2 * len(self.names)
+                start = PHASES * len(self.names)
                 for region in op.regions:
                     self._block(region.block, calling, certain)
-                self.loops.append((start, 2 * len(self.names) - 1))
+                self.loops.append((start, PHASES * len(self.names) - 1))
             case _:
                 pass
 
@@ -298,14 +325,14 @@ def _segments(accesses: Sequence[_Access], loops: Sequence[tuple[int, int]]) -> 
 
 
 def _sweep(
-    timeline: _Timeline, variables: Mapping[str, VariableOp], always: Integers
+    timeline: _Timeline, always: Integers
 ) -> tuple[Integers, Integers, tuple[StepMemory, ...]]:
     """The most transient bytes of every tile and their phase, and the fullest tile of every
     superstep."""
-    phases = 2 * len(timeline.names)
+    phases = PHASES * len(timeline.names)
     begin: list[list[VariableOp]] = [[] for _ in range(phases + 2)]
     end: list[list[VariableOp]] = [[] for _ in range(phases + 2)]
-    for v, first, last in timeline.lives(variables):
+    for v, first, last in timeline.lives():
         begin[first].append(v)
         end[last + 1].append(v)
     live = np.zeros(len(always), np.int64)
@@ -313,7 +340,7 @@ def _sweep(
     steps: list[StepMemory] = []
     for step, name in enumerate(timeline.names):
         most = np.zeros(len(always), np.int64)
-        for phase in (2 * step, 2 * step + 1):
+        for phase in range(PHASES * step, PHASES * (step + 1)):
             for v in end[phase]:
                 live[_tiles(v)] -= v.bytes_per_tile
             for v in begin[phase]:

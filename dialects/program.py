@@ -154,6 +154,13 @@ class Vertices(IRDLOperation):
         """The layouts that operands and, last, the result must have."""
         return _layouts(self.space.data, self.plan.data)
 
+    def overwritable(self) -> frozenset[str]:
+        """The variables that the result may be written over, both from the same address on, if
+        their elements are as wide and nothing else needs what they held."""
+        reads, structure = list(enumerate(self.sources)), self.structure()
+        apart = {name for i, name in reads if not structure.reads_in_place(i)}
+        return frozenset(name for _, name in reads) - apart
+
     def verify_(self) -> None:
         """Check what can be seen without other operations."""
         verify_cut(self.structure(), self.plan.data)

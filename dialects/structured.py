@@ -13,7 +13,7 @@ from functools import cached_property
 from xdsl.builder import Builder
 from xdsl.ir import SSAValue
 
-from ..ir.geometry.space import Space
+from ..ir.geometry.space import AxisMap, Space
 from ..ir.hash_once import hash_once
 from ..ir.signed import same_numbers
 from ..ir.user_entries import add_entry
@@ -219,6 +219,28 @@ class Structure:
             return self
         own = self.space.operands[: self.body.own_arity]
         return Structure(replace(self.space, operands=own), replace(self.body, then=()))
+
+    def reads_in_place(self, operand: int) -> bool:
+        """Whether the result may be written over an operand, both from the same address on.
+
+        Every point reads of it just the element that the point writes; or it has further axes
+        before those, all of them merged: of partials, the result takes the place of the first.
+        A chain reads its operands after the value so far has been written, so these are none.
+        """
+        space, body = self.space, self.body
+        result, axes = space.results[0].axes, space.operands[operand].axes
+        merged = axes[: max(len(axes) - len(result), 0)]
+        all_merged = {
+            AxisMap(dim.size, ((d, 1),))
+            for d, dim in enumerate(space.dims)
+            if dim.kind != "parallel"
+        }
+        return (
+            operand < body.own_arity
+            and (body.combiner is None or body.own_arity == 1)
+            and axes[len(merged) :] == result
+            and set(merged) == all_merged
+        )
 
 
 class Structured(ABC):

@@ -34,8 +34,10 @@ class Allocate(ModulePass):
 
     Two variables share bytes only if they have no tile in common or are never live in the same
     phase. A superstep has two phases, exchange and compute, so what is sent may be overwritten
-    by what is then computed. Addresses that variables have already are kept; then what always
-    lives is placed, then the large before the small, each at the lowest address that is free.
+    by what is then computed. A result lies on an operand that is not needed any more, where every
+    point reads of it just the element that it writes. Addresses that variables have already are
+    kept; then what always lives is placed, then the large before the small, each on such an
+    operand or result of its own, or else at the lowest address that is free.
     unbounded: though it be beyond the end of the tile, for reports on what does not fit.
     Raises DoesNotFit naming the fullest tile and what lies on it.
     """
@@ -49,12 +51,25 @@ class Allocate(ModulePass):
         lives = lifetimes(op, variables)
         addresses = pack(variables, lives, [_given(v) for v in variables])
         if not self.unbounded:
-            check_fits(variables, lives, addresses, target_of(op))
+            check_fits(variables, lives.phases, addresses, target_of(op))
         for variable, address in zip(variables, addresses, strict=True):
             variable.attributes[ADDRESS] = IntegerAttr(int(address), i64)
 
 
 # Lifetimes
+
+
+@dataclass(frozen=True, eq=False)
+class Lifetimes:
+    """When variables live, by their numbers.
+
+    phases: first and last phase of each, (variables, 2). inherits: for each, those of which one
+    ends in the phase in which the other begins, so that they may lie on the same bytes all the
+    same: a result, and an operand that is read in place and never again.
+    """
+
+    phases: NDArray[np.int64]
+    inherits: tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,9 @@ class _Clock:
     accesses: dict[str, list[_Access]] = field(default_factory=dict[str, list[_Access]])
     loops: list[tuple[int, int, tuple[Operation, ...]]] = field(
         default_factory=list[tuple[int, int, tuple[Operation, ...]]]
+    )
+    overwrites: list[tuple[int, tile.VerticesOp]] = field(
+        default_factory=list[tuple[int, tile.VerticesOp]]
     )
     calling: list[str] = field(default_factory=list[str])
     inside: tuple[Operation, ...] = ()
@@ -113,6 +131,7 @@ class _Clock:
                 self.touch(op.sources, [op.destination])
             case tile.VerticesOp():
                 self.touch(op.sources, [op.destination], phase=1)
+                self.overwrites.append((self.now + 1, op))
             case tile.ComputeSetOp():
                 for vertices in op.body.block.ops:
                     self.touched(vertices)
@@ -147,19 +166,21 @@ class _Clock:
         self.inside = outer
 
 
-def lifetimes(module: ModuleOp, variables: Sequence[Variable]) -> NDArray[np.int64]:
-    """First and last phase in which each variable is live: (variables, 2).
+def lifetimes(module: ModuleOp, variables: Sequence[Variable]) -> Lifetimes:
+    """When each variable lives.
 
     State and constants live always. What a loop takes over from outside, or hands on, or may
     carry from one turn to the next, lives through the loop. A called function's variables live
     from its first call to its last.
+    Raises InputError for a module without @main, a function that is not there or calls itself, and
+    operations that are in no superstep.
     """
     functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     if "main" not in functions:
         raise InputError("the module has no function @main")
     clock = _Clock(functions)
     clock.walk(functions["main"].body.block)
-    return np.array(
+    phases = np.array(
         [
             (0, FOREVER)
             if variable.is_resident
@@ -168,6 +189,34 @@ def lifetimes(module: ModuleOp, variables: Sequence[Variable]) -> NDArray[np.int
         ],
         np.int64,
     ).reshape(-1, 2)
+    return Lifetimes(phases, _inherits(clock, variables, phases))
+
+
+def _inherits(
+    clock: _Clock, variables: Sequence[Variable], phases: NDArray[np.int64]
+) -> tuple[frozenset[int], ...]:
+    """As of Lifetimes."""
+    number = {v.symbol: i for i, v in enumerate(variables)}
+    found = [set[int]() for _ in variables]
+    for phase, op in clock.overwrites:
+        result = number[op.destination]
+        if phases[result, 0] != phase or _times(clock, op.destination, phase) > 1:
+            continue
+        for name in op.overwritable():
+            operand = number[name]
+            if (
+                phases[operand, 1] == phase
+                and _times(clock, name, phase) == op.sources.count(name)
+                and variables[operand].dtype.itemsize == variables[result].dtype.itemsize
+            ):
+                found[result].add(operand)
+                found[operand].add(result)
+    return tuple(map(frozenset, found))
+
+
+def _times(clock: _Clock, name: str, phase: int) -> int:
+    """How often a variable is touched in a phase."""
+    return sum(access.phase == phase for access in clock.accesses[name])
 
 
 def _life(
@@ -208,11 +257,12 @@ def _given(variable: tile.VariableOp) -> int | None:
 class Boxes:
     """Variables as boxes of tiles and time, to be laid at addresses.
 
-    lives: (variables, 2), first and last phase. size: bytes on each tile of each variable.
+    size: bytes on each tile of each variable.
     """
 
-    def __init__(self, variables: Sequence[Variable], lives: NDArray[np.int64]) -> None:
-        self._lives = lives
+    def __init__(self, variables: Sequence[Variable], lives: Lifetimes) -> None:
+        self._lives = lives.phases
+        self._inherits = [np.array(sorted(each), np.int64) for each in lives.inherits]
         self.size = np.array([v.bytes_per_tile for v in variables], np.int64)
         self._first = np.array([v.placed.first_tile for v in variables], np.int64)
         self._last = self._first + np.array([v.placed.cells for v in variables], np.int64)
@@ -231,18 +281,35 @@ class Boxes:
     def hit(
         self, index: int, others: NDArray[np.int64], address: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Of some others, those on which a variable lies at its address."""
+        """Of some others, those on which a variable lies at its address, and must not."""
         if self.size[index] == 0:
             return others[:0]
         clash = self.clash(index, others)
         begin, ends = address[clash], address[clash] + self.size[clash]
-        return clash[(begin < address[index] + self.size[index]) & (address[index] < ends)]
+        hit = clash[(begin < address[index] + self.size[index]) & (address[index] < ends)]
+        on_it = hit[address[hit] == address[index]]
+        return hit[~np.isin(hit, np.intersect1d(on_it, self._inherits[index]))]
+
+    def place(self, index: int, others: NDArray[np.int64], address: NDArray[np.int64]) -> int:
+        """The address of a variable, in bytes: that of one of some others from which it inherits,
+        or which inherits from it, else the lowest that is free of them."""
+        clash = self.clash(index, others)
+        if not len(clash) or self.size[index] == 0:
+            return 0
+        for near in np.intersect1d(clash, self._inherits[index]):
+            tried = address.copy()
+            tried[index] = address[near]
+            if not len(self.hit(index, clash, tried)):
+                return int(address[near])
+        clash = clash[np.argsort(address[clash], kind="stable")]
+        ends = np.maximum.accumulate(address[clash] + self.size[clash])
+        starts = np.concatenate(((0,), ends))
+        room = np.concatenate((address[clash], (FOREVER,))) - starts
+        return int(starts[np.argmax(room >= self.size[index])])
 
 
 def pack(
-    variables: Sequence[Variable],
-    lives: NDArray[np.int64],
-    given: Sequence[int | None] | None = None,
+    variables: Sequence[Variable], lives: Lifetimes, given: Sequence[int | None] | None = None
 ) -> NDArray[np.int64]:
     """An address in bytes for each variable, (variables,): first fit, the largest first.
 
@@ -250,29 +317,21 @@ def pack(
     Raises InputError if two given addresses put variables on each other.
     """
     boxes = Boxes(variables, lives)
-    size = boxes.size
     fixed = np.array([g is not None for g in given or [None] * len(variables)], bool)
     resident = np.array([v.is_resident for v in variables], bool)
     address = np.array([g or 0 for g in given or [0] * len(variables)], np.int64)
-    order = np.lexsort((np.arange(len(variables)), -size, ~resident, ~fixed))
-    for count, i in enumerate(order):
-        if fixed[i]:
-            over = boxes.hit(int(i), order[:count], address)
-            if len(over):
-                own = variables[int(i)]
-                raise InputError(
-                    f"@{own.symbol} at {place(own)}: address {address[i]} lies "
-                    f"on @{variables[over[0]].symbol}, which is live at the same time"
-                )
+    order = np.lexsort((np.arange(len(variables)), -boxes.size, ~resident, ~fixed))
+    for count, i in enumerate(map(int, order)):
+        if not fixed[i]:
+            address[i] = boxes.place(i, order[:count], address)
             continue
-        clash = boxes.clash(int(i), order[:count])
-        if not len(clash) or size[i] == 0:
-            continue
-        clash = clash[np.argsort(address[clash], kind="stable")]
-        ends = np.maximum.accumulate(address[clash] + size[clash])
-        starts = np.concatenate(((0,), ends))
-        room = np.concatenate((address[clash], (FOREVER,))) - starts
-        address[i] = starts[np.argmax(room >= size[i])]
+        over = boxes.hit(i, order[:count], address)
+        if len(over):
+            own = variables[i]
+            raise InputError(
+                f"@{own.symbol} at {place(own)}: address {address[i]} lies "
+                f"on @{variables[over[0]].symbol}, which is live at the same time"
+            )
     return address
 
 

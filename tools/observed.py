@@ -41,7 +41,7 @@ class Value:
 
     values: the tensor, in its own shape. layout: where its elements lie; None at nn. variable: the
     name of what holds it, "" where values are SSA values. operands: what the variables that it has
-    read hold now.
+    read hold now, or held before the result was written over them.
     """
 
     op: Operation
@@ -115,12 +115,19 @@ def _run_tile(
 
 
 def _written(
-    op: Copy | Vertices, variables: Mapping[str, Variable], read: Callable[[str], Array]
+    op: Copy | Vertices,
+    variables: Mapping[str, Variable],
+    read: Callable[[str], Array],
+    gone: Mapping[str, Array] | None = None,
 ) -> Value:
-    name = op.destination
+    """What an operation has written. gone: operands that it has written over, as they were."""
+    name, before = op.destination, gone or {}
 
     def operands() -> list[Held]:
-        return [Held(variables[each], read(each)) for each in op.sources]
+        return [
+            Held(variables[each], before[each] if each in before else read(each))
+            for each in op.sources
+        ]
 
     return Value(op, read(name), variables[name].placed, name, operands)
 
@@ -214,6 +221,16 @@ class _Tell(Observer):
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
+        self._gone: dict[str, Array] = {}
+
+    def before_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+        """Keep what a vertex set is about to write over."""
+        start = machine.variables[op.destination].start
+        self._gone = {
+            name: machine.read(name)
+            for name in op.overwritable()
+            if machine.variables[name].start == start
+        }
 
     def on_move(self, op: exchange.MoveOp, machine: Machine) -> None:
         """A move has been made: nothing else writes its destination in this phase."""
@@ -221,7 +238,7 @@ class _Tell(Observer):
 
     def on_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
         """A vertex set has run."""
-        self._watch(_written(op, machine.variables, machine.read))
+        self._watch(_written(op, machine.variables, machine.read, self._gone))
 
 
 _RUN: dict[str, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | None], Run]] = {

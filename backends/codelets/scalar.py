@@ -264,7 +264,7 @@ def _constant(parameter: float, dtype: np.dtype[Any]) -> np.generic:
     """A parameter in a dtype; of integers a whole one, modulo the width."""
     if is_floating(dtype):
         return dtype.type(parameter)
-    return np.array(int(parameter) % (1 << 64), np.uint64).astype(dtype)[()]
+    return dtype.type(np.array(int(parameter) % (1 << 64), np.uint64).astype(dtype).item())
 
 
 def _in_floats(ufunc: np.ufunc) -> Kernel:

@@ -211,15 +211,7 @@ def _read(op: Operation) -> list[str]:
 
 def _is_in_place(op: Operation, operand: int, variables: Mapping[str, VariableOp]) -> bool:
     """True if every point reads of an operand just the bytes that the point itself writes."""
-    if not isinstance(op, Vertices) or op.body.data.combiner is not None:
+    if not isinstance(op, Vertices) or not op.structure().reads_in_place(operand):
         return False
-    if operand >= op.body.data.own_arity:
-        # A chain reads its operands after the value so far has been written.
-        return False
-    space = op.space.data
     source, target = variables[op.sources[operand]], variables[op.destination]
-    return (
-        space.operands[operand].axes == space.results[0].axes
-        and source.start == target.start
-        and source.dtype.itemsize == target.dtype.itemsize
-    )
+    return source.start == target.start and source.dtype.itemsize == target.dtype.itemsize

@@ -199,9 +199,10 @@ class _Reader:
     def _needed(self, op: Structured) -> int:
         """Bytes that an operator reads and writes on all tiles together, at the least: of its
         operands what it touches. In steps, half of the result is there before the last one, which
-        finds its operands as they were."""
+        finds its operands as they were. None where the result may lie on an operand."""
         assert isinstance(op, Operation)
-        space = op.structure().space
+        structure = op.structure()
+        space = structure.space
         touched = {
             value: prod(
                 min(axis.size, prod(space.sizes[d] for d, _ in axis.terms)) for axis in access.axes
@@ -210,7 +211,12 @@ class _Reader:
             if isinstance(value.owner, Structured | Block)
         }
         read = sum(n * dtype_of(value).itemsize for value, n in touched.items())
-        return read + _bytes(op.results[0]) // 2
+        width = dtype_of(op.results[0]).itemsize
+        in_place = any(
+            structure.reads_in_place(i) and dtype_of(value).itemsize == width
+            for i, value in enumerate(op.operands)
+        )
+        return read + (0 if in_place else _bytes(op.results[0]) // 2)
 
     def _handed_over(self, op: func.FuncOp) -> None:
         """What a function returns, its callers find in linear order."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given, settings
 from xdsl.dialects.builtin import ModuleOp
 
+from abele.backends.memory import memory_report
 from abele.backends.target import resolve_target
-from abele.dialects import nn, tile
-from abele.ir.pass_manager import parse_pipeline
+from abele.dialects import nn
 from abele.ir.text import parse_module
-from abele.passes.allocate import lifetimes
-from abele.passes.pipelines import PASSES
 from abele.passes.planner.graph import Graph, Relayout, read_graph
 from abele.passes.planner.limits import Limits
 
+from ...backends.exchange_text import lowered
 from ...strategies import Program, context, planned_programs
-from ..programs import TO_SCHEDULE
 from .test_network import Net
 
 TARGET = resolve_target("tiny:4")
@@ -120,24 +117,13 @@ def test_branches_leave_their_results_in_one_layout():
     assert neg.operands == (relu.result,)
 
 
-def live_bytes(program: Program) -> int:
-    """The most bytes that variables take at any time, on all tiles together."""
-    module = program.module
-    for each in parse_pipeline(TO_SCHEDULE, PASSES):
-        each.apply(program.context, module)
-    variables = [op for op in module.walk() if isinstance(op, tile.VariableOp)]
-    lives = lifetimes(module, variables)
-    size = np.array([v.bytes_per_tile * v.placed.cells for v in variables], np.int64)
-    return max(
-        (int(size[(lives[:, 0] <= t) & (t <= lives[:, 1])].sum()) for t in lives[:, 0]), default=0
-    )
-
-
 @settings(max_examples=100)
 @given(planned_programs(max_ops=4))
 def test_no_plan_takes_less_than_the_least(program: Program):
-    least = read_graph(program.module, resolve_target(program.target), Limits()).least_bytes
-    assert least <= live_bytes(program)
+    target = resolve_target(program.target)
+    least = read_graph(program.module, target, Limits()).least_bytes
+    found = memory_report(lowered(program), target)
+    assert least <= (found.always_live_bytes + found.transient_bytes).sum()
 
 
 def test_the_least_is_all_weights_and_what_one_operator_touches():
