@@ -225,9 +225,11 @@ class Structure:
 
         Every point reads of it just the element that the point writes; or it has further axes
         before those, all of them merged: of partials, the result takes the place of the first.
-        A chain reads its operands after the value so far has been written, so these are none.
+        What a sum of products adds up it keeps where the result is: it may lie on no operand.
         """
         space, body = self.space, self.body
+        if body.combiner is not None and body.own_arity > 1:
+            return False
         result, axes = space.results[0].axes, space.operands[operand].axes
         merged = axes[: max(len(axes) - len(result), 0)]
         all_merged = {
@@ -235,12 +237,8 @@ class Structure:
             for d, dim in enumerate(space.dims)
             if dim.kind != "parallel"
         }
-        return (
-            operand < body.own_arity
-            and (body.combiner is None or body.own_arity == 1)
-            and axes[len(merged) :] == result
-            and set(merged) == all_merged
-        )
+        wanted = all_merged if operand < body.own_arity else set[AxisMap]()
+        return axes[len(merged) :] == result and set(merged) == wanted
 
 
 class Structured(ABC):

@@ -1,8 +1,8 @@
 """What follows the value of a body: the stages of its chain, on every result element.
 
 A chain works in the dtype that the machine computes in, and its end is rounded once into the
-result. A result of that dtype is where the stages work, in place; for a narrower one the values
-stay in scratch until they are rounded.
+result. A result of that dtype is where the stages work, in place; for a narrower one, and for one
+that lies on what a stage reads, the values stay in scratch until they are rounded.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
 from .cells import Cells, alike_calls
+from .fast import address
 from .fast_chain import stages_call
 from .scalar import compute_dtype, convert_into, is_floating, scalar_function
 
@@ -40,7 +41,8 @@ def chained(codelet: Codelet, cells: Cells, scratch: Scratch) -> list[Call]:
     for piece in _pieces(cells, dtype):
         result = piece.result_once
         value, target = result, piece.result
-        if result.dtype != dtype:
+        under = {address(a) for a in piece.operands[own:]}
+        if result.dtype != dtype or address(result) in under:
             value = scratch.take("chained", result.shape, dtype)
             target = as_strided(
                 value,
@@ -80,6 +82,7 @@ def _stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
             return compiled
     extras = [cells.once(a) for a in cells.operands[own:]]
     *others, value, result = coalesced(*extras, value, result)
+    is_apart = address(value) != address(result)
     calls: list[Call] = []
     for index in chunks(result.shape, SCRATCH_BYTES // 4 // value.itemsize):
         piece, rest = value[index], [a[index] for a in others]
@@ -88,7 +91,7 @@ def _stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
             inputs.insert(stage.at, piece)
             apply = scalar_function(stage.function).apply
             calls.append((_apply, (apply, stage.parameters, inputs, piece)))
-        if result.dtype != value.dtype:
+        if is_apart:
             calls.append((convert_into, (piece, result[index])))
     return calls
 

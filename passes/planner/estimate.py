@@ -98,7 +98,9 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     copies = np.zeros_like(moved) if problem.moves else copied
     between = partials_dtype(problem.result_dtype, problem.structure.body).itemsize
     left = points * np.where(merged, between, problem.result_dtype.itemsize)
-    merging = share * (depth * between + problem.result_dtype.itemsize)
+    # The result takes the place of the first of the partials, if it is as wide.
+    width = problem.result_dtype.itemsize
+    merging = share * (depth * between + (0 if width == between else width))
     temporary = left + np.maximum(copies, np.where(merged, merging, 0))
     return Estimates(cycles + combining_cycles(problem, parts, target), resident, temporary)
 

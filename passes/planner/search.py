@@ -76,7 +76,7 @@ def _at_least(
         plan = replace(plan, method=method, workers=workers) if method or workers else plan
         sync = cost.sync_cycles(target)
         result = _left_elements(problem, plan) * _left_dtype(problem, plan).itemsize
-        resident, copied, exchange = _arriving(problem, plan, have, target)
+        resident, copied, exchange, holds_result = _arriving(problem, plan, have, target)
         found.append(
             Choice(
                 plan=plan,
@@ -85,7 +85,7 @@ def _at_least(
                 exchange_cycles=exchange,
                 sync_cycles=sync,
                 resident_bytes=resident,
-                temporary_bytes=copied + result,
+                temporary_bytes=copied + (0 if holds_result else result),
                 result_bytes=result,
                 cells=prod(plan.split),
             )
@@ -163,14 +163,15 @@ def _sources(
 
 def _arriving(
     problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target
-) -> tuple[int, int, int]:
-    """Bytes that stay for good, bytes copied, and the least cycles that they take to arrive.
+) -> tuple[int, int, int, bool]:
+    """Bytes that stay for good, bytes copied, the least cycles that they take to arrive, and
+    whether the result may be written over what arrives.
 
     The first cell is a largest one. It holds no more of an operand than its own block shares with
     one of where that lies.
     """
     resident = copied = 0
-    received = 0.0
+    received, holds_result = 0.0, False
     sources = _sources(problem, plan, have, target)
     if problem.moves:
         _, layout, dtype, _ = sources[0]
@@ -178,17 +179,27 @@ def _arriving(
         whole = sum(move.points for move in problem.moves) == prod(layout.shape)
         received = max(layout.block_elements - held, 0) * dtype.itemsize if whole else 0.0
         sources = ()
-    for source, layout, dtype, _ in sources:
+    for i, (source, layout, dtype, _) in enumerate(sources):
         size = layout.block_elements * dtype.itemsize
         if source is None:
             resident += size
         elif source != layout:
             copied += size
+            holds_result = holds_result or _is_overwritten(problem, plan, i)
             missing = max(_wanted_by_first(layout) - _shared_at_most(source, layout), 0)
             missing *= dtype.itemsize
             shared = missing and shares_bus(layout)[0]
             received += missing / target.exchange.pair_factor if shared else missing
-    return resident, copied, cost.exchange_cycles_of_one(received, 0, target)
+    return resident, copied, cost.exchange_cycles_of_one(received, 0, target), holds_result
+
+
+def _is_overwritten(problem: Problem, plan: Plan, operand: int) -> bool:
+    """Whether what a plan leaves may be written over its own copy of an operand."""
+    return (
+        not leaves_partials(problem.structure, plan)
+        and problem.structure.reads_in_place(operand)
+        and problem.operand_dtypes[operand].itemsize == problem.result_dtype.itemsize
+    )
 
 
 @lru_cache(maxsize=8192)

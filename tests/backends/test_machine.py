@@ -234,18 +234,27 @@ def test_a_point_may_not_overwrite_what_another_reads():
     assert "it overwrites in the same phase" in str(fault)
 
 
-def test_a_value_may_not_overwrite_what_its_chain_reads():
+def test_a_point_may_overwrite_what_its_chain_reads():
     text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL")
     chain = RELU.replace("<relu>", "<relu then add>").replace(" ->", ", (i) of [8] ->", 1)
+    for reads in ("@y, @x", "@x, @y", "@x, @x"):
+        m = machine(
+            text + main(superstep("go", f"exchange.compute {chain} reads [{reads}] writes @x"))
+        )
+        m.run({})
+        assert m.read("x").tolist() == [2 * i for i in range(8)]
+
+
+def test_a_sum_of_products_may_not_overwrite_what_its_chain_reads():
+    text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL")
+    space = "space <[i = 8, k = 1 reduction] (i) of [8], (i) of [8], (i) of [8] -> (i) of [8]>"
+    body = "body <mul sum then add> plan <split [4, 1]>"
     found = fault_of(
-        text + main(superstep("go", f"exchange.compute {chain} reads [@y, @x] writes @x"))
+        text
+        + main(superstep("go", f"exchange.compute {space} {body} reads [@y, @y, @x] writes @x"))
     )
     assert found.variable == "x"
     assert "it overwrites in the same phase" in str(found)
-    text += main(superstep("go", f"exchange.compute {chain} reads [@x, @y] writes @x"))
-    m = machine(text)
-    m.run({})
-    assert m.read("x").tolist() == [2 * i for i in range(8)]
 
 
 def test_a_fault_names_the_node_it_came_from():

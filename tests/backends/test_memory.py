@@ -50,6 +50,16 @@ def test_state_is_always_live_and_others_from_write_to_read():
     assert [(s.name, s.bytes) for s in found.steps] == [("one", 48), ("two", 72), ("three", 72)]
 
 
+def test_a_result_on_its_operand_is_counted_once():
+    on_a = variable("on_a", 24)
+    body = (
+        step("one", relu("w", "a"))
+        + step("two", relu("a", "on_a"))
+        + step("three", relu("on_a", "b"))
+    )
+    assert [s.bytes for s in report(body, on_a).steps] == [48, 48, 72]
+
+
 def test_a_second_write_ends_what_was_there():
     body = step("one", relu("w", "a")) + step("two", relu("w", "b")) + step("three", relu("w", "a"))
     assert [s.bytes for s in report(body).steps] == [48, 48, 48]

@@ -10,6 +10,7 @@ from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
 from abele.passes.allocate import Allocate, lifetimes
 from abele.passes.pipelines import PASSES
+from abele.passes.schedule_supersteps import ScheduleSupersteps
 
 from ..strategies import Program, context, planned_programs
 from .programs import TO_ALLOCATION, TO_SCHEDULE, after
@@ -158,3 +159,107 @@ builtin.module attributes {abele.target = "tiny:1"} {
 def test_what_a_turn_may_not_write_lives_through_the_loop():
     found = addresses(CARRIED)
     assert found["kept"] != found["other"]
+
+
+POINTS = "space <[i = 4] (i) of [4] -> (i) of [4]>"
+TWO = "space <[i = 4] (i) of [4], (i) of [4] -> (i) of [4]>"
+TURNED = "space <[i = 4] (i) of [4], (-1 * i + 3) of [4] -> (i) of [4]>"
+PARTIALS = "space <[i = 4, k = 3 reduction] (k, i) of [3, 4] -> (i) of [4]>"
+
+
+def vertices(space: str, body: str, reads: str, writes: str) -> str:
+    plan = f"split [{', '.join(['1'] * space.count(' = '))}]"
+    return f"tile.vertices {space} body <{body}> plan <{plan}> reads [{reads}] writes @{writes}"
+
+
+def computed(*sets: str, x: str = "4xf32", after: str = "", given: str = "") -> dict[str, int]:
+    """Addresses of @x, which the host writes, and of @y and @z.
+
+    sets: vertices of one compute set. x: the type of @x. after: what follows. given: attributes of
+    @y.
+    """
+    shape = "[3, 4] (d0, d1) of [3, 4]" if x.startswith("3x") else "[4] (d0) of [4]"
+    return addresses(f"""
+    builtin.module attributes {{abele.target = "tiny:1"}} {{
+      tile.variable @x : tensor<{x}> layout <{shape}>
+      tile.variable @y : tensor<4xf32> layout <[4] (d0) of [4]> {given}
+      tile.variable @z : tensor<4xf32> layout <[4] (d0) of [4]>
+      func.func @main() {{
+        tile.input "x" -> @x : tensor<{x}> {{superstep = 0 : i64}}
+        tile.compute_set @set {{ {" ".join(sets)} }} {{superstep = 2 : i64}}
+        {after}
+        tile.output @y -> "y" : tensor<4xf32> {{superstep = 9 : i64}}
+        func.return
+      }}
+    }}""")
+
+
+def test_a_result_lies_on_an_operand_that_nothing_needs_any_more():
+    found = computed(vertices(POINTS, "exp", "@x", "y"))
+    assert found["y"] == found["x"]
+
+
+def test_an_operand_that_is_read_twice_by_the_same_point_is_overwritten():
+    found = computed(vertices(TWO, "mul", "@x, @x", "y"))
+    assert found["y"] == found["x"]
+
+
+def test_an_operand_that_the_chain_reads_again_is_overwritten():
+    found = computed(vertices(TWO, "sigmoid then mul", "@x, @x", "y"))
+    assert found["y"] == found["x"]
+
+
+def test_a_sum_of_partials_lies_on_the_first_of_them():
+    found = computed(vertices(PARTIALS, "identity sum", "@x", "y"), x="3x4xf32")
+    assert found["y"] == found["x"]
+
+
+STILL_READ = {
+    "later": computed(
+        vertices(POINTS, "exp", "@x", "y"), after="tile.copy [@x] -> @z {superstep = 3 : i64}"
+    ),
+    "by other vertices of the compute set": computed(
+        vertices(POINTS, "exp", "@x", "y"), vertices(POINTS, "neg", "@x", "z")
+    ),
+    "by another point": computed(vertices(TURNED, "add", "@x, @x", "y")),
+    "by a chain, another element": computed(vertices(TURNED, "exp then add", "@x, @x", "y")),
+}
+
+
+@pytest.mark.parametrize("how", STILL_READ)
+def test_no_result_lies_on_what_is_still_read(how: str):
+    assert STILL_READ[how]["y"] != STILL_READ[how]["x"]
+
+
+def test_no_result_lies_on_narrower_elements():
+    found = computed(vertices(POINTS, "exp", "@x", "y"), x="4xf16")
+    assert found["y"] != found["x"]
+
+
+def test_a_result_may_be_given_the_address_of_an_operand_that_it_overwrites():
+    given = "{address = 0 : i64}"
+    assert computed(vertices(POINTS, "exp", "@x", "y"), given=given)["x"] == 0
+    found = computed(vertices(TURNED, "add", "@x, @x", "y"), given=given)
+    assert found["x"] > 0
+
+
+def test_no_result_lies_on_a_state():
+    made = context()
+    digest = made.blobs.add(np.ones(4, np.float32)).digest
+    module = parse_module(
+        f"""
+        builtin.module attributes {{abele.target = "tiny:1"}} {{
+          tile.variable @s : tensor<4xf32> layout <[4] (d0) of [4]> state = blob <"{digest}">
+          tile.variable @y : tensor<4xf32> layout <[4] (d0) of [4]>
+          func.func @main() {{
+            tile.compute_set @set {{ {vertices(POINTS, "exp", "@s", "y")} }}
+            tile.output @y -> "y" : tensor<4xf32>
+            func.return
+          }}
+        }}""",
+        made,
+    )
+    ScheduleSupersteps().apply(made, module)
+    Allocate().apply(made, module)
+    state, result = [v for v in module.walk() if isinstance(v, tile.VariableOp)]
+    assert state.attributes["address"] != result.attributes["address"]

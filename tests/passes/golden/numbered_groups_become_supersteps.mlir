@@ -5,7 +5,7 @@ builtin.module attributes {abele.target = "tiny:8"} {
   exchange.variable @"conv/in0" at 152 : tensor<1x4x6x6xf32> layout <[3 by 3, 2 by 2, 2, 3, 3, 3] (0, 2 * d1 + d2, 2 * d0 + d3 - 1 fill, 2 * d4 + d5 - 1 fill) of [1, 4, 6, 6]> loc("conv/in0")
   exchange.variable @"conv/partials" at 320 : tensor<2x1x2x3x3xf32> layout <[3 by 3, 2 by 2, 2, 3] (d1, 0, d2, d0, d3) of [2, 1, 2, 3, 3]> loc("conv/partials")
   exchange.variable @"conv/gather" at 152 : tensor<2x1x2x3x3xf32> layout <[2 by 2, 3 by 3, 2, 3] (d2, 0, d0, d1, d3) of [2, 1, 2, 3, 3]> loc("conv/gather")
-  exchange.variable @conv at 176 : tensor<1x2x3x3xf32> layout <[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]> loc("conv")
+  exchange.variable @conv at 152 : tensor<1x2x3x3xf32> layout <[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]> loc("conv")
   exchange.variable @bias at 176 : tensor<1x2x3x3xf32> layout <[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]> loc("bias")
   exchange.variable @transpose at 152 : tensor<1x3x3x2xf32> layout <[3 by 3, 3, 2] (0, d0, d1, d2) of [1, 3, 3, 2]> loc("transpose")
   func.func @main() {

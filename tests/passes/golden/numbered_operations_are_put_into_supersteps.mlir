@@ -5,7 +5,7 @@ builtin.module attributes {abele.target = "tiny:8"} {
   tile.variable @"conv/in0" : tensor<1x4x6x6xf32> layout <[3 by 3, 2 by 2, 2, 3, 3, 3] (0, 2 * d1 + d2, 2 * d0 + d3 - 1 fill, 2 * d4 + d5 - 1 fill) of [1, 4, 6, 6]> {address = 152 : i64} loc("conv/in0")
   tile.variable @"conv/partials" : tensor<2x1x2x3x3xf32> layout <[3 by 3, 2 by 2, 2, 3] (d1, 0, d2, d0, d3) of [2, 1, 2, 3, 3]> {address = 320 : i64} loc("conv/partials")
   tile.variable @"conv/gather" : tensor<2x1x2x3x3xf32> layout <[2 by 2, 3 by 3, 2, 3] (d2, 0, d0, d1, d3) of [2, 1, 2, 3, 3]> {address = 152 : i64} loc("conv/gather")
-  tile.variable @conv : tensor<1x2x3x3xf32> layout <[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]> {address = 176 : i64} loc("conv")
+  tile.variable @conv : tensor<1x2x3x3xf32> layout <[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]> {address = 152 : i64} loc("conv")
   tile.variable @bias : tensor<1x2x3x3xf32> layout <[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]> {address = 176 : i64} loc("bias")
   tile.variable @transpose : tensor<1x3x3x2xf32> layout <[3 by 3, 3, 2] (0, d0, d1, d2) of [1, 3, 3, 2]> {address = 152 : i64} loc("transpose")
   func.func @main() {
