@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
@@ -20,6 +20,7 @@ from ..dialects.partition import PartitionTensor, partition_type
 from ..dialects.program import Variable
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin_names, place
+from .states_in_place import states_in_place
 
 ENTRY = "main"
 
@@ -30,7 +31,8 @@ class ConvertPartitionToTile(ModulePass):
 
     partition -> tile. Values that a loop carries, a branch chooses or a function takes and
     gives get variables of their own, which copies fill. A load gives what the state held when the
-    run began: a state that is also stored is copied at the head of @main.
+    run began: a state that is also stored is copied at the head of @main, unless nothing reads the
+    old value by then. What is stored is computed into the state where nothing needs the old one.
     """
 
     name = "convert-partition-to-tile"
@@ -56,6 +58,7 @@ class _Conversion:
     types: dict[str, PartitionTensor] = field(default_factory=dict[str, PartitionTensor])
     functions: dict[str, _Function] = field(default_factory=dict[str, _Function])
     before: dict[str, str] = field(default_factory=dict[str, str])
+    written: Mapping[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     block: Block = field(default_factory=Block)
     source: Operation | None = None
 
@@ -104,6 +107,10 @@ class _Conversion:
         base = hint or ("+".join(paths) if paths else self.source.name.split(".")[-1])
         return self._declare(self._unused(base), type_)
 
+    def _result(self, value: SSAValue) -> str:
+        """What an operation writes: the state that its value is for, or a new variable."""
+        return self.written.get(value) or self._fresh(partition_type(value))
+
     def _unused(self, base: str) -> str:
         """The name itself, or with the next number that makes it new."""
         name = base
@@ -134,9 +141,12 @@ class _Conversion:
             self._copy(s, d)
 
     def _snapshots(self) -> None:
-        """Variables for the first values of states that the program both loads and stores."""
+        """Variables for the first values of states that are read after they have been stored to."""
+        found = states_in_place(self.module, ENTRY)
+        self.written = found.written
         ops = list(self.module.walk())
         stored = {op.state.string_value() for op in ops if isinstance(op, partition.StoreOp)}
+        stored -= found.uncopied
         for op in ops:
             if isinstance(op, partition.LoadOp):
                 name = op.state.string_value()
@@ -253,7 +263,7 @@ class _Conversion:
     @_at.register
     def _relayout(self, op: partition.RelayoutOp) -> None:
         self.source = op
-        name = self._fresh(partition_type(op.result))
+        name = self._result(op.result)
         moves = None if op.moves is None else [m.data for m in op.moves]
         self._add(tile.CopyOp([self.where[v] for v in op.inputs], name, moves))
         self.where[op.result] = name
@@ -261,7 +271,7 @@ class _Conversion:
     @_at.register
     def _compute(self, op: partition.ComputeOp) -> None:
         self.source = op
-        name = self._fresh(partition_type(op.result))
+        name = self._result(op.result)
         vertices = tile.VerticesOp(
             op.structure(), op.plan.data, [self.where[v] for v in op.inputs], name
         )

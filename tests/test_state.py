@@ -38,35 +38,122 @@ PROGRAMS = {
       nn.store %0, @s : tensor<4xf32>
       func.return %0 : tensor<4xf32>
     """,
+    "the old value, after it was overwritten": f"""
+      %l = nn.load @s : tensor<4xf32>
+      %0 = nn.add %l, %x : {ADD}
+      nn.store %0, @s : tensor<4xf32>
+      %1 = nn.mul %l, %0 : {ADD}
+      func.return %1 : tensor<4xf32>
+    """,
+    "the old value, between the new one and its store": f"""
+      %l = nn.load @s : tensor<4xf32>
+      %0 = nn.add %l, %x : {ADD}
+      %1 = nn.sub %l, %0 : {ADD}
+      nn.store %0, @s : tensor<4xf32>
+      func.return %1 : tensor<4xf32>
+    """,
+    "each element from another": f"""
+      %l = nn.load @s : tensor<4xf32>
+      %r = nn.slice %l from [3] step [-1] size [4] : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.sub %r, %l : {ADD}
+      nn.store %0, @s : tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    """,
+    "two that change places": """
+      %l = nn.load @s : tensor<4xf32>
+      %m = nn.load @t : tensor<4xf32>
+      nn.store %m, @s : tensor<4xf32>
+      nn.store %l, @t : tensor<4xf32>
+      func.return %l : tensor<4xf32>
+    """,
+    "one value for two": f"""
+      %l = nn.load @s : tensor<4xf32>
+      %m = nn.load @t : tensor<4xf32>
+      %0 = nn.add %l, %m : {ADD}
+      nn.store %0, @s : tensor<4xf32>
+      nn.store %0, @t : tensor<4xf32>
+      func.return %m : tensor<4xf32>
+    """,
+    "in a branch": f"""
+      %c = nn.load @s : tensor<4xf32>
+      %0 = nn.greater %c, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+      %1 = nn.slice %0 from [0] step [1] size [1] : (tensor<4xi1>) -> tensor<1xi1>
+      %p = nn.reshape %1 to [] : (tensor<1xi1>) -> tensor<i1>
+      %2 = control.if %p : tensor<i1> -> (tensor<4xf32>) {{
+        %3 = nn.add %c, %x : {ADD}
+        nn.store %3, @s : tensor<4xf32>
+        control.yield %3 : tensor<4xf32>
+      }} else {{
+        control.yield %c : tensor<4xf32>
+      }}
+      func.return %2 : tensor<4xf32>
+    """,
+    "steps of descent with momentum": f"""
+      %w = nn.load @s : tensor<4xf32>
+      %v = nn.load @t : tensor<4xf32>
+      %g = nn.mul %w, %x : {ADD}
+      %0 = nn.scale %v by 0.5 : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.add %0, %g : {ADD}
+      %2 = nn.sub %w, %1 : {ADD}
+      nn.store %2, @s : tensor<4xf32>
+      nn.store %1, @t : tensor<4xf32>
+      func.return %g : tensor<4xf32>
+    """,
 }
 
 
+PRODUCT = """
+  %l = nn.load @s : tensor<4xf32>
+  %0 = nn.matmul %l, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  nn.store %0, @s : tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+""".replace("tensor<4xf32>", "tensor<2x2xf32>")
+
+
+@pytest.mark.parametrize("tiles", [1, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_all_levels_agree_on_state(name: str):
-    made = context()
-    digest = made.blobs.add(np.arange(4, dtype=np.float32)).digest
+def test_all_levels_agree_on_state(name: str, tiles: int):
+    check_levels(PROGRAMS[name], (4,), tiles)
+
+
+@pytest.mark.parametrize("tiles", [1, 2])
+def test_all_levels_agree_on_a_state_that_is_multiplied(tiles: int):
+    check_levels(PRODUCT, (2, 2), tiles)
+
+
+def check_levels(body: str, shape: tuple[int, ...], tiles: int) -> None:
+    """Run @main(%x) with states @s and @t at every level, the last one strictly, and compare."""
+    made, target = context(), f"tiny:{tiles}"
+    ramp = np.arange(4, dtype=np.float32).reshape(shape)
+    type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    digests = [made.blobs.add(ramp + 3 * i).digest for i in range(2)]
     module = parse_module(
-        f'nn.state @s : tensor<4xf32> = <"{digest}">\n'
-        f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ {PROGRAMS[name]} }}",
+        "".join(
+            f'nn.state @{name} : {type_} = <"{digest}">\n'
+            for name, digest in zip("st", digests, strict=True)
+        )
+        + f"func.func @main(%x: {type_}) -> {type_} {{ {body} }}",
         made,
     )
-    inputs = {"arg0": np.array([5, 6, 7, 8], np.float32)}
+    inputs = {"arg0": ramp + 5}
     expected = run_reference(module, inputs)
     found = []
     for level in ("partition", "tile", "exchange"):
-        steps = pipeline("nn" if level == "partition" else PREVIOUS[level], level, "tiny:2")
+        steps = pipeline("nn" if level == "partition" else PREVIOUS[level], level, target)
         for each in parse_pipeline(steps, PASSES):
             each.apply(made, module)
         if level == "exchange":
-            machine = Machine(module, resolve_target("tiny:2"), strict=True)
+            machine = Machine(module, resolve_target(target), strict=True)
             machine.load()
-            found.append((machine.run(inputs)["out0"], machine.read("s")))
+            states = [v for v, op in machine.variables.items() if op.state is not None]
+            found.append((machine.run(inputs)["out0"], {v: machine.read(v) for v in states}))
         else:
             run = (run_partition if level == "partition" else run_tile)(module, inputs)
-            found.append((run.outputs["out0"], run.state["s"]))
-    for output, state in found:
-        assert np.array_equal(output, expected.outputs["out0"])
-        assert np.array_equal(state.ravel(), expected.state["s"])
+            found.append((run.outputs["out0"], run.state))
+    for output, states in found:
+        assert np.array_equal(output.ravel(), expected.outputs["out0"].ravel())
+        for each, state in states.items():
+            assert np.array_equal(state.ravel(), expected.state[each].ravel()), each
 
 
 PREVIOUS = {"tile": "partition", "exchange": "tile"}

@@ -1,0 +1,88 @@
+"""Which states a run may overwrite where they lie, without a copy of what they held before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue, Use
+
+from ..dialects import partition
+
+
+@dataclass(frozen=True)
+class StatesInPlace:
+    """What follows from who reads a state, and when.
+
+    uncopied: states of which nothing reads the old value once they are stored to. written: values
+    that may be computed, or brought, into the state that they are stored to.
+    """
+
+    uncopied: frozenset[str]
+    written: Mapping[SSAValue, str]
+
+
+def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
+    """The states of a module at partition that are stored to once a run, among the operations of
+    the entry function, after all that reads what they held.
+
+    A value is computed into its state where all that reads the old one comes before, or is the
+    computation itself and reads in place.
+    """
+    ops = list(module.walk())
+    body = next(
+        op.body.block for op in ops if isinstance(op, func.FuncOp) and op.sym_name.data == entry
+    )
+    position = {op: i for i, op in enumerate(body.ops)}
+    stores: dict[str, list[partition.StoreOp]] = {}
+    reads: dict[str, list[Use]] = {}
+    for op in ops:
+        if isinstance(op, partition.StoreOp):
+            stores.setdefault(op.state.string_value(), []).append(op)
+        elif isinstance(op, partition.LoadOp):
+            reads.setdefault(op.state.string_value(), []).extend(_reads(op.result))
+    uncopied: set[str] = set()
+    written: dict[SSAValue, str] = {}
+    for name, found in stores.items():
+        store, old = found[0], reads.get(name, [])
+        at = [_position(use.operation, position) for use in old]
+        if len(found) > 1 or store not in position or None in at:
+            continue
+        last = max((i for i in at if i is not None), default=-1)
+        if last > position[store]:
+            continue
+        uncopied.add(name)
+        maker = store.value.owner
+        if (
+            isinstance(maker, partition.ComputeOp | partition.RelayoutOp)
+            and position.get(maker, -1) >= last
+            and store.value not in written
+            and all(_is_in_place(maker, use) for use in old if use.operation is maker)
+        ):
+            written[store.value] = name
+    return StatesInPlace(frozenset(uncopied), written)
+
+
+def _reads(value: SSAValue) -> Iterator[Use]:
+    """The uses of a value, and of its elements in another shape."""
+    for use in value.uses:
+        if isinstance(use.operation, partition.ReshapeOp):
+            yield from _reads(use.operation.result)
+        else:
+            yield use
+
+
+def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:
+    """The place of the operation that is, or holds, another one; None for one of elsewhere."""
+    while op not in position:
+        parent = op.parent_op()
+        if parent is None:
+            return None
+        op = parent
+    return position[op]
+
+
+def _is_in_place(maker: partition.ComputeOp | partition.RelayoutOp, use: Use) -> bool:
+    return isinstance(maker, partition.ComputeOp) and maker.structure().reads_in_place(use.index)

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from abele.dialects import tile
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.text import parse_module
+from abele.passes.pipelines import PASSES, pipeline
+from abele.passes.states_in_place import states_in_place
+
+from ..strategies import context
+
+BINARY = "(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"
+
+DESCENT = f"""
+  %w = nn.load @s : tensor<4xf32>
+  %g = nn.mul %w, %x : {BINARY}
+  %0 = nn.sub %w, %g : {BINARY}
+  nn.store %0, @s : tensor<4xf32>
+  func.return %g : tensor<4xf32>
+"""
+
+READ_AGAIN = f"""
+  %w = nn.load @s : tensor<4xf32>
+  %0 = nn.sub %w, %x : {BINARY}
+  %1 = nn.mul %w, %0 : {BINARY}
+  nn.store %0, @s : tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+"""
+
+READ_AFTERWARDS = f"""
+  %w = nn.load @s : tensor<4xf32>
+  %0 = nn.sub %w, %x : {BINARY}
+  nn.store %0, @s : tensor<4xf32>
+  func.return %w : tensor<4xf32>
+"""
+
+IN_A_LOOP = f"""
+  %r = control.repeat 3 (%x) : (tensor<4xf32>) -> tensor<4xf32> {{
+  ^bb0(%y: tensor<4xf32>):
+    %w = nn.load @s : tensor<4xf32>
+    %0 = nn.add %w, %y : {BINARY}
+    nn.store %0, @s : tensor<4xf32>
+    control.yield %0 : tensor<4xf32>
+  }}
+  func.return %r : tensor<4xf32>
+"""
+
+
+def down_to(level: str, body: str) -> ModuleOp:
+    made = context()
+    digest = made.blobs.add(np.ones(4, np.float32)).digest
+    module = parse_module(
+        f'''nn.state @s : tensor<4xf32> = <"{digest}">
+        func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} }}''',
+        made,
+    )
+    for each in parse_pipeline(pipeline("nn", level, "tiny:1"), PASSES):
+        each.apply(made, module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("body", "uncopied", "written"),
+    [
+        (DESCENT, {"s"}, ["s"]),
+        (READ_AGAIN, {"s"}, []),
+        (READ_AFTERWARDS, set(), []),
+        (IN_A_LOOP, set(), []),
+    ],
+    ids=["overwritten by its last reader", "read again", "read afterwards", "in a loop"],
+)
+def test_a_state_is_overwritten_once_nothing_reads_it(
+    body: str, uncopied: set[str], written: list[str]
+):
+    module = down_to("partition", body)
+    found = states_in_place(module, "main")
+    assert found.uncopied == uncopied
+    assert list(found.written.values()) == written
+
+
+def test_a_step_of_descent_copies_no_weights():
+    module = down_to("tile", DESCENT)
+    (update,) = [op for op in module.walk() if isinstance(op, tile.VerticesOp)][-1:]
+    assert update.destination == "s"
+    assert not any(isinstance(op, tile.CopyOp) for op in module.walk())
