@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint
 
 from ...dialects.control import YieldOp
 from ...dialects.dtypes import numpy_dtype
-from ...dialects.nn import ConstantOp
+from ...dialects.nn import CastOp, ConstantOp
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ...ir.errors import InputError
 from ...ir.provenance import place
@@ -64,6 +64,9 @@ def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
     if isinstance(op, ConstantOp):
         return op.value.array
     shape, dtype = tensor_kind(op.results[0].type)
+    if isinstance(op, CastOp):
+        # The same bits without the way through float64, which takes three times the memory.
+        return converted(operands[0], dtype)
     if isinstance(op, Structured):
         return converted(structure_value(op.structure(), operands, dtype, shape), dtype)
     if isinstance(op, Movement):
