@@ -9,6 +9,7 @@ from ..ir.near import nearest
 from ..ir.pass_manager import parse_specs
 
 PASSES: dict[str, str] = {
+    "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
     "decompose": "abele.passes.decompose:Decompose",
     "fold-constants": "abele.passes.fold_constants:FoldConstants",
     "eliminate-dead": "abele.passes.eliminate_dead:EliminateDead",
@@ -55,8 +56,15 @@ LEADS_TO: dict[str, str] = {
 
 TAKES: dict[str, str] = {
     name: LEVELS[LEVELS.index(level) - 1] for name, level in LEADS_TO.items()
-} | dict.fromkeys(("schedule-supersteps", "allocate", "group-supersteps"), "tile")
+} | {
+    "narrow-floats": "nn",
+    **dict.fromkeys(("schedule-supersteps", "allocate", "group-supersteps"), "tile"),
+}
 """The level that a pass takes a module on, where it would make nothing of another's."""
+
+ROUNDS = frozenset(("narrow-floats",))
+"""The passes that give up precision, each loss a cast in what they leave. All others keep results
+within the errors of the program they are given."""
 
 STAGE: dict[str, str] = {
     name.partition("{")[0]: level for level, names in DOWN.items() for name in names

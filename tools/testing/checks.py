@@ -37,7 +37,7 @@ from ...ir.rewriting import limited
 from ...ir.text import blobs_of, parse_module, print_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify, verify_legal
-from ...passes.pipelines import PASSES, expand
+from ...passes.pipelines import PASSES, ROUNDS, expand
 from ..program import level_of
 from .blame import blamed_rewrite, unfinished_rewrite
 from .build import build, default_operators
@@ -47,7 +47,7 @@ from .failures import told as told_of
 from .focus import about, named_operators, programs_of_rules
 from .levels import at_level
 from .limits import TooLong, at_most, guarded
-from .oracles import Outcome, coarseness, difference, run
+from .oracles import Outcome, apart, coarseness, difference, narrowed_run, run
 from .program import Program
 from .record import recorded_passes, recorded_relations, replay_command, replay_record
 from .relations import NotApplicable, Relation, expected_of, name_of
@@ -146,6 +146,8 @@ def check_pass(
     folder: where a failing program is saved; a new temporary folder if None. command: what replays
     it, FOLDER standing for that; found out if "". report: filled in as the check goes on, and there
     also where it raises; a new one if None.
+    A pass of ROUNDS may move results by as much as the casts of what it leaves do, and may round on
+    the way; elsewhere results move no further than the program's own operations allow.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be
     run, or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
     raises or hangs, RelationFailed and StrategyFailed if a relation or what makes the programs
@@ -373,9 +375,13 @@ class _Check:
     def _differs(self, program: Program, after: Program, twice: bool) -> Wrong | None:
         self.doing = "running the program as it was before"
         expected = self._expected(program)
+        rounds = any(each.name in ROUNDS for each in self.passes(program))
+        if rounds:
+            self.doing = "bounding what it has become"
+            expected = apart(expected, narrowed_run(after))
         self.report.undecided += not expected.decided
         self.doing = "running the program"
-        return disagreement(expected, after, twice, self.rounded_once)
+        return disagreement(expected, after, twice, self.rounded_once and not rounds)
 
     def _unrelated(self, program: Program, after: Program) -> Wrong | None:
         """The first relation that does not hold."""

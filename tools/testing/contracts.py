@@ -15,7 +15,7 @@ from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
 from ...ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
-from ...passes.pipelines import DOWN, LEADS_TO, LEVELS, PASSES, STAGE
+from ...passes.pipelines import DOWN, LEADS_TO, LEVELS, PASSES, ROUNDS, STAGE, TAKES
 from .checks import LIMIT, Refused, apply, disagreement, invalid
 from .failures import PassFailed
 from .program import Program
@@ -62,7 +62,15 @@ def followed_by(passes: str) -> Relation:
     passes: as abele opt -p takes them; TARGET stands for the program's own machine. Says nothing of
     programs that do not fit.
     """
+    return _followed_by(passes, lambda before, after: before)
 
+
+def followed_as_left_by(passes: str) -> Relation:
+    """The same of what the tested ones have made, which need not be as exact as it was before."""
+    return _followed_by(passes, lambda before, after: after)
+
+
+def _followed_by(passes: str, meant: Callable[[Program, Program], Program]) -> Relation:
     def taken_on(before: Program, after: Program, compiled: Compiled) -> str | None:
         further = after.clone()
         spelling = f'"{before.target.spelling()}"'
@@ -73,7 +81,7 @@ def followed_by(passes: str) -> Relation:
                 raise NotApplicable(str(error)) from None
             except PassFailed as failed:
                 return f"{each.name} behind it {failed.problem}"
-        wrong = invalid(further.module) or disagreement(expected_of(before), further)
+        wrong = invalid(further.module) or disagreement(expected_of(meant(before, after)), further)
         return None if wrong is None else f"then {passes}: {wrong.text}"
 
     return taken_on
@@ -105,21 +113,23 @@ def goes_on(name: str) -> tuple[Relation, ...]:
 
 def _behind(name: str) -> tuple[Relation, ...]:
     behind = passes_behind(name, 1)
-    return (followed_by(",".join(behind)),) if behind else ()
+    relation = followed_as_left_by if name in ROUNDS else followed_by
+    return (relation(",".join(behind)),) if behind else ()
 
 
 def passes_behind(name: str, levels: int | None = None) -> list[str]:
     """The passes behind one of abele's own on the way down, as abele opt -p takes them.
 
     Those of its own stretch, and of so many further ones, all if None; TARGET stands for a machine.
-    From nn on the first one of all is among them. Nothing for a pass that is not on the way.
+    From nn on the first one of all is among them. A pass that is not on the way stands before those
+    of the level that it takes; nothing if that is not known.
     """
-    stage = STAGE.get(name)
+    stage = STAGE.get(name, TAKES.get(name))
     if stage is None:
         return []
     own = [each.partition("{")[0] for each in DOWN[stage]]
-    first = DOWN[stage][:1] if stage == LEVELS[0] else ()
-    behind = [*first, *DOWN[stage][own.index(name) + 1 :]]
+    first = DOWN[stage][:1] if stage == LEVELS[0] and name in own else ()
+    behind = [*first, *DOWN[stage][own.index(name) + 1 if name in own else 0 :]]
     for level in LEVELS[LEVELS.index(stage) + 1 :][:levels]:
         behind += DOWN[level]
     return behind

@@ -8,8 +8,8 @@ the lengths of sums and the values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import numpy as np
@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from ...backends.codelets.scalar import converted, is_floating
+from ...backends.codelets.scalar import converted, float_limits, is_floating
 from ...backends.evaluate.host import Run
 from ...backends.evaluate.partition import Stacked, run_partition
 from ...backends.reference import (
@@ -39,6 +39,12 @@ from .program import Program
 
 TWICE = 2.002
 """Of the errors of two right runs, which are alike but not equal, each is taken to be the other."""
+
+WIDE = 4
+"""Bytes of a float that is not narrow."""
+
+Admit = Callable[[Array, Errors], Errors]
+"""What error a value may have, of the error that its operation says."""
 
 
 class Known:
@@ -136,7 +142,27 @@ def run(program: Program, known: Known | None = None) -> Run:
 
 def bounded_run(program: Program) -> Outcome:
     """Run a program of any level, and bound the error of all that it leaves behind."""
-    return _BOUNDED[program.level](program)
+    return _BOUNDED[program.level](program, _as_said)
+
+
+def narrowed_run(program: Program) -> Outcome:
+    """The same of a program that a pass has narrowed: what has left its range may be any number.
+
+    A narrow float that is not finite, or the last finite one, where every right run has it, but one
+    in wider floats has not.
+    """
+    return _BOUNDED[program.level](program, _any_beyond)
+
+
+def apart(first: Outcome, second: Outcome) -> Outcome:
+    """The first outcome, with errors that say how far the second may be from it.
+
+    Of programs that need not round alike, such as one in float32 and one in float16.
+    """
+    none = np.zeros(())
+    errors = {n: (e + second.errors.get(n, none)) / 2 for n, e in first.errors.items()}
+    decided = first.decided and second.decided
+    return replace(first, errors=errors, decided=decided, exact={})
 
 
 def difference(expected: Outcome, found: Run) -> Difference | None:
@@ -226,11 +252,22 @@ def ratios(right: Array, found: Array, error: Errors) -> Errors:
         return np.where(np.isinf(bound), 0.0, ratio)
 
 
+def _as_said(array: Array, error: Errors) -> Errors:
+    return error
+
+
+def _any_beyond(array: Array, error: Errors) -> Errors:
+    if array.dtype.itemsize >= WIDE or not is_floating(array.dtype):
+        return error
+    held = np.abs(array.astype(np.float64)) < float_limits(array.dtype).largest
+    return np.where(held, error, np.inf)
+
+
 # nn
 
 
-def _nn(program: Program) -> Outcome:
-    watch = _Watch()
+def _nn(program: Program, admit: Admit) -> Outcome:
+    watch = _Watch(admit)
     done = run_reference(
         program.module, program.inputs, observe=watch.of_nn, parts=True, evaluate=watch.value
     )
@@ -248,6 +285,7 @@ class _Watch:
     """Keeps the errors of values by the identity of what holds them: through calls and loops the
     same arrays are handed on."""
 
+    admit: Admit
     decided: bool = True
     known: dict[int, tuple[object, Errors]] = field(
         default_factory=dict[int, "tuple[object, Errors]"]
@@ -262,6 +300,10 @@ class _Watch:
         if found is not None:
             return found[1]
         return no_error(np.asarray(holder if array is None else array))
+
+    def made_of(self, result: SSAValue, array: Array, error: Errors) -> None:
+        """Keep the error of what an operation of nn has made."""
+        self.keep(result, array, self.admit(array, error))
 
     def keep(self, result: SSAValue, holder: object, error: Errors) -> None:
         # The holder is kept too, so that nothing else gets its identity.
@@ -300,11 +342,12 @@ class _Watch:
         if isinstance(op, Structured):
             made = results[0]
             bounded = bounded_structure(op.structure(), operands, errors, made, self.evaluated)
-            self.keep(op.results[0], made, bounded.error)
+            self.made_of(op.results[0], made, bounded.error)
             if bounded.exact is not None and is_floating(made.dtype) and made.dtype.itemsize < 4:
                 self.exact[id(made)] = bounded.exact
         elif isinstance(op, Movement):
-            self.keep(op.results[0], results[0], moved_error(op.moves(), errors, results[0].shape))
+            error = moved_error(op.moves(), errors, results[0].shape)
+            self.made_of(op.results[0], results[0], error)
         elif isinstance(op, Reinterpretation):
             self.keep(op.results[0], results[0], errors[0].reshape(results[0].shape))
 
@@ -325,7 +368,7 @@ class _Watch:
             error = moved_error(moves, errors, made.shape)
         else:
             error = errors[0].reshape(made.shape)
-        self.keep(op.results[0], result, error)
+        self.keep(op.results[0], result, self.admit(made, error))
 
 
 _DECIDES = (control.IfOp, control.ConditionOp)
@@ -334,8 +377,8 @@ _DECIDES = (control.IfOp, control.ConditionOp)
 # partition
 
 
-def _partition(program: Program) -> Outcome:
-    watch = _Watch()
+def _partition(program: Program, admit: Admit) -> Outcome:
+    watch = _Watch(admit)
     done = run_partition(program.module, program.inputs, observe=watch.of_partition)
     functions = {
         op.sym_name.data: op for op in program.module.body.block.ops if isinstance(op, FuncOp)
@@ -413,8 +456,8 @@ class _Find:
 # tile and exchange
 
 
-def _program(program: Program) -> Outcome:
-    watch = _Variables(program)
+def _program(program: Program, admit: Admit) -> Outcome:
+    watch = _Variables(program, admit)
     done = run_observed(program.level, program.module, program.target, program.inputs, watch.wrote)
     # What nothing writes may be held in part: a weight lives in the layout that its users want.
     state = {name: array for name, array in done.state.items() if name in watch.errors}
@@ -430,7 +473,8 @@ def _program(program: Program) -> Outcome:
 class _Variables:
     """What variables hold, and the errors of it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, admit: Admit) -> None:
+        self.admit = admit
         self.decided = True
         self.values: dict[str, Array] = {}
         self.errors: dict[str, Errors] = {}
@@ -459,7 +503,7 @@ class _Variables:
         else:
             error = moved_error(op.spaces, errors, value.values.shape)
         self.values[value.variable] = value.values
-        self.errors[value.variable] = error
+        self.errors[value.variable] = error = self.admit(value.values, error)
         if value.variable in self.read and error.any():
             self.decided = False
 

@@ -1,0 +1,444 @@
+import ml_dtypes
+import numpy as np
+import pytest
+from some_tensors import context, counting, module_of
+from xdsl.dialects.builtin import f32
+
+from abele.backends.reference import run_reference
+from abele.backends.target import resolve_target
+from abele.dialects import nn
+from abele.ir.instruments.record_ir import UNREPORTED, RecordIR
+from abele.ir.pass_manager import PassManager, parse_pipeline
+from abele.ir.provenance import origin
+from abele.ir.rewriting import limited
+from abele.ir.text import print_module
+from abele.ir.upstream import ModuleOp
+from abele.ir.verify import verify
+from abele.passes.narrow_floats import NarrowFloats
+from abele.passes.pipelines import DOWN, PASSES
+from abele.tools.check import relative_error
+from abele.tools.testing import bounded_run, check_pass
+from abele.tools.testing.oracles import apart, difference, narrowed_run, run
+from abele.tools.testing.program import Program
+
+from .programs import after
+
+W = counting((4,))
+TINY = resolve_target("tiny")
+
+
+def narrowed(text: str, to: str = "f16", **blobs: np.ndarray) -> ModuleOp:
+    ctx = context()
+    module = module_of(text, ctx, **blobs)
+    (tested,) = parse_pipeline(f"narrow-floats{{to={to}}}", PASSES)
+    tested.apply(ctx, module)
+    verify(module)
+    return module
+
+
+def check(before: str, expected: str, to: str = "f16", **blobs: np.ndarray) -> None:
+    got = print_module(narrowed(before, to, **blobs), locations=False)
+    assert got == print_module(module_of(expected, context(), **blobs), locations=False)
+
+
+def body(lines: str, takes: str = "%x: tensor<4xf32>", gives: str = "tensor<4xf32>") -> str:
+    return f"func.func @main({takes}) -> {gives} {{ {lines} }}"
+
+
+def test_all_but_what_comes_and_goes_is_narrow(golden):
+    golden(print_module(after("narrow-floats")))
+
+
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+def test_the_interface_stays_and_all_between_becomes_narrow(to: str):
+    before = """
+      %0 = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %1 : tensor<4xf32>"""
+    expected = """
+      %0 = nn.cast %x : (tensor<4xf32>) -> tensor<4xTO>
+      %1 = nn.relu %0 : (tensor<4xTO>) -> tensor<4xTO>
+      %2 = nn.tanh %1 : (tensor<4xTO>) -> tensor<4xTO>
+      %3 = nn.cast %2 : (tensor<4xTO>) -> tensor<4xf32>
+      func.return %3 : tensor<4xf32>"""
+    check(body(before), body(expected.replace("TO", to)), to)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        body("func.return %x : tensor<4xf32>"),
+        body(
+            """%0 = nn.exp %x : (tensor<4xf64>) -> tensor<4xf64>
+            %1 = nn.cast %0 : (tensor<4xf64>) -> tensor<4xi32>
+            func.return %1 : tensor<4xi32>""",
+            "%x: tensor<4xf64>",
+            "tensor<4xi32>",
+        ),
+        body(
+            """%0 = nn.exp %x : (tensor<4xf16>) -> tensor<4xf16>
+            func.return %0 : tensor<4xf16>""",
+            "%x: tensor<4xf16>",
+            "tensor<4xf16>",
+        ),
+    ],
+)
+def test_a_program_that_computes_nothing_in_float32_stays_as_it_is(text: str):
+    check(text, text)
+
+
+def test_a_chain_and_its_operands_become_narrow():
+    before = """
+      %0 = nn.add %x, %b then [mul, relu] (%b)
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>"""
+    expected = """
+      %0 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
+      %1 = nn.cast %b : (tensor<4xf32>) -> tensor<4xf16>
+      %2 = nn.add %0, %1 then [mul, relu] (%1)
+        : (tensor<4xf16>, tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+      %3 = nn.cast %2 : (tensor<4xf16>) -> tensor<4xf32>
+      func.return %3 : tensor<4xf32>"""
+    takes = "%x: tensor<4xf32>, %b: tensor<4xf32>"
+    check(body(before, takes), body(expected, takes))
+
+
+def test_casts_to_float32_become_casts_to_the_narrow_type():
+    before = """
+      %0 = nn.cast %x : (tensor<4xi32>) -> tensor<4xf32>
+      %1 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.cast %1 : (tensor<4xf32>) -> tensor<4xi32>
+      func.return %2 : tensor<4xi32>"""
+    expected = """
+      %0 = nn.cast %x : (tensor<4xi32>) -> tensor<4xf16>
+      %1 = nn.relu %0 : (tensor<4xf16>) -> tensor<4xf16>
+      %2 = nn.cast %1 : (tensor<4xf16>) -> tensor<4xi32>
+      func.return %2 : tensor<4xi32>"""
+    ends = "%x: tensor<4xi32>", "tensor<4xi32>"
+    check(body(before, *ends), body(expected, *ends))
+
+
+# Control flow, calls, states
+
+
+def test_loops_carry_and_branches_give_narrow_values():
+    before = """
+      %0 = control.repeat 3 (%x) : (tensor<4xf32>) -> (tensor<4xf32>) {
+      ^bb0(%y: tensor<4xf32>):
+        %1 = control.if %c : tensor<i1> -> (tensor<4xf32>) {
+          %2 = nn.relu %y : (tensor<4xf32>) -> tensor<4xf32>
+          control.yield %2 : tensor<4xf32>
+        } else {
+          control.yield %x : tensor<4xf32>
+        }
+        control.yield %1 : tensor<4xf32>
+      }
+      func.return %0 : tensor<4xf32>"""
+    expected = """
+      %90 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
+      %0 = control.repeat 3 (%90) : (tensor<4xf16>) -> (tensor<4xf16>) {
+      ^bb0(%y: tensor<4xf16>):
+        %1 = control.if %c : tensor<i1> -> (tensor<4xf16>) {
+          %2 = nn.relu %y : (tensor<4xf16>) -> tensor<4xf16>
+          control.yield %2 : tensor<4xf16>
+        } else {
+          control.yield %90 : tensor<4xf16>
+        }
+        control.yield %1 : tensor<4xf16>
+      }
+      %3 = nn.cast %0 : (tensor<4xf16>) -> tensor<4xf32>
+      func.return %3 : tensor<4xf32>"""
+    takes = "%x: tensor<4xf32>, %c: tensor<i1>"
+    check(body(before, takes), body(expected, takes))
+
+
+def test_a_while_carries_narrow_values_through_test_and_body():
+    before = """
+      %0 = control.while (%x) : (tensor<1xf32>) -> (tensor<1xf32>) {
+      ^bb0(%y: tensor<1xf32>):
+        %c = nn.less %y, %l : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xi1>
+        control.condition %c : tensor<1xi1>
+      } do {
+      ^bb0(%y: tensor<1xf32>):
+        %2 = nn.scale %y by 2.0 : (tensor<1xf32>) -> tensor<1xf32>
+        control.yield %2 : tensor<1xf32>
+      }
+      func.return %0 : tensor<1xf32>"""
+    expected = """
+      %90 = nn.cast %x : (tensor<1xf32>) -> tensor<1xf16>
+      %91 = nn.cast %l : (tensor<1xf32>) -> tensor<1xf16>
+      %0 = control.while (%90) : (tensor<1xf16>) -> (tensor<1xf16>) {
+      ^bb0(%y: tensor<1xf16>):
+        %c = nn.less %y, %91 : (tensor<1xf16>, tensor<1xf16>) -> tensor<1xi1>
+        control.condition %c : tensor<1xi1>
+      } do {
+      ^bb0(%y: tensor<1xf16>):
+        %2 = nn.scale %y by 2.0 : (tensor<1xf16>) -> tensor<1xf16>
+        control.yield %2 : tensor<1xf16>
+      }
+      %3 = nn.cast %0 : (tensor<1xf16>) -> tensor<1xf32>
+      func.return %3 : tensor<1xf32>"""
+    ends = "%x: tensor<1xf32>, %l: tensor<1xf32>", "tensor<1xf32>"
+    check(body(before, *ends), body(expected, *ends))
+
+
+def test_functions_that_are_called_take_and_give_narrow_values():
+    before = """
+    func.func @twice(%a: tensor<4xf32>, %i: tensor<i32>) -> (tensor<i32>, tensor<4xf32>) {
+      %0 = nn.add %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %i, %0 : tensor<i32>, tensor<4xf32>
+    }
+    func.func @main(%x: tensor<4xf32>, %i: tensor<i32>) -> tensor<4xf32> {
+      %0, %1 = func.call @twice(%x, %i)
+        : (tensor<4xf32>, tensor<i32>) -> (tensor<i32>, tensor<4xf32>)
+      %2, %3 = func.call @twice(%1, %0)
+        : (tensor<4xf32>, tensor<i32>) -> (tensor<i32>, tensor<4xf32>)
+      func.return %3 : tensor<4xf32>
+    }"""
+    expected = """
+    func.func @twice(%a: tensor<4xf16>, %i: tensor<i32>) -> (tensor<i32>, tensor<4xf16>) {
+      %0 = nn.add %a, %a : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+      func.return %i, %0 : tensor<i32>, tensor<4xf16>
+    }
+    func.func @main(%x: tensor<4xf32>, %i: tensor<i32>) -> tensor<4xf32> {
+      %90 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
+      %0, %1 = func.call @twice(%90, %i)
+        : (tensor<4xf16>, tensor<i32>) -> (tensor<i32>, tensor<4xf16>)
+      %2, %3 = func.call @twice(%1, %0)
+        : (tensor<4xf16>, tensor<i32>) -> (tensor<i32>, tensor<4xf16>)
+      %4 = nn.cast %3 : (tensor<4xf16>) -> tensor<4xf32>
+      func.return %4 : tensor<4xf32>
+    }"""
+    check(before, expected)
+
+
+STATES = """
+nn.state @s : tensor<4xf32> = {s}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %s = nn.load @s : tensor<4xf32>
+  BODY
+  func.return %1 : tensor<4xf32>
+}"""
+
+
+def test_a_state_that_is_stored_to_stays_float32():
+    before = """
+      %0 = nn.mul %s, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+      nn.store %0, @s : tensor<4xf32>"""
+    expected = """
+      %90 = nn.cast %s : (tensor<4xf32>) -> tensor<4xf16>
+      %0 = nn.mul %90, %93 : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+      %2 = nn.cast %0 : (tensor<4xf16>) -> tensor<4xf32>
+      %3 = nn.relu %0 : (tensor<4xf16>) -> tensor<4xf16>
+      %1 = nn.cast %3 : (tensor<4xf16>) -> tensor<4xf32>
+      nn.store %2, @s : tensor<4xf32>"""
+    cast = "%93 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>\n  %s = "
+    after = STATES.replace("%s = ", cast).replace("BODY", expected)
+    check(STATES.replace("BODY", before), after, s=W)
+
+
+TWO_LOADS = """
+nn.state @w : tensor<4xf32> = {w}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = nn.load @w : tensor<4xf32> loc("w")
+  %1 = nn.add %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("a")
+  %2 = nn.load @w : tensor<4xf32> loc("w")
+  %3 = nn.mul %1, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("m")
+  func.return %3 : tensor<4xf32>
+}"""
+
+
+def test_weights_become_narrow_constants_that_share_one_array():
+    ctx = context()
+    module = module_of(TWO_LOADS, ctx, w=W)
+    for each in parse_pipeline("narrow-floats," + ",".join(DOWN["nn"]), PASSES):
+        each.apply(ctx, module)
+    verify(module)
+    assert not [op for op in module.walk() if isinstance(op, nn.StateOp | nn.LoadOp)]
+    first, second = [op for op in module.walk() if isinstance(op, nn.ConstantOp)]
+    assert first.value.array.dtype == np.float16
+    assert first.value.array is second.value.array
+    assert origin(first) == origin(second) == "w"
+
+
+# What stays wide
+
+
+def test_a_mean_keeps_its_sum_and_is_rounded_where_it_is_read():
+    before = """
+      %0 = nn.relu %x : (tensor<4x1x2xf32>) -> tensor<4x1x2xf32>
+      %1 = nn.reduce "sum" %0 axes [0] : (tensor<4x1x2xf32>) -> tensor<1x2xf32>
+      %2 = nn.scale %1 by 0.25 : (tensor<1x2xf32>) -> tensor<1x2xf32>
+      %3 = nn.matmul %2, %w : (tensor<1x2xf32>, tensor<2x4xf32>) -> tensor<1x4xf32>
+      func.return %3 : tensor<1x4xf32>"""
+    expected = """
+      %90 = nn.cast %x : (tensor<4x1x2xf32>) -> tensor<4x1x2xf16>
+      %92 = nn.cast %w : (tensor<2x4xf32>) -> tensor<2x4xf16>
+      %0 = nn.relu %90 : (tensor<4x1x2xf16>) -> tensor<4x1x2xf16>
+      %5 = nn.cast %0 : (tensor<4x1x2xf16>) -> tensor<4x1x2xf32>
+      %1 = nn.reduce "sum" %5 axes [0] : (tensor<4x1x2xf32>) -> tensor<1x2xf32>
+      %2 = nn.scale %1 by 0.25 : (tensor<1x2xf32>) -> tensor<1x2xf32>
+      %6 = nn.cast %2 : (tensor<1x2xf32>) -> tensor<1x2xf16>
+      %3 = nn.matmul %6, %92 : (tensor<1x2xf16>, tensor<2x4xf16>) -> tensor<1x4xf16>
+      %4 = nn.cast %3 : (tensor<1x4xf16>) -> tensor<1x4xf32>
+      func.return %4 : tensor<1x4xf32>"""
+    takes = "%x: tensor<4x1x2xf32>, %w: tensor<2x4xf32>"
+    ends = takes, "tensor<1x4xf32>"
+    check(body(before, *ends), body(expected, *ends))
+
+
+LAYER_NORM = """
+nn.state @g : tensor<512xf32> = {g}
+func.func @main(%x: tensor<2x512xf32>) -> tensor<2x512xf32> {
+  %g = nn.load @g : tensor<512xf32>
+  %0 = nn.relu %x : (tensor<2x512xf32>) -> tensor<2x512xf32>
+  %1 = nn.reduce "sum" %0 axes [1] keep_dims : (tensor<2x512xf32>) -> tensor<2x1xf32>
+  %2 = nn.scale %1 by 0.001953125 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  %3 = nn.sub %0, %2 : (tensor<2x512xf32>, tensor<2x1xf32>) -> tensor<2x512xf32>
+  %4 = nn.square %3 : (tensor<2x512xf32>) -> tensor<2x512xf32>
+  %5 = nn.reduce "sum" %4 axes [1] keep_dims : (tensor<2x512xf32>) -> tensor<2x1xf32>
+  %6 = nn.scale %5 by 0.001953125 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  %7 = nn.shift %6 by 1.0e-05 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  %8 = nn.sqrt %7 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  %9 = nn.div %3, %8 : (tensor<2x512xf32>, tensor<2x1xf32>) -> tensor<2x512xf32>
+  %10 = nn.mul %9, %g : (tensor<2x512xf32>, tensor<512xf32>) -> tensor<2x512xf32>
+  %11 = nn.tanh %10 : (tensor<2x512xf32>) -> tensor<2x512xf32>
+  %12 = nn.add %11, %0 : (tensor<2x512xf32>, tensor<2x512xf32>) -> tensor<2x512xf32>
+  %13 = nn.neg %12 : (tensor<2x512xf32>) -> tensor<2x512xf32>
+  func.return %13 : tensor<2x512xf32>
+}"""
+
+
+def test_a_normalisation_is_wide_to_its_end_and_what_comes_after_is_not():
+    module = narrowed(LAYER_NORM, g=np.ones(512, np.float32))
+    computed = [op for op in module.walk() if isinstance(op, nn.ChainableOp)]
+    wide = [op.name.removeprefix("nn.") for op in computed if nn.element_of(op.result) == f32]
+    statistics = ["reduce", "scale", "sub", "square", "reduce", "scale", "shift", "sqrt"]
+    assert wide == [*statistics, "div", "mul", "tanh", "add"]
+    assert [op.name for op in computed if nn.element_of(op.result) != f32] == ["nn.relu", "nn.neg"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e-4])
+def test_a_normalisation_of_any_scale_is_as_good_as_its_input(scale: float):
+    inputs = {"arg0": scale * np.random.default_rng(0).standard_normal((2, 512)).astype("f")}
+    blobs = {"g": np.ones(512, np.float32)}
+    expected = run_reference(module_of(LAYER_NORM, context(), **blobs), inputs).outputs["out0"]
+    found = run_reference(narrowed(LAYER_NORM, **blobs), inputs).outputs["out0"]
+    assert relative_error(found, expected) < 2e-3
+
+
+BATCH_NORM = """
+nn.state @s : tensor<4xf32> = {s}
+nn.state @v : tensor<4xf32> = {v}
+func.func @main(%x: tensor<1x4x3xf32>) -> tensor<1x4x3xf32> {
+  %s = nn.load @s : tensor<4xf32>
+  %v = nn.load @v : tensor<4xf32>
+  %0 = nn.batch_norm %x, %s, %s, %s, %v epsilon 1.0e-05
+    : (tensor<1x4x3xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+    -> tensor<1x4x3xf32>
+  func.return %0 : tensor<1x4x3xf32>
+}"""
+
+
+@pytest.mark.parametrize("first", ["", "decompose,"], ids=["whole", "decomposed"])
+def test_the_statistics_of_a_batch_normalisation_are_folded_in_float32(first: str):
+    ctx = context()
+    blobs = {"s": W - 1.3, "v": np.float32([1e-2, 1.0, 2e5, 1e9])}
+    inputs = {"arg0": counting((1, 4, 3)) * np.float32(100)}
+    expected = run_reference(module_of(BATCH_NORM, ctx, **blobs), inputs).outputs["out0"]
+    module = module_of(BATCH_NORM, ctx, **blobs)
+    for each in parse_pipeline(f"{first}narrow-floats,{','.join(DOWN['nn'])}", PASSES):
+        each.apply(ctx, module)
+    verify(module)
+    found = run_reference(module, inputs).outputs["out0"]
+    np.testing.assert_allclose(found, expected, rtol=4e-3, atol=1e-3)
+    assert all(
+        op.value.array.dtype == np.float16 for op in module.walk() if isinstance(op, nn.ConstantOp)
+    )
+
+
+# What is beyond the narrow type
+
+
+@pytest.mark.parametrize(
+    ("to", "largest"), [("f16", 65504.0), ("bf16", float(ml_dtypes.finfo(ml_dtypes.bfloat16).max))]
+)
+@pytest.mark.parametrize(
+    "mask", ["%m = nn.constant {m} : tensor<4xf32>", "%m = nn.load @m : tensor<4xf32>"]
+)
+def test_finite_constants_saturate_and_infinite_ones_stay(to: str, largest: float, mask: str):
+    most = float(np.finfo(np.float32).max)
+    array = np.float32([-most, most, -np.inf, 1.0])
+    text = f"""
+    nn.state @m : tensor<4xf32> = {{m}}
+    func.func @main(%c: tensor<4xi1>, %x: tensor<4xf32>) -> tensor<4xf32> {{
+      {mask}
+      %0 = nn.select %c, %x, %m
+        : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }}"""
+    inputs = {"arg0": np.zeros(4, bool), "arg1": W}
+    (found,) = run_reference(narrowed(text, to, m=array), inputs).outputs.values()
+    np.testing.assert_array_equal(found, np.float32([-largest, largest, -np.inf, 1.0]))
+
+
+def test_numbers_that_results_may_be_saturate_and_factors_do_not():
+    before = """
+      %0 = nn.clip %x to -3.0e+38, inf : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.shift %0 by -1.0e+06 : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.scale %1 by 1.0e+06 : (tensor<4xf32>) -> tensor<4xf32>
+      %3 = nn.pad "constant" %2 low [0] high [1] value -1.0e+09
+        : (tensor<4xf32>) -> tensor<5xf32>
+      func.return %3 : tensor<5xf32>"""
+    expected = """
+      %90 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
+      %0 = nn.clip %90 to -65504.0, inf : (tensor<4xf16>) -> tensor<4xf16>
+      %1 = nn.shift %0 by -65504.0 : (tensor<4xf16>) -> tensor<4xf16>
+      %2 = nn.scale %1 by 1.0e+06 : (tensor<4xf16>) -> tensor<4xf16>
+      %3 = nn.pad "constant" %2 low [0] high [1] value -65504.0
+        : (tensor<4xf16>) -> tensor<5xf16>
+      %4 = nn.cast %3 : (tensor<5xf16>) -> tensor<5xf32>
+      func.return %4 : tensor<5xf32>"""
+    ends = "%x: tensor<4xf32>", "tensor<5xf32>"
+    check(body(before, *ends), body(expected, *ends))
+
+
+# Rewrites and meaning
+
+
+def test_every_rewrite_is_reported_and_leaves_a_program():
+    ctx = context()
+    record = RecordIR()
+    PassManager((NarrowFloats(),), (record,)).run(ctx, module_of(TWO_LOADS, ctx, w=W))
+    names = [each.source.name for each in record.stages[-1].changes]
+    assert names == ["narrow nn.add", "narrow nn.mul"]
+    assert UNREPORTED.name not in names
+    for rewrites in range(len(names) + 1):
+        module = module_of(TWO_LOADS, ctx, w=W)
+        with limited(rewrites):
+            NarrowFloats().apply(ctx, module)
+        verify(module)
+
+
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+def test_results_move_by_no_more_than_the_casts_allow(to: str):
+    report = check_pass(f"narrow-floats{{to={to}}}", examples=40, seed=7)
+    assert report.changed > 10
+
+
+def test_a_result_that_moves_further_is_seen():
+    ctx, text = (
+        context(),
+        body(
+            """%0 = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+        func.return %0 : tensor<4xf32>"""
+        ),
+    )
+    inputs = {"arg0": W}
+    before = Program(module_of(text, ctx), ctx, inputs, TINY)
+    after = Program(narrowed(text), ctx, inputs, TINY)
+    wrong = Program(narrowed(text.replace("relu", "neg")), ctx, inputs, TINY)
+    expected = bounded_run(before)
+    assert difference(apart(expected, narrowed_run(after)), run(after)) is None
+    assert difference(apart(expected, narrowed_run(wrong)), run(wrong)) is not None
