@@ -322,9 +322,10 @@ class _Search:
             return _Problem("fault", str(conflict), WrongValue(op.name, _node(op), name))
         except Exception as error:
             return _Problem("fault", f"cannot be run: {_said(error)}")
-        return self._differs(run)
+        # A pass may have narrowed what the program computes in.
+        return self._differs(run, max(self.allowed, tolerance(module)))
 
-    def _differs(self, run: Run) -> _Problem | None:
+    def _differs(self, run: Run, allowed: float) -> _Problem | None:
         kinds = (
             ("output", run.outputs, self.reference.outputs),
             ("state", run.state, self.reference.state),
@@ -340,8 +341,8 @@ class _Search:
                     shapes = f"{list(found[name].shape)}; need {list(right.shape)}"
                     return _Problem("value", f"{kind} '{name}' is {shapes}")
                 error = relative_error(found[name], right)
-                if not error <= self.allowed:
-                    off = _off(error, self.allowed)
+                if not error <= allowed:
+                    off = _off(error, allowed)
                     return _Problem("value", f"{kind} '{name}' is {off}")
                 self.worst = max(self.worst, error)
         return None

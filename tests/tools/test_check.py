@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from abele.backends.reference import run_reference
 from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.ir.text import parse_module
 from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
 from abele.tools.bisect import bisect
-from abele.tools.check import TOLERANCE, check_run, tolerance
+from abele.tools.check import TOLERANCE, check_run, rounding_error, tolerance
 from abele.tools.program import new_context
 
 NARROW = """
@@ -58,6 +59,62 @@ def test_bfloat16_that_is_rounded_less_often_than_the_reference_is_right(tmp_pat
     assert verdict.error > TOLERANCE
     assert verdict.passed, verdict.problem
     assert bisect(str(path), target="tiny:8", inputs=inputs).passed
+
+
+NARROWED = "narrow-floats{to=bf16},nn,partition,tile,exchange"
+
+
+def test_a_program_that_a_pass_has_narrowed_is_held_to_its_narrower_dtype(tmp_path):
+    path = tmp_path / "wide.mlir"
+    path.write_text(NARROW.replace("ELEMENT", "f32"))
+    exe = compile_model(str(path), target="tiny:8", passes=NARROWED)
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.normal(size=n).astype("f") for name, n in (("x", (4, 64)), ("b", 64))}
+    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
+    assert verdict.error is not None
+    assert verdict.error > TOLERANCE
+    assert verdict.passed, verdict.problem
+    assert bisect(str(path), target="tiny:8", passes=NARROWED, inputs=inputs).passed
+    wrong = {name: array + 1 for name, array in exe.run(inputs).items()}
+    assert not check_run(exe, inputs, wrong, "exchange").passed
+
+
+CANCELS = """
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {arg_names = ["x"], result_names = ["y"]} {
+  %0 = nn.shift %x by 100.0 : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = nn.sqrt %0 : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = nn.square %1 : (tensor<64xf32>) -> tensor<64xf32>
+  %3 = nn.shift %2 by -100.0 : (tensor<64xf32>) -> tensor<64xf32>
+  func.return %3 : tensor<64xf32>
+}
+"""
+"""What comes back of x: in float16, steps of a sixteenth."""
+
+
+def test_what_rounding_does_to_a_program_is_measured_on_it():
+    module = parse_module(CANCELS, new_context())
+    inputs = {"x": np.linspace(-1, 1, 64, dtype=np.float32)}
+    reference = run_reference(module, inputs).outputs
+    moved = rounding_error(module, inputs, reference, np.dtype(np.float16))
+    assert 0.01 < moved < 0.2
+    assert rounding_error(module, inputs, reference, np.dtype(np.float32)) < 1e-4
+
+
+def test_a_program_that_rounding_moves_far_is_allowed_as_much_and_no_more(tmp_path):
+    path = tmp_path / "cancels.mlir"
+    path.write_text(CANCELS)
+    exe = compile_model(
+        str(path), target="tiny:8", passes="narrow-floats,nn,partition,tile,exchange"
+    )
+    inputs = {"x": np.linspace(-1, 1, 64, dtype=np.float32)}
+    outputs = exe.run(inputs)
+    assert check_run(exe, inputs, outputs, "exchange").passed
+    wrong = {"y": outputs["y"] + np.float32(0.5)}
+    assert "is allowed" in check_run(exe, inputs, wrong, "exchange").problem
+    plain = compile_model(str(path), target="tiny:8")
+    wrong = {"y": plain.run(inputs)["y"] + np.float32(0.05)}
+    assert "0.002 is allowed" in check_run(plain, inputs, wrong, "exchange").problem
 
 
 def test_what_overflows_in_the_reference_alone_cannot_be_compared(tmp_path):

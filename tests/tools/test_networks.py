@@ -9,6 +9,7 @@ import pytest
 from onnx import numpy_helper
 from typer.testing import CliRunner
 
+from abele.dialects.exchange import VariableOp
 from abele.tools import compile_model
 from abele.tools.bench.light import light_input, light_names, seeded
 from abele.tools.check import TOLERANCE, check_run, relative_error
@@ -49,6 +50,21 @@ def test_a_light_network_on_mk2(name: str):
         assert operations <= OPERATIONS_A_NODE * len(proto.graph.node), level
 
 
+@pytest.mark.parametrize("name", ["squeezenet", pytest.param("resnet50", marks=pytest.mark.slow)])
+def test_a_light_network_with_narrow_floats(name: str):
+    proto, inputs = seeded(name), dict(light_input(name))
+    exe = compile_model(proto, passes="narrow-floats,nn,partition,tile,exchange")
+    results = exe.run(inputs)
+    assert all(result.dtype == np.float32 for result in results.values())
+    verdict = check_run(exe, inputs, results, "exchange")
+    assert verdict.passed, verdict.problem
+    variables = exe.module_at("exchange").walk()
+    assert {v.dtype for v in variables if isinstance(v, VariableOp) and v.is_resident} == {
+        np.dtype(np.float16)
+    }
+    assert exe.profile["cycles"] < compile_model(proto).profile["cycles"]
+
+
 def test_swapped_channels_are_seen():
     proto, inputs = seeded("squeezenet"), dict(light_input("squeezenet"))
     right = by_onnxruntime(proto, inputs)
@@ -70,7 +86,7 @@ def test_vgg19_in_fp32_does_not_fit_mk1_and_says_why(tmp_path: Path):
     assert result.exit_code == 3, result.output
     message = result.stderr
     assert message.startswith("error: does not fit: tile ")
-    for word in ("bytes", "fc6", "fp16", "bytes over"):
+    for word in ("bytes", "fc6", "narrow-floats", "bytes over"):
         assert word in message
     assert message.count("\n") == 1
     assert not outputs.exists()
