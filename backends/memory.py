@@ -21,6 +21,9 @@ from .target import Target
 
 Integers = NDArray[np.int64]
 
+NARROWER = "float16 (-p narrow-floats,nn,partition,tile,exchange)"
+"""Advice that halves float32."""
+
 SHOWN = 6
 """Layers and variables that a message names."""
 
@@ -119,10 +122,10 @@ class MemoryReport:
         )
 
     def _remedy(self) -> str:
-        wide = sum(v.bytes for v in self.variables if v.dtype in ("float32", "float64"))
+        wide = sum(v.bytes for v in self.variables if v.dtype == "float32")
         advice: list[str] = []
         if wide:
-            advice.append(f"float16 halves {wide} of these bytes")
+            advice.append(f"{NARROWER} halves {wide} of these bytes")
         advice.append(f"more tiles than {self.target.tiles} leave less on each")
         advice.append("a smaller batch or a target with more memory a tile needs less of it")
         return "; ".join(advice)

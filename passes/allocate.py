@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from ..backends.memory import NARROWER
 from ..backends.target import Target
 from ..dialects import control, tile
 from ..dialects.program import ALIGNMENT, Variable
@@ -384,8 +385,8 @@ def check_fits(
         int(ends[worst]),
         available,
         tile=tile_index,
-        remedy="use a narrower dtype (fp16), a smaller batch, a target with more memory a tile "
-        "(--target mk2), or more tiles",
+        remedy=f"use {NARROWER}, a smaller batch, a target with more memory a tile (--target mk2), "
+        "or more tiles",
     )
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from typing import Any
 
 from ..backends.memory import MemoryReport, TileVariable
 from ..backends.overheads import overheads
 from ..backends.price import variables_of
 from ..backends.target import PRESETS, Target
+from ..dialects.exchange import VariableOp
+from ..ir.pass_manager import parse_specs
+from ..passes.narrow_floats import NarrowFloats
+from ..passes.pipelines import LEVELS, way
 from ..passes.planner.limits import PROPORTION
 from .executable import MACHINE, Executable
 
-WIDE = ("float32", "float64")
-"""Types that a narrower float could take the place of."""
+WIDE = "float32"
+"""The type that a narrower float can take the place of, by NARROWING."""
+
+NARROWING = NarrowFloats.name
+"""The pass that makes floats narrower, and twice as many of them fit."""
 
 PROPORTIONS = (0.3, 0.1, 0.03)
 """Memory proportions that are tried for advice, until one fits."""
@@ -22,9 +30,22 @@ PROPORTIONS = (0.3, 0.1, 0.03)
 MORE_CHIPS = 3
 """Numbers of chips that are tried for advice, from those that hold what always lives."""
 
-Compile = Callable[[float | None, Target], Executable]
-"""Compiles the program with a memory proportion, its own if None, for a target, whether it fits or
-not."""
+
+@dataclass(frozen=True)
+class Way:
+    """How a program is compiled: what advice may change.
+
+    passes: a pipeline as -p takes it, or "" for the whole way. proportion: the memory proportion;
+    the program's own if None.
+    """
+
+    target: Target
+    passes: str = ""
+    proportion: float | None = None
+
+
+Compile = Callable[[Way], Executable]
+"""Compiles the program, whether it fits or not."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +64,9 @@ class MemoryMap:
     categories: bytes by what they are for, in the order of the columns: variables that always
     live, those that live then, gaps that are free then, code, vertex state, exchange code and
     stacks. reserved: what the target keeps for the last four. all_always_live: on all tiles
-    together. layers: the largest first. steps: supersteps with the most live bytes on any tile, and
-    the tile.
+    together. narrow_always_live: of each element once, if float32 were half as wide. level: that
+    the program came on. is_wide: whether any of it is float32. layers: the largest first. steps:
+    supersteps with the most live bytes on any tile, and the tile.
     """
 
     target: Target
@@ -53,6 +75,9 @@ class MemoryMap:
     categories: dict[str, int]
     reserved: int
     all_always_live: int
+    narrow_always_live: int
+    level: str
+    is_wide: bool
     layers: tuple[LayerMemory, ...]
     variables: tuple[TileVariable, ...]
     steps: tuple[tuple[str, int, int], ...]
@@ -73,11 +98,6 @@ class MemoryMap:
         """Whether the variables do, beside what the target reserves."""
         return self.variable_bytes <= self.target.usable_bytes_per_tile
 
-    @property
-    def wide_bytes(self) -> int:
-        """Live bytes of 32-bit and wider floats."""
-        return sum(v.bytes for v in self.variables if v.live and v.dtype in WIDE)
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
         return asdict(self) | {
@@ -92,6 +112,7 @@ def memory_map(exe: Executable) -> MemoryMap:
     report, module = exe.memory, exe.module_at(MACHINE)
     more = overheads(module, variables_of(module), report.tiles, exe.target)
     tile = report.fullest_tile
+    variables = [v for v in module.body.block.ops if isinstance(v, VariableOp)]
     return MemoryMap(
         target=exe.target,
         tile=tile,
@@ -107,6 +128,9 @@ def memory_map(exe: Executable) -> MemoryMap:
         },
         reserved=exe.target.memory.reserved_bytes,
         all_always_live=int(report.always_live_bytes.sum()),
+        narrow_always_live=sum(_narrow_bytes(v) for v in variables if v.is_resident),
+        level=exe.levels[0],
+        is_wide=any(v.dtype.name == WIDE for v in variables),
         layers=tuple(_layers(report)),
         variables=report.variables,
         steps=tuple(
@@ -115,6 +139,11 @@ def memory_map(exe: Executable) -> MemoryMap:
         ),
         cycles=int(exe.profile["cycles"]),
     )
+
+
+def _narrow_bytes(v: VariableOp) -> int:
+    """Bytes of a variable's elements, each once, in the narrower type if there is one."""
+    return prod(v.placed.shape) * v.dtype.itemsize // (1 + (v.dtype.name == WIDE))
 
 
 def _layers(report: MemoryReport) -> Iterator[LayerMemory]:
@@ -149,47 +178,59 @@ class Trial:
         return self.bytes <= self.available
 
 
-def trials(
-    found: MemoryMap, compile_with: Compile, proportion: float | None = None
-) -> Iterator[Trial]:
+def trials(found: MemoryMap, own: Way, compile_with: Compile) -> Iterator[Trial]:
     """What would make room on the fullest tile: each is compiled, but for those told by a bound.
 
-    proportion: the memory proportion that the map was made with. Changes of a kind are tried until
-    one fits. Several chips are compiled as one of so many tiles: their bytes are told and their
-    cycles are not, since nothing prices the links between them.
+    own: how the map's program was compiled. Changes of a kind are tried until one fits. Several
+    chips are compiled as one of so many tiles: their bytes are told and their cycles are not, since
+    nothing prices the links between them.
     """
-    own, reserve = found.target, found.reserved
-    chips = max(-(-found.all_always_live // (own.tiles * own.usable_bytes_per_tile)), 1)
+    machine = own.target
+    chips = max(-(-found.all_always_live // (machine.tiles * machine.usable_bytes_per_tile)), 1)
     if chips > 1:
-        least = -(-found.all_always_live // own.tiles) + reserve
-        change = "any memory proportion: what always lives alone"
-        yield Trial(change, least, own.bytes_per_tile, None)
+        yield _bound("any memory proportion", found.all_always_live, own)
     for smaller in PROPORTIONS if chips == 1 else ():
-        if smaller < (PROPORTION if proportion is None else proportion):
-            tried = _tried(f"--memory-proportion {smaller:g}", smaller, own, compile_with)
+        if smaller < (PROPORTION if own.proportion is None else own.proportion):
+            less = replace(own, proportion=smaller)
+            tried = _tried(f"--memory-proportion {smaller:g}", less, compile_with)
             yield tried
             if tried.fits:
                 break
     for name, preset in PRESETS.items():
-        if preset.bytes_per_tile * preset.tiles > own.bytes_per_tile * own.tiles:
-            tried = _tried(f"--target {name}", proportion, preset, compile_with)
+        if preset.bytes_per_tile * preset.tiles > machine.bytes_per_tile * machine.tiles:
+            tried = _tried(f"--target {name}", replace(own, target=preset), compile_with)
             yield tried
             if tried.fits:
                 break
-    if found.wide_bytes:
-        halved = found.variable_bytes - found.wide_bytes // 2 + reserve
-        yield Trial("float16 instead of float32, as planned now", halved, own.bytes_per_tile, None)
+    if found.is_wide and (passes := _narrowed(own.passes, found.level)):
+        bound = _bound(f"-p {passes}", found.narrow_always_live, own)
+        narrower = replace(own, passes=passes)
+        yield _tried(f"-p {passes}", narrower, compile_with) if bound.fits else bound
     for many in range(max(chips, 2), max(chips, 2) + MORE_CHIPS):
-        several = replace(own, tiles=many * own.tiles)
+        several = replace(machine, tiles=many * machine.tiles)
         change = f"--target {several.spelling()}: {many} chips as one"
-        tried = replace(_tried(change, proportion, several, compile_with), cycles=None)
-        yield tried
+        tried = _tried(change, replace(own, target=several), compile_with)
+        yield replace(tried, cycles=None)
         if tried.fits:
             break
 
 
-def _tried(change: str, proportion: float | None, target: Target, compile_with: Compile) -> Trial:
-    exe = compile_with(proportion, target)
+def _narrowed(passes: str, level: str) -> str:
+    """A pipeline with narrower floats; "" for one that has them, or begins where nobody can."""
+    if level != LEVELS[0] or any(each.name == NARROWING for each in parse_specs(passes)):
+        return ""
+    return ",".join((NARROWING, passes or ",".join(way(level))))
+
+
+def _bound(change: str, always_live: int, own: Way) -> Trial:
+    """What a tile would hold of so many bytes on all tiles: what is more than that cannot fit."""
+    machine = own.target
+    least = -(-always_live // machine.tiles) + machine.memory.reserved_bytes
+    return Trial(f"{change}: what always lives alone", least, machine.bytes_per_tile, None)
+
+
+def _tried(change: str, how: Way, compile_with: Compile) -> Trial:
+    exe = compile_with(how)
     return Trial(
-        change, exe.memory.max_tile_bytes, target.bytes_per_tile, int(exe.profile["cycles"])
+        change, exe.memory.max_tile_bytes, how.target.bytes_per_tile, int(exe.profile["cycles"])
     )

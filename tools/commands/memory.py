@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ...backends.target import Target
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
 from ..executable import PROGRAM_FILE, Executable
-from ..memory_map import MemoryMap, Trial, memory_map, trials
+from ..memory_map import MemoryMap, Trial, Way, memory_map, trials
 from ..table import console
 from .answers import TOO_LARGE, answers, say, text_in
 from .arguments import ModelFile
@@ -51,14 +50,20 @@ def memory_command(
         if advise and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --advise needs its model")
 
-        def compiled(proportion: float | None, machine: Target) -> Executable:
-            other = replace(how, memory_proportion=proportion, target=machine.spelling())
-            return other.compiled(model, extensions, tell, unbounded=True)
+        def compiled(other: Way) -> Executable:
+            changed = replace(
+                how,
+                target=other.target.spelling(),
+                passes=other.passes,
+                memory_proportion=other.proportion,
+            )
+            return changed.compiled(model, extensions, tell, unbounded=True)
 
         with progress() as tell:
             exe = how.compiled(model, extensions, tell, unbounded=True)
             found = memory_map(exe)
-            tried = tuple(trials(found, compiled, how.memory_proportion)) if advise else ()
+            own = Way(found.target, how.passes, how.memory_proportion)
+            tried = tuple(trials(found, own, compiled)) if advise else ()
         warn(exe.relaxed)
         _show(found, model, top)
         if tried:

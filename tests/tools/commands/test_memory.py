@@ -26,6 +26,8 @@ app()
 """
 """A command that says what it took of the processor, and of memory."""
 
+NARROW = "narrow-floats,nn,partition,tile,exchange"
+
 SMALL = "tiny:4,memory.bytes_per_tile=20000,memory.reserved_bytes=4000"
 
 
@@ -89,8 +91,50 @@ def test_advice_is_tried_and_holds_when_it_is_followed():
     better = next(t for c, t in trials.items() if c.startswith("--target") and t["fits"])
     name = better["change"].split()[1]
     assert written("--target", name)["fits"]
-    wide = next(t for c, t in trials.items() if c.startswith("float16"))
-    assert wide["bytes"] < sum(found["categories"].values()) + found["reserved"]
+    narrow = trials[f"-p {NARROW}"]
+    assert narrow["fits"]
+    assert narrow["cycles"] > 0
+    followed = written("--target", SMALL, "-p", NARROW)
+    own = sum(followed["categories"][each] for each in ("always live", "live now", "gaps"))
+    assert followed["fits"]
+    assert own + followed["reserved"] == narrow["bytes"]
+    assert followed["cycles"] == narrow["cycles"]
+
+
+def narrower(*arguments: str) -> list[dict]:
+    """The trials that advise narrower floats."""
+    trials = written("--advise", *arguments)["trials"]
+    return [each for each in trials if "narrow-floats" in each["change"]]
+
+
+def test_narrower_floats_come_before_the_users_own_pipeline():
+    own = "decompose,fuse-chains,partition,tile,exchange"
+    (narrow,) = narrower("--target", SMALL, "-p", own)
+    assert narrow["change"] == f"-p narrow-floats,{own}"
+
+
+def test_narrower_floats_that_cannot_fit_are_told_by_a_bound():
+    tight = "tiny:4,memory.bytes_per_tile=12000,memory.reserved_bytes=4000"
+    (narrow,) = narrower("--target", tight)
+    assert narrow["change"] == f"-p {NARROW}: what always lives alone"
+    assert narrow["cycles"] is None
+    # Half of the weights, on four tiles.
+    assert narrow["bytes"] == (256 * 64 + 64 * 32) * 2 // 4 + 4000
+    assert not narrow["fits"]
+
+
+def test_no_narrower_floats_are_advised_where_there_are_none_to_be_had():
+    assert not narrower("--target", SMALL, "-p", NARROW)
+    Path("integers.mlir").write_text(
+        """func.func @main(%x: tensor<4096xi32>) -> tensor<4096xi32> {
+          %0 = nn.add %x, %x : (tensor<4096xi32>, tensor<4096xi32>) -> tensor<4096xi32>
+          func.return %0 : tensor<4096xi32>
+        }"""
+    )
+    options = ("--target", "tiny:4", "--advise", "--json", "out.json")
+    result = CliRunner().invoke(app, ["memory", "integers.mlir", *options])
+    assert result.exit_code == 0, result.output
+    assert "narrow-floats" not in result.output
 
 
 def test_chips_that_hold_it_are_compiled_and_hold_it_when_advice_is_followed():
