@@ -56,15 +56,17 @@ of another, so factors stay."""
 class NarrowFloats(ModulePass):
     """Hold in 16 bits what is float32 inside the program. nn -> nn, each rounding a cast.
 
-    to: the narrower type. It stands before decompose, as for a model that came in that type. What
-    the program takes and gives, and states that it stores to, stay as they are. Weights and
-    constants become casts of what they were, which fold-constants folds; finite ones beyond the
-    type's range, masks for example, become its last finite number.
+    It stands before decompose, as for a model that came in that type. What the program takes and
+    gives, and states that it stores to, stay as they are. Weights and constants become casts of
+    what they were, which fold-constants folds; finite ones beyond the type's range, masks for
+    example, become its last finite number. Plans that are there already are kept.
 
     Sums stay float32, and so do squares, powers and products that only they read, what is computed
     of sums alone (a mean, a deviation), and what is the same in every run until it is used.
     Elementwise operations that read such a value are computed in float32. Whole numbers that are
     held as float32 are exact up to 2048 (f16) or 256 (bf16) afterwards.
+
+    to: the narrower type.
 
         %1 = nn.relu %x : tensor<4xf32>
 
