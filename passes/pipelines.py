@@ -9,7 +9,6 @@ from ..ir.near import nearest
 from ..ir.pass_manager import parse_specs
 
 PASSES: dict[str, str] = {
-    "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
     "decompose": "abele.passes.decompose:Decompose",
     "fold-constants": "abele.passes.fold_constants:FoldConstants",
     "eliminate-dead": "abele.passes.eliminate_dead:EliminateDead",
@@ -23,6 +22,7 @@ PASSES: dict[str, str] = {
     "allocate": "abele.passes.allocate:Allocate",
     "group-supersteps": "abele.passes.group_supersteps:GroupSupersteps",
     "convert-tile-to-exchange": "abele.passes.convert_tile_to_exchange:ConvertTileToExchange",
+    "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
 }
 """Where each pass is found; loaded when it is asked for."""
 
