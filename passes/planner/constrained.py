@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from math import isfinite, prod
 from typing import cast
 
@@ -22,7 +21,8 @@ from ...dialects.structured import Movement, Structure, Structured
 from ...ir.errors import InputError
 from ...ir.json_lines import JsonText
 from ...ir.near import nearest
-from ...ir.provenance import origin, origin_names, place
+from ...ir.node_names import called, fitting, nobody
+from ...ir.provenance import origin, place
 from ...ir.upstream import ModuleOp
 from .candidates import splits
 from .constraints import PROPORTION_KEY, Constraints, read_constraints
@@ -125,13 +125,14 @@ def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]
     """What is asked of each operator; patterns first, so that full names outdo them."""
     planned = [op for op in module.walk() if isinstance(op, Structured | Movement)]
     asked: dict[Operation, Asked] = {}
-    every = {name: [op for op in planned if name in _names(op)] for name in constraints.operators}
+    every = {name: called(name, planned) for name in constraints.operators}
     patterns = [name for name, found in every.items() if not found]
     for name in patterns:
-        every[name] = [op for op in planned if any(fnmatchcase(n, name) for n in _names(op))]
+        every[name] = fitting(name, planned)
         if not every[name]:
             where = constraints.json.place("operators", name)
-            raise InputError(f"{where}: {_nobody(name, planned, module)}")
+            why = nobody(name, planned, module.walk(), "needs no plan")
+            raise InputError(f"{where}: {why}")
     for name in (*patterns, *(name for name in every if name not in patterns)):
         values = constraints.operators[name]
         for op in every[name]:
@@ -147,23 +148,6 @@ def _compatible(before: Asked, values: Mapping[str, object]) -> Asked:
     if set(values) - {PROPORTION_KEY}:
         return {key: each for key, each in before.items() if key != "plan"}
     return before
-
-
-def _names(op: Operation) -> tuple[str, ...]:
-    names = origin_names(op)
-    return (*names, "+".join(names)) if len(names) > 1 else names
-
-
-def _nobody(name: str, planned: Iterable[Operation], module: ModuleOp) -> str:
-    """What to say where no operator has a name."""
-    names = list(dict.fromkeys(n for op in planned for n in _names(op)))
-    below = [each for each in names if each.startswith(f"{name}/")]
-    if below:
-        return f"became {', '.join(below[:6])}; name one of them, or all as '{name}/*'"
-    other = next((op for op in module.walk() if name in origin_names(op)), None)
-    if other is not None:
-        return f"{other.name} needs no plan"
-    return f"no operator of that name{nearest(name, names)}"
 
 
 # What is asked of one operator
