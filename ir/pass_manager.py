@@ -98,12 +98,12 @@ class PassManager:
             raise
 
 
-# xDSL's lexer wants a point before an exponent, and quotes around text with : . or / in it. Quoted
-# text, and numbers, which are matched first, are left alone.
+# xDSL's lexer wants a point before an exponent, and quotes around text with : . / * or + in it.
+# Quoted text, and numbers, which are matched first, are left alone.
 _UNREADABLE = re.compile(
     r"""(?P<kept>"(?:\\.|[^"\\])*"|(?<=[=,])[-+]?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?(?=[\s,}]|$))"""
     r"|(?<=[=,])(?P<pointless>[-+]?\d+)(?=[eE][-+]?\d+(?:[\s,}]|$))"
-    r"|(?<=[=,])(?P<bare>[\w.:/-]*[.:/][\w.:/-]*)(?=[\s,}])"
+    r"|(?<=[=,])(?P<bare>[\w.:/*+-]*[.:/*+][\w.:/*+-]*)(?=[\s,}])"
 )
 
 

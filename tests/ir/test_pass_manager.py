@@ -97,6 +97,8 @@ def test_an_instrument_that_raises_fails_the_pass():
         ("nothing{label=tiny:8}", (Nothing(label="tiny:8"),)),
         ("nothing{limit=4 label=a/b-c.d:2}", (Nothing(limit=4, label="a/b-c.d:2"),)),
         ("nothing{label=./x rate=0.25},append", (Nothing(0.25, label="./x"), Append())),
+        ("nothing{label=*}", (Nothing(label="*"),)),
+        ("nothing{label=conv*/x+relu-1 limit=4}", (Nothing(limit=4, label="conv*/x+relu-1"),)),
     ],
 )
 def test_a_pipeline_is_read_from_text(spec: str, passes: tuple[ModulePass, ...]):
@@ -114,7 +116,7 @@ def test_a_pipeline_is_read_from_text(spec: str, passes: tuple[ModulePass, ...])
         sizes=st.lists(st.integers(), max_size=3).map(tuple),
         fractions=st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=3).map(tuple),
         keep_order=st.booleans(),
-        label=st.text("abc 123/-{}=,"),
+        label=st.text("abc 123/-*+{}=,"),
     )
 )
 @example(Nothing(rate=1e16))
