@@ -15,6 +15,7 @@ PASSES: dict[str, str] = {
     "canonicalize": "abele.passes.canonicalize:Canonicalize",
     "fold-scales": "abele.passes.fold_scales:FoldScales",
     "fuse-chains": "abele.passes.fuse_chains:FuseChains",
+    "recompute": "abele.passes.recompute:Recompute",
     "plan-splits": "abele.passes.plan_splits:PlanSplits",
     "convert-nn-to-partition": "abele.passes.convert_nn_to_partition:ConvertNnToPartition",
     "convert-partition-to-tile": "abele.passes.convert_partition_to_tile:ConvertPartitionToTile",

@@ -1,0 +1,102 @@
+"""When the values of a block wait: their readers, and the long whiles in which none of them reads.
+
+%a defined, read, read      the first stay: from here on %a waits ...
+ :
+%a read, read               ... until here, where the second stay begins
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from xdsl.ir import Block, Operation, SSAValue, Use
+
+from ..dialects import nn
+from ..dialects.structured import Reinterpretation
+
+TIMELESS = (nn.LoadOp, nn.ConstantOp, Reinterpretation)
+"""Operations that compute nothing, so that nothing waits for them."""
+
+ALIKE = 2
+"""A wait is long if it is at least the longest of its value over this.
+
+What every layer reads, such as a mask, waits as long in each of them: to keep it through all but
+one would leave the others as full.
+"""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A use of a value, or of its elements in another shape. at: the index in the block of the
+    operation that reads, or that holds the one which does."""
+
+    use: Use
+    at: int
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The operations of a block in order, and the time that passes until each.
+
+    ops: as they were when this was made. times: how many operations before each one compute
+    something, what is inside of one not counted, (ops,). index: of each operation in ops; of one
+    that has been put there since, that of the operation it happens with.
+    """
+
+    block: Block
+    ops: tuple[Operation, ...]
+    times: tuple[int, ...]
+    index: dict[Operation, int]
+
+    def readers(self, value: SSAValue) -> Iterator[Reader]:
+        """What reads a value itself, in no order; reshapes read nothing."""
+        for use in value.uses:
+            outer: Operation | None = use.operation
+            while outer is not None and outer.parent is not self.block:
+                outer = outer.parent_op()
+            if outer is not None and not self._reshapes(use.operation):
+                yield Reader(use, self.index[outer])
+
+    def readers_in_any_shape(self, value: SSAValue) -> Iterator[Reader]:
+        """What reads a value's elements, in no order."""
+        yield from self.readers(value)
+        for use in value.uses:
+            if self._reshapes(use.operation):
+                yield from self.readers_in_any_shape(use.operation.results[0])
+
+    def _reshapes(self, op: Operation) -> bool:
+        return isinstance(op, Reinterpretation) and op.parent is self.block
+
+    def stays(
+        self, readers: Iterable[Reader], hasty: Collection[Operation] = ()
+    ) -> list[list[Reader]]:
+        """Readers of one value in order, cut at each long wait.
+
+        A wait is long if something is computed meanwhile, and it is at least half as long as the
+        longest. hasty: readers before which the first stay ends if something is computed meanwhile.
+        """
+        ordered = sorted(readers, key=lambda each: each.at)
+        waits = [self.times[b.at] - self.times[a.at] for a, b in pairwise(ordered)]
+        longest = max(waits, default=0)
+        found: list[list[Reader]] = [ordered[:1]]
+        for reader, wait in zip(ordered[1:], waits, strict=True):
+            ends = len(found) == 1 and reader.use.operation in hasty
+            if wait > 1 and (ends or ALIKE * wait >= longest):
+                found.append([])
+            found[-1].append(reader)
+        return found
+
+
+def moments(block: Block) -> Moments:
+    """The moments of a block as it is now."""
+    ops = tuple(block.ops)
+    return Moments(block, ops, tuple(_times(ops)), {op: i for i, op in enumerate(ops)})
+
+
+def _times(ops: Sequence[Operation]) -> Iterator[int]:
+    time = 0
+    for op in ops:
+        yield time
+        time += not isinstance(op, TIMELESS)
