@@ -31,7 +31,8 @@ SHOWN = 6
 @dataclass(frozen=True)
 class TileVariable:
     """What one variable takes on a tile. resident: live before, in and after every run. live: in
-    the superstep in which most of the tile's bytes are."""
+    the superstep in which most of the tile's bytes are. waits: live then, not always, and nothing
+    reads or writes it there."""
 
     name: str
     origin: str | None
@@ -40,6 +41,7 @@ class TileVariable:
     bytes: int
     resident: bool
     live: bool
+    waits: bool
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,9 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
     timeline = _Timeline(functions_of(module), variables)
     timeline.run()
     transient, worst, steps = _sweep(timeline, always)
-    then = timeline.live(int(worst[fullest])) if len(steps) else set[str]()
+    phase = int(worst[fullest])
+    then = timeline.live(phase) if len(steps) else set[str]()
+    waiting = then - timeline.touched(phase // PHASES)
     return MemoryReport(
         target=target,
         max_tile_bytes=int(tile_bytes[fullest]),
@@ -181,6 +185,7 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
                 v.bytes_per_tile,
                 v.is_resident,
                 v.is_resident or v.symbol in then,
+                v.symbol in waiting,
             )
             for v in sorted(here, key=lambda v: (-v.bytes_per_tile, v.start))
         ),
@@ -241,6 +246,14 @@ class _Timeline:
     def live(self, phase: int) -> set[str]:
         """The names of those that live in a phase."""
         return {v.symbol for v, first, last in self.lives() if first <= phase <= last}
+
+    def touched(self, step: int) -> set[str]:
+        """The names of those that a superstep reads or writes."""
+        return {
+            name
+            for name, accesses in self.accesses.items()
+            if any(access.phase // PHASES == step for access in accesses)
+        }
 
     def _touch(self, name: str, phase: int, writes: bool, certain: bool) -> None:
         # A predicate may be read before the first superstep.

@@ -60,6 +60,23 @@ def test_a_result_on_its_operand_is_counted_once():
     assert [s.bytes for s in report(body, on_a).steps] == [48, 48, 72]
 
 
+def test_what_lives_in_the_worst_superstep_and_is_not_touched_there_waits():
+    body = (
+        step("one", relu("w", "a"))
+        + step("two", relu("w", "b"))
+        + step("three", relu("b", "c"))
+        + step("four", relu("a", "c"))
+    )
+    found = report(body)
+    assert found.worst_step == "three"
+    assert {v.name for v in found.variables if v.waits} == {"a"}
+    assert {v.name for v in found.variables if v.live} == {"a", "b", "c", "w"}
+
+
+def test_nothing_waits_where_nothing_happens():
+    assert not any(v.waits for v in report().variables)
+
+
 def test_a_second_write_ends_what_was_there():
     body = step("one", relu("w", "a")) + step("two", relu("w", "b")) + step("three", relu("w", "a"))
     assert [s.bytes for s in report(body).steps] == [48, 48, 48]
