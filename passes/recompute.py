@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -101,10 +101,10 @@ class _Block:
             for stay in self.moments.stays(readers, self.copies)[1:]:
                 if may_rewrite():
                     self._copy(op, stay)
-        read = {value: op for op in own for value in op.operands if value.owner not in self.named}
+        read = {v: op for op in own for v in op.operands if v.owner not in self.named}
         for value, op in read.items():
             for stay in self.moments.stays(self.moments.readers(value), self.copies)[1:]:
-                if may_rewrite():
+                if may_rewrite() and isinstance(value.type, TensorType):
                     self._lay_out_anew(value, op, stay)
 
     def _copy(self, op: Operation, readers: Sequence[Reader]) -> None:

@@ -98,6 +98,12 @@ class MemoryMap:
         """Whether the variables do, beside what the target reserves."""
         return self.variable_bytes <= self.target.usable_bytes_per_tile
 
+    @property
+    def chips(self) -> int:
+        """As how many chips of the target hold what always lives."""
+        all_tiles = self.target.tiles * self.target.usable_bytes_per_tile
+        return max(-(-self.all_always_live // all_tiles), 1)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
         return asdict(self) | {
@@ -186,7 +192,7 @@ def trials(found: MemoryMap, own: Way, compile_with: Compile) -> Iterator[Trial]
     nothing prices the links between them.
     """
     machine = own.target
-    chips = max(-(-found.all_always_live // (machine.tiles * machine.usable_bytes_per_tile)), 1)
+    chips = found.chips
     if chips > 1:
         yield _bound("any memory proportion", found.all_always_live, own)
     for smaller in PROPORTIONS if chips == 1 else ():
@@ -230,7 +236,11 @@ def _bound(change: str, always_live: int, own: Way) -> Trial:
 
 
 def _tried(change: str, how: Way, compile_with: Compile) -> Trial:
-    exe = compile_with(how)
+    return trial(change, how, compile_with(how))
+
+
+def trial(change: str, how: Way, exe: Executable) -> Trial:
+    """What has come of a change. change: in words. how: as it was compiled."""
     return Trial(
         change, exe.memory.max_tile_bytes, how.target.bytes_per_tile, int(exe.profile["cycles"])
     )

@@ -3,9 +3,11 @@ from collections import Counter
 import numpy as np
 import pytest
 from some_tensors import context, counting, module_of
+from training import training_step
 
 from abele.backends.reference import run_reference
 from abele.dialects import nn
+from abele.dialects.exchange import VariableOp
 from abele.ir.errors import InputError
 from abele.ir.instruments.record_ir import UNREPORTED, RecordIR
 from abele.ir.pass_manager import PassManager
@@ -15,6 +17,7 @@ from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.passes.recompute import COMPUTE, LAY_OUT, Recompute
+from abele.tools.compile import compile_model
 from abele.tools.testing import check_pipeline
 
 W = counting((4,))
@@ -324,31 +327,22 @@ def test_it_stands_between_nn_and_partition():
     assert report.changed
 
 
+def test_nothing_behind_it_merges_copies_or_what_is_laid_out_anew(tmp_path):
+    path = tmp_path / "step.mlir"
+    path.write_text(training_step(4, 8, 16))
+    whole = "nn,recompute{nodes=conv2},partition,tile,exchange"
+    made = [compile_model(path, "tiny:8", passes=each) for each in ("", whole)]
+    counts = [
+        Counter(origin(op) for op in exe.module_at("exchange").walk() if isinstance(op, VariableOp))
+        for exe in made
+    ]
+    node = "conv2+tanh2"
+    assert [count[node] for count in counts] == [1, 2]
+    # Its weights, for both, and for the gradient.
+    assert [count[f"{node}/in1"] for count in counts] == [1, 2]
+    assert [count["igrad2+back1/in1"] for count in counts] == [0, 1]
+
+
 def test_a_segment_of_a_training_step(golden):
-    golden(print_module(again(TRAINING, "conv2", "relu2"), locations=False))
-
-
-IMAGE, KERNEL = "tensor<1x4x8x8xf32>", "tensor<4x4x3x3xf32>"
-AS_IS = "stride [1, 1] dilation [1, 1] pad [1, 1]"
-FORWARD = "\n".join(
-    f"""%z{i} = nn.conv {a}, %w{i} {AS_IS} to [1, 1] : ({IMAGE}, {KERNEL}) -> {IMAGE} loc("conv{i}")
-  %a{i} = nn.relu %z{i} : ({IMAGE}) -> {IMAGE} loc("relu{i}")"""
-    for i, a in ((1, "%x"), (2, "%a1"), (3, "%a2"))
-)
-BACKWARD = "\n".join(
-    f"""%p{i} = nn.greater %a{i}, %zero : ({IMAGE}, tensor<f32>) -> tensor<1x4x8x8xi1>
-  %h{i} = nn.select %p{i}, %g{i}, %zero : (tensor<1x4x8x8xi1>, {IMAGE}, tensor<f32>) -> {IMAGE}
-  %d{i} = nn.conv_weight_grad {a}, %h{i} kernel [3, 3] {AS_IS} : ({IMAGE}, {IMAGE}) -> {KERNEL}
-  %g{i - 1} = nn.conv_input_grad %h{i}, %w{i} size [8, 8] {AS_IS}
-    : ({IMAGE}, {KERNEL}) -> {IMAGE}"""
-    for i, a in ((3, "%a2"), (2, "%a1"), (1, "%x"))
-)
-WEIGHTS = ", ".join(f"%w{i}: {KERNEL}" for i in (1, 2, 3))
-TRAINING = f"""
-func.func @main(%x: {IMAGE}, %g3: {IMAGE}, %zero: tensor<f32>, {WEIGHTS})
-    -> ({KERNEL}, {KERNEL}, {KERNEL}, {IMAGE}) {{
-  {FORWARD}
-  {BACKWARD}
-  func.return %d1, %d2, %d3, %g0 : {KERNEL}, {KERNEL}, {KERNEL}, {IMAGE}
-}}"""
-"""Three convolutions, and the gradients of their weights and of what came in."""
+    found = again(training_step(3, 4, 8), "conv2", "tanh2")
+    golden(print_module(found, locations=False))

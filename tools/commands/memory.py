@@ -14,12 +14,16 @@ from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
 from ..executable import PROGRAM_FILE, Executable
 from ..memory_map import MemoryMap, Trial, Way, memory_map, trials
+from ..planning.tables import wide_enough
+from ..recomputation import may_recompute, recomputations
 from ..table import console
 from .answers import TOO_LARGE, answers, say, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .files import check_files
 from .showing import progress, warn
+
+NOTHING_AGAIN = "computing again what waits where the tile is fullest would make no room"
 
 
 @compiles
@@ -63,13 +67,19 @@ def memory_command(
             exe = how.compiled(model, extensions, tell, unbounded=True)
             found = memory_map(exe)
             own = Way(found.target, how.passes, how.memory_proportion)
-            tried = tuple(trials(found, own, compiled)) if advise else ()
+            tried, again = (), ()
+            if advise:
+                tried = tuple(trials(found, own, compiled))
+                again = tuple(recomputations(found, exe, own, compiled, extensions))
         warn(exe.relaxed)
         _show(found, model, top)
-        if tried:
-            console().print(_trial_table(tried))
+        if advise:
+            table = _trial_table((*tried, *again))
+            wide_enough(table).print(table)
+            if not again and may_recompute(found, exe, own):
+                console().print(NOTHING_AGAIN)
         if output is not None:
-            _write(output, found, tried)
+            _write(output, found, (*tried, *again))
         _tell_overheads(found)
         if not found.fits:
             over = found.variable_bytes - found.target.usable_bytes_per_tile

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shlex import split
 
 import onnx
 import pytest
 from some_models import model, node, random
+from training import training_step
 from typer.testing import CliRunner
 
 from abele.tools.cli import app
@@ -210,3 +212,63 @@ def test_a_network_far_too_large_is_refused_soon_and_in_little_memory(tmp_path: 
     assert used["peak_bytes"] < 1e9
     # Several times what it takes on a slow machine.
     assert used["seconds"] < 60
+
+
+MASKED = """
+builtin.module {
+  func.func @main(%x: T, %rows: tensor<256x1xf32>, %columns: tensor<1x128xf32>, %w: W, %v: W, %u: W)
+      -> T {
+    %mask = nn.mul %rows, %columns : (tensor<256x1xf32>, tensor<1x128xf32>) -> T loc("mask")
+    %0 = nn.mul %x, %mask : (T, T) -> T loc("drop1")
+    %1 = nn.matmul %0, %w : (T, W) -> T loc("fc1")
+    %2 = nn.matmul %1, %v : (T, W) -> T loc("fc2")
+    %3 = nn.matmul %2, %u : (T, W) -> T loc("fc3")
+    %4 = nn.mul %3, %mask : (T, T) -> T loc("drop2")
+    func.return %4 : T
+  }
+}
+""".replace("W", "tensor<128x128xf32>").replace("T", "tensor<256x128xf32>")
+"""A mask that waits through three products."""
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        (MASKED, "tiny:16,memory.bytes_per_tile=56000"),
+        (training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=30000"),
+    ],
+    ids=["a mask", "a training step"],
+)
+def test_what_does_not_fit_fits_where_what_waits_is_computed_again(text: str, target: str):
+    Path("net.mlir").write_text(text)
+    arguments = ("net.mlir", "--target", target)
+    told = CliRunner().invoke(app, ["memory", *arguments, "--advise", "--json", "out.json"])
+    assert told.exit_code == 3, told.output
+    tried = [
+        each
+        for each in json.loads(Path("out.json").read_text())["trials"]
+        if "recompute" in each["change"]
+    ]
+    assert tried[-1]["fits"]
+    assert tried[-1]["change"] in told.stdout
+    refused = CliRunner().invoke(app, ["run", *arguments])
+    assert refused.exit_code == 3
+    followed = CliRunner().invoke(
+        app, ["run", *arguments, *split(tried[-1]["change"]), "--check", "--profile", "p.json"]
+    )
+    assert followed.exit_code == 0, followed.output
+    profile = json.loads(Path("p.json").read_text())
+    assert profile["max_tile_bytes"] == tried[-1]["bytes"]
+    assert profile["cycles"] == tried[-1]["cycles"]
+
+
+def test_where_nothing_that_waits_can_be_computed_again_one_line_says_so():
+    line = "computing again what waits where the tile is fullest would make no room"
+    enough = "tiny:4,memory.bytes_per_tile=24000,memory.reserved_bytes=4000"
+    assert line in memory("--target", enough, "--advise").stdout
+    own = ("-p", "decompose,fuse-chains,partition,tile,exchange")
+    assert line not in memory("--target", enough, "--advise", *own).stdout
+    too_small = memory("--target", SMALL, "--advise").stdout
+    assert line not in too_small
+    assert "recompute" not in too_small
+    assert line not in memory("--target", enough).stdout
