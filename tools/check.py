@@ -40,10 +40,6 @@ numbers. Fused programs round less often than the reference, which may move a re
 at its own rounding and by another for those before it. Of float16 they are 1.95e-3, which is below
 TOLERANCE; of bfloat16 1.6e-2, where one step alone may be 7.8e-3."""
 
-ROUNDED = 2
-"""How often what rounding does to the outputs is allowed where a pass has narrowed the program:
-twice, since the machine rounds as many values as the measurement does, and in other places."""
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -116,11 +112,15 @@ def check_run(
         errors = {name: relative_error(outputs[name], reference[name]) for name in reference}
         worst = max(errors, key=lambda name: errors[name], default="")
         error = errors.get(worst, 0.0)
-        allowed = _allowed(exe, inputs, reference)
+        came, runs = exe.module_at(NN), exe.module_at(MACHINE)
+        allowed = max(tolerance(came), tolerance(runs))
         if not error <= allowed:
             lost = int(np.count_nonzero(_lost(outputs[worst], reference[worst])))
             problem = f"output {worst!r}: off by {error:.3g} of its largest value"
             problem += f"; {allowed:g} is allowed"
+            for dtype in _narrowed(came, runs):
+                moved = rounding_error(came, inputs, reference, dtype)
+                problem += f"; rounding to {dtype.name} alone moves outputs by {moved:.3g}"
             if lost:
                 problem = f"output {worst!r}: {lost} of {outputs[worst].size} elements are finite, "
                 problem += "but not in the reference, which rounds after every operation and may "
@@ -136,13 +136,9 @@ def check_run(
     return Verdict(error, look.checked, look.largest_ratio, found, not_finite)
 
 
-def _allowed(exe: Executable, inputs: Mapping[str, Array], reference: Mapping[str, Array]) -> float:
-    """The largest error of an output allowed, of the program as it came and as it runs."""
-    came, runs = exe.module_at(NN), exe.module_at(MACHINE)
-    allowed = max(tolerance(came), tolerance(runs))
-    narrowed = [each for each in _floats_of(runs) - _floats_of(came) if each.itemsize < WIDE]
-    moved = (rounding_error(came, inputs, reference, each) for each in narrowed)
-    return max([allowed, *(ROUNDED * each for each in moved if np.isfinite(each))])
+def _narrowed(came: ModuleOp, runs: ModuleOp) -> list[np.dtype[Any]]:
+    """The narrow floats of a program as it runs that it did not come with."""
+    return [each for each in _floats_of(runs) - _floats_of(came) if each.itemsize < WIDE]
 
 
 def rounding_error(
