@@ -10,9 +10,10 @@ from ..ir.pass_manager import PassManager, parse_pipeline, parse_specs
 from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS, expand, way
 from ..passes.recompute import Recompute
+from .advice import Compile, Trial, Way, trial
 from .executable import Executable
 from .extensions import Extensions
-from .memory_map import Compile, MemoryMap, Trial, Way, trial
+from .memory_map import MemoryMap
 from .recomputable import recomputable
 
 ROUNDS = 3

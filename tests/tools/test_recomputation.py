@@ -5,10 +5,11 @@ import pytest
 from training import training_step
 
 from abele.backends.target import resolve_target
+from abele.tools.advice import Trial, Way
 from abele.tools.compile import compile_model
 from abele.tools.executable import Executable
 from abele.tools.extensions import Extensions
-from abele.tools.memory_map import Trial, Way, memory_map
+from abele.tools.memory_map import memory_map
 from abele.tools.recomputation import recomputations
 
 LAYERS = 5

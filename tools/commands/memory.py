@@ -12,8 +12,9 @@ from rich.table import Table
 
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
+from ..advice import Trial, Way, trials
 from ..executable import PROGRAM_FILE, Executable
-from ..memory_map import MemoryMap, Trial, Way, memory_map, trials
+from ..memory_map import MemoryMap, memory_map
 from ..planning.tables import wide_enough
 from ..recomputation import may_recompute, recomputations
 from ..table import console
