@@ -32,15 +32,15 @@ def recomputations(
 
     found, exe: the program as it is. own: what it was made with. Each names what waits in the
     program of the one before it too, until one fits, nothing that waits can be computed again, or
-    that makes no room, nor the program faster, and is not told. None where may_recompute says no.
+    that makes no room, nor the program faster, and is not told. None where can_change_nn says no.
     """
-    if not may_recompute(found, exe, own):
+    if not can_change_nn(found, exe, own):
         return
     passes = own.passes or DEFAULT
     named: tuple[str, ...] = ()
     before, last = exe, trial("", own, exe)
     for _ in range(ROUNDS):
-        module = _module_after(_up_to_nn(passes, named), exe, known)
+        module = module_behind_nn(exe, own, known, named)
         more = [name for name in recomputable(before.memory, module) if name not in named]
         if not more:
             return
@@ -58,9 +58,9 @@ def recomputations(
         before, last = after, tried
 
 
-def may_recompute(found: MemoryMap, exe: Executable, own: Way) -> bool:
-    """Whether a pass at nn can be told what to compute again, and might help: what always lives is
-    not too much alone."""
+def can_change_nn(found: MemoryMap, exe: Executable, own: Way) -> bool:
+    """Whether it can be said of a program's operators how they are computed, and might help: what
+    always lives is not too much alone."""
     named = any(each.name == NN for each in parse_specs(own.passes or DEFAULT))
     return found.chips == 1 and NN in exe.levels and named
 
@@ -83,9 +83,11 @@ def _behind_nn(passes: str) -> int:
     return max(i for i, each in enumerate(parse_specs(passes), 1) if each.name == NN)
 
 
-def _module_after(passes: str, exe: Executable, known: Extensions) -> ModuleOp:
-    """A program as passes leave it that stay at nn."""
+def module_behind_nn(
+    exe: Executable, own: Way, known: Extensions, nodes: Sequence[str] = ()
+) -> ModuleOp:
+    """A program as the passes of a pipeline leave it that stay at nn. nodes: computed again."""
     module = exe.module_at(NN).clone()
-    pipeline = parse_pipeline(expand(passes, exe.target.spelling(), known.passes), known.passes)
-    PassManager(pipeline).run(known.context(), module)
+    passes = expand(_up_to_nn(own.passes or DEFAULT, nodes), exe.target.spelling(), known.passes)
+    PassManager(parse_pipeline(passes, known.passes)).run(known.context(), module)
     return module

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, cast
 
 import typer
 from rich.table import Table
 
 from ...ir.errors import InputError
+from ...ir.json_lines import read_json
 from ...ir.whole_file import whole_file
 from ..advice import Trial, Way, trials
 from ..executable import PROGRAM_FILE, Executable
 from ..memory_map import MemoryMap, memory_map
 from ..planning.tables import wide_enough
-from ..recomputation import may_recompute, recomputations
+from ..recomputation import can_change_nn, recomputations
+from ..serial_split import constraints_with, serial_splits
 from ..table import console
 from .answers import TOO_LARGE, answers, say, text_in
 from .arguments import ModelFile
@@ -62,7 +67,9 @@ def memory_command(
                 passes=other.passes,
                 memory_proportion=other.proportion,
             )
-            return changed.compiled(model, extensions, tell, unbounded=True)
+            with _constraints(how.constraints, other.operators) as constraints:
+                changed = replace(changed, constraints=constraints)
+                return changed.compiled(model, extensions, tell, unbounded=True)
 
         with progress() as tell:
             exe = how.compiled(model, extensions, tell, unbounded=True)
@@ -70,14 +77,17 @@ def memory_command(
             own = Way(found.target, how.passes, how.memory_proportion)
             tried, again = (), ()
             if advise:
-                tried = tuple(trials(found, own, compiled))
+                tried = (
+                    *serial_splits(found, exe, own, compiled, extensions),
+                    *trials(found, own, compiled),
+                )
                 again = tuple(recomputations(found, exe, own, compiled, extensions))
         warn(exe.relaxed)
         _show(found, model, top)
         if advise:
             table = _trial_table((*tried, *again))
             wide_enough(table).print(table)
-            if not again and may_recompute(found, exe, own):
+            if not again and can_change_nn(found, exe, own):
                 console().print(NOTHING_AGAIN)
         if output is not None:
             _write(output, found, (*tried, *again))
@@ -89,6 +99,23 @@ def memory_command(
                 + ("" if advise else "; --advise tries what would make room")
             )
             raise typer.Exit(TOO_LARGE)
+
+
+@contextmanager
+def _constraints(
+    given: Path | None, operators: Sequence[tuple[str, float]]
+) -> Generator[Path | None]:
+    """A file of constraints, with memory proportions of some operators."""
+    if not operators:
+        yield given
+        return
+    # It has been read before as one of constraints.
+    said = None if given is None else cast("Mapping[str, object]", read_json(given).value)
+    whole = constraints_with(said, operators)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "constraints.json")
+        path.write_text(json.dumps(whole), encoding="utf-8")
+        yield path
 
 
 def _show(found: MemoryMap, model: str, top: int) -> None:
