@@ -158,17 +158,27 @@ class Layout:
         edges = [cut.edges() for cut in self.grid]
         return tuple((e[:-1], e[1:]) for e in edges)
 
-    def members(self, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def members(
+        self, axis: int, within: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The tensor indices in every cell's block along an axis, padding left out.
 
+        within: the first index, and the one behind the last, of those that are wanted.
         Returns (part, index), both (entries,): part is row-major over the parts of the grid
         dimensions that the axis names, in grid order.
         """
         starts, counts = self.starts(axis).ravel(), self.counts(axis).ravel()
+        rule, step = self.access.axes[axis], self.steps[axis]
+        low, high = within or (0, rule.size)
+        if rule.divisor == 1 and rule.outside in ("none", "fill"):
+            # Of each block what lies within, without a look at the rest.
+            before = np.clip(-((starts - low) // step), 0, counts)
+            counts = np.clip(-((starts - high) // step), before, counts) - before
+            starts = starts + before * step
         part = np.repeat(np.arange(len(starts)), counts)
-        within = np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
-        index = self.access.axes[axis].resolve(starts[part] + within * self.steps[axis])
-        keep = index >= 0
+        place = np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
+        index = rule.resolve(starts[part] + place * step)
+        keep = (index >= low) & (index < high)
         return part[keep], index[keep]
 
     @cached_property

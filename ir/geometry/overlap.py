@@ -6,6 +6,7 @@ group (an axis group is a smallest set of axes that both tensors' shapes agree o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -20,29 +21,85 @@ from .space import AccessMap, Space
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+FEW_PAIRS = 1 << 12
+"""So many pairs of parts are counted in a table of all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Elements that pairs of a destination's parts and a source's share.
+
+    shape: destination parts, source parts. to, of, count: of each pair that shares any, row-major,
+    which parts and how many elements: (pairs,). A table of all pairs would grow with the square of
+    the tiles. table: that all the same, where it is small.
+    """
+
+    shape: tuple[int, int]
+    to: Counts
+    of: Counts
+    count: Counts
+    table: Counts | None
+
+    @staticmethod
+    def in_table(table: Counts) -> Shared:
+        """Of a table of all pairs: (destination parts, source parts)."""
+        to, of = np.nonzero(table)
+        rows, columns = table.shape
+        kept = table if table.size <= FEW_PAIRS else None
+        return Shared((rows, columns), to, of, table[to, of], kept)
+
+    @staticmethod
+    def of_elements(to: Counts, of: Counts, shape: tuple[int, int]) -> Shared:
+        """Of the parts on both sides that each element is in: (elements,) each."""
+        keys = to * shape[1] + of
+        if prod(shape) <= FEW_PAIRS:
+            return Shared.in_table(np.bincount(keys, minlength=prod(shape)).reshape(shape))
+        keys.sort()
+        begins = np.flatnonzero(np.diff(keys, prepend=-1))
+        count = np.diff(begins, append=len(keys))
+        to, of = np.divmod(keys[begins], shape[1])
+        return Shared(shape, to, of, count, None)
+
+    def at(self, to: Counts, of: Counts) -> Counts:
+        """Elements that some pairs share: (pairs asked for,)."""
+        if self.table is not None:
+            return self.table[to, of]
+        keys = self.to * self.shape[1] + self.of
+        asked = to * self.shape[1] + of
+        place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        return np.where(keys[place] == asked, self.count[place], 0) if len(keys) else 0 * asked
+
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """Axes of destination and source that only depend on each other.
 
-    shared: (destination parts, source parts), elements that each pair of parts shares. The
-    parts are row-major over destination_dims and source_dims, dimensions of the two grids.
+    shared: elements that each pair of parts shares. The parts are row-major over destination_dims
+    and source_dims, dimensions of the two grids.
     sent: (source parts,), elements of each source part that some destination part wants.
     """
 
     destination_dims: tuple[int, ...]
     source_dims: tuple[int, ...]
-    shared: Counts
+    shared: Shared
     sent: Counts
 
     @cached_property
     def wanted(self) -> Counts:
         """Elements of each destination part that some source part has: (destination parts,)."""
-        return self.shared.sum(1)
+        return _summed(self.shared.to, self.shared.count, self.shared.shape[0])
 
     @cached_property
     def given(self) -> Counts:
         """Elements of each source part, once for each part that wants them: (source parts,)."""
-        return self.shared.sum(0)
+        return _summed(self.shared.of, self.shared.count, self.shared.shape[1])
+
+
+def _summed(part: Counts, count: Counts, parts: int) -> Counts:
+    """The sum of counts by part: (parts,)."""
+    total = np.zeros(parts, np.int64)
+    np.add.at(total, part, count)
+    return total
 
 
 @dataclass(frozen=True)
@@ -71,13 +128,13 @@ class Overlap:
         here = total[begin - first : end - first]
         here[:] = 1
         for g in self.groups:
-            if g.shared.size == 1:
-                here *= g.shared[0, 0]
+            if g.shared.shape == (1, 1):
+                here *= g.wanted[0]
                 continue
             to = parts_of_cells(self.destination.parts, g.destination_dims)
             of = parts_of_cells(self.source.parts, g.source_dims)
             to, of = to[begin - first : end - first], of[begin - of_first : end - of_first]
-            here *= g.shared[to, of]
+            here *= g.shared.at(to, of)
         return total
 
     @property
@@ -88,7 +145,9 @@ class Overlap:
     @cached_property
     def sources(self) -> Counts:
         """Source cells that each destination cell hears: (destination cells,)."""
-        return self._at_destinations(tuple(np.count_nonzero(g.shared, 1) for g in self.groups))
+        return self._at_destinations(
+            tuple(np.bincount(g.shared.to, minlength=g.shared.shape[0]) for g in self.groups)
+        )
 
     def _at_destinations(self, counts: tuple[Counts, ...]) -> Counts:
         """The product of what every group counts for its destination parts, for each cell."""
@@ -124,10 +183,9 @@ class Overlap:
             return (values[:, None] + offset).ravel()
 
         for g in self.groups:
-            to, of = np.nonzero(g.shared)
-            destination = add(destination, to, self.destination, g.destination_dims)
-            source = add(source, of, self.source, g.source_dims)
-            shared = (shared[:, None] * g.shared[to, of]).ravel()
+            destination = add(destination, g.shared.to, self.destination, g.destination_dims)
+            source = add(source, g.shared.of, self.source, g.source_dims)
+            shared = (shared[:, None] * g.shared.count).ravel()
         named = {d for g in self.groups for d in g.destination_dims}
         for d in self.destination.split_dims:
             if d not in named:
@@ -144,7 +202,7 @@ class Overlap:
         free = prod(
             self.destination.parts[d] for d in self.destination.split_dims if d not in named
         )
-        return prod(int(np.count_nonzero(g.shared)) for g in self.groups) * free
+        return prod(len(g.shared.count) for g in self.groups) * free
 
 
 def _product(layout: Layout, dims: list[tuple[int, ...]], counts: tuple[Counts, ...]) -> Counts:
@@ -178,7 +236,7 @@ def overlap(source: Layout, destination: Layout, move: Space | None = None) -> O
     chain = (move,) if move else (plain_move(source.shape),)
     if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
         # Of a tensor without elements nothing can be said axis by axis.
-        nothing = Group((), (), np.zeros((1, 1), np.int64), np.zeros(1, np.int64))
+        nothing = Group((), (), Shared.in_table(np.zeros((1, 1), np.int64)), np.zeros(1, np.int64))
         return Overlap(source, destination, (nothing,))
     found = components(source.access, destination.access, chain)
     groups = tuple(_group(part, source, destination, chain) for part in found)
@@ -333,25 +391,60 @@ def _group(
         return component.get(name, [])
 
     source_dims = tuple(d for d in axes("source grid") if source.parts[d] > 1)
-    part, index = _entries(source, axes("source"), source_dims)
+    # A part of a concatenation, or of what is split, is looked at without the rest.
+    read = _bounds(source.shape, chain[0].operands[0], chain[0].sizes)
+    written = _bounds(destination.shape, chain[-1].results[0], chain[-1].sizes)
+    part, index = _entries(source, axes("source"), source_dims, read)
     owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
     owner[index[::-1]] = part[::-1]
     owner = carried(owner, component, chain)
     destination_dims = tuple(d for d in axes("destination grid") if destination.parts[d] > 1)
-    to, index = _entries(destination, axes("destination"), destination_dims)
+    to, index = _entries(destination, axes("destination"), destination_dims, written)
     of = owner[index]
     to, of, index = to[of >= 0], of[of >= 0], index[of >= 0]
     rows = prod(destination.parts[d] for d in destination_dims)
     columns = prod(source.parts[d] for d in source_dims)
-    shared = np.bincount(to * columns + of, minlength=rows * columns).reshape(rows, columns)
+    shared = Shared.of_elements(to, of, (rows, columns))
     heard = np.zeros(len(owner), bool)
     heard[index] = True
     sent = np.bincount(owner[heard], minlength=columns)
     return Group(destination_dims, source_dims, shared, sent)
 
 
-def _entries(layout: Layout, axes: list[int], dims: tuple[int, ...]) -> tuple[Counts, Counts]:
-    """Every (part, element) of some axes: part row-major over dims, element over the axes."""
+def _bounds(
+    shape: tuple[int, ...], access: AccessMap, sizes: tuple[int, ...]
+) -> dict[int, tuple[int, int]]:
+    """By axis of a tensor, the first element that a map may reach and the one behind the last.
+
+    shape: as a layout views the tensor, which the map may view in another; the first axis is all
+    that is bounded then.
+    """
+    rules = {"none", "fill"}
+    if 0 in sizes or not shape or not rules.issuperset(axis.outside for axis in access.axes):
+        return {}
+    reached: list[tuple[int, int]] = []
+    for axis in access.axes:
+        low, high = axis.numerators(sizes)
+        reached.append((max(low // axis.divisor, 0), min(high // axis.divisor, axis.size - 1)))
+    if access.shape == shape:
+        return {i: (low, high + 1) for i, (low, high) in enumerate(reached)}
+    rest = prod(shape[1:])
+    first, last = (
+        sum(at[end] * prod(access.shape[i + 1 :]) for i, at in enumerate(reached)) for end in (0, 1)
+    )
+    return {0: (first // rest, last // rest + 1)}
+
+
+def _entries(
+    layout: Layout,
+    axes: list[int],
+    dims: tuple[int, ...],
+    within: Mapping[int, tuple[int, int]],
+) -> tuple[Counts, Counts]:
+    """Every (part, element) of some axes: part row-major over dims, element over the axes.
+
+    within: of some axes, the first element and the one behind the last, of those that are wanted.
+    """
     part = np.zeros(1, np.int64)
     element = np.zeros(1, np.int64)
     weight = {d: prod(layout.parts[e] for e in dims[k + 1 :]) for k, d in enumerate(dims)}
@@ -359,7 +452,7 @@ def _entries(layout: Layout, axes: list[int], dims: tuple[int, ...]) -> tuple[Co
     known: dict[int, Counts] = {}
     for k, i in enumerate(axes):
         mine = cut[i]
-        p, e = layout.members(i)
+        p, e = layout.members(i, within.get(i))
         parts = tuple(layout.parts[d] for d in mine)
         at = dict(zip(mine, np.unravel_index(p, parts) if mine else (), strict=True))
         offset = np.zeros(len(p), np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.overlap import Group, Overlap, overlap
+from ...ir.geometry.overlap import Group, Overlap, Shared, overlap
 from ...ir.geometry.space import AccessMap, Space
 
 Integers = NDArray[np.int64]
@@ -130,7 +130,10 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
     open_ = np.bincount(wanted[0], minlength=size + 1) - np.bincount(wanted[1], minlength=size + 1)
     before = np.concatenate([[0], np.cumsum(np.cumsum(open_) > 0)])
     return Group(
-        to.split_dims, of.split_dims, np.maximum(high - low, 0), before[own[1]] - before[own[0]]
+        to.split_dims,
+        of.split_dims,
+        Shared.in_table(np.maximum(high - low, 0)),
+        before[own[1]] - before[own[0]],
     )
 
 

@@ -47,3 +47,12 @@ def test_a_partition_has_every_element_in_one_block(layout: Layout):
     _, index = layout.members(0)
     once = np.bincount(index, minlength=layout.shape[0]) == 1
     assert layout.is_partition == bool(once.all())
+
+
+@given(layouts_of_one_axis(), st.integers(0, 40), st.integers(0, 40))
+def test_members_within_bounds_are_those_of_all_that_lie_there(layout: Layout, low: int, high: int):
+    part, index = layout.members(0)
+    inside = (index >= low) & (index < high)
+    found = layout.members(0, (low, high))
+    assert found[0].tolist() == part[inside].tolist()
+    assert found[1].tolist() == index[inside].tolist()

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -6,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abele.ir.geometry import overlap as overlap_module
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout, canonical, linear_layout
-from abele.ir.geometry.overlap import linear_groups, overlap
+from abele.ir.geometry.overlap import FEW_PAIRS, Shared, linear_groups, overlap
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 from .strategies import cell_indices, cuttings, shapes
@@ -134,3 +136,45 @@ def test_no_cell_shares_an_element_of_a_tensor_without_any():
     for elements_of_cells in (found.wanted, found.local, found.received, found.sources):
         assert list(elements_of_cells) == [0, 0, 0]
     assert list(found.sent) == [0]
+
+
+def slice_of(rows: int, first: int, size: int, columns: int) -> Space:
+    """A move that takes rows out of a matrix."""
+    read = AccessMap((AxisMap(rows, ((0, 1),), first), AxisMap(columns, ((1, 1),))))
+    dims = (Dim("d0", size), Dim("d1", columns))
+    return Space(dims, (read,), (identity_map((0, 1), (size, columns)),))
+
+
+def test_what_layouts_share_takes_bytes_as_pairs_do_not_as_the_square_of_tiles():
+    source = linear_layout((6400, 64), 4, 1472)
+    part = linear_layout((64, 64), 4, 1472)
+    found = overlap(source, part, slice_of(6400, 640, 64, 64))
+    assert found.wanted.sum() == 64 * 64
+    pairs = found.pair_count
+    assert pairs <= 64 * 64
+    kept = [group.shared for group in found.groups]
+    tables = [each.table.nbytes for each in kept if each.table is not None]
+    listed = [array.nbytes for each in kept for array in (each.to, each.of, each.count)]
+    assert sum(listed) + sum(tables) <= 24 * pairs + 8 * FEW_PAIRS
+
+
+def test_pairs_that_share_nothing_are_asked_for_too():
+    table = np.array([[0, 3], [2, 0], [0, 0]])
+    to, of = np.divmod(np.arange(6), 2)
+    listed = np.repeat(to, table.ravel()), np.repeat(of, table.ravel())
+    small, large = Shared.of_elements(*listed, (3, 2)), Shared.in_table(table)
+    sparse = replace(large, table=None)
+    for each in (small, large, sparse):
+        assert each.at(to, of).tolist() == table.ravel().tolist()
+        assert each.count.tolist() == [3, 2]
+
+
+def test_many_parts_are_counted_as_few_are(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(0)
+    to, of = rng.integers(0, 7, 100), rng.integers(0, 9, 100)
+    few = Shared.of_elements(to.copy(), of.copy(), (7, 9))
+    monkeypatch.setattr(overlap_module, "FEW_PAIRS", 0)
+    many = Shared.of_elements(to, of, (7, 9))
+    assert many.table is None
+    for name in ("to", "of", "count"):
+        assert getattr(few, name).tolist() == getattr(many, name).tolist()
