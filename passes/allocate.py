@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,10 +49,11 @@ class Allocate(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
         variables = [v for v in op.body.block.ops if isinstance(v, tile.VariableOp)]
-        lives = lifetimes(op, variables)
-        addresses = pack(variables, lives, [_given(v) for v in variables])
+        lives, target = lifetimes(op, variables), target_of(op)
+        given = [_given(v) for v in variables]
+        addresses = pack(variables, lives, given, target.usable_bytes_per_tile)
         if not self.unbounded:
-            check_fits(variables, lives.phases, addresses, target_of(op))
+            check_fits(variables, lives.phases, addresses, target)
         for variable, address in zip(variables, addresses, strict=True):
             variable.attributes[ADDRESS] = IntegerAttr(int(address), i64)
 
@@ -309,31 +310,65 @@ class Boxes:
         return int(starts[np.argmax(room >= self.size[index])])
 
 
+ORDERS: tuple[Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]], ...] = (
+    lambda size, spans: -size,
+    lambda size, spans: -size * spans,
+    lambda size, spans: -spans,
+)
+"""In which order variables are placed, by their bytes on a tile and the phases that they live."""
+
+
 def pack(
-    variables: Sequence[Variable], lives: Lifetimes, given: Sequence[int | None] | None = None
+    variables: Sequence[Variable],
+    lives: Lifetimes,
+    given: Sequence[int | None] | None = None,
+    room: int = 0,
 ) -> NDArray[np.int64]:
     """An address in bytes for each variable, (variables,): first fit, the largest first.
 
-    given: addresses decided already, None for those to be found.
+    given: addresses decided already, None for those to be found. room: bytes of a tile; where they
+    are not enough, other orders are tried, and the one that takes least is taken.
     Raises InputError if two given addresses put variables on each other.
     """
     boxes = Boxes(variables, lives)
     fixed = np.array([g is not None for g in given or [None] * len(variables)], bool)
     resident = np.array([v.is_resident for v in variables], bool)
-    address = np.array([g or 0 for g in given or [0] * len(variables)], np.int64)
-    order = np.lexsort((np.arange(len(variables)), -boxes.size, ~resident, ~fixed))
-    for count, i in enumerate(map(int, order)):
-        if not fixed[i]:
-            address[i] = boxes.place(i, order[:count], address)
-            continue
-        over = boxes.hit(i, order[:count], address)
+    start = np.array([g or 0 for g in given or [0] * len(variables)], np.int64)
+    _check_given(variables, boxes, np.flatnonzero(fixed), start)
+    number = np.arange(len(variables))
+    # What always lives is placed first anyway.
+    spans = np.minimum(np.diff(lives.phases)[:, 0], 1 << 31)
+    best, least = start, FOREVER
+    for key in ORDERS if room else ORDERS[:1]:
+        address = start.copy()
+        order = np.lexsort((number, key(boxes.size, spans), ~resident, ~fixed))
+        for count, i in enumerate(map(int, order)):
+            if not fixed[i]:
+                address[i] = boxes.place(i, order[:count], address)
+        end = int((address + boxes.size).max(initial=0))
+        if end < least:
+            best, least = address, end
+        if least <= room:
+            break
+    return best
+
+
+def _check_given(
+    variables: Sequence[Variable],
+    boxes: Boxes,
+    fixed: NDArray[np.int64],
+    address: NDArray[np.int64],
+) -> None:
+    """Raise InputError if two given addresses put variables on each other. fixed: those that have
+    one."""
+    for count, i in enumerate(map(int, fixed)):
+        over = boxes.hit(i, fixed[:count], address)
         if len(over):
             own = variables[i]
             raise InputError(
                 f"@{own.symbol} at {place(own)}: address {address[i]} lies "
                 f"on @{variables[over[0]].symbol}, which is live at the same time"
             )
-    return address
 
 
 def check_fits(
@@ -366,7 +401,7 @@ def check_fits(
             for v in variables
         ]
     )
-    when = lives[worst, 0] if lives[worst, 1] != FOREVER else _busiest(variables, lives, here)
+    when = _busiest(variables, lives, here)
     live = here & (lives[:, 0] <= when) & (when <= lives[:, 1])
     layers: dict[str, int] = {}
     for i in np.flatnonzero(live).tolist():
@@ -379,8 +414,10 @@ def check_fits(
     names = sorted(np.flatnonzero(live).tolist(), key=lambda i: -variables[i].bytes_per_tile)[:3]
     examples = ", ".join(f"@{variables[i].symbol} ({variables[i].bytes_per_tile} B)" for i in names)
     over = int(ends[worst]) - available
+    gaps = int(ends[worst]) - sum(layers.values())
+    others = f", others {rest} B" if rest else ""
     raise DoesNotFit(
-        f"the program ({shown}{f', others {rest} B' if rest else ''}; largest variables "
+        f"the program ({shown}{others}{f', gaps {gaps} B' if gaps else ''}; largest variables "
         f"{examples}), {over} bytes over,",
         int(ends[worst]),
         available,

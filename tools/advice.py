@@ -71,7 +71,7 @@ def trials(found: MemoryMap, own: Way, compile_with: Compile) -> Iterator[Trial]
     machine = own.target
     chips = found.chips
     if chips > 1:
-        yield _bound("any memory proportion", found.all_always_live, own)
+        yield _bound("any memory proportion", found.once_always_live, own)
     for smaller in PROPORTIONS if chips == 1 else ():
         if smaller < (PROPORTION if own.proportion is None else own.proportion):
             less = replace(own, proportion=smaller)

@@ -34,7 +34,8 @@ class MemoryMap:
     categories: bytes by what they are for, in the order of the columns: variables that always
     live, those that live then, gaps that are free then, code, vertex state, exchange code and
     stacks. reserved: what the target keeps for the last four. all_always_live: on all tiles
-    together. narrow_always_live: of each element once, if float32 were half as wide. level: that
+    together. once_always_live: of each element once, replicas left out; narrow_always_live: the
+    same if float32 were half as wide. level: that
     the program came on. is_wide: whether any of it is float32. layers: the largest first. steps:
     supersteps with the most live bytes on any tile, and the tile.
     """
@@ -45,6 +46,7 @@ class MemoryMap:
     categories: dict[str, int]
     reserved: int
     all_always_live: int
+    once_always_live: int
     narrow_always_live: int
     level: str
     is_wide: bool
@@ -70,9 +72,9 @@ class MemoryMap:
 
     @property
     def chips(self) -> int:
-        """As how many chips of the target hold what always lives."""
+        """How many chips of the target have to hold what always lives, at the least."""
         all_tiles = self.target.tiles * self.target.usable_bytes_per_tile
-        return max(-(-self.all_always_live // all_tiles), 1)
+        return max(-(-self.once_always_live // all_tiles), 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
@@ -104,6 +106,7 @@ def memory_map(exe: Executable) -> MemoryMap:
         },
         reserved=exe.target.memory.reserved_bytes,
         all_always_live=int(report.always_live_bytes.sum()),
+        once_always_live=sum(_bytes_once(v) for v in variables if v.is_resident),
         narrow_always_live=sum(_narrow_bytes(v) for v in variables if v.is_resident),
         level=exe.levels[0],
         is_wide=any(v.dtype.name == WIDE for v in variables),
@@ -117,9 +120,14 @@ def memory_map(exe: Executable) -> MemoryMap:
     )
 
 
+def _bytes_once(v: VariableOp) -> int:
+    """Bytes of a variable's elements, each once."""
+    return prod(v.placed.shape) * v.dtype.itemsize
+
+
 def _narrow_bytes(v: VariableOp) -> int:
-    """Bytes of a variable's elements, each once, in the narrower type if there is one."""
-    return prod(v.placed.shape) * v.dtype.itemsize // (1 + (v.dtype.name == WIDE))
+    """The same, in the narrower type if there is one."""
+    return _bytes_once(v) // (1 + (v.dtype.name == WIDE))
 
 
 def _layers(report: MemoryReport) -> Iterator[LayerMemory]:

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from abele.backends.target import resolve_target
 from abele.dialects import tile
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
-from abele.passes.allocate import Allocate, lifetimes
+from abele.passes.allocate import Allocate, Lifetimes, check_fits, lifetimes, pack
 from abele.passes.pipelines import PASSES
 from abele.passes.schedule_supersteps import ScheduleSupersteps
 
@@ -263,3 +264,30 @@ def test_no_result_lies_on_a_state():
     Allocate().apply(made, module)
     state, result = [v for v in module.walk() if isinstance(v, tile.VariableOp)]
     assert state.attributes["address"] != result.attributes["address"]
+
+
+def some_variables(*sizes: int) -> list[tile.VariableOp]:
+    """Variables of so many bytes on one tile."""
+    text = "\n".join(
+        f"tile.variable @v{i} : tensor<{n // 4}xf32> layout <[{n // 4}] (d0) of [{n // 4}]>"
+        for i, n in enumerate(sizes)
+    )
+    module = parse_module(text, context())
+    return [v for v in module.walk() if isinstance(v, tile.VariableOp)]
+
+
+def test_another_order_is_tried_where_the_largest_first_leaves_gaps():
+    variables = some_variables(24, 16, 24, 24)
+    phases = np.array([[4, 6], [0, 3], [3, 5], [1, 1]])
+    lives = Lifetimes(phases, (frozenset(),) * 4)
+    ends = [pack(variables, lives, None, room) + [24, 16, 24, 24] for room in (0, 48, 40)]
+    assert [each.max() for each in ends] == [64, 48, 48]
+
+
+def test_what_fills_the_worst_phase_is_named_with_its_gaps():
+    variables = some_variables(24, 16, 24, 24)
+    phases = np.array([[4, 6], [0, 3], [3, 5], [1, 1]])
+    target = resolve_target("tiny:1,memory.bytes_per_tile=8000,memory.reserved_bytes=7960")
+    with pytest.raises(DoesNotFit, match="1:1 24 B, .*3:1 24 B, gaps 16 B; largest") as failure:
+        check_fits(variables, phases, np.array([40, 0, 16, 16]), target)
+    assert "24 bytes over" in str(failure.value)
