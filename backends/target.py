@@ -27,6 +27,9 @@ from ..ir.user_entries import add_entry
 
 Number = TypeVar("Number", int, float)
 
+MOST_TILES = 1_000_000
+"""Tiles that a target may have."""
+
 MEASURED, PUBLISHED, ASSUMED, FITTED = "measured", "published", "assumed", "fitted"
 
 POPLIN = "poplibs lib/poplin/PerformanceEstimation.hpp"
@@ -401,7 +404,7 @@ class Target:
 
     base: str
     name: str
-    tiles: int = fact(1472, PUBLISHED, "Graphcore, Hot Chips 2021", (1, 1_000_000))
+    tiles: int = fact(1472, PUBLISHED, "Graphcore, Hot Chips 2021", (1, MOST_TILES))
     workers: int = fact(6, PUBLISHED, "8832 threads on 1472 tiles", (1, 64))
     clock_hz: float = fact(1.325e9, MEASURED, "Elk artifact; 1.33e9 also quoted", (1, 1e12))
     memory: Memory = field(default=Memory())

@@ -29,6 +29,7 @@ from ..passes.pipelines import PASSES, expand, way
 from .arrays import Array, checked, read_npz, seeded
 from .check import relative_error, tolerance
 from .extensions import Extensions, load_extensions
+from .huge_weights import refusing_huge_weights
 from .observed import PhaseConflict, Value, run_observed
 from .program import Model, level_of, plan_target, read_program, signature, target_of
 
@@ -186,7 +187,7 @@ def bisect(
         raise InputError(f"{model}: compiled already, so no pass is left to look into")
     context = extensions.context()
     (watch or _silent)("read")
-    program = read_program(model, context, dict(dims or {}))
+    program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
     machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
         spec = passes or ",".join(way(program.level))

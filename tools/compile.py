@@ -40,6 +40,7 @@ from ..passes.planner.limits import check_proportion
 from ..passes.reduce import reduce_module
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
 from .extensions import Extensions, load_extensions
+from .huge_weights import refusing_huge_weights
 from .program import Model, Program, level_of, plan_target, read_program
 from .report.dump import NO_DUMP, check_dump, dump_instruments
 
@@ -106,7 +107,7 @@ def compile_model(
     with uncollected():
         tell("read")
         start = perf_counter()
-        program = read_program(model, context, dict(dims or {}))
+        program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
         machine = plan_target(program.module, target, program.path)
         pipeline = limited(
             checked_pipeline(passes, program.level, machine.spelling(), extensions),

@@ -27,6 +27,7 @@ from ..passes.convert_nn_to_partition import TARGET
 from ..passes.convert_partition_to_tile import ENTRY
 from ..passes.pipelines import LEVELS
 from .arrays import Tensor
+from .huge_weights import WeightCheck
 
 if TYPE_CHECKING:
     import onnx
@@ -54,14 +55,18 @@ class Program:
 
 
 def read_program(
-    model: Model, context: AbeleContext, dims: dict[str, int] | None = None
+    model: Model,
+    context: AbeleContext,
+    dims: dict[str, int] | None = None,
+    check: WeightCheck | None = None,
 ) -> Program:
     """The program of a file or a model. dims: sizes of the symbolic dimensions of an ONNX model.
 
-    Raises InputError for whatever is wrong with it.
+    check: what refuses an ONNX model's weights before they are read.
+    Raises InputError for whatever is wrong with it, and DoesNotFit if check does.
     """
     if not isinstance(model, str | os.PathLike):
-        return Program(_imported(model, context, dims), "nn", "<model>")
+        return Program(_imported(model, context, dims, check), "nn", "<model>")
     path = os.fspath(model)
     if path.endswith(".mlir"):
         if dims:
@@ -71,17 +76,20 @@ def read_program(
     if path.endswith(".onnx"):
         if os.path.isfile(path) and not os.path.getsize(path):
             raise InputError(f"{path}: empty; need an ONNX model")
-        return Program(_imported(path, context, dims), "nn", path)
+        return Program(_imported(path, context, dims, check), "nn", path)
     raise InputError(f"{path}: what kind of file is it? need .onnx, .mlir or .abele")
 
 
 def _imported(
-    model: str | onnx.ModelProto, context: AbeleContext, dims: dict[str, int] | None
+    model: str | onnx.ModelProto,
+    context: AbeleContext,
+    dims: dict[str, int] | None,
+    check: WeightCheck | None,
 ) -> ModuleOp:
     # Compiled programs and .mlir run where onnx is not installed.
     from .importers import import_onnx  # noqa: PLC0415
 
-    return import_onnx(model, context, dims or {})
+    return import_onnx(model, context, dims or {}, check=check)
 
 
 def verified_level(module: ModuleOp, path: str) -> str:

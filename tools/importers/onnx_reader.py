@@ -19,6 +19,7 @@ from ...ir.errors import InputError
 from ...ir.provenance import named
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.user_entries import add_entry
+from ..huge_weights import WeightCheck
 from .errors import UnsupportedError
 from .onnx_node import Graph, Importer, Known, Node
 from .onnx_node import known as known_array
@@ -28,6 +29,7 @@ from .ops_elementwise import ELEMENTWISE
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_window import WINDOWS
+from .weights import check_weights
 
 OPERATORS: dict[str, Importer] = {
     **ELEMENTWISE,
@@ -64,28 +66,35 @@ def import_onnx(
     context: AbeleContext,
     dims: Mapping[str, int] | None = None,
     values: Mapping[str, Array] | None = None,
+    check: WeightCheck | None = None,
 ) -> ModuleOp:
     """The module of an ONNX model, whose @main takes its inputs and returns its outputs.
 
     model: a path, or a model in memory, which has no folder for external data. dims: sizes of
     the inputs' symbolic dimensions. values: of inputs that are known now, shapes for instance;
-    they are no arguments of @main then. The blobs go to the context's store; weights become state,
-    loaded at the head of @main; every operation is located at its node.
+    they are no arguments of @main then. check: what refuses weights before they are read.
+    The blobs go to the context's store; weights become state, loaded at the head of @main; every
+    operation is located at its node.
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
     if isinstance(model, onnx.ModelProto):
-        return _import(model, context, dims or {}, values or {}, "<model>", None)
+        return _import(model, context, dims or {}, values or {}, "<model>", None, check)
     path = Path(model)
+    proto = _parsed(path)
+    return _import(proto, context, dims or {}, values or {}, str(path), path.parent, check)
+
+
+def _parsed(path: Path) -> onnx.ModelProto:
+    # The file's bytes end with this function: what was parsed is a copy of them.
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
-        proto = onnx.ModelProto.FromString(data)
+        return onnx.ModelProto.FromString(data)
     except DecodeError:
         raise InputError(f"{path}: damaged, or no ONNX model") from None
-    return _import(proto, context, dims or {}, values or {}, str(path), path.parent)
 
 
 def _import(
@@ -95,6 +104,7 @@ def _import(
     known: Mapping[str, Array],
     place: str,
     folder: Path | None,
+    check: WeightCheck | None,
 ) -> ModuleOp:
     graph = Graph(context, place, folder, _opsets(model, place))
     proto = model.graph
@@ -110,6 +120,8 @@ def _import(
     for node in nodes:
         _check_operator(node)
     inputs = _read_values(proto, graph, dims, known)
+    if check is not None:
+        check_weights(proto, folder, place, check)
     for node in nodes:
         _import_node(node)
     outputs = [o.name for o in proto.output]

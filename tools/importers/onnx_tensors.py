@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -63,6 +63,51 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
     return array
 
 
+def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> int:
+    """Bytes that a tensor's data have, none of them read from external data.
+
+    folder, what: as of tensor_array. Raises InputError for external data that are not there.
+    """
+    dtype = tensor_dtype(tensor.data_type, what)
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return _located(tensor, prod(tensor.dims) * dtype.itemsize, folder, what).size
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data)
+    lists = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
+    return max(map(len, (*lists, tensor.uint64_data))) * dtype.itemsize
+
+
+class _Located(NamedTuple):
+    """Where external data lie, in bytes."""
+
+    path: Path
+    offset: int
+    size: int
+
+
+def _located(tensor: onnx.TensorProto, wanted: int, folder: Path | None, what: str) -> _Located:
+    """Where a tensor's external data lie. wanted: bytes. Raises InputError if they do not."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    where = entries.get("location", "")
+    if folder is None:
+        raise InputError(f"{what}: its data are in {where!r}, but the model has no folder")
+    path = _inside(folder, where, what)
+    offset = _size(entries.get("offset", "0"), "offset", what)
+    length = _size(entries.get("length", str(wanted)), "length", what)
+    if length != wanted:
+        kind = f"{tensor_dtype(tensor.data_type, what).name}{list(tensor.dims)}"
+        raise InputError(f"{what}: {length} bytes of external data; {kind} has {wanted}")
+    try:
+        available = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{what}: cannot read {where!r}: {error}") from None
+    if offset + wanted > available:
+        raise InputError(
+            f"{what}: bytes {offset}..{offset + wanted} of {where!r}, which has {available}"
+        )
+    return _Located(path, offset, wanted)
+
+
 def _external(
     tensor: onnx.TensorProto,
     dtype: np.dtype[Any],
@@ -70,31 +115,15 @@ def _external(
     folder: Path | None,
     what: str,
 ) -> Array:
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    where = entries.get("location", "")
-    if folder is None:
-        raise InputError(f"{what}: its data are in {where!r}, but the model has no folder")
-    path = _inside(folder, where, what)
-    wanted = prod(shape) * dtype.itemsize
-    offset = _size(entries.get("offset", "0"), "offset", what)
-    length = _size(entries.get("length", str(wanted)), "length", what)
-    if length != wanted:
-        raise InputError(
-            f"{what}: {length} bytes of external data; {dtype.name}{list(shape)} has {wanted}"
-        )
+    path, offset, wanted = _located(tensor, prod(shape) * dtype.itemsize, folder, what)
     try:
-        available = path.stat().st_size
-        if offset + wanted > available:
-            raise InputError(
-                f"{what}: bytes {offset}..{offset + wanted} of {where!r}, which has {available}"
-            )
         if wanted > MAP_ABOVE_BYTES:
             return np.memmap(path, dtype, "r", offset, shape)
         with path.open("rb") as stream:
             stream.seek(offset)
             return np.frombuffer(stream.read(wanted), dtype).reshape(shape)
     except (OSError, OverflowError) as error:
-        raise InputError(f"{what}: cannot read {where!r}: {error}") from None
+        raise InputError(f"{what}: cannot read {path.name!r}: {error}") from None
 
 
 def _size(text: str, key: str, what: str) -> int:

@@ -30,6 +30,7 @@ from ...passes.planner.relaxed import Relaxed
 from ...passes.planner.search import traded
 from ..compile import Watcher, refuse_tensors_larger_than, silent, verifiers
 from ..extensions import Extensions, load_extensions
+from ..huge_weights import refusing_huge_weights
 from ..program import Model, Program, level_of, plan_target, read_program
 from .figures import OperatorPlan, figures, macs, peak_macs
 
@@ -178,7 +179,9 @@ def plan_model(
     context = extensions.context()
     tell("read")
     program = (
-        model if isinstance(model, Program) else read_program(model, context, dict(dims or {}))
+        model
+        if isinstance(model, Program)
+        else read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
     )
     if program.level != LEVELS[0]:
         raise InputError(f"{program.path}: planned already, at {program.level}; need its model")
