@@ -46,13 +46,13 @@ def weight(index: int) -> onnx.TensorProto:
 
 
 def test_the_command_ends_with_3_in_little_memory(tmp_path: Path):
-    limit = 1 << 30
+    limit = 2 << 30
     done = subprocess.run(
         [sys.executable, "-c", "from abele.tools.cli import main; main()", "compile"]
         + [str(huge(tmp_path)), "--target", "tiny", "-o", str(tmp_path / "p.abele")],
         capture_output=True,
         text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
         check=False,
     )
     assert done.returncode == 3, done.stderr
