@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 MAX_KNOWN_ELEMENTS = 1 << 16
 """Parameters with more elements than this are not computed at import."""
+
+MAX_FILLED_BYTES = 1 << 16
+"""Tensors of one number that take more are repeated on the machine, as fold-constants would."""
 
 AttributeType = onnx.AttributeProto.AttributeType
 
@@ -101,7 +105,7 @@ class Graph:
         """The array that a value always has, computed if small; None if it depends on input."""
         if isinstance(value, Known):
             return value.make()
-        if not isinstance(value, OpResult) or np.prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
+        if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
             return None
         op = value.op
         if isinstance(op, nn.LoadOp):
@@ -344,6 +348,13 @@ class Node:
     def known(self, array: Array) -> Known:
         """An array as this node's result."""
         return known(self.name, array)
+
+    def filled(self, value: Array, shape: Sequence[int]) -> Value:
+        """A tensor of one number, which the host never holds whole if it is large. value: ()."""
+        if prod(shape) * value.itemsize <= MAX_FILLED_BYTES:
+            return self.known(np.broadcast_to(value, tuple(shape)))
+        one = self.add(nn.ConstantOp(self.graph.context.blobs.add(value)))
+        return self.add(nn.ExpandOp(one, shape))
 
     def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
         """An axis counted from the front. end: the place behind the last axis counts too."""

@@ -205,7 +205,7 @@ def _dropout(node: Node) -> Results:
         raise node.unsupported("dropping at random", "need training_mode false, or ratio 0")
     value = node.value(0)
     mask = np.bool_ if node.opset >= 10 else numpy_dtype(nn.element_of(node[0]))
-    return [value, node.known(np.broadcast_to(np.ones((), mask), node.shape(0)))]
+    return [value, node.filled(np.ones((), mask), node.shape(0))]
 
 
 ELEMENTWISE: dict[str, Importer] = {

@@ -14,9 +14,6 @@ from ...dialects import nn
 from .onnx_node import Importer, Known, Node, Results, Value, known
 from .onnx_tensors import Array
 
-LARGEST_CONSTANT_BYTES = 1 << 33
-"""What a ConstantOfShape may fill; more is taken for a damaged shape."""
-
 MOST_GATHERED = 64
 """Gather with more scattered indices than this is left out: each would be one slice."""
 
@@ -301,12 +298,7 @@ def _constant_of_shape(node: Node) -> Results:
     value = node.tensor("value") if node.has_attribute("value") else np.zeros(1, np.float32)
     if value.size != 1 or any(n < 0 for n in shape):
         raise node.bad(f"shape {shape} of a value of {value.size} elements; need sizes, and one")
-    if prod(shape) * value.itemsize > LARGEST_CONSTANT_BYTES:
-        raise node.bad(
-            f"shape {shape} has {prod(shape) * value.itemsize} bytes; "
-            f"need {LARGEST_CONSTANT_BYTES} at most"
-        )
-    return Known(node.name, tuple(shape), value.dtype, lambda: np.full(shape, value.reshape(-1)[0]))
+    return node.filled(value.reshape(()), shape)
 
 
 def _shape(node: Node) -> Results:

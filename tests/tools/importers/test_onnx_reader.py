@@ -15,7 +15,7 @@ from abele.backends.reference import run_reference
 from abele.dialects import nn
 from abele.dialects.levels import legal_ops
 from abele.ir.context import AbeleContext
-from abele.ir.errors import InputError
+from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.provenance import origin
 from abele.ir.verify import verify
 from abele.passes.decompose import Decompose
@@ -652,6 +652,50 @@ def test_constant_of_shape_and_constant():
     same_as_onnxruntime(proto)
 
 
+@pytest.mark.parametrize(
+    ("size", "made"), [(128, {"constant"}), (256, {"constant", "expand"})], ids=["small", "large"]
+)
+def test_a_tensor_of_one_number_is_repeated_on_the_machine_if_it_is_large(
+    size: int, made: set[str]
+):
+    """As fold-constants would leave it; its bytes would be the host's too."""
+    proto = model(
+        [
+            helper.make_node(
+                "ConstantOfShape", ["s"], ["c"], value=numpy_helper.from_array(floats(1))
+            ),
+            helper.make_node("Add", ["c", "x"], ["y"]),
+        ],
+        {"x": [size, 128]},
+        ["y"],
+        {"s": ints(size, 128)},
+    )
+    ops = {op.name.removeprefix("nn.") for op in main_of(imported(proto)).body.block.ops}
+    assert ops - {"func.return"} == {*made, "add"}
+    same_as_onnxruntime(proto)
+
+
+def test_a_large_mask_of_dropout_is_repeated_on_the_machine():
+    proto = one("Dropout", [512, 512], outputs=["y", "mask"])
+    assert "nn.expand" in {op.name for op in main_of(imported(proto)).body.block.ops}
+
+
+@pytest.mark.parametrize("shape", [(1 << 40,), (1 << 32, 1 << 32)], ids=["4 TiB", "2^64"])
+def test_a_tensor_of_one_number_may_be_too_large_for_the_machine_alone(shape: tuple[int, ...]):
+    proto = model(
+        [
+            helper.make_node("ConstantOfShape", ["s"], ["c"]),
+            helper.make_node("ReduceSum", ["c"], ["r"]),
+            helper.make_node("Add", ["r", "x"], ["y"]),
+        ],
+        {"x": [1]},
+        ["y"],
+        {"s": ints(*shape)},
+    )
+    with pytest.raises(DoesNotFit, match="nn.expand"):
+        compile_model(proto, "tiny")
+
+
 def test_an_even_window_of_channels_reaches_one_further_up():
     """As the standard says; onnxruntime takes odd sizes only."""
     image = floats(1, 5, 2)
@@ -784,7 +828,6 @@ def with_input_type(proto, type_) -> onnx.ModelProto:
         (one("Split", [6], weights=[ints(1, 2)], outputs=("a", "b")), "axis 0 has 6"),
         (one("Cast", [6], to=99), "element type 99 is none of ONNX"),
         (one("Cast", [6], to=TensorProto.STRING), "elements of type STRING"),
-        (one("ConstantOfShape", weights=[ints(1 << 40)]), "bytes; need"),
         (with_input_type(one("Relu", [1]), onnx.TypeProto()), "input 'x0' has no type"),
         (
             with_input_type(
