@@ -17,7 +17,7 @@ from ..ir.errors import DoesNotFit
 from ..ir.provenance import origin
 from ..ir.upstream import ModuleOp
 from .price import ENTRY, callee_of, functions_of
-from .target import Target
+from .target import Target, with_more_memory
 
 Integers = NDArray[np.int64]
 
@@ -129,7 +129,9 @@ class MemoryReport:
         if wide:
             advice.append(f"{NARROWER} halves {wide} of these bytes")
         advice.append(f"more tiles than {self.target.tiles} leave less on each")
-        advice.append("a smaller batch or a target with more memory a tile needs less of it")
+        roomier = with_more_memory(self.target)
+        other = f" or a target with more memory a tile (--target {roomier})" if roomier else ""
+        advice.append(f"a smaller batch{other} needs less of it")
         return "; ".join(advice)
 
 

@@ -740,6 +740,13 @@ DEFAULT_TARGET = "mk2"
 """The target where nobody names one."""
 
 
+def with_more_memory(target: Target) -> str:
+    """The preset with the most memory a tile, if that is more than a target's own; else ""."""
+    name = max(PRESETS, key=lambda each: PRESETS[each].usable_bytes_per_tile)
+    more = PRESETS[name].usable_bytes_per_tile > target.usable_bytes_per_tile
+    return name if more else ""
+
+
 def resolve_target(text: str) -> Target:
     """The target that a user names.
 

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ..backends.memory import NARROWER
-from ..backends.target import Target
+from ..backends.target import Target, with_more_memory
 from ..dialects import control, tile
 from ..dialects.program import ALIGNMENT, Variable
 from ..ir.distinct import distinct
@@ -416,14 +416,15 @@ def check_fits(
     over = int(ends[worst]) - available
     gaps = int(ends[worst]) - sum(layers.values())
     others = f", others {rest} B" if rest else ""
+    roomier = with_more_memory(target)
+    other = f"a target with more memory a tile (--target {roomier}), " if roomier else ""
     raise DoesNotFit(
         f"the program ({shown}{others}{f', gaps {gaps} B' if gaps else ''}; largest variables "
         f"{examples}), {over} bytes over,",
         int(ends[worst]),
         available,
         tile=tile_index,
-        remedy=f"use {NARROWER}, a smaller batch, a target with more memory a tile (--target mk2), "
-        "or more tiles",
+        remedy=f"use {NARROWER}, a smaller batch, {other}or more tiles",
     )
 
 
