@@ -20,6 +20,7 @@ from .commands.opt import opt
 from .commands.plan import plan_command
 from .commands.run import run
 from .commands.scan import scan_command
+from .signals import end_by_exception
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
@@ -54,11 +55,13 @@ opt_app.command()(opt)
 
 def main() -> None:
     """The command abele."""
+    end_by_exception()
     with left_behind():
         app()
 
 
 def opt_main() -> None:
     """The command abele-opt: abele opt, under the name that users of mlir-opt expect."""
+    end_by_exception()
     with left_behind():
         opt_app()
