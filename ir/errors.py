@@ -1,4 +1,7 @@
-"""The two failures that are nobody's bug: bad input, and a program too large for its machine."""
+"""The failures that are nobody's bug: bad input, and programs too large for machine or host."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -37,3 +40,18 @@ class DoesNotFit(Exception):
             f"{where}{self.what} needs {self.needed} {self.units}, "
             f"{self.available} available{advice}"
         )
+
+
+class NotEnoughMemory(MemoryError):
+    """This host has not enough memory. The message says for what: "reading net.onnx"."""
+
+
+@contextmanager
+def taking_memory(what: str) -> Generator[None]:
+    """Turn a MemoryError inside into NotEnoughMemory for what was done, unless it is one."""
+    try:
+        yield
+    except NotEnoughMemory:
+        raise
+    except MemoryError as error:
+        raise NotEnoughMemory(what) from error

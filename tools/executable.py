@@ -20,7 +20,7 @@ from ..backends.price import price, totals
 from ..backends.reference import run_reference
 from ..backends.target import Target
 from ..ir.context import AbeleContext
-from ..ir.errors import InputError
+from ..ir.errors import InputError, taking_memory
 from ..ir.garbage import OPEN_FILE_BYTES, collect_if_much, count_held, uncollected
 from ..ir.upstream import ModuleOp
 from ..passes.pipelines import LEVELS
@@ -148,9 +148,9 @@ class Executable:
         arrays = checked(inputs, self.inputs)
         if (at, strict) not in self._runners:
             start = perf_counter()
-            with uncollected():
+            with uncollected(), taking_memory(f"loading {self.path} at {at}"):
                 if at == MACHINE:
-                    refuse_too_little_memory(self.memory)
+                    refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
                 self._runners[at, strict] = _runner(self.module_at(at), at, self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
         start = perf_counter()

@@ -22,22 +22,25 @@ LIMITS = (
 """Files of a control group, old and new: what its processes may take, and what they do."""
 
 
-def refuse_too_little_memory(memory: MemoryReport) -> None:
+def refuse_too_little_memory(memory: MemoryReport, is_compiled: bool = False) -> None:
     """Raise InputError where this host has too little memory for the tiles of a program.
 
     Of a tile's memory at most what variables reach is touched, and less where replicas of weights
     need not be written, but all of it is mapped: where the mapped bytes of a process are limited,
-    that is what counts.
+    that is what counts. is_compiled: the program came from a file, whose tiles are settled.
     """
     target = memory.target
     touched = memory.max_tile_bytes * target.tiles + BESIDE_BYTES
     mapped = target.bytes_per_tile * target.tiles + BESIDE_BYTES
+    fewer = f"fewer tiles (--target {target.base}:N)"
+    if is_compiled:
+        fewer = f"its model compiled for {fewer}"
     for needed, free in ((touched, _free_bytes()), (mapped, _free_mapped_bytes())):
         if free is not None and free < needed:
             raise InputError(
                 f"{target.spelling()}: a run needs {needed >> 20:,} MiB of this host's memory for "
-                f"{target.tiles:,} tiles; {free >> 20:,} MiB are free: need fewer tiles "
-                f"(--target {target.base}:N), other programs ended, or another host"
+                f"{target.tiles:,} tiles; {free >> 20:,} MiB are free: need {fewer}, "
+                f"other programs ended, or another host"
             )
 
 

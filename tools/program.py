@@ -18,7 +18,7 @@ from ..dialects.levels import DIALECTS, legal_ops, load_dialect
 from ..dialects.partition import PartitionTensor
 from ..dialects.program import HostInput, HostOutput, verify_symbols
 from ..ir.context import AbeleContext
-from ..ir.errors import InputError
+from ..ir.errors import InputError, taking_memory
 from ..ir.provenance import place
 from ..ir.text import read_module
 from ..ir.upstream import ModuleOp, VerifyException
@@ -89,7 +89,8 @@ def _imported(
     # Compiled programs and .mlir run where onnx is not installed.
     from .importers import import_onnx  # noqa: PLC0415
 
-    return import_onnx(model, context, dims or {}, check=check)
+    with taking_memory(f"reading {model if isinstance(model, str) else 'the model'}"):
+        return import_onnx(model, context, dims or {}, check=check)
 
 
 def verified_level(module: ModuleOp, path: str) -> str:

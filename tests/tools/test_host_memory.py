@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+from google.protobuf.message import DecodeError
 from typer.testing import CliRunner
 
 from abele.tools import host_memory
@@ -61,6 +63,34 @@ def test_a_host_with_little_free_memory_says_what_is_needed(host: Path, files: d
     assert result.stderr.startswith("error: mk2: a run needs ")
     assert "for 1,472 tiles; 100 MiB are free: need fewer tiles (--target mk2:N)" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_program_file_is_to_be_compiled_for_fewer_tiles(host: Path):
+    compiled = ["compile", "net.mlir", "-o", "net.abele", "--target", "mk2"]
+    assert CliRunner().invoke(app, compiled).exit_code == 0
+    (host / "proc/meminfo").write_text("MemAvailable: 102400 kB\n")
+    result = CliRunner().invoke(app, ["run", "net.abele"])
+    assert "need its model compiled for fewer tiles (--target mk2:N)" in result.stderr
+
+
+def test_a_sound_model_that_memory_ends_for_is_not_called_damaged(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Full:
+        @staticmethod
+        def FromString(_: bytes):
+            raise DecodeError("Error parsing message: Arena alloc failed")
+
+    monkeypatch.setattr(onnx, "ModelProto", Full)
+    Path("net.onnx").write_bytes(b"sound")
+    result = CliRunner().invoke(app, ["run", "net.onnx"])
+    assert result.exit_code == 2
+    assert result.stderr == "error: this host has not enough memory for reading net.onnx\n"
+
+
+def test_a_size_that_is_too_large_is_told_its_bound(host: Path):
+    result = run("--dim", "N=1000000000000")
+    assert "--dim N=1000000000000: need a size below 10^9" in result.stderr
 
 
 def test_a_host_without_a_limit_of_its_group_is_taken_by_what_is_free(host: Path):

@@ -13,7 +13,7 @@ import typer
 
 from ...backends.evaluate.control import IterationLimit
 from ...backends.machine import MachineFault
-from ...ir.errors import DoesNotFit, InputError
+from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory
 from ...ir.pass_manager import InPass, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
@@ -84,8 +84,11 @@ def _answering(about: Answers) -> Generator[None]:
         fail(TOO_LARGE, f"does not fit: {error}")
     except (InputError, IterationLimit) as error:
         fail(BAD_INPUT, str(error))
-    except MemoryError:
-        fail(BAD_INPUT, "this host has not enough memory for that")
+    except MemoryError as error:
+        step = failed_step(error)
+        told = str(error) if isinstance(error, NotEnoughMemory) else "that"
+        wanted = told if step is None else str(step)
+        fail(BAD_INPUT, f"this host has not enough memory for {wanted}")
     except BrokenPipeError:
         # Whoever reads has had enough: no error, and nothing more to flush at exit.
         sys.stdout = None

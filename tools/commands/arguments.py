@@ -78,13 +78,19 @@ DumpFolder = Annotated[
 ]
 
 
+LARGEST_DIGITS = 9
+"""Digits of a size: the text of more takes Python long, and no tile machine holds as much."""
+
+
 def sizes(given: list[str] | None) -> dict[str, int]:
     """The sizes of dimensions, each NAME=SIZE. Raises InputError."""
     found: dict[str, int] = {}
     for each in given or ():
         name, _, size = each.rpartition("=")
-        if not (name and size.isascii() and size.isdigit() and len(size) < 10):
+        if not (name and size.isascii() and size.isdigit()):
             raise InputError(f"--dim {each}: need NAME=SIZE, such as batch=1")
+        if len(size) > LARGEST_DIGITS:
+            raise InputError(f"--dim {each}: need a size below 10^{LARGEST_DIGITS}")
         if found.setdefault(name, int(size)) != int(size):
             raise InputError(f"--dim {each}: {name} is {found[name]} already; need one size")
     return found

@@ -93,7 +93,10 @@ def _parsed(path: Path) -> onnx.ModelProto:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
         return onnx.ModelProto.FromString(data)
-    except DecodeError:
+    except DecodeError as error:
+        # What protobuf says of a sound file that it has no memory for.
+        if "alloc failed" in str(error):
+            raise MemoryError(str(error)) from None
         raise InputError(f"{path}: damaged, or no ONNX model") from None
 
 

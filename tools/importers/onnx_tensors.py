@@ -54,7 +54,7 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
         return _external(tensor, dtype, shape, folder, what)
     try:
         array = numpy_helper.to_array(tensor)
-    except (ValueError, TypeError, OverflowError, MemoryError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{what}: damaged tensor: {error}") from None
     if array.dtype != dtype or array.shape != shape:
         raise InputError(
