@@ -9,9 +9,9 @@ or a tile.
 Loops are written in vectors of 16 elements, of which the last one has fewer. With AVX-512 that is a
 mask. Elsewhere masked stores and gathers are slow or not there: what is stored goes in halves, and
 what lies apart is taken one by one. Compiled code is kept beside this file, or in the user's cache
-where that cannot be written. All of them stand in one file, since numba compiles anew only what is
-in a file that has changed; so do the numbers that tables are written in, which have the same names
-where they are written.
+where that cannot be written (`keeping`). All of them stand in one file, since numba compiles anew
+only what is in a file that has changed; so do the numbers that tables are written in, which have
+the same names where they are written.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from llvmlite import binding, ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
+
+from .keeping import compiled
 
 intrinsic = cast(Any, _intrinsic)
 
@@ -55,7 +57,7 @@ ABREAST = 8
 KEPT_VECTORS = np.zeros((ABREAST, LANES), np.float32)
 
 # The lock is kept: what a chain keeps is shared by all calls.
-OPTIONS = {"cache": True, "error_model": "numpy", "boundscheck": False}
+OPTIONS = {"error_model": "numpy", "boundscheck": False}
 
 
 # Loads and stores at addresses
@@ -497,7 +499,7 @@ def copy_words(context, out, source, n):
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-@njit(inline="always", **OPTIONS)
+@compiled(inline="always", **OPTIONS)
 def _copy_one(target, source, run, unit):
     if unit == WORDS:
         copy_words(target, source, run)
@@ -513,7 +515,7 @@ def _copy_one(target, source, run, unit):
         copy_bytes(target, source, run)
 
 
-@njit(inline="always", **OPTIONS)
+@compiled(inline="always", **OPTIONS)
 def _copy_box(target, source, run, unit, n0, n1, n2, s0, s1, s2, t0, t1, t2):
     for i in range(n0):
         for j in range(n1):
@@ -523,7 +525,7 @@ def _copy_box(target, source, run, unit, n0, n1, n2, s0, s1, s2, t0, t1, t2):
                 )
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _copy_runs(table, first, last, source, target, run, unit):
     """Copy runs: all of the dimensions from first to last, the last three in loops of their own."""
     rank = table[0]
@@ -571,7 +573,7 @@ def _copy_runs(table, first, last, source, target, run, unit):
             d -= 1
 
 
-@njit("void(int64[::1])", **OPTIONS)
+@compiled("void(int64[::1])", **OPTIONS)
 def copy(table):
     """Copy one array into another of its shape, as a table says."""
     rank, run, replica, scratch, source, target, unit = (
@@ -931,7 +933,7 @@ def _chain_of(is_whole):
 do_whole, do_part = (_chain_of(is_whole) for is_whole in (True, False))
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _do_rows(steps, addresses, first, last, kept):
     """All steps on some elements of rows that begin at addresses."""
     what, count = steps.ctypes.data, len(steps)
@@ -957,7 +959,7 @@ def put_longs(context, out, begin, steps):
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _repeat(table, full, width):
     """Let vectors beyond the full ones do what the last one does, once more."""
     for s in range(width):
@@ -966,7 +968,7 @@ def _repeat(table, full, width):
             write8(line + i * 8, read8(line + (full - 1) * 8))
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _advance(take, sizes, strides, where, index):
     """Go on by some rows, at most to the end of the last but one dimension."""
     d, width = len(sizes) - 2, len(where)
@@ -981,7 +983,7 @@ def _advance(take, sizes, strides, where, index):
             where[s] += strides[d, s] - sizes[d + 1] * strides[d + 1, s]
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _go_along(sizes, rows, steps, strides, starts, ramps, room, kept):
     """One row after the other, vectors of it side by side."""
     rank, width = len(sizes), len(starts)
@@ -1006,7 +1008,7 @@ def _go_along(sizes, rows, steps, strides, starts, ramps, room, kept):
         _advance(1, sizes, strides, where, index)
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _go_abreast(sizes, rows, first, last, steps, strides, starts, ramps, room, kept):
     """Some elements of all rows, of which as many as there may be are done side by side."""
     rank, width = len(sizes), len(starts)
@@ -1028,7 +1030,7 @@ def _go_abreast(sizes, rows, first, last, steps, strides, starts, ramps, room, k
         _advance(take, sizes, strides, where, index)
 
 
-@njit(
+@compiled(
     "void(int64[::1], int64, int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1],"
     "int64)",
     **OPTIONS,
@@ -1057,7 +1059,7 @@ def chain(sizes, span, steps, strides, starts, ramps, room, kept):
         _go_abreast(sizes, rows, first, last, steps, strides, starts, ramps, room, kept)
 
 
-@njit("void(int64, int64[:,::1], int64[:,:,::1], int64)", **OPTIONS)
+@compiled("void(int64, int64[:,::1], int64[:,:,::1], int64)", **OPTIONS)
 def merge(columns, steps, tables, kept):
     """Do all steps on rows that lie anywhere. tables: of addresses, each of ABREAST rows."""
     for i in range(len(tables)):
@@ -1080,7 +1082,7 @@ AHEAD = 8
 """Runs after which the line of one is asked for."""
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _fill(out, step, count, n, unit, value):
     """Fill a run of each of some rows."""
     for i in range(count):
@@ -1099,7 +1101,7 @@ def _fill(out, step, count, n, unit, value):
 def _bringing(rows):
     """The kernel that brings some runs as rows are: by words, or in pieces of one width."""
 
-    @njit(**OPTIONS)
+    @compiled(**OPTIONS)
     def bring(tasks, first, end, source, target, step, entries, lanes):
         for t in range(first, end):
             if t + AHEAD < end:
@@ -1130,7 +1132,7 @@ bring_words, bring_one, bring_two, bring_four, bring_eight, bring_sixteen = (
 )
 
 
-@njit("void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])", **OPTIONS)
+@compiled("void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])", **OPTIONS)
 def route(head, segments, tasks, entries, lanes):
     """Bring all runs.
 
@@ -1270,7 +1272,7 @@ def add_vector(context, out, other):
     return types.void(types.int64, types.int64), generate
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _pack_rows(base, size, rows, depth, packed):
     """Rows of the first operand in panels: [panel][depth][ROWS]; missing rows are zero."""
     out = packed
@@ -1288,7 +1290,7 @@ def _pack_rows(base, size, rows, depth, packed):
             out += ROWS * 4
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _pack_columns(base, size, runs, first, last, lanes, depth, panel):
     """A panel of columns of the second operand: [depth][COLUMNS]; missing ones are left as is."""
     where, count, step = depth.ctypes.data, len(depth), COLUMNS * 4
@@ -1306,7 +1308,7 @@ def _pack_columns(base, size, runs, first, last, lanes, depth, panel):
             gathered_wide(out, begin, step, where, count, table, n)
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _store_tile(tile, base, size, rows, count, runs, first, last, lanes):
     """Put count rows of results; rows: where they begin."""
     step = COLUMNS * 4
@@ -1328,14 +1330,14 @@ APART, TOGETHER = 0, 1
 ROWS_KEPT, ROWS_PACKED, COLUMNS_KEPT, COLUMNS_PACKED = 1, 2, 4, 8
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _add_tile(tile, other):
     """Add one tile of results to another."""
     for i in range(0, ROWS * COLUMNS * 4, LANES * 4):
         add_vector(tile + i, other + i)
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _multiply(left, right, depth, height, is_narrow, tile, spare, adds):
     """The first rows of a panel by a panel of columns, as chains of TERMS that are added up; all of
     it is added to what is there if adds is not 0. Rows beyond the height are anything."""
@@ -1362,7 +1364,7 @@ def _multiply(left, right, depth, height, is_narrow, tile, spare, adds):
         _add_tile(tile, spare)
 
 
-@njit(
+@compiled(
     "void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[:,::1],"
     "int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)",
     **OPTIONS,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from ...backends.codelets import keeping
 
 Floats = NDArray[np.float32]
 Scalar: TypeAlias = np.float32
@@ -20,11 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(function: Function) -> Function:
     """The function, compiled when it is first called."""
-    try:
-        return cast(Function, numba.njit(nogil=True, cache=True, fastmath=True)(function))
-    except RuntimeError:
-        # Nowhere to keep it, where neither the install nor the home folder can be written.
-        return cast(Function, numba.njit(nogil=True, fastmath=True)(function))
+    return cast(Function, keeping.compiled(nogil=True, fastmath=True)(function))
 
 
 @compiled
