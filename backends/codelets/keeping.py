@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import numba
 from numba.core import config
@@ -48,9 +49,9 @@ def compiled(*signature, **options):
     """Numba's decorator `njit`, of functions that are kept where they can be."""
 
     def decorate(function):
-        if config.DISABLE_JIT:
+        if cast(Any, config).DISABLE_JIT:
             return function
-        dispatcher = numba.njit(**options)(function)
+        dispatcher = cast(Any, numba.njit(**options)(function))
         dispatcher._cache = _keeping(function)
         for each in signature:
             dispatcher.compile(each)
