@@ -166,7 +166,8 @@ def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pai
     if any(0 in shape for shape in (*shapes, source.parts, destination.parts)):
         return Pairs((NONE,))
     found = [
-        _factor(component, source, destination, chain)
+        (None if moves else _factor_of_runs(component, source, destination))
+        or _factor(component, source, destination, chain)
         for component in components(source.access, destination.access, chain)
     ]
     for d in destination.free_dims:
@@ -192,6 +193,44 @@ def _factor(
     to, of = to[of >= 0], of[of >= 0]
     pair, shared = np.unique(to * source.cells + of, return_counts=True)
     return Factor(pair % source.cells, pair // source.cells, shared)
+
+
+def _factor_of_runs(component: Component, source: Side, destination: Side) -> Factor | None:
+    """The pairs along one axis that both grids cut into runs; None of other axes.
+
+    They are told by where runs begin and end, so that what it takes is bounded by the cells:
+    element by element, an axis of 100 million takes 6 GB.
+    """
+    cuts = [
+        _runs_along(side, component.get(name, []))
+        for name, side in (("source", source), ("destination", destination))
+    ]
+    if cuts[0] is None or cuts[1] is None:
+        return None
+    (of, own), (to, wanted) = cuts
+    if own[-1] != wanted[-1]:
+        return None
+    edges = np.union1d(own, wanted)
+    # Between two edges lies what one part of either side has, and no empty part begins at the last.
+    first, shared = edges[:-1], np.diff(edges)
+    at = [np.searchsorted(each, first, "right") - 1 for each in (own, wanted)]
+    return Factor(at[0] * of, at[1] * to, shared)
+
+
+def _runs_along(side: Side, axes: Sequence[int]) -> tuple[int, Integers] | None:
+    """Cells from one part of an axis to the next, and where its runs begin and the last one ends;
+    None unless the axis is a whole dimension, in parts that follow on each other."""
+    if len(axes) != 1:
+        return None
+    axis = side.access.axes[axes[0]]
+    if len(axis.terms) != 1 or (axis.terms[0][1], axis.offset, axis.divisor) != (1, 0, 1):
+        return None
+    d = axis.terms[0][0]
+    first, last = side.bounds[d]
+    edges = np.append(first, last[-1])
+    follow = first[0] == 0 and last[-1] == axis.size and bool((first[1:] == last[:-1]).all())
+    alone = not any(d in {e for e, _ in a.terms} for a in side.access.axes if a is not axis)
+    return (side.weights[d], edges) if follow and alone else None
 
 
 def _touched(side: Side, axes: Sequence[int]) -> tuple[Integers, Integers]:

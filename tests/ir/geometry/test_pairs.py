@@ -1,5 +1,6 @@
 """Pairs of cells against a brute force over all points of both grids."""
 
+import tracemalloc
 from collections import Counter
 from itertools import product
 
@@ -146,3 +147,19 @@ def test_rectangles_cover_a_range_once_and_in_order(first: int, n: int, row: int
         assert 0 < (rows.stop - rows.start) * (columns.stop - columns.start) <= most
         found += [r * row + c for r in range(rows.start, rows.stop) for c in range(row)[columns]]
     assert found == list(range(first, first + n))
+
+
+def test_long_axes_in_runs_are_paired_without_listing_their_elements():
+    n = 200_000_000
+    access = identity_map((0,), (n,))
+    cuts = [np.arange(k + 1) * n // k for k in (1472, 1000)]
+    sides = [Side(access, ((cut[:-1], cut[1:]),)) for cut in cuts]
+    tracemalloc.start()
+    try:
+        found = pairs(*sides)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+    assert found.shared_elements == n
+    assert found.count == len(np.union1d(*cuts)) - 1
