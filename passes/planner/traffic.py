@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.distinct import distinct
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Group, Overlap, Shared, overlap
 from ...ir.geometry.space import AccessMap, Space
@@ -125,15 +126,19 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
     wanted = tuple(np.clip(edge + shift.by, shift.low, shift.high) for edge in _runs(to))
     low = np.maximum(wanted[0][:, None], own[0])
     high = np.minimum(wanted[1][:, None], own[1])
-    # How many of the elements before each one some part wants.
-    size = of.shape[0]
-    open_ = np.bincount(wanted[0], minlength=size + 1) - np.bincount(wanted[1], minlength=size + 1)
-    before = np.concatenate([[0], np.cumsum(np.cumsum(open_) > 0)])
+    # How many of the elements before each edge some part wants. Edges, not elements, of which an
+    # axis may have a hundred million.
+    edges = distinct(np.concatenate([*wanted, *own]))
+    opens, closes = (np.searchsorted(edges, each) for each in wanted)
+    n = len(edges)
+    is_open = np.cumsum(np.bincount(opens, minlength=n) - np.bincount(closes, minlength=n)) > 0
+    before = np.concatenate([[0], np.cumsum(np.diff(edges) * is_open[:-1])])
+    first, last = (np.searchsorted(edges, each) for each in own)
     return Group(
         to.split_dims,
         of.split_dims,
         Shared.in_table(np.maximum(high - low, 0)),
-        before[own[1]] - before[own[0]],
+        before[last] - before[first],
     )
 
 

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -98,3 +100,20 @@ def test_traffic_through_a_move_is_that_of_its_overlap(move: Space, data: st.Dat
     for each in ("wanted", "local", "sent", "sources"):
         np.testing.assert_array_equal(getattr(found, each), getattr(whole, each))
     np.testing.assert_array_equal(sent_elements(found), sent_elements(whole))
+
+
+def test_traffic_of_a_long_axis_takes_no_memory_for_its_elements():
+    n = 200_000_000
+    source, wanted = linear_layout((n,), 4, TILES, grain_bytes=8), _in_parts(n, TILES - 1)
+    tracemalloc.start()
+    try:
+        found = traffic(source, wanted)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+    assert found.sent.sum() == n
+
+
+def _in_parts(n: int, parts: int) -> Layout:
+    return movement_result_layout((n,), Plan((parts,)))
