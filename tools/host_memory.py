@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..backends.memory import MemoryReport
+from ..backends.target import Target
 from ..ir.errors import InputError
 
 BESIDE_BYTES = 1 << 30
@@ -29,19 +30,32 @@ def refuse_too_little_memory(memory: MemoryReport, is_compiled: bool = False) ->
     need not be written, but all of it is mapped: where the mapped bytes of a process are limited,
     that is what counts. is_compiled: the program came from a file, whose tiles are settled.
     """
-    target = memory.target
-    touched = memory.max_tile_bytes * target.tiles + BESIDE_BYTES
+    touched = memory.max_tile_bytes * memory.target.tiles + BESIDE_BYTES
+    _refuse(memory.target, touched, _free_bytes(), is_compiled)
+    refuse_too_little_to_map(memory.target, is_compiled)
+
+
+def refuse_too_little_to_map(target: Target, is_compiled: bool = False) -> None:
+    """Raise InputError where this process may not map all tiles, whatever the program is.
+
+    That is known before a program is compiled, which takes minutes for many tiles. is_compiled: as
+    for refuse_too_little_memory.
+    """
     mapped = target.bytes_per_tile * target.tiles + BESIDE_BYTES
+    _refuse(target, mapped, _free_mapped_bytes(), is_compiled)
+
+
+def _refuse(target: Target, needed: int, free: int | None, is_compiled: bool) -> None:
+    if free is None or free >= needed:
+        return
     fewer = f"fewer tiles (--target {target.base}:N)"
     if is_compiled:
         fewer = f"its model compiled for {fewer}"
-    for needed, free in ((touched, _free_bytes()), (mapped, _free_mapped_bytes())):
-        if free is not None and free < needed:
-            raise InputError(
-                f"{target.spelling()}: a run needs {needed >> 20:,} MiB of this host's memory for "
-                f"{target.tiles:,} tiles; {free >> 20:,} MiB are free: need {fewer}, "
-                f"other programs ended, or another host"
-            )
+    raise InputError(
+        f"{target.spelling()}: a run needs {needed >> 20:,} MiB of this host's memory for "
+        f"{target.tiles:,} tiles; {free >> 20:,} MiB are free: need {fewer}, other programs ended, "
+        "or another host"
+    )
 
 
 def _free_bytes() -> int | None:

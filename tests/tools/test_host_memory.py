@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from abele.tools import host_memory
 from abele.tools.cli import app
+from abele.tools.commands.compiling import Compilation
 
 NEGATE = """
 builtin.module {
@@ -116,3 +117,17 @@ def test_a_process_that_may_map_little_ends_with_a_message(tmp_path: Path, targe
     assert done.returncode == 2, done.stderr
     assert f"error: {target}: a run needs" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_cannot_be_mapped_is_refused_before_compiling(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def compiled(*_: object, **__: object) -> None:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(Compilation, "compiled", compiled)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (8 << 30, 8 << 30))
+    (host / "proc/self/status").write_text("VmSize: 1048576 kB\n")
+    result = run("--target", "mk2:100000")
+    assert result.exit_code == 2, result.output
+    assert "for 100,000 tiles; 7,168 MiB are free" in result.stderr

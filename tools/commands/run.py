@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from ...backends.target import resolve_target
 from ...passes.pipelines import LEVELS
 from ..arrays import checked, listed, read_npz, seeded, write_npz
 from ..check import check_run
-from ..executable import MACHINE
+from ..executable import MACHINE, PROGRAM_FILE
+from ..host_memory import refuse_too_little_to_map
 from .answers import answers, say, text_in
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles
@@ -47,6 +49,8 @@ def run(
             {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},
             {"--outputs": outputs, "--profile": profile},
         )
+        if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
+            refuse_too_little_to_map(resolve_target(how.target))
         with progress() as tell:
             exe = how.compiled(model, extensions, tell)
             exe.module_at(at)
