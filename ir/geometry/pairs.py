@@ -201,20 +201,16 @@ def _factor_of_runs(component: Component, source: Side, destination: Side) -> Fa
     They are told by where runs begin and end, so that what it takes is bounded by the cells:
     element by element, an axis of 100 million takes 6 GB.
     """
-    cuts = [
-        _runs_along(side, component.get(name, []))
-        for name, side in (("source", source), ("destination", destination))
-    ]
-    if cuts[0] is None or cuts[1] is None:
+    of = _runs_along(source, component.get("source", []))
+    to = _runs_along(destination, component.get("destination", []))
+    if of is None or to is None or of[1][-1] != to[1][-1]:
         return None
-    (of, own), (to, wanted) = cuts
-    if own[-1] != wanted[-1]:
-        return None
-    edges = np.union1d(own, wanted)
+    edges: Integers = np.union1d(of[1], to[1]).astype(np.int64)
     # Between two edges lies what one part of either side has, and no empty part begins at the last.
-    first, shared = edges[:-1], np.diff(edges)
-    at = [np.searchsorted(each, first, "right") - 1 for each in (own, wanted)]
-    return Factor(at[0] * of, at[1] * to, shared)
+    first = edges[:-1]
+    owner: Integers = np.searchsorted(of[1], first, "right") - 1
+    taker: Integers = np.searchsorted(to[1], first, "right") - 1
+    return Factor(owner * of[0], taker * to[0], np.diff(edges))
 
 
 def _runs_along(side: Side, axes: Sequence[int]) -> tuple[int, Integers] | None:
