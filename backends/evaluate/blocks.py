@@ -124,6 +124,11 @@ def _owned(blocks: Blocks, spread: Array, low: tuple[int, ...]) -> list[tuple[Ar
     ]
 
 
+MOST_ROUTED = 1 << 24
+"""Elements of a tensor whose routes are listed: of a larger one, where each run is found may take
+several times the bytes that are moved, and minutes. It is staged, in as many bytes as it has."""
+
+
 def copy_blocks(sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks) -> None:
     """Copy once."""
     run_calls(bind_copy(sources, moves, target, Scratch()))
@@ -149,7 +154,7 @@ def bind_copy(
         # There is nothing to bring, but cells that read beyond its ends find padding.
         fill = fill_of(layout.access.fill, dtype)
         return [(block.fill, (fill,)) for block in target.views()]
-    if scratch.fast:
+    if scratch.fast and prod(layout.shape) <= MOST_ROUTED:
         routes = bind_routes(
             [(s.placed, s.layout) for s in sources],
             moves,

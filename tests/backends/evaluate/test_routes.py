@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tile_programs import cases
 
 from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.numerics import Placed
+from abele.backends.evaluate import blocks
 from abele.backends.evaluate.blocks import Blocks, bind_copy
 from abele.backends.evaluate.routes import bind_routes
 from abele.ir.geometry.grid import Cut
@@ -114,6 +116,16 @@ def written(copy: Copy, fast: bool) -> np.ndarray | None:
 def test_routes_write_what_copies_write(copy: Copy):
     plain, quick = (written(copy, fast) for fast in (False, True))
     assert (plain == quick).all()
+
+
+def test_what_is_too_large_for_lists_of_routes_is_staged(monkeypatch: pytest.MonkeyPatch):
+    source = Layout((Cut(6, 3), Cut(4)), identity_map((0, 1), (6, 4)))
+    target = Layout((Cut(6), Cut(4, 2)), identity_map((0, 1), (6, 4)))
+    copy = Copy((source,), None, target, "float32")
+    routed = written(copy, True)
+    monkeypatch.setattr(blocks, "MOST_ROUTED", 23)
+    monkeypatch.setattr(blocks, "bind_routes", None)
+    assert (written(copy, True) == routed).all()
 
 
 def test_pieces_are_joined_in_a_view_with_more_axes():
