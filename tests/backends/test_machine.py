@@ -236,13 +236,13 @@ def test_a_point_may_not_overwrite_what_another_reads():
 
 def test_a_point_may_overwrite_what_its_chain_reads():
     text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL")
-    chain = RELU.replace("<relu>", "<relu then add>").replace(" ->", ", (i) of [8] ->", 1)
+    chain = RELU.replace("<relu>", "<square then add>").replace(" ->", ", (i) of [8] ->", 1)
     for reads in ("@y, @x", "@x, @y", "@x, @x"):
         m = machine(
             text + main(superstep("go", f"exchange.compute {chain} reads [{reads}] writes @x"))
         )
         m.run({})
-        assert m.read("x").tolist() == [2 * i for i in range(8)]
+        assert m.read("x").tolist() == [i * i + i for i in range(8)]
 
 
 def test_a_sum_of_products_may_not_overwrite_what_its_chain_reads():

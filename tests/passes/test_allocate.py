@@ -173,16 +173,18 @@ def vertices(space: str, body: str, reads: str, writes: str) -> str:
     return f"tile.vertices {space} body <{body}> plan <{plan}> reads [{reads}] writes @{writes}"
 
 
-def computed(*sets: str, x: str = "4xf32", after: str = "", given: str = "") -> dict[str, int]:
+def computed(
+    *sets: str, x: str = "4xf32", after: str = "", given: str = "", given_x: str = ""
+) -> dict[str, int]:
     """Addresses of @x, which the host writes, and of @y and @z.
 
-    sets: vertices of one compute set. x: the type of @x. after: what follows. given: attributes of
-    @y.
+    sets: vertices of one compute set. x: the type of @x. after: what follows. given,
+    given_x: attributes of @y and @x.
     """
     shape = "[3, 4] (d0, d1) of [3, 4]" if x.startswith("3x") else "[4] (d0) of [4]"
     return addresses(f"""
     builtin.module attributes {{abele.target = "tiny:1"}} {{
-      tile.variable @x : tensor<{x}> layout <{shape}>
+      tile.variable @x : tensor<{x}> layout <{shape}> {given_x}
       tile.variable @y : tensor<4xf32> layout <[4] (d0) of [4]> {given}
       tile.variable @z : tensor<4xf32> layout <[4] (d0) of [4]>
       func.func @main() {{
@@ -242,6 +244,12 @@ def test_a_result_may_be_given_the_address_of_an_operand_that_it_overwrites():
     assert computed(vertices(POINTS, "exp", "@x", "y"), given=given)["x"] == 0
     found = computed(vertices(TURNED, "add", "@x, @x", "y"), given=given)
     assert found["x"] > 0
+
+
+def test_a_result_may_not_be_given_part_of_an_operand():
+    text = vertices(POINTS, "exp", "@x", "y")
+    with pytest.raises(InputError, match="@y at .*: address 8 lies on @x"):
+        computed(text, given="{address = 8 : i64}", given_x="{address = 0 : i64}")
 
 
 def test_no_result_lies_on_a_state():
