@@ -195,8 +195,10 @@ class ScalarFunction:
             else:
                 direct = out.dtype == computing and not self.boolean
             # NumPy has other last bits for a result that lies among its operands: a slower loop.
+            # And the first of several steps may write over an operand that a later one reads.
             is_rounded = self.is_exact or 0 < self.ulps <= 1
-            if direct and (is_rounded or not any(np.may_share_memory(out, a) for a in arrays)):
+            is_safe = is_rounded and (self.steps == 1 or self.arity == 1)
+            if direct and (is_safe or not any(np.may_share_memory(out, a) for a in arrays)):
                 self.kernel(parameters, arrays, out, computing)
                 return out
             exact = np.empty(out.shape, BOOL if self.boolean else computing)

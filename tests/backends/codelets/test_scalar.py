@@ -8,6 +8,7 @@ import pytest
 
 from abele.backends.codelets.scalar import (
     SCALAR_FUNCTIONS,
+    ScalarFunction,
     compute_dtype,
     converted,
     float_limits,
@@ -213,6 +214,18 @@ def test_a_parameter_beyond_the_width_of_integers_wraps(parameter: float, dtype:
     for name, exact in meant.items():
         found = SCALAR_FUNCTIONS[name].apply((parameter,), x)
         assert np.array_equal(found, (exact % 2**64).astype(np.uint64).astype(dtype)), name
+
+
+def test_steps_of_a_function_may_lie_on_any_of_its_operands():
+    def kernel(parameters, arrays, out, dtype):
+        np.add(arrays[0], arrays[1], out=out)
+        np.multiply(out, arrays[1], out=out)
+
+    function = ScalarFunction("sum_times", 2, kernel, ulps=1, steps=2)
+    for at in range(2):
+        x, y = np.arange(4, dtype=np.float32), np.full(4, 3, np.float32)
+        out = (x, y)[at]
+        assert function.apply((), x, y, out=out).tolist() == [9, 12, 15, 18]
 
 
 def test_integers_wrap_and_divide_towards_zero():
