@@ -34,11 +34,11 @@ fuzz: install
 
 # The picture at the head of the README: every vertex and edge of ResNet-50.
 scan: install
-	$(BIN)/python -m abele.tools.scan resnet50 --size 2048 --quality 84
+	$(BIN)/python -m abele.tools.views.scan resnet50 --size 2048 --quality 84
 
 # What the definitions say, as pages of docs/reference; make test finds out when they are stale.
 reference: install
-	$(BIN)/python -m abele.tools.reference docs/reference
+	$(BIN)/python -m abele.tools.manual docs/reference
 
 install: $(INSTALLED)
 

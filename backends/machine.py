@@ -26,9 +26,7 @@ from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
 from .codelets.calls import Call, Scratch
-from .codelets.fast import History, Stamp, Table, wanted
 from .codelets.numerics import Placed
-from .evaluate.arena import near
 from .evaluate.bind import bound_vertices, copy_calls_of
 from .evaluate.blocks import (
     Blocks,
@@ -41,9 +39,11 @@ from .evaluate.blocks import (
 )
 from .evaluate.control import ITERATION_LIMIT, Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
-from .evaluate.fusion import Fusion
 from .evaluate.host import host_tensor
 from .evaluate.shadow import MachineFault, Shadow
+from .host.arena import near
+from .host.fast import History, Stamp, Table, wanted
+from .host.fusion import Fusion
 from .target import Target
 
 __all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]

@@ -29,8 +29,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
-from ..ir.inside import operations
 from ..ir.provenance import place
+from ..ir.walk import operations
 from . import partition
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr, verify_chain
 from .blob_attr import BlobAttr

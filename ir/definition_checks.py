@@ -35,7 +35,7 @@ from xdsl.irdl import (
     VerificationContext,
 )
 
-from .once_alike import once_alike
+from .cached_by_form import once_alike
 from .upstream import VerifyException, irdl_op_verify_regions
 
 _Test = Callable[[Attribute], bool]

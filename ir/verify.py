@@ -8,9 +8,9 @@ from xdsl.ir import Block, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
 from .definition_checks import quicken
-from .inside import operations
 from .provenance import place
 from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
+from .walk import operations
 
 
 class IllFormed(VerifyException):

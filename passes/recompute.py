@@ -16,10 +16,10 @@ from xdsl.traits import Pure
 from ..dialects import nn
 from ..dialects.structured import Reinterpretation
 from ..ir.errors import InputError
-from ..ir.inside import operations
 from ..ir.node_names import EVERY, called, fitting, nobody
 from ..ir.provenance import locate
 from ..ir.rewriting import Rewrite, Source, may_rewrite
+from ..ir.walk import operations
 from .waiting import Moments, Reader, moments
 
 

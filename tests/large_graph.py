@@ -87,8 +87,8 @@ def peak_bytes() -> int:
 
 
 def main(vertices: int, edges: int, size: int, path: str = "") -> None:
-    from abele.tools.scan.memory import needed_bytes
-    from abele.tools.scan.scan import Subject, laid_out, scan
+    from abele.tools.views.scan.memory import needed_bytes
+    from abele.tools.views.scan.scan import Subject, laid_out, scan
 
     graph = LargeGraph(vertices, edges)
     clocks = [(time.perf_counter(), time.process_time())]

@@ -11,7 +11,7 @@ from abele.ir.text import parse_module, print_module
 from abele.passes.pipelines import PASSES
 from abele.passes.planner.network import plan_network
 from abele.tools.testing import Program
-from abele.tools.testing.oracles import bounded_run
+from abele.tools.testing.oracle.oracles import bounded_run
 
 from .strategies import context
 

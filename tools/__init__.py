@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .compile import compile_model
-    from .executable import Executable
+    from .driver.compile import compile_model
+    from .driver.executable import Executable
 
-_HOME = {"Executable": "executable", "compile_model": "compile"}
+_HOME = {"Executable": "driver.executable", "compile_model": "driver.compile"}
 """The file of this folder that each name is defined in."""
 
 __all__ = ["Executable", "compile_model"]

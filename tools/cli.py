@@ -20,7 +20,7 @@ from .commands.opt import opt
 from .commands.plan import plan_command
 from .commands.run import run
 from .commands.scan import scan_command
-from .signals import end_by_exception
+from .commands.signals import end_by_exception
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,

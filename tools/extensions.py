@@ -49,7 +49,7 @@ from ..ir.user_entries import remove_entries
 from ..passes import rule_library as rule_library  # for users' rules to call
 from ..passes.pipelines import LEVELS, PASSES
 from ..passes.planner.derive import register_identity
-from .program import new_context
+from .driver.program import new_context
 
 GROUP = "abele.extensions"
 """The entry points of packages that extend abele."""
@@ -65,7 +65,7 @@ SOUGHT = (
 
 @dataclass(frozen=True)
 class OnnxOperator:
-    """What imports an operator of ONNX. importer: takes its abele.tools.importers.onnx_node.Node
+    """What imports an operator of ONNX. importer: takes its abele.tools.importers.onnx.node.Node
     and gives its results."""
 
     name: str
@@ -284,7 +284,7 @@ def _register(extension: Extension, owner: str) -> None:
         _check_pass(each, owner)
     if extension.operators:
         # Programs that are no .onnx run where onnx is not installed.
-        from .importers.onnx_reader import register_operator  # noqa: PLC0415
+        from .importers.onnx.reader import register_operator  # noqa: PLC0415
 
         for operator in extension.operators:
             register_operator(operator.domain, operator.name, operator.importer, owner)

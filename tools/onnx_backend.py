@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from .arrays import Array
-from .compile import compile_model
-from .executable import Executable
+from .driver.arrays import Array
+from .driver.compile import compile_model
+from .driver.executable import Executable
 from .importers.errors import NotConstantError
 
 TARGET = "tiny:4,memory.bytes_per_tile=268435456"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from .fast import copy_call
+from ..host.fast import copy_call
 
 Array = NDArray[Any]
 Call = tuple[Callable[..., object], tuple[Any, ...]]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
+from ..host.fast import Stamp
 from .calls import Array, Call
-from .fast import Stamp
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..host.chains import stages_call
+from ..host.fast import address
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
 from .cells import Cells, alike_calls
-from .fast import address
-from .fast_chain import stages_call
 from .scalar import compute_dtype, convert_into, is_floating, scalar_function
 
 Codelet = Callable[[Cells, Scratch], list[Call]]

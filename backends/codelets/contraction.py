@@ -19,6 +19,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
+from ..host.fast import Stamp, address
+from ..host.products import Groups, product_calls
 from .calls import (
     SCRATCH_BYTES,
     Array,
@@ -32,8 +34,6 @@ from .calls import (
 )
 from .cells import Cells
 from .elementwise import elementwise
-from .fast import Stamp, address
-from .fast_products import Groups, product_calls
 from .ordered import matmul_calls, scratch_elements
 from .reduction import reduction, walked_points
 from .scalar import compute_dtype, convert_into, is_floating

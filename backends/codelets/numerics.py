@@ -14,13 +14,13 @@ from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
+from ..host.chains import points_call
+from ..host.fast import Stamp
 from .calls import Array, Call, Index, Scratch, run_calls
 from .cells import Cells, alike_calls
 from .chain import Codelet, chained
 from .contraction import contraction, term_points
 from .elementwise import element_points, elementwise
-from .fast import Stamp
-from .fast_chain import points_call
 from .reduction import reduction, walked_points
 
 Kind = Literal["elementwise", "contraction", "reduction"]

@@ -28,7 +28,7 @@ from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space, identity_map
 from ..codelets.calls import Array, Call, Scratch, coalesced, copy_calls, run_calls
 from ..codelets.numerics import Placed
-from .routes import bind_routes
+from ..host.routes import bind_routes
 
 SHORT_RUN_BYTES = 128
 """Blocks that lie in a dense tensor in shorter runs are put together once, not once a replica."""

@@ -35,10 +35,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from ...ir.cached_by_form import once_alike
 from ...ir.flat_operands import flat_operands
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
-from ...ir.once_alike import once_alike
 from ...ir.tensor_type import tensor_type
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype

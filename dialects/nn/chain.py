@@ -27,8 +27,8 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from ...ir.cached_by_form import once_alike
 from ...ir.geometry.space import AccessMap, AxisMap
-from ...ir.once_alike import once_alike
 from ...ir.upstream import VerifyException
 from ..abele import ChainAttr, parse_stages, stages_text, verify_chain
 from ..structured import Stage, Structure, Structured, extras_of

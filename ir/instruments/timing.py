@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from time import perf_counter
 
-from ..inside import operations
 from ..pass_manager import Instrument, Step
 from ..upstream import ModuleOp
+from ..walk import operations
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,8 @@ from xdsl.traits import HasParent
 
 from abele.ir.definition_checks import quicken
 from abele.ir.upstream import VerifyException
-from abele.tools.testing.build import build, default_operators
-from abele.tools.testing.sketch import random_sketch
+from abele.tools.testing.generators.build import build, default_operators
+from abele.tools.testing.generators.sketch import random_sketch
 
 
 @irdl_op_definition

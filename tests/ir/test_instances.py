@@ -12,7 +12,7 @@ from abele.dialects.nn.base import INTEGER
 from abele.ir.instances import Instances
 from abele.ir.rules.vocabulary import Vocabulary
 from abele.ir.upstream import VerifyException
-from abele.tools.program import new_context
+from abele.tools.driver.program import new_context
 
 SIZES = (1, 2, 3, 5)
 INSTANCES = Instances(Vocabulary(new_context()))

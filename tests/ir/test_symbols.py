@@ -5,7 +5,7 @@ from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
 from abele.ir.equal import same_program
 from abele.ir.symbols import name_others, number_symbols, symbol_of, symbols_in, symbols_named
 from abele.ir.upstream import ModuleOp
-from abele.tools.program import new_context
+from abele.tools.driver.program import new_context
 
 from ..some_tensors import module_of
 

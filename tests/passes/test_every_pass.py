@@ -9,9 +9,9 @@ import pytest
 from abele.ir.pass_manager import parse_pipeline
 from abele.passes.pipelines import PASSES
 from abele.tools.testing import check_pass, check_pipeline
-from abele.tools.testing.contracts import goes_on, takes_all
-from abele.tools.testing.decisions import PLANNED, LowerAtRandom
-from abele.tools.testing.levels import level_before
+from abele.tools.testing.generators.decisions import PLANNED, LowerAtRandom
+from abele.tools.testing.generators.levels import level_before
+from abele.tools.testing.oracle.contracts import goes_on, takes_all
 
 
 @pytest.mark.parametrize("name", [name for name in PASSES if name != "plan-splits"])

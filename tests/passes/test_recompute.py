@@ -17,7 +17,7 @@ from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.passes.recompute import COMPUTE, LAY_OUT, Recompute
-from abele.tools.compile import compile_model
+from abele.tools.driver.compile import compile_model
 from abele.tools.testing import check_pipeline
 
 W = counting((4,))

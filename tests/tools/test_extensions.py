@@ -294,7 +294,7 @@ def test_what_rules_warn_of_is_said_once(relu: Path, tmp_path: Path):
 
 
 def test_checks_of_rules_are_loaded_with_the_first_rules_only():
-    loaded = "import sys, abele.tools.compile; print('abele.ir.rules.check' in sys.modules)"
+    loaded = "import sys, abele.tools.driver.compile; print('abele.ir.rules.check' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
     )

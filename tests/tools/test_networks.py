@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from abele.backends.reference import run_reference
 from abele.dialects.exchange import VariableOp
 from abele.tools import compile_model
-from abele.tools.bench.light import light_input, light_names, seeded
-from abele.tools.check import TOLERANCE, check_run, relative_error, rounding_error
 from abele.tools.cli import app
+from abele.tools.debug.check import TOLERANCE, check_run, relative_error, rounding_error
+from abele.tools.importers.light_networks import light_input, light_names, seeded
 
 QUICK = ("alexnet", "squeezenet")
 

@@ -14,9 +14,8 @@ from rich.table import Table
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_file import whole_file
 from ...passes.pipelines import LEVELS
-from ..table import console
-from .apart import apart
-from .light import light_names
+from ..importers.light_networks import light_names
+from ..views.table import console
 from .measure import (
     GROWTH_NETWORK,
     GROWTH_TILES,
@@ -27,6 +26,7 @@ from .measure import (
     scaling,
     write_network,
 )
+from .own_process import apart
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -29,17 +29,17 @@ from ...ir.rules import RulesPass
 from ...ir.rules.evaluate import CallFailed
 from ...ir.upstream import ModulePass
 from ...passes.pipelines import DOWN, PASSES
-from ..table import console
-from ..testing import checks
-from ..testing.build import default_operators
-from ..testing.checks import LIMIT, Report, check_pass
-from ..testing.failures import AtFault, Miscompiled
-from ..testing.focus import programs_of_rules
+from ..testing.generators.build import default_operators
+from ..testing.generators.program import Program
 from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
 from ..testing.mutation.rule_classes import RULE_CLASSES
 from ..testing.mutation.study import chosen, plant
-from ..testing.program import Program
+from ..testing.search import checks
+from ..testing.search.checks import LIMIT, Report, check_pass
+from ..testing.search.failures import AtFault, Miscompiled
+from ..testing.search.focus import programs_of_rules
+from ..views.table import console
 
 RULED = ("fold-scales", "canonicalize", "fuse-chains")
 """The passes of nn that are rules."""

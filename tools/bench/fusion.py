@@ -14,11 +14,11 @@ import typer
 from rich.table import Table
 
 from ...passes.pipelines import DOWN, LEVELS
-from ..compile import compile_model
-from ..table import console
-from .apart import apart
-from .light import light_names
+from ..driver.compile import compile_model
+from ..importers.light_networks import light_names
+from ..views.table import console
 from .measure import write_network
+from .own_process import apart
 
 EARNING = ("canonicalize", "fold-scales", "fuse-chains")
 """The passes whose worth is measured, in the order in which they are added."""

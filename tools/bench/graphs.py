@@ -25,13 +25,13 @@ from rich.table import Table
 
 from ...backends.graph import Graph, graph_of
 from ...ir.errors import InputError
-from ..compile import compile_model
-from ..executable import MACHINE, PROGRAM_FILE, Executable
-from ..graph.folder import write_graph
-from ..table import console
-from .apart import apart
-from .light import seeded
+from ..driver.compile import compile_model
+from ..driver.executable import MACHINE, PROGRAM_FILE, Executable
+from ..importers.light_networks import seeded
+from ..views.graph.folder import write_graph
+from ..views.table import console
 from .measure import host
+from .own_process import apart
 
 NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
 

@@ -22,14 +22,14 @@ from ...passes.convert_tile_to_exchange import ConvertTileToExchange
 from ...passes.fold_scales import FoldScales
 from ...passes.fuse_chains import FuseChains
 from ...passes.pipelines import LEVELS, PASSES
-from ..table import console
-from ..testing.build import build, default_operators
-from ..testing.checks import Report, check_pass, check_pipeline
-from ..testing.decisions import PLANNED, LowerAtRandom
-from ..testing.levels import level_before
+from ..testing.generators.build import build, default_operators
+from ..testing.generators.decisions import PLANNED, LowerAtRandom
+from ..testing.generators.levels import level_before
+from ..testing.generators.sketch import random_sketch
+from ..testing.generators.strategies import programs
 from ..testing.rules.check import check_rules
-from ..testing.sketch import random_sketch
-from ..testing.strategies import programs
+from ..testing.search.checks import Report, check_pass, check_pipeline
+from ..views.table import console
 
 SKETCHES = 2000
 """Programs in which operators are counted."""

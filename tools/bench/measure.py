@@ -19,10 +19,10 @@ from onnx import TensorProto, helper, numpy_helper
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ...backends.target import resolve_target
-from ..arrays import Array
-from ..check import relative_error
-from ..compile import compile_model
-from .light import light_input, seeded
+from ..debug.check import relative_error
+from ..driver.arrays import Array
+from ..driver.compile import compile_model
+from ..importers.light_networks import light_input, seeded
 
 RUNS = 9
 """Timed runs after one that warms up; the median counts."""

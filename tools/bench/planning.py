@@ -30,13 +30,13 @@ from ...passes.planner.graph import read_graph
 from ...passes.planner.limits import Limits
 from ...passes.planner.network import Network, plan_network
 from ...passes.planner.serial import plans
-from ..compile import compile_model
+from ..driver.compile import compile_model
+from ..driver.program import plan_target, read_program
 from ..extensions import load_extensions
-from ..program import plan_target, read_program
-from ..table import console
-from .apart import apart
-from .light import light_names
+from ..importers.light_networks import light_names
+from ..views.table import console
 from .measure import host, write_network
+from .own_process import apart
 
 LAYERS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 """Blocks of each stage of a ResNet, by its layers."""

@@ -13,11 +13,11 @@ from xdsl.ir import Operation
 
 from ...dialects import nn, partition
 from ...ir.provenance import origin_names
-from ..compile import compile_model
-from ..executable import Executable
-from ..report.nodes import nodes_of
-from ..table import console
-from .light import light_names, seeded
+from ..driver.compile import compile_model
+from ..driver.executable import Executable
+from ..importers.light_networks import light_names, seeded
+from ..views.report.nodes import nodes_of
+from ..views.table import console
 
 GRAPH = "main"
 """What stands for the graph as a whole: the function, and what it returns."""

@@ -17,7 +17,7 @@ from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory
 from ...ir.pass_manager import InPass, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
-from ..executable import PROGRAM_FILE
+from ..driver.executable import PROGRAM_FILE
 from ..extensions import Extensions, load_extensions
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3

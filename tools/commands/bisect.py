@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..bisect import bisect
+from ..debug.bisect import bisect
 from .answers import CHECK_FAILED, answers, text_in
 from .arguments import Dims, Load, Pipeline, TargetName, sizes
 from .showing import progress

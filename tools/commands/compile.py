@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...ir.errors import InputError
-from ..executable import PROGRAM_FILE
+from ..driver.executable import PROGRAM_FILE
 from .answers import answers, text_in
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles

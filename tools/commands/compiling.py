@@ -9,8 +9,8 @@ from functools import wraps
 from typing import Any, cast, get_type_hints
 
 from ...ir.instruments.reproducer import fresh_folder
-from ..compile import Watcher, compile_model
-from ..executable import Executable
+from ..driver.compile import Watcher, compile_model
+from ..driver.executable import Executable
 from ..extensions import Extensions
 from .arguments import (
     ConstraintsFile,

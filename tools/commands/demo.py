@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from ...ir.instruments.reproducer import fresh_folder
-from ..check import check_run
-from ..compile import compile_model
-from ..executable import MACHINE
-from ..scan.formats import check_format
-from ..scan.needs import needs_libraries
-from ..table import console
+from ..debug.check import check_run
+from ..driver.compile import compile_model
+from ..driver.executable import MACHINE
+from ..views.scan.formats import check_format
+from ..views.scan.needs import needs_libraries
+from ..views.table import console
 from .answers import answers
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName
 from .files import check_files, write_profile
@@ -39,7 +39,7 @@ def demo(
             check_format(scan)
         with progress() as tell:
             # Only here is onnx needed for what is no .onnx file.
-            from ..demo import demo_model  # noqa: PLC0415
+            from .demo_network import demo_model  # noqa: PLC0415
 
             tell("seed AlexNet's weights")
             model, values = demo_model()
@@ -59,7 +59,7 @@ def demo(
             if profile is not None:
                 write_profile(profile, exe)
             if scan is not None:
-                from ..demo import draw_demo  # noqa: PLC0415
+                from .demo_network import draw_demo  # noqa: PLC0415
 
                 draw_demo(exe, model, scan, tell)
         show(exe, "AlexNet, seeded weights, one image", verdict)

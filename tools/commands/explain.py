@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..explain import explain_rule
+from ..debug.explain import explain_rule
 from .answers import answers, text_in
 from .arguments import Load
 

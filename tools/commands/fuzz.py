@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from ..table import console
+from ..views.table import console
 from .answers import CHECK_FAILED, answers
 from .arguments import Load
 
 if TYPE_CHECKING:
-    from ..testing.fuzz import Fuzzed
+    from ..testing.search.fuzz import Fuzzed
 
 
 def fuzz_command(
@@ -37,7 +37,7 @@ def fuzz_command(
     Exits 0 if all computed the same, 1 if something failed: it is made small, saved and printed.
     """
     # The kit takes a second to load, which other commands need not wait for.
-    from ..testing import fuzz as fuzzing  # noqa: PLC0415
+    from ..testing.search import fuzz as fuzzing  # noqa: PLC0415
 
     with answers() as about:
         checks = fuzzing.jobs(passes or (), about.load(load).passes)

@@ -9,12 +9,12 @@ import typer
 
 from ...backends.graph import graph_of
 from ...ir.errors import InputError
-from ..executable import MACHINE
-from ..graph.folder import check_graph_folder, write_graph
-from ..graph.graphml import check_small, needs_networkx, write_graphml
-from ..graph.listing import graph_summary
-from ..graph.parquet import needs_pyarrow
-from ..table import console
+from ..driver.executable import MACHINE
+from ..views.graph.folder import check_graph_folder, write_graph
+from ..views.graph.graphml import check_small, needs_networkx, write_graphml
+from ..views.graph.listing import graph_summary
+from ..views.graph.parquet import needs_pyarrow
+from ..views.table import console
 from .answers import answers, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles

@@ -16,13 +16,13 @@ from rich.table import Table
 from ...ir.errors import InputError
 from ...ir.json_lines import read_json
 from ...ir.whole_file import whole_file
-from ..advice import Trial, Way, trials
-from ..executable import PROGRAM_FILE, Executable
-from ..memory_map import MemoryMap, memory_map
-from ..planning.tables import wide_enough
-from ..recomputation import can_change_nn, recomputations
-from ..serial_split import constraints_with, serial_splits
-from ..table import console
+from ..advice.memory_map import MemoryMap, memory_map
+from ..advice.recomputation import can_change_nn, recomputations
+from ..advice.room import Trial, Way, trials
+from ..advice.serial_split import constraints_with, serial_splits
+from ..driver.executable import PROGRAM_FILE, Executable
+from ..views.planning.tables import wide_enough
+from ..views.table import console
 from .answers import TOO_LARGE, answers, say, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles

@@ -12,7 +12,7 @@ from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
 from ...ir.whole_file import whole_file
 from ...passes.pipelines import PASSES
-from ..table import console
+from ..views.table import console
 from .answers import CHECK_FAILED, answers, say
 from .arguments import Load
 from .files import check_files

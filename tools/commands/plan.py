@@ -11,9 +11,9 @@ import typer
 from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
-from ..planning.picture import draw_trade_offs, needs_matplotlib
-from ..planning.plan import DTYPES, Question, plan_model, product_of_matrices
-from ..planning.tables import memory_lines, plan_table, trade_off_table, wide_enough
+from ..views.planning.picture import draw_trade_offs, needs_matplotlib
+from ..views.planning.plan import DTYPES, Question, plan_model, product_of_matrices
+from ..views.planning.tables import memory_lines, plan_table, trade_off_table, wide_enough
 from .answers import answers, say, text_in
 from .arguments import ConstraintsFile, Dims, Load, MemoryProportion, TargetName, sizes
 from .files import check_files

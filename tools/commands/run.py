@@ -9,10 +9,10 @@ import typer
 
 from ...backends.target import resolve_target
 from ...passes.pipelines import LEVELS
-from ..arrays import checked, listed, read_npz, seeded, write_npz
-from ..check import check_run
-from ..executable import MACHINE, PROGRAM_FILE
-from ..host_memory import refuse_too_little_to_map
+from ..debug.check import check_run
+from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
+from ..driver.executable import MACHINE, PROGRAM_FILE
+from ..driver.host_memory import refuse_too_little_to_map
 from .answers import answers, say, text_in
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from ...ir.errors import InputError
 from ...ir.near import nearest
-from ..scan.formats import check_format
-from ..scan.needs import needs_libraries
-from ..table import console
+from ..views.scan.formats import check_format
+from ..views.scan.needs import needs_libraries
+from ..views.table import console
 from .answers import answers, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
@@ -73,9 +73,9 @@ def scan_command(
             {"the model": Path(model), "--constraints": how.constraints}, {"--output": output}
         )
         # Only here are the libraries needed that draw.
-        from ..scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
-        from ..scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
-        from ..scan.zoom import check_zoom, write_zoom  # noqa: PLC0415
+        from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
+        from ..views.scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
+        from ..views.scan.zoom import check_zoom, write_zoom  # noqa: PLC0415
 
         if output is not None:
             check_format(output)
@@ -152,6 +152,6 @@ def _names(model: str) -> dict[str, str]:
         return {}
     import onnx  # noqa: PLC0415
 
-    from ..scan.names import telling_names  # noqa: PLC0415
+    from ..views.scan.names import telling_names  # noqa: PLC0415
 
     return telling_names(onnx.load(model, load_external_data=False))

@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 
 from ...passes.planner.relaxed import Relaxed
-from ..check import Verdict
-from ..compile import Watcher
-from ..executable import Executable
-from ..table import console, summary
+from ..debug.check import Verdict
+from ..driver.compile import Watcher
+from ..driver.executable import Executable
+from ..views.table import console, summary
 from .answers import CHECK_FAILED, say
 
 

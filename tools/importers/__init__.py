@@ -1,6 +1,27 @@
-"""From the files of frameworks to the nn dialect."""
+"""Importers: the files of frameworks become modules of the nn dialect.
+
+The importer of a framework is loaded when it is first asked for, because it loads the framework's
+package. A saved program runs on a host that has none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .errors import NotConstantError, UnsupportedError
-from .onnx_reader import import_onnx
+
+if TYPE_CHECKING:
+    from .onnx.reader import import_onnx
+
+_HOME = {"import_onnx": "onnx.reader"}
+"""The file of this folder that each name is defined in."""
 
 __all__ = ["NotConstantError", "UnsupportedError", "import_onnx"]
+
+
+def __getattr__(name: str) -> object:
+    """A name of the folder, loaded now."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -21,14 +21,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .build import Operators, build
-    from .checks import Report, check_pass, check_pipeline
-    from .failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed
+    from .generators.build import Operators, build
+    from .generators.program import Program
+    from .generators.sketch import Sketch, Step
+    from .generators.strategies import machines, programs
     from .onnx_graphs.checks import Misread, check_import
     from .onnx_graphs.strategies import onnx_models
-    from .oracles import Difference, Outcome, bounded_run, difference, run
-    from .program import Program
-    from .relations import (
+    from .oracle.oracles import Difference, Outcome, bounded_run, difference, run
+    from .oracle.relations import (
         NotApplicable,
         batch_split,
         cost_monotone,
@@ -38,43 +38,43 @@ if TYPE_CHECKING:
         tile_count_invariant,
     )
     from .rules import RuleFailed, RuleWrong, check_rule, check_rules
-    from .sketch import Sketch, Step
-    from .strategies import machines, programs
+    from .search.checks import Report, check_pass, check_pipeline
+    from .search.failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed
 
 _HOME = {
-    "Operators": "build",
-    "build": "build",
-    "Report": "checks",
-    "check_pass": "checks",
-    "check_pipeline": "checks",
-    "Miscompiled": "failures",
-    "PassFailed": "failures",
-    "RelationFailed": "failures",
-    "StrategyFailed": "failures",
+    "Operators": "generators.build",
+    "build": "generators.build",
+    "Report": "search.checks",
+    "check_pass": "search.checks",
+    "check_pipeline": "search.checks",
+    "Miscompiled": "search.failures",
+    "PassFailed": "search.failures",
+    "RelationFailed": "search.failures",
+    "StrategyFailed": "search.failures",
     "Misread": "onnx_graphs.checks",
     "check_import": "onnx_graphs.checks",
     "onnx_models": "onnx_graphs.strategies",
-    "Difference": "oracles",
-    "Outcome": "oracles",
-    "bounded_run": "oracles",
-    "difference": "oracles",
-    "run": "oracles",
-    "Program": "program",
-    "NotApplicable": "relations",
-    "batch_split": "relations",
-    "cost_monotone": "relations",
-    "idempotent": "relations",
-    "ignores_dead_code": "relations",
-    "scales_by_powers_of_two": "relations",
-    "tile_count_invariant": "relations",
+    "Difference": "oracle.oracles",
+    "Outcome": "oracle.oracles",
+    "bounded_run": "oracle.oracles",
+    "difference": "oracle.oracles",
+    "run": "oracle.oracles",
+    "Program": "generators.program",
+    "NotApplicable": "oracle.relations",
+    "batch_split": "oracle.relations",
+    "cost_monotone": "oracle.relations",
+    "idempotent": "oracle.relations",
+    "ignores_dead_code": "oracle.relations",
+    "scales_by_powers_of_two": "oracle.relations",
+    "tile_count_invariant": "oracle.relations",
     "RuleFailed": "rules",
     "RuleWrong": "rules",
     "check_rule": "rules",
     "check_rules": "rules",
-    "Sketch": "sketch",
-    "Step": "sketch",
-    "machines": "strategies",
-    "programs": "strategies",
+    "Sketch": "generators.sketch",
+    "Step": "generators.sketch",
+    "machines": "generators.strategies",
+    "programs": "generators.strategies",
 }
 """The file of this folder that each name is defined in."""
 

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from ...ir.errors import InputError
-from .checks import replayed
-from .failures import AtFault
+from .generators.program import Program
 from .onnx_graphs.checks import replayed as replayed_model
 from .onnx_graphs.graph import MODEL
-from .program import Program
+from .search.checks import replayed
+from .search.failures import AtFault
 
 
 def main(arguments: list[str]) -> int:

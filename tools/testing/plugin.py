@@ -23,9 +23,9 @@ import pytest
 if TYPE_CHECKING:
     from ...ir.rules import RuleSet
     from ...ir.rules.law import Law
-    from .build import Operators
-    from .checks import Report
+    from .generators.build import Operators
     from .rules.check import Property
+    from .search.checks import Report
 
 WRITTEN = "abele_reports"
 """Under which name a process hands on its reports."""
@@ -84,7 +84,7 @@ def _budget(config: pytest.Config) -> dict[str, Any]:
 def _checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report | None]:
     """The function of that name, with the budget of the command line for whatever a call leaves
     open, and the command that replays this test."""
-    from . import checks  # noqa: PLC0415
+    from .search import checks  # noqa: PLC0415
 
     config = request.config
     function: Callable[..., Report] = getattr(checks, name)
@@ -104,7 +104,7 @@ def _checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report 
 
 def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any) -> T:
     """Call a check; what it finds is told at the test's line: how it was found says nothing."""
-    from .failures import AtFault, Miscompiled  # noqa: PLC0415
+    from .search.failures import AtFault, Miscompiled  # noqa: PLC0415
 
     __tracebackhide__ = True
     try:

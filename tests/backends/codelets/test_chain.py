@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from abele.backends.codelets.calls import Scratch, run_calls
-from abele.backends.codelets.fast import History
 from abele.backends.codelets.numerics import BoundVertices, Placed, bind_vertices, run_vertices
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
+from abele.backends.host.fast import History
 from abele.dialects.abele import Plan
 from abele.dialects.structured import CHAINABLE, FUNCTIONS, Body, Stage, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map

@@ -8,10 +8,10 @@ from abele.ir.rules import parse_rule_set
 from abele.passes.canonicalize import Canonicalize
 from abele.passes.own_rules import own_vocabulary
 from abele.tools.bench.blame import Blamed, blamed
-from abele.tools.testing import checks
-from abele.tools.testing.contracts import with_methods
 from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant
+from abele.tools.testing.oracle.contracts import with_methods
+from abele.tools.testing.search import checks
 
 RIGHT = "rule abs_of_abs: nn.abs(nn.abs(_) as a) => a"
 

@@ -8,10 +8,10 @@ from some_models import model, node, random, relu
 from abele.backends.graph import graph_of
 from abele.ir.errors import InputError
 from abele.tools.bench.graphs import NETWORKS, listed, with_batch, written
-from abele.tools.bench.light import seeded
-from abele.tools.compile import compile_model
-from abele.tools.executable import MACHINE
-from abele.tools.graph.folder import FILES
+from abele.tools.driver.compile import compile_model
+from abele.tools.driver.executable import MACHINE
+from abele.tools.importers.light_networks import seeded
+from abele.tools.views.graph.folder import FILES
 
 
 def one_image() -> onnx.ModelProto:

@@ -4,8 +4,8 @@ from some_models import convolutions, relu
 
 from abele.ir.provenance import named
 from abele.tools import compile_model
-from abele.tools.bench.light import light_names, seeded
 from abele.tools.bench.trace import Trace, traceability
+from abele.tools.importers.light_networks import light_names, seeded
 
 LEAST = 0.99
 

@@ -4,7 +4,7 @@ import pytest
 
 from abele.tools.bench import utilisation as bench
 from abele.tools.bench.planning import resnet
-from abele.tools.planning.plan import plan_model
+from abele.tools.views.planning.plan import plan_model
 
 
 def test_a_product_by_itself_is_under_its_name(monkeypatch: pytest.MonkeyPatch):

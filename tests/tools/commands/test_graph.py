@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 
 from abele.tools.cli import app
 from abele.tools.commands import compiling
-from abele.tools.compile import compile_model
-from abele.tools.graph import graphml as graphml_file
-from abele.tools.graph.folder import FILES
+from abele.tools.driver.compile import compile_model
+from abele.tools.views.graph import graphml as graphml_file
+from abele.tools.views.graph.folder import FILES
 
 
 def graph(*arguments: str | Path) -> Result:

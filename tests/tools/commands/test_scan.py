@@ -9,7 +9,7 @@ from some_models import convolutions
 from typer.testing import CliRunner, Result
 
 from abele.tools.cli import app
-from abele.tools.scan import memory, needs
+from abele.tools.views.scan import memory, needs
 
 SIZE = "256"
 
@@ -36,7 +36,7 @@ def rows(output: str) -> dict[str, str]:
 
 def counted(network: Path, *options: str) -> tuple[int, int]:
     """What the program itself says that it has."""
-    from abele.tools.compile import compile_model
+    from abele.tools.driver.compile import compile_model
 
     profile = compile_model(str(network), "tiny:16").profile
     return profile["vertices"], profile["edges"]
@@ -142,6 +142,6 @@ def test_a_library_that_is_missing_is_named(network: Path, monkeypatch: pytest.M
 
 def test_names_of_colours_are_those_that_there_are():
     from abele.tools.commands.scan import COLOURS
-    from abele.tools.scan.colours import COLOURINGS
+    from abele.tools.views.scan.colours import COLOURINGS
 
     assert tuple(COLOURINGS) == COLOURS

@@ -13,8 +13,9 @@ from onnx import TensorProto, helper
 
 from abele.dialects import nn
 from abele.ir.errors import InputError
-from abele.tools.importers import onnx_reader
+from abele.tools.importers.onnx import reader
 from abele.tools.testing import Misread, check_import, onnx_models
+from abele.tools.testing.generators.sketch import random_sketch
 from abele.tools.testing.onnx_graphs.build import OPSETS, build_graph
 from abele.tools.testing.onnx_graphs.checks import Check, NotCompared, check_valid
 from abele.tools.testing.onnx_graphs.graph import Graph
@@ -23,7 +24,6 @@ from abele.tools.testing.onnx_graphs.runtimes import (
     by_onnxruntime,
     by_reference,
 )
-from abele.tools.testing.sketch import random_sketch
 
 
 def some(count: int, **options) -> list[Graph]:
@@ -88,7 +88,7 @@ def test_every_operator_that_the_reader_supports_is_generated():
     """One that is added to the reader's table is, too, unless its schema does not say enough: then
     it needs a line in onnx_graphs/operators.py."""
     seen = Counter(node.op_type for graph in some(700) for node in graph.proto.graph.node)
-    assert {o: seen[o] for o in onnx_reader.OPERATORS if seen[o] < 9} == {}
+    assert {o: seen[o] for o in reader.OPERATORS if seen[o] < 9} == {}
 
 
 def test_an_operator_of_tomorrow_is_generated_from_its_schema(monkeypatch: pytest.MonkeyPatch):
@@ -97,7 +97,7 @@ def test_an_operator_of_tomorrow_is_generated_from_its_schema(monkeypatch: pytes
     build.operators_of.cache_clear()
     tomorrow = ("Erf", "Sign", "ArgMax", "CumSum", "Round", "IsNaN")
     for name in tomorrow:
-        monkeypatch.setitem(onnx_reader.OPERATORS, name, lambda node: node[0])
+        monkeypatch.setitem(reader.OPERATORS, name, lambda node: node[0])
     try:
         seen: Counter[str] = Counter()
         for graph in some(60, operators=tomorrow):
@@ -133,7 +133,7 @@ def test_models_compute_it_on_a_machine():
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, operator: str, importer) -> None:
-    monkeypatch.setitem(onnx_reader.OPERATORS, operator, importer)
+    monkeypatch.setitem(reader.OPERATORS, operator, importer)
 
 
 def test_a_wrong_operator_is_found_made_small_and_replayed(
@@ -159,7 +159,7 @@ def test_a_wrong_operator_is_found_made_small_and_replayed(
 def test_an_axis_that_is_not_counted_from_the_end_is_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    right = onnx_reader.OPERATORS["Softmax"]
+    right = reader.OPERATORS["Softmax"]
 
     def last(node):
         node.attributes.pop("axis", None)

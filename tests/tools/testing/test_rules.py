@@ -37,9 +37,10 @@ from abele.ir.rules import (
 from abele.ir.rules.match import Matcher, match_law
 from abele.passes.canonicalize import Canonicalize
 from abele.passes.own_rules import own_rules, own_vocabulary
-from abele.tools.program import new_context
+from abele.tools.driver.program import new_context
 from abele.tools.testing import Miscompiled, PassFailed
-from abele.tools.testing.build import Operators, build, default_operators
+from abele.tools.testing.generators.build import Operators, build, default_operators
+from abele.tools.testing.generators.sketch import Sketch, Step
 from abele.tools.testing.rules import (
     NeverFired,
     RuleFailed,
@@ -51,7 +52,6 @@ from abele.tools.testing.rules import (
     watching_rules,
 )
 from abele.tools.testing.rules.reading import fit, guards_of
-from abele.tools.testing.sketch import Sketch, Step
 
 pytest_plugins = ["pytester"]
 

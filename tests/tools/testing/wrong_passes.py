@@ -11,8 +11,8 @@ from abele.dialects import nn, partition
 from abele.dialects.partition import laid_out, partition_type
 from abele.ir.provenance import origin
 from abele.ir.upstream import Context, ModuleOp, ModulePass
-from abele.tools.testing.program import Program
-from abele.tools.testing.relations import Compiled
+from abele.tools.testing.generators.program import Program
+from abele.tools.testing.oracle.relations import Compiled
 
 
 def never_holds(before: Program, after: Program, compiled: Compiled) -> str | None:

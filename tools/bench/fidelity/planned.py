@@ -21,9 +21,9 @@ from ....dialects.dtypes import element_type, numpy_dtype
 from ....passes.planner.limits import PROPORTION
 from ....passes.planner.problem import Choice, Problem
 from ....passes.planner.serial import plans
-from . import words
+from . import units
 from .cases import Convolution, Product
-from .words import Unclear
+from .units import Unclear
 
 REARRANGING = 1.25
 """Cycles to rearrange a tile's elements, over those to copy them one at a time. Source: poplibs
@@ -100,7 +100,7 @@ def _values(dtype: str, *shapes: tuple[int, ...]) -> Sequence[SSAValue]:
 
 
 def _problem(op: nn.MatMulOp | nn.ConvOp, case: Product | Convolution) -> Problem:
-    if case.partials == case.operand and words.element_bytes(case.operand) == 2:
+    if case.partials == case.operand and units.element_bytes(case.operand) == 2:
         op.narrow_partials = UnitAttr()
     structure = op.structure()
     dtypes = tuple(numpy_dtype(nn.element_of(value)) for value in op.operands)

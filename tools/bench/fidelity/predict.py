@@ -23,7 +23,7 @@ from .cases import (
     Vertex,
 )
 from .rows import Measurement, Skipped
-from .words import Unclear
+from .units import Unclear
 
 PREDICT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {
     Vertex: vertices.vertex,

@@ -17,7 +17,7 @@ from ....backends import cost
 from ....backends.codelets.prices import PRICED_AS
 from ....backends.target import PRESETS, Target
 from ....ir.errors import InputError
-from . import words
+from . import units
 from .cases import (
     Case,
     Convolution,
@@ -28,7 +28,7 @@ from .cases import (
     Triad,
     Vertex,
 )
-from .words import Unclear
+from .units import Unclear
 
 CALIBRATION = Path(__file__).with_name("calibration.csv")
 """The measurements that abele is calibrated with; where each was read is in its rows."""
@@ -121,7 +121,7 @@ def _measurement(name: str, family: str, op: str, row: Mapping[str, str]) -> Mea
     # What a vertex does is said of one tile, and its rate of all.
     each = isinstance(case, Vertex | Elementwise | Triad)
     tiles = target.tiles if each else 1
-    measured = words.cycles(
+    measured = units.cycles(
         value,
         row["unit"],
         row["quantity"],
@@ -167,18 +167,18 @@ def target_of(tiles: str, clock_ghz: str) -> Target:
 
 
 def _vertex(op: str, shape: str, dtype: str, tiles: int) -> Vertex:
-    found = words.sizes(shape)
-    extents = words.boxes(shape)
+    found = units.sizes(shape)
+    extents = units.boxes(shape)
     operand, partials = _contraction_types(dtype)
     kernel = 1
     for n in extents.get("kernel", ()):
         kernel *= n
     return Vertex(
-        field=words.whole(found, "n", "field", "rows"),
-        in_channels=words.whole(found, "k", "in", "c", default=16),
-        out_channels=words.whole(found, "m", "out", "o", default=16),
+        field=units.whole(found, "n", "field", "rows"),
+        in_channels=units.whole(found, "k", "in", "c", default=16),
+        out_channels=units.whole(found, "m", "out", "o", default=16),
         kernel=kernel,
-        groups=words.whole(found, "groups", "g", default=1),
+        groups=units.whole(found, "groups", "g", default=1),
         operand=operand,
         partials=partials,
     )
@@ -186,7 +186,7 @@ def _vertex(op: str, shape: str, dtype: str, tiles: int) -> Vertex:
 
 def _contraction_types(dtype: str) -> tuple[str, str]:
     """Types of operands and partials; poplibs adds 16-bit operands up in 32 bits unless told."""
-    operand, partials = words.dtypes(dtype)
+    operand, partials = units.dtypes(dtype)
     return operand, partials or ("float16" if operand.startswith("float8") else _widened(operand))
 
 
@@ -216,11 +216,11 @@ BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "atan2", "rem", "equa
 
 def _elementwise(op: str, shape: str, dtype: str, tiles: int) -> Elementwise:
     text = op.lower()
-    count = words.elements(shape)
+    count = units.elements(shape)
     if tiles > 1 and not re.search(r"\bper (?:tile|vertex)\b|\beach\b", f"{shape} {op}"):
         count = -(-count // tiles)
-    operand, _ = words.dtypes(dtype)
-    found = words.sizes(shape)
+    operand, _ = units.dtypes(dtype)
+    found = units.sizes(shape)
     if re.search(r"scaled[- ]?add|axpy|ax\s?plus\s?by", text):
         function, operands = "scaled_add", 2
     elif re.search(r"\breduc", text):
@@ -235,7 +235,7 @@ def _elementwise(op: str, shape: str, dtype: str, tiles: int) -> Elementwise:
         operand,
         in_place=bool(re.search(r"(?<!not )\bin[- ]?place\b", text)),
         bracketed=bool(re.search(r"bracket|overhead included", text)),
-        depth=words.whole(found, "depth", default=1),
+        depth=units.whole(found, "depth", default=1),
     )
 
 
@@ -249,21 +249,21 @@ def _function(text: str) -> str:
 
 
 def _triad(op: str, shape: str, dtype: str, tiles: int) -> Triad:
-    operand, _ = words.dtypes(dtype)
-    count = words.elements(shape)
+    operand, _ = units.dtypes(dtype)
+    count = units.elements(shape)
     if not re.search(r"\bper tile\b", shape):
         count = -(-count // tiles)
-    return Triad(count, operand, words.element_bytes(operand))
+    return Triad(count, operand, units.element_bytes(operand))
 
 
 def _product(op: str, shape: str, dtype: str, tiles: int) -> Product:
-    found = words.sizes(shape)
-    operand, partials = words.dtypes(dtype)
+    found = units.sizes(shape)
+    operand, partials = units.dtypes(dtype)
     return Product(
-        m=words.whole(found, "m"),
-        k=words.whole(found, "k"),
-        n=words.whole(found, "n"),
-        batch=words.whole(found, "groups", "g", "b", default=1),
+        m=units.whole(found, "m"),
+        k=units.whole(found, "k"),
+        n=units.whole(found, "n"),
+        batch=units.whole(found, "groups", "g", "b", default=1),
         operand=operand,
         # A library picks them where nobody says: as narrow as the operands, in these rows.
         partials=partials or operand,
@@ -272,9 +272,9 @@ def _product(op: str, shape: str, dtype: str, tiles: int) -> Product:
 
 def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
     # What the operation's name says, the shape may say again.
-    found = words.sizes(op) | words.sizes(shape)
-    extents = words.boxes(op) | words.boxes(shape)
-    operand, partials = words.dtypes(dtype)
+    found = units.sizes(op) | units.sizes(shape)
+    extents = units.boxes(op) | units.boxes(shape)
+    operand, partials = units.dtypes(dtype)
     # A library picks them where nobody says: as narrow as the operands, as for products.
     partials = partials or operand
     image = _extent(extents, found, ("image", "in", "input", "field", "size", "hw"), ("h", "w"))
@@ -299,12 +299,12 @@ def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
         each = tuple(_same(*sizes) for sizes in zip(image, kernel, stride, dilation))
     else:
         each = tuple((n, n) for n in _spread(pads, rank))
-    channels = words.whole(found, "cin", "ic", "c", "in_channels", "inchans", "ci", "channels_in")
-    groups = words.whole(found, "groups", "g", default=1)
+    channels = units.whole(found, "cin", "ic", "c", "in_channels", "inchans", "ci", "channels_in")
+    groups = units.whole(found, "groups", "g", default=1)
     case = Convolution(
-        batch=words.whole(found, "batch", "n", "b", "bs", default=1),
+        batch=units.whole(found, "batch", "n", "b", "bs", default=1),
         in_channels=channels,
-        out_channels=words.whole(
+        out_channels=units.whole(
             found,
             "cout",
             "oc",
@@ -347,7 +347,7 @@ def _extent(
     """Sizes under one of some names, or an axis each under the names of axes. Raises Unclear."""
     for each in axes:
         if all(name in found for name in each):
-            return tuple(words.whole(found, name) for name in each)
+            return tuple(units.whole(found, name) for name in each)
     for name in names:
         if name in extents:
             sizes = extents[name]
@@ -381,7 +381,7 @@ WINDOW = re.compile(r"\b(\d)x(\d)(?:x(\d))?\b")
 
 
 def _stencil(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
-    grid = words.box(shape)
+    grid = units.box(shape)
     blur = bool(re.search(r"blur", op, re.IGNORECASE))
     points = POINTS.search(op)
     window = WINDOW.search(op)
@@ -401,14 +401,14 @@ def _stencil(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
         taps, weights = 3 ** len(grid), len(grid) + 1
     else:
         taps, weights = 2 * len(grid) + 1, 2
-    operand, _ = words.dtypes(dtype)
+    operand, _ = units.dtypes(dtype)
     vector = re.search(r"(?:half|float)([24])\b", f"{op} {dtype}")
     width = int(vector[1]) if vector else 1
     if not vector and (
         operand == "float16" or re.search(r"optimi[sz]ed|vectori", op, re.IGNORECASE)
     ):
         # Nobody writes a loop over single 16-bit values: there are no instructions for them.
-        width = 8 // words.element_bytes(operand)
+        width = 8 // units.element_bytes(operand)
     more = REACTION if re.search(r"panfilov", op, re.IGNORECASE) else 0
     return Stencil(grid, channels, taps, weights, width, operand, more=more)
 
@@ -423,9 +423,9 @@ def _phase(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
 
 
 def _sparse(op: str, shape: str, dtype: str, tiles: int) -> SparseProduct:
-    found = words.sizes(shape) | words.sizes(op)
-    extents = words.boxes(shape) | words.boxes(op)
-    operand, partials = words.dtypes(dtype)
+    found = units.sizes(shape) | units.sizes(op)
+    extents = units.boxes(shape) | units.boxes(op)
+    operand, partials = units.dtypes(dtype)
     density = found.get("density", found.get("d"))
     if density is None and "sparsity" in found:
         density = 1 - found["sparsity"]
@@ -441,9 +441,9 @@ def _sparse(op: str, shape: str, dtype: str, tiles: int) -> SparseProduct:
     if block < 1:
         raise Unclear(f"shape {shape!r}: no block; need block=, a positive integer")
     return SparseProduct(
-        m=words.whole(found, "m"),
-        k=words.whole(found, "k"),
-        n=words.whole(found, "n"),
+        m=units.whole(found, "m"),
+        k=units.whole(found, "k"),
+        n=units.whole(found, "n"),
         block=block,
         density=density,
         dynamic="dynamic" in op.lower(),

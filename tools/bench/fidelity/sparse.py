@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ....backends import cost
 from ....backends.target import Target
 from .cases import SparseProduct
-from .words import element_bytes
+from .units import element_bytes
 
 OVERSIZE = 1.3
 """Room for blocks of a dynamic pattern: metaInfoBucketOversizeProportion is 0.3."""

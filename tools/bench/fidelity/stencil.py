@@ -22,7 +22,7 @@ from ....ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from ....passes.planner.derive import compute_layouts, final_layout
 from ....passes.planner.traffic import traffic
 from .cases import Stencil
-from .words import element_bytes
+from .units import element_bytes
 
 REACH = 1
 """How far a stencil's taps lie from its point, along an axis."""

@@ -19,10 +19,10 @@ from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.convert_nn_to_partition import TARGET
 from ....passes.pipelines import PASSES
-from ..checks import LIMIT, check_pass
-from ..contracts import acting_as, passes_behind
-from ..failures import AtFault, Miscompiled
-from ..limits import TooLong, at_most
+from ..oracle.contracts import acting_as, passes_behind
+from ..search.checks import LIMIT, check_pass
+from ..search.failures import AtFault, Miscompiled
+from ..search.limits import TooLong, at_most
 
 ANY_TARGET = "mk2:4"
 """Where a program is not planned for one."""

@@ -12,9 +12,9 @@ from time import monotonic
 from ....ir.errors import InputError
 from ....ir.garbage import set_aside
 from ....ir.upstream import ModulePass
-from ..levels import KNOWN, level_before
+from ..generators.levels import KNOWN, level_before
 from .compare import Budget, Case, cases
-from .left_behind import LEFT_CLASSES, left_behind
+from .garbage import LEFT_CLASSES, left_behind
 from .mutant import Mutant, some
 from .python_classes import PYTHON_CLASSES
 from .python_mutants import python_mutants

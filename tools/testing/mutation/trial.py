@@ -28,10 +28,10 @@ from ....dialects.superstep import Superstep, Sync
 from ....ir.errors import InputError
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.pipelines import PASSES
-from ..checks import LIMIT, SHRINKING, Report, check_pass
-from ..contracts import Refuses, acting_as, goes_on, takes_all
-from ..failures import Miscompiled, PassFailed
-from ..limits import TooLong
+from ..oracle.contracts import Refuses, acting_as, goes_on, takes_all
+from ..search.checks import LIMIT, SHRINKING, Report, check_pass
+from ..search.failures import Miscompiled, PassFailed
+from ..search.limits import TooLong
 from .compare import Budget, Case, Spent, compared
 from .mutant import Mutant
 

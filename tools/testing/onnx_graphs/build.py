@@ -11,9 +11,9 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.shape_inference import infer_node_outputs
 
-from ...importers.onnx_reader import OPERATORS
-from ...importers.onnx_reader import OPSETS as READ
-from ..sketch import Sketch, Step
+from ...importers.onnx.reader import OPERATORS
+from ...importers.onnx.reader import OPSETS as READ
+from ..generators.sketch import Sketch, Step
 from .graph import Graph
 from .node import MOST_RESULT, NodeDraw, NotDrawn
 from .pool import TYPES, Pool, Value

@@ -28,15 +28,15 @@ from ....ir.errors import DoesNotFit, InputError
 from ....ir.garbage import set_aside
 from ....ir.upstream import VerifyException
 from ....ir.verify import verify
-from ...arrays import Array
-from ...compile import compile_model
+from ...driver.arrays import Array
+from ...driver.compile import compile_model
+from ...driver.program import new_context
 from ...importers import UnsupportedError, import_onnx
-from ...program import new_context
-from ..failures import Wrong
-from ..limits import TooLong, at_most
-from ..oracles import Difference, Outcome, bounded_run, difference
-from ..program import Program
-from ..sketch import random_sketch
+from ..generators.program import Program
+from ..generators.sketch import random_sketch
+from ..oracle.oracles import Difference, Outcome, bounded_run, difference
+from ..search.failures import Wrong
+from ..search.limits import TooLong, at_most
 from .build import build_graph
 from .deviations import Case, deviation
 from .graph import Graph

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ...arrays import Array
-from ..bounds import Errors
-from ..oracles import ratios
+from ...driver.arrays import Array
+from ..oracle.bounds import Errors
+from ..oracle.oracles import ratios
 
 
 @dataclass(frozen=True)

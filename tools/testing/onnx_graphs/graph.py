@@ -13,10 +13,10 @@ from onnx import numpy_helper
 
 from ....ir.errors import InputError
 from ....ir.whole_file import whole_file
-from ...arrays import Array, read_npz, write_npz
+from ...driver.arrays import Array, read_npz, write_npz
+from ...driver.program import new_context, signature
 from ...importers import import_onnx
-from ...program import new_context, signature
-from ..sketch import Sketch
+from ..generators.sketch import Sketch
 
 MODEL = "model.onnx"
 INPUTS = "inputs.npz"

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ..sketch import Step
+from ..generators.sketch import Step
 from .draw import MOST_ELEMENTS, Draw, Form, Parameter, Shape
 from .operators import (
     DIVISORS,

@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ...arrays import Array
-from ..build import values_of
-from ..sketch import Sketch
+from ...driver.arrays import Array
+from ..generators.build import values_of
+from ..generators.sketch import Sketch
 from .draw import Shape
 from .graph import WEIGHTS_ARE_NO_INPUTS
 

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from ...arrays import Array
+from ...driver.arrays import Array
 
 OPSETS = range(7, 27)
 """Versions of the domain ai.onnx that onnxruntime knows: of opset 6 it has few operators left."""

@@ -7,7 +7,7 @@ from time import process_time
 
 import numpy as np
 
-from ..shrink import simpler
+from ..search.shrink import simpler
 from .build import build_graph
 from .graph import Graph
 from .runtimes import RefusedByRuntime, by_onnxruntime

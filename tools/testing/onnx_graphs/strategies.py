@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from hypothesis.strategies import SearchStrategy
 
-from ..sketch import DATA, Data
-from ..strategies import sketches
+from ..generators.sketch import DATA, Data
+from ..generators.strategies import sketches
 from .build import build_graph
 from .graph import Graph
 

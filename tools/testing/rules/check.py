@@ -32,15 +32,15 @@ from ....ir.rules.load import load_rules
 from ....ir.rules.match import match_law
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
-from ...program import level_of
-from ..build import Operators, default_operators
-from ..checks import LIMIT, SHRINKING, Refused, Report, disagreement, exercised, invalid
-from ..failures import Wrong
-from ..limits import TooLong, at_most
-from ..oracles import Outcome, bounded_run
-from ..program import Program
-from ..shrink import smallest
-from ..sketch import DATA, Data
+from ...driver.program import level_of
+from ..generators.build import Operators, default_operators
+from ..generators.program import Program
+from ..generators.sketch import DATA, Data
+from ..oracle.oracles import Outcome, bounded_run
+from ..search.checks import LIMIT, SHRINKING, Refused, Report, disagreement, exercised, invalid
+from ..search.failures import Wrong
+from ..search.limits import TooLong, at_most
+from ..search.shrink import smallest
 from .faults import NeverFired, RuleFailed, RuleWrong
 from .reading import Fit, fit, misfit
 from .sources import SEARCHED, Sources, way_down

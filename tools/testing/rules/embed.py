@@ -28,10 +28,10 @@ from ....ir.rules.samples import Sample
 from ....ir.tensor_type import tensor_type
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
-from ...arrays import Array
-from ..build import MOST_POINTS, Operators, values_of
-from ..program import Program
-from ..sketch import Data
+from ...driver.arrays import Array
+from ..generators.build import MOST_POINTS, Operators, values_of
+from ..generators.program import Program
+from ..generators.sketch import Data
 
 Flow: TypeAlias = Literal["", "repeat", "if", "split"]
 """What a sample stands in: nothing, a loop, a branch; or its root alone stands in a loop."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ....ir.rules.law import Law
-from ..failures import Miscompiled, PassFailed, Wrong
-from ..program import Program
+from ..generators.program import Program
+from ..search.failures import Miscompiled, PassFailed, Wrong
 
 
 class RuleWrong(Miscompiled):

@@ -33,8 +33,8 @@ from ....ir.rules.law import BoundPattern, Law
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.upstream import UNKNOWN_LOC, ModuleOp
 from ....passes.pipelines import LEVELS
-from ..build import values_of
-from ..program import Program
+from ..generators.build import values_of
+from ..generators.program import Program
 from .embed import Instance
 from .reading import Fit, places_of
 

@@ -26,12 +26,12 @@ from ....ir.rules.samples import Sampler
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.upstream import ModulePass
 from ....passes.pipelines import DOWN, LEVELS, PASSES, expand
-from ..build import Operators, build
-from ..checks import invalid
-from ..levels import at_level
-from ..limits import TooLong, at_most
-from ..program import Program
-from ..sketch import Data, edges, machine_of, random_sketch
+from ..generators.build import Operators, build
+from ..generators.levels import at_level
+from ..generators.program import Program
+from ..generators.sketch import Data, edges, machine_of, random_sketch
+from ..search.checks import invalid
+from ..search.limits import TooLong, at_most
 from .embed import Flow, Instance, Style, Unsuited, embedded
 from .misses import MISSES, missed, retyped
 from .reading import Fit, places_of, unmet

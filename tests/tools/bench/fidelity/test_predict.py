@@ -15,7 +15,7 @@ from abele.tools.bench.fidelity.cases import (
 )
 from abele.tools.bench.fidelity.predict import Statistics, by_family, predict, predictions
 from abele.tools.bench.fidelity.rows import CALIBRATION, read_rows
-from abele.tools.bench.fidelity.words import Unclear
+from abele.tools.bench.fidelity.units import Unclear
 
 BOW = resolve_target("bow")
 

@@ -15,7 +15,7 @@ from abele.tools.bench.fidelity.cases import (
     Vertex,
 )
 from abele.tools.bench.fidelity.rows import CALIBRATION, read_rows, target_of
-from abele.tools.bench.fidelity.words import Unclear
+from abele.tools.bench.fidelity.units import Unclear
 
 ROW = {
     "id": "one",

@@ -1,0 +1,162 @@
+"""Variables that nobody sees, close together in the host's memory.
+
+On the tiles, the blocks of a variable lie a tile's memory apart, on pages and cache lines that the
+next variable does not use again. What one operation leaves to another is gone before anybody can
+ask for it, wherever it lay: here it lies in an arena, whose bytes are used again soon enough to be
+still in the host's caches.
+
+    tiles:  0: ..aa..bb..   1: ..aa..bb..   2: ..aa..bb..        arena:  aaaaaabbbbbb
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import cast
+
+import numpy as np
+from xdsl.ir import Block
+
+from ...dialects import exchange
+from ...dialects.program import Variable
+from ...ir.symbols import symbols_named
+from ...ir.upstream import ModuleOp
+from ..evaluate.blocks import Blocks
+from .fast import address
+
+LINE_BYTES = 64
+"""Variables begin at multiples of it."""
+
+SAME_SET_BYTES = 512
+"""Blocks of a multiple of it lie a line further apart: copies read a word of each of many tiles at
+a time, and words at such multiples share few lines of a cache."""
+
+
+@dataclass(frozen=True)
+class _Life:
+    """A variable from the operation that writes it to the last that reads it, both included."""
+
+    variable: Variable
+    first: int
+    last: int
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from tile to tile."""
+        own = self.variable.bytes_per_tile
+        return own + LINE_BYTES if own % SAME_SET_BYTES == 0 else own
+
+    @property
+    def size(self) -> int:
+        """Bytes on all of its tiles."""
+        return self.pitch * self.variable.placed.cells
+
+    @property
+    def before(self) -> int:
+        """Bytes that the tiles before its first one would take."""
+        return self.pitch * self.variable.placed.first_tile
+
+
+def near(
+    module: ModuleOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
+) -> dict[str, Blocks]:
+    """The variables that nobody sees, and their blocks in an arena.
+
+    Such a variable is not kept from run to run. One move or vertex set writes it and others read
+    it, all of them in the same superstep or in later ones with nothing but supersteps in between.
+    """
+    named = times_named(module)
+    unseen = {
+        name: v for name, v in variables.items() if not v.is_resident and v.bytes_per_tile > 0
+    }
+    lives = [
+        life
+        for body in _bodies(module)
+        for life, times in _lives(body, unseen)
+        if times == named[life.variable.symbol]
+    ]
+    places = _packed(lives)
+    # A variable's memory is seen from tile 0 on, whatever its first tile is.
+    margin = _aligned(max((life.before for life in lives), default=0))
+    end = max((at + life.size for life, at in zip(lives, places, strict=True)), default=0)
+    # A word may be read at the last byte.
+    arena = np.zeros(margin + end + 2 * LINE_BYTES, np.uint8)
+    arena = arena[-address(arena) % LINE_BYTES :]
+    found: dict[str, Blocks] = {}
+    for life, at in zip(lives, places, strict=True):
+        old = blocks[life.variable.symbol]
+        memory = arena[margin + at - life.before : margin + at + life.size]
+        memory = memory.reshape(-1, life.pitch)
+        placed = replace(old.placed, memory=memory, address=0)
+        found[life.variable.symbol] = replace(old, placed=placed)
+    return found
+
+
+def _aligned(size: int) -> int:
+    return -(-size // LINE_BYTES) * LINE_BYTES
+
+
+def _bodies(module: ModuleOp) -> Iterator[Block]:
+    """The blocks that supersteps may stand in."""
+    for op in module.walk():
+        if not isinstance(op, exchange.SuperstepOp):
+            for region in op.regions:
+                yield from region.blocks
+
+
+def times_named(module: ModuleOp) -> Counter[str]:
+    """How often operations name each variable, be it to write it or to read it."""
+    return Counter(name for op in module.walk() for name in symbols_named(op))
+
+
+def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Life, int]]:
+    """Those of some variables that live from one operation of a block to others, each with how
+    often these name it."""
+    now = 0
+    for steps in _runs(body):
+        lives: dict[str, list[int]] = {}
+        for step in steps:
+            for op in _in_order(step):
+                now += 1
+                for name in op.sources:
+                    if name in lives:
+                        lives[name].append(now)
+                if op.destination in variables:
+                    # What was written before is named too often to be one of these.
+                    lives[op.destination] = [now]
+        for name, times in lives.items():
+            if len(times) > 1:
+                yield _Life(variables[name], times[0], times[-1]), len(times)
+
+
+def _runs(body: Block) -> Iterator[list[exchange.SuperstepOp]]:
+    """Supersteps of a block with nothing in between."""
+    for is_step, ops in groupby(body.ops, lambda op: isinstance(op, exchange.SuperstepOp)):
+        if is_step:
+            yield cast("list[exchange.SuperstepOp]", list(ops))
+
+
+def _in_order(step: exchange.SuperstepOp) -> Iterator[exchange.MoveOp | exchange.ComputeOp]:
+    """What a superstep does, moves before vertices."""
+    ops = list(step.body.block.ops)
+    for kind in (exchange.MoveOp, exchange.ComputeOp):
+        yield from (op for op in ops if isinstance(op, kind))
+
+
+def _packed(lives: list[_Life]) -> list[int]:
+    """Where each begins: the lowest place that is free all the time that it lives."""
+    order = sorted(range(len(lives)), key=lambda i: lives[i].first)
+    places = [0] * len(lives)
+    live: list[int] = []
+    for i in order:
+        live = [j for j in live if lives[j].last >= lives[i].first]
+        at = 0
+        for begin, end in sorted((places[j], places[j] + lives[j].size) for j in live):
+            if at + lives[i].size <= begin:
+                break
+            at = max(at, _aligned(end))
+        places[i] = at
+        live.append(i)
+    return places

@@ -1,0 +1,200 @@
+"""Partials that one superstep gathers and merges, merged where they lie and then scattered.
+
+What the machine does is to bring all partials of an element to one tile, which merges them. Here
+blocks of the same elements are merged as they lie, in the same order, and what comes of them is
+put where the first of the partials belongs: a fraction of the bytes moves, in long runs. The rest
+of the variable that partials are gathered in is not written, which nobody else reads.
+
+    gather:  tile 0: a0 a1 | b0 b1    tile 1: a2 a3 | b2 b3    partials a, b of elements 0..3
+    here:    s = a + b where a lies,  tile 0: s0 s1 | -- --    tile 1: s2 s3 | -- --
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from ...dialects.abele import Plan
+from ...dialects.program import Copy, Vertices
+from ...dialects.structured import Structure
+from ...ir.geometry.grid import Cut, shape_classes
+from ...ir.geometry.layout import Layout, placement_order, raw_layout
+from ...ir.geometry.space import AccessMap, AxisMap
+from ..codelets.calls import BYTE, Call, Scratch
+from ..codelets.numerics import BoundVertices, Placed, bind_vertices
+from ..codelets.reduction import is_walked
+from ..evaluate.blocks import Blocks, bind_copy
+from .chains import MERGES, merge_call
+from .fast import address
+from .products import Partials, Products
+
+FLOAT = np.dtype(np.float32)
+"""What partials are merged in. Narrower ones would be rounded in between."""
+
+ROW_BYTES = 64
+"""Merged blocks begin at multiples of it."""
+
+
+def bind_reduce_scatter(
+    move: Copy,
+    vertices: Vertices,
+    blocks: Mapping[str, Blocks],
+    scratch: Scratch,
+    making: Sequence[Call] = (),
+    alike: Collection[int] = (),
+) -> tuple[list[Call], BoundVertices] | None:
+    """The calls of a move, which merge partials, and those of the vertices that it was made for.
+
+    move: copies a variable as it is to the first that the vertices read, and that nobody else does.
+    making: the calls that write the partials, if only this move reads these. Where they are sums of
+    products they add them up from now on, and the move finds all of them in the first. alike: as
+    for bind_vertices. None where the two say something else, or do not merge in the order of the
+    blocks.
+    """
+    partials, gathered = blocks[move.sources[0]], blocks[move.destination]
+    structure, plan = vertices.structure(), vertices.plan.data
+    merged = _merged(structure, plan)
+    if merged is None or {partials.placed.dtype, gathered.placed.dtype} != {FLOAT}:
+        return None
+    held, brought = partials.layout, gathered.layout
+    axes = [axis for _, axis in merged]
+    sizes = [structure.space.dims[d].size for d, _ in merged]
+    if held.shape != brought.shape or held.replica_dims or not held.is_partition:
+        return None
+    apart, together = _dims_of(held, axes, sizes), _dims_of(brought, axes, sizes)
+    if apart is None or together is None:
+        return None
+    if any(held.parts[d] != n for d, n in zip(apart, sizes, strict=True)):
+        return None
+    # The first of the partials lies at the beginning of a block.
+    if any(n > 1 for i, n in enumerate(brought.box[: max(axes)]) if i not in axes):
+        return None
+    dims = tuple(zip((held.weights[d] for d in apart), sizes, strict=True))
+    calls: list[Call] = []
+    if structure.body.combiner == "sum" and _adds_up(making, partials, dims):
+        # To a copy, the others are replicas of the first.
+        source = replace(partials, layout=replace(held, access=_once(held.access, axes)))
+    else:
+        once = Layout(_cut_once(held, apart), _once(held.access, axes))
+        source = Blocks(_room(once, scratch), once)
+        calls.append(_merge_call(structure, partials, source, dims))
+    first = Layout(_cut_once(brought, together), _once(brought.access, axes), brought.first_tile)
+    calls += bind_copy([source], None, replace(gathered, layout=first), scratch)
+    operands = [blocks[name].placed for name in vertices.sources]
+    result = blocks[vertices.destination].placed
+    alone = _alone(structure, merged)
+    return calls, bind_vertices(alone, plan, operands, result, scratch, alike=alike)
+
+
+def _alone(structure: Structure, merged: Sequence[tuple[int, int]]) -> Structure:
+    """What merges, of one partial only."""
+    dims, axes = zip(*merged, strict=True)
+    space = structure.space
+    sizes = (1 if d in dims else dim.size for d, dim in enumerate(space.dims))
+    return replace(
+        structure,
+        space=replace(
+            space,
+            dims=tuple(replace(dim, size=n) for dim, n in zip(space.dims, sizes, strict=True)),
+            operands=(_once(space.operands[0], axes), *space.operands[1:]),
+        ),
+    )
+
+
+def _adds_up(making: Sequence[Call], partials: Blocks, dims: tuple[tuple[int, int], ...]) -> bool:
+    """Let calls that write partials add them up; False, and nothing done, if they cannot."""
+    layout, memory = partials.layout, partials.placed.memory
+    begin = address(memory[layout.first_tile, partials.placed.address :])
+    where = Partials(begin, memory.strides[0], dims)
+    products = [call for call, _ in making if isinstance(call, Products)]
+    if not products or len(products) < len(making) or not all(p.is_apart(where) for p in products):
+        return False
+    for each in products:
+        each.add_up(where)
+    return True
+
+
+def _merged(structure: Structure, plan: Plan) -> list[tuple[int, int]] | None:
+    """The dimensions that are merged, slowest first, each with its axis of the first operand.
+
+    None if they are not all walked one point after another, each along an axis of its own.
+    """
+    space, body = structure.space, structure.body
+    if body.function != "identity" or body.combiner not in MERGES:
+        return None
+    grid = raw_layout(space.dims, space.results[0], plan.split, plan.order).grid
+    order = placement_order(len(space.dims), plan.order)
+    reduced = [space.dims[d].kind != "parallel" for d in order]
+    if any(cut.parts > 1 for cut, is_merged in zip(grid, reduced, strict=True) if is_merged):
+        return None
+    points = prod(cut.size for cut, is_merged in zip(grid, reduced, strict=True) if is_merged)
+    kept = [cut for cut, is_merged in zip(grid, reduced, strict=True) if not is_merged]
+    for cls in shape_classes(tuple(kept)):
+        if not is_walked(points, prod(run.count * run.size for run in cls)):
+            return None
+    axes = space.operands[0].axes
+    found: list[tuple[int, int]] = []
+    for d, is_merged in zip(order, reduced, strict=True):
+        if not is_merged or space.dims[d].size == 1:
+            continue
+        along = [i for i, axis in enumerate(axes) if d in [term for term, _ in axis.terms]]
+        if len(along) != 1 or axes[along[0]] != AxisMap(space.dims[d].size, ((d, 1),)):
+            return None
+        found.append((d, along[0]))
+    return found or None
+
+
+def _dims_of(layout: Layout, axes: Sequence[int], sizes: Sequence[int]) -> list[int] | None:
+    """The dimension of a layout's grid that goes along each of some axes, and along no other."""
+    named = [d for axis in layout.access.axes for d, _ in axis.terms]
+    found: list[int] = []
+    for i, size in zip(axes, sizes, strict=True):
+        terms = layout.access.axes[i].terms
+        if len(terms) != 1 or named.count(terms[0][0]) != 1:
+            return None
+        if layout.access.axes[i] != AxisMap(size, terms) or terms[0][1] != 1:
+            return None
+        found.append(terms[0][0])
+    return found
+
+
+def _cut_once(layout: Layout, dims: Sequence[int]) -> tuple[Cut, ...]:
+    """A layout's grid with one element along some dimensions."""
+    return tuple(Cut(1) if d in dims else cut for d, cut in enumerate(layout.grid))
+
+
+def _once(access: AccessMap, axes: Sequence[int]) -> AccessMap:
+    """The same with one element along some axes."""
+    kept = (AxisMap(1) if i in axes else axis for i, axis in enumerate(access.axes))
+    return replace(access, axes=tuple(kept))
+
+
+def _room(layout: Layout, scratch: Scratch) -> Placed:
+    """Scratch for the blocks of a layout, a row for each."""
+    row = -(-layout.block_elements * FLOAT.itemsize // ROW_BYTES) * ROW_BYTES
+    return Placed(scratch.take("merged", (layout.cells, row), BYTE), 0, FLOAT)
+
+
+def _merge_call(
+    structure: Structure, partials: Blocks, merged: Blocks, dims: tuple[tuple[int, int], ...]
+) -> Call:
+    """The call that merges all blocks of the same elements, one partial after another."""
+    assert structure.body.combiner is not None
+    held, memory, into = partials.layout, partials.placed.memory, merged.placed.memory
+    tile = memory.strides[0]
+    cells = np.indices(merged.layout.parts).reshape(len(held.parts), -1).T @ held.weights
+    weights, sizes = zip(*dims, strict=True)
+    points = np.indices(sizes).reshape(len(sizes), -1).T @ weights
+    start = memory[held.first_tile, partials.placed.address :]
+    results = np.arange(len(cells), dtype=np.int64) * into.strides[0]
+    return merge_call(
+        MERGES[structure.body.combiner],
+        address(start) + cells.astype(np.int64) * tile,
+        points.astype(np.int64) * tile,
+        address(into) + results,
+        held.block_elements,
+        (start, into),
+    )

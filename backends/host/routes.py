@@ -1,0 +1,572 @@
+"""Copies from tile to tile as one compiled call: where every element of a block is found.
+
+The address of an element is a sum of one offset an axis: of the cell, and within its block. That
+holds for both sides of most copies, whatever lies between them, so that a table an axis says it
+all: for each cell along the axis and each of its numerators, how far on to read. A block is put
+together in the first replica and copied to the others while it is hot.
+
+    source: 6 rows on 3 tiles; target: windows of 3 rows on 2 tiles, stride 3, one row of padding
+
+        cell 0:  fill   tile 0 + 0   tile 0 + 1 row       cell 1:  tile 1 + 0   tile 1 + 1 row ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ...ir.geometry.blocks import fill_of
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import Space
+from ..codelets.calls import Array, Call
+from ..codelets.numerics import Placed
+from .fast import LANES, Compiled, Table, address, kernels
+
+FILL = 1 << 50
+"""The offset of what is not there and is filled. Offsets are added, so any larger one says so."""
+
+ABSENT = 1 << 56
+"""The offset of what another move brings."""
+
+SHORT_ROW = 16
+"""Innermost axes of fewer elements are walked together with the next one..."""
+
+LONGEST_TABLE = 1 << 13
+"""... as long as their common table has at most so many elements."""
+
+LONG_RUN = 4
+"""Elements that lie together on both sides, from which on runs are copied."""
+
+FILLED, BY_WORDS, BY_BYTES, GATHERED, REPLICA = 0, 1, 2, 3, 8
+"""How a run is brought: not at all, as at most 16 words, as bytes, in pieces, each from where a
+table says, of as many bytes as GATHERED is followed by, as a power of two, or from the target."""
+
+OUT, FOUND, LENGTH, HEIGHT, ENTRY, LANE = range(6)
+TASK = 6
+"""What is said of a run: bytes on to it and to where it is found, its length; how many rows, where
+they are found; which pieces."""
+
+CELLS_AT_ONCE = 64
+"""Cells whose runs are brought kind by kind, before their replicas are made."""
+
+MOST_PARITIES = 3
+"""Stretches of even and of odd pieces, up to which a run is cut between them."""
+
+Offsets = list[Table]
+"""For each axis of a tensor, how many bytes on each index is found: FILL or ABSENT if not."""
+
+
+def bind_routes(
+    sources: Sequence[tuple[Placed, Layout]],
+    moves: Sequence[Space] | None,
+    target: tuple[Placed, Layout],
+    with_replicas: bool = True,
+) -> list[Call] | None:
+    """The calls that fill a variable's blocks from others; None where offsets are no sums.
+
+    Arguments are those of `bind_copy`, of layouts and tensors that are not empty.
+    """
+    if moves is not None:
+        brings = [
+            not (0 in space.sizes or 0 in held.shape)
+            for (_, held), space in zip(sources, moves, strict=True)
+        ]
+        sources = [each for each, some in zip(sources, brings, strict=True) if some]
+        moves = [each for each, some in zip(moves, brings, strict=True) if some]
+    spaces = tuple(moves or [None] * len(sources))
+    asked = tuple(_side(*each) for each in sources), spaces, _side(*target), with_replicas
+    routes = _KNOWN.get(asked) or _routes(*asked)
+    if routes is None:
+        return None
+    _KNOWN[asked] = routes
+    calls: list[Call] = []
+    start = _start(*target)
+    for each, (head, *tables) in zip(sources, routes.tables, strict=True):
+        begin = _start(*each)
+        arguments = (np.r_[address(begin), address(start), head], *tables)
+        calls.append((Compiled(kernels().route, arguments, (begin, start, routes)), ()))
+    return calls
+
+
+class _Side(NamedTuple):
+    """A variable, wherever it begins: its layout from tile 0 on, bytes of a tile, and its dtype."""
+
+    layout: Layout
+    row: int
+    dtype: np.dtype[Any]
+
+    @property
+    def unit(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+
+def _side(placed: Placed, layout: Layout) -> _Side:
+    layout = replace(layout, first_tile=0) if layout.first_tile else layout
+    return _Side(layout, placed.memory.strides[0], placed.dtype)
+
+
+def _start(placed: Placed, layout: Layout) -> Array:
+    """A variable's bytes from its first block on."""
+    return placed.memory[layout.first_tile, placed.address :]
+
+
+@dataclass(frozen=True, eq=False)
+class _Routes:
+    """What is brought of each source: what comes behind the addresses in a call's head, and its
+    tables."""
+
+    tables: list[tuple[Table, ...]]
+
+
+_KNOWN: WeakValueDictionary[tuple[object, ...], _Routes] = WeakValueDictionary()
+"""The routes of all calls that there are: layers alike bring what they read alike."""
+
+
+def _routes(
+    sources: Sequence[_Side],
+    moves: Sequence[Space | None],
+    target: _Side,
+    with_replicas: bool,
+) -> _Routes | None:
+    """As bind_routes, wherever the variables begin. moves: None for each where there are none."""
+    cells = _cells(target)
+    if cells is None:
+        return None
+    layout, dtype = target.layout, target.dtype
+    found: list[Offsets] = []
+    fills = {_bits(layout.access.fill, dtype)}
+    for source, space in zip(sources, moves, strict=True):
+        offsets = _held(source)
+        shape = source.layout.shape
+        if offsets is not None and space is not None:
+            (operand,), (result,) = space.operands, space.results
+            offsets = _reshaped(offsets, shape, operand.shape)
+            offsets, shape = _moved(offsets, space), result.shape
+            if any(((a >= FILL) & (a < ABSENT)).any() for a in offsets or ()):
+                fills.add(_bits(operand.fill, dtype))
+        if offsets is not None:
+            offsets = _reshaped(offsets, shape, layout.shape)
+        if offsets is None or len(fills) > 1:
+            return None
+        found.append(offsets)
+    (fill,) = fills
+    return _Routes([_tables(offsets, target, cells, fill, with_replicas) for offsets in found])
+
+
+def _bits(fill: float, dtype: np.dtype[np.generic]) -> int:
+    """A fill value as an integer of the bytes of its dtype."""
+    return int.from_bytes(np.asarray(fill_of(fill, dtype)).tobytes(), "little", signed=True)
+
+
+def _parts(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
+    """Each cell along an axis, row-major over its dimensions: tiles on, first numerator, count."""
+    starts, counts = layout.starts(axis), layout.counts(axis)
+    tiles = np.zeros((1,) * len(layout.grid), np.int64)
+    for d, _ in layout.access.axes[axis].terms:
+        shape = [-1 if i == d else 1 for i in range(len(layout.grid))]
+        tiles = tiles + (np.arange(layout.parts[d]) * layout.weights[d]).reshape(shape)
+    return np.broadcast_to(tiles, starts.shape).ravel(), starts.ravel(), counts.ravel()
+
+
+def _held(source: _Side) -> Offsets | None:
+    """Where the elements of a variable lie, in its first replicas; None for overlapping blocks."""
+    layout, row, unit = source.layout, source.row, source.unit
+    if not layout.is_partition:
+        return None
+    found: Offsets = []
+    for i, axis in enumerate(layout.access.axes):
+        tiles, starts, counts = _parts(layout, i)
+        part, within = _entries(counts)
+        index = axis.resolve(starts[part] + within * layout.steps[i])
+        there = index >= 0
+        offsets = np.full(axis.size, FILL, np.int64)
+        offsets[index[there]] = (tiles[part] * row + within * layout.strides[i] * unit)[there]
+        found.append(offsets)
+    return found
+
+
+def _entries(counts: Table) -> tuple[Table, Table]:
+    """For parts of these lengths: the part of each element, and which one of the part it is."""
+    part = np.repeat(np.arange(len(counts)), counts)
+    return part, np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _outer(a: Table, b: Table) -> Table:
+    return (a[:, None] + b).reshape(-1)
+
+
+def _reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offsets | None:
+    """The same tensor in another shape, row-major; None where an axis cannot be split."""
+    if tuple(old) == tuple(new):
+        return offsets
+    if not new:
+        return None
+    found: Offsets = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        # The fewest axes on either side that have as many elements.
+        begin, first = i, j
+        have, wanted = prod(old[i : i + 1]), prod(new[j : j + 1])
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while have != wanted:
+            if have < wanted:
+                have *= old[i]
+                i += 1
+            else:
+                wanted *= new[j]
+                j += 1
+        merged = reduce(_outer, offsets[begin:i], np.zeros(1, np.int64))
+        if first == j:
+            found[-1] = found[-1] + merged[0]
+            continue
+        pieces = _split(merged, new[first:j])
+        if pieces is None:
+            return None
+        found += pieces
+    return found
+
+
+def _split(offsets: Table, sizes: Sequence[int]) -> Offsets | None:
+    """Offsets of several axes whose sums these are; None if there are no such.
+
+    Each axis is seen from where the lowest of those lies that are found, so that what is added to
+    FILL or ABSENT leaves it what it is.
+    """
+    if len(sizes) <= 1:
+        return [offsets]
+    first = int(offsets.argmin())
+    if offsets[first] >= FILL:
+        return None
+    box, at = offsets.reshape(tuple(sizes)), np.unravel_index(first, tuple(sizes))
+    found: Offsets = []
+    for d in range(len(sizes)):
+        along = box[tuple(slice(None) if i == d else at[i] for i in range(len(sizes)))]
+        found.append(np.where(along < FILL, along - offsets[first], along) if found else along)
+    total = reduce(_outer, found)
+    alike = _states(total) == _states(offsets)
+    return found if (alike & ((total == offsets) | (offsets >= FILL))).all() else None
+
+
+def _states(offsets: Table) -> Table:
+    """Of each whether it is found, 0, filled, 1, or absent, 2."""
+    return np.searchsorted([FILL, ABSENT], offsets, side="right")
+
+
+def _moved(offsets: Offsets | None, space: Space) -> Offsets | None:
+    """What a move makes of a tensor, in the shape of its result; None for a window's move."""
+    if offsets is None:
+        return None
+    (operand,), (result,) = space.operands, space.results
+    walked = [np.zeros(n, np.int64) for n in space.sizes]
+    start = 0
+    for axis, held in zip(operand.axes, offsets, strict=True):
+        padded = np.append(held, FILL)
+        if len(axis.terms) > 1:
+            return None
+        if not axis.terms:
+            start += int(padded[axis.resolve(np.array([axis.offset]))[0]])
+        for d, a in axis.terms:
+            walked[d] = (
+                walked[d] + padded[axis.resolve(np.arange(space.sizes[d]) * a + axis.offset)]
+            )
+    named = [axis.terms[0][0] for axis in result.axes if axis.terms]
+    for d, each in enumerate(walked):
+        if d not in named:
+            if len(each) > 1:
+                return None
+            start += int(each[0])
+    found: Offsets = []
+    for axis in result.axes:
+        brought = np.full(axis.size, ABSENT, np.int64)
+        each = walked[axis.terms[0][0]] if axis.terms else np.zeros(1, np.int64)
+        brought[axis.offset : axis.offset + len(each)] = each
+        found.append(brought)
+    if not found:
+        return None
+    found[0] = found[0] + start
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """The cells of a target along one axis, or along several that are walked together.
+
+    axes: which. stride: bytes from one index to the next, of one axis. tiles: bytes to each cell.
+    counts: elements of each. part, at: of each element, its cell and how many bytes on it lies in
+    the block. numerators: of each element, on each axis.
+    """
+
+    axes: tuple[int, ...]
+    stride: int
+    tiles: Table
+    counts: Table
+    part: Table
+    at: Table
+    numerators: tuple[Table, ...]
+
+    def offsets(self, layout: Layout, held: Offsets) -> Table:
+        """Where each element is found."""
+        total = np.zeros(len(self.at), np.int64)
+        for i, numerators in zip(self.axes, self.numerators, strict=True):
+            total += np.append(held[i], FILL)[layout.access.axes[i].resolve(numerators)]
+        return total
+
+    def times(self, inner: _Axis) -> _Axis:
+        """This axis and the one inside of it, walked together."""
+        cells = len(inner.tiles)
+        part = (self.part[:, None] * cells + inner.part).reshape(-1)
+        order = np.argsort(part, kind="stable")
+        high, low = np.divmod(order, len(inner.part))
+        return _Axis(
+            self.axes + inner.axes,
+            inner.stride,
+            _outer(self.tiles, inner.tiles),
+            (self.counts[:, None] * inner.counts).reshape(-1),
+            part[order],
+            self.at[high] + inner.at[low],
+            (*(n[high] for n in self.numerators), *(n[low] for n in inner.numerators)),
+        )
+
+
+def _cells(target: _Side) -> list[_Axis] | None:
+    """The axes of a target, with what belongs to each; None if a cut dimension moves along two.
+
+    The last ones are walked as rows, of which each index brings one, and as runs within each row:
+    the innermost axis that has several elements, together with the next one where it is short.
+    """
+    layout, row, unit = target.layout, target.row, target.unit
+    cut = [d for a in layout.access.axes for d, _ in a.terms if layout.parts[d] > 1]
+    if len(set(cut)) < len(cut):
+        return None
+    axes: list[_Axis] = []
+    for i in range(len(layout.access.axes)):
+        tiles, starts, counts = _parts(layout, i)
+        part, within = _entries(counts)
+        numerators = starts[part] + within * layout.steps[i]
+        stride = layout.strides[i] * unit
+        axes.append(_Axis((i,), stride, tiles * row, counts, part, within * stride, (numerators,)))
+    zero = np.zeros(1, np.int64)
+    while len(axes) < 2:
+        axes.insert(0, _Axis((), 0, zero, zero + 1, zero, zero, ()))
+    long = [a for a in axes if a.counts.max() > 1] or axes[-1:]
+    inner = long.pop()
+    while long and inner.counts.max() < SHORT_ROW:
+        if len(long[-1].at) * len(inner.at) > LONGEST_TABLE:
+            break
+        taken = long.pop()
+        axes = [a for a in axes if a not in (taken, inner)]
+        inner = taken.times(inner)
+    axes = [a for a in axes if a is not inner]
+    if not axes:
+        axes = [_Axis((), 0, zero, zero + 1, zero, zero, ())]
+    rows = max(axes, key=lambda a: a.counts.max())
+    return [*(a for a in axes if a is not rows), rows, inner]
+
+
+def _tables(
+    offsets: Offsets, target: _Side, axes: list[_Axis], fill: int, with_replicas: bool
+) -> tuple[Table, ...]:
+    """What a call is told, but for addresses, to bring what is found in one source."""
+    layout, row, unit = target.layout, target.row, target.unit
+    found = [axis.offsets(layout, offsets) for axis in axes]
+    *outer, middle, inner = axes
+    rows, row_spans = _rows(middle, found[-2])
+    runs, run_spans, lanes = _runs(inner, found[-1], unit)
+    number = np.meshgrid(*(np.arange(len(axis.tiles)) for axis in axes), indexing="ij")
+    columns = [n.ravel() for n in number]
+    begins = sum(f[_spans(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True))
+    # What is found next to each other is read one after the other.
+    order = np.argsort(begins, kind="stable")
+    columns = [c[order] for c in columns]
+    tiles = np.zeros(len(order), np.int64)
+    for axis, c in zip(axes, columns, strict=True):
+        tiles += axis.tiles[c]
+    cell, on, at = _points(outer, columns, found)
+    on += tiles[cell]
+    # Each point has stretches of rows, and each of these runs.
+    which, stretch = _within(row_spans[columns[-2][cell]])
+    cell, on, at = cell[which], on[which], at[which] + rows[stretch, 3]
+    there = at < ABSENT
+    cell, on, at, stretch = cell[there], on[there], at[there], stretch[there]
+    which, run = _within(run_spans[columns[-1][cell]])
+    cell, stretch, kind = cell[which], stretch[which], runs[run, 3]
+    tasks = np.zeros((len(run), TASK), np.int64)
+    tasks[:, OUT] = on[which] + rows[stretch, 2] + runs[run, 0]
+    tasks[:, LENGTH] = runs[run, 2]
+    tasks[:, HEIGHT] = rows[stretch, 1]
+    is_filled = (at[which] >= FILL) | (kind == FILLED)
+    elements = _bytes(kind, runs[run, 2], unit) // unit
+    tasks[is_filled, LENGTH] = elements[is_filled]
+    kind = np.where(is_filled, FILLED, kind)
+    is_gathered = kind >= GATHERED
+    brought = np.flatnonzero(~is_filled)
+    tasks[:, LANE] = runs[run, 1] * is_gathered
+    tasks[brought, FOUND] = (at[which] + runs[run, 1] * ~is_gathered)[brought]
+    entries = np.append(found[-2], 0)
+    tasks[:, ENTRY] = rows[stretch, 0]
+    is_single = brought[tasks[brought, HEIGHT] == 1]
+    tasks[is_single, FOUND] += entries[tasks[is_single, ENTRY]]
+    tasks[is_single, ENTRY] = len(entries) - 1
+    if with_replicas:
+        is_whole = not any((f >= ABSENT).any() for f in found)
+        whole = _together(axes, columns, unit) * is_whole
+        copies, of = _replicas(layout, row, tasks, cell, kind, tiles, whole, unit)
+        tasks = np.concatenate([tasks, copies])
+        cell = np.concatenate([cell, of])
+        kind = np.concatenate([kind, np.full(len(of), REPLICA)])
+    order = np.lexsort((kind, cell // CELLS_AT_ONCE))
+    tasks, kind = tasks[order], kind[order]
+    edges = np.flatnonzero(np.r_[True, np.diff(kind) != 0, True]) if len(kind) else np.zeros(1, int)
+    segments = np.stack([kind[edges[:-1]], edges[:-1], edges[1:]], axis=1)
+    return np.array([unit, fill, middle.stride], np.int64), segments, tasks, entries, lanes
+
+
+def _points(
+    axes: Sequence[_Axis], columns: Sequence[Table], found: Sequence[Table]
+) -> tuple[Table, Table, Table]:
+    """All indices of each cell along some axes together: the cell of each, bytes on in its block,
+    and where it is found.
+
+    columns: of each cell, which it is along each axis.
+    """
+    counts = [axis.counts[c] for axis, c in zip(axes, columns, strict=False)]
+    points = reduce(np.multiply, counts, np.ones(len(columns[0]), np.int64))
+    cell, left = _entries(points)
+    on, at = np.zeros_like(left), np.zeros_like(left)
+    for axis, column, count, offsets in reversed(
+        list(zip(axes, columns, counts, found, strict=False))
+    ):
+        left, within = np.divmod(left, count[cell])
+        element = _spans(axis.counts)[column[cell], 0] + within
+        on, at = on + axis.at[element], at + offsets[element]
+    return cell, on, at
+
+
+def _within(spans: Table) -> tuple[Table, Table]:
+    """For spans (first, end): the span of each of their elements, and which element it is."""
+    span, within = _entries(spans[:, 1] - spans[:, 0])
+    return span, spans[span, 0] + within
+
+
+def _replicas(
+    layout: Layout,
+    row: int,
+    tasks: Table,
+    cell: Table,
+    kind: Table,
+    tiles: Table,
+    whole: Table,
+    unit: int,
+) -> tuple[Table, Table]:
+    """What copies the first replica of each cell to the others, and the cell of each copy.
+
+    A block that lies together is copied as a whole, others run by run. row: bytes of a tile.
+    tasks, cell, kind: runs, the cell of each, and how they are brought. tiles, whole: bytes to each
+    cell, and of its block, if it lies together.
+    """
+    dims = layout.replica_dims
+    sizes = [layout.parts[d] for d in dims]
+    parts = np.indices(sizes).reshape(len(dims), prod(sizes))
+    on = (np.array([layout.weights[d] for d in dims], np.int64) @ parts * row)[1:]
+    apart = tasks[whole[cell] == 0]
+    runs = np.zeros((len(apart), TASK), np.int64)
+    runs[:, [OUT, HEIGHT]] = apart[:, [OUT, HEIGHT]]
+    runs[:, FOUND] = apart[:, OUT]
+    runs[:, LENGTH] = _bytes(kind[whole[cell] == 0], apart[:, LENGTH], unit)
+    together = np.flatnonzero(whole)
+    blocks = np.zeros((len(together), TASK), np.int64)
+    blocks[:, [OUT, FOUND]] = tiles[together, None]
+    blocks[:, LENGTH], blocks[:, HEIGHT] = whole[together], 1
+    once = np.concatenate([runs, blocks])
+    cells = np.concatenate([cell[whole[cell] == 0], together])
+    copies = np.repeat(once, len(on), axis=0)
+    copies[:, OUT] += np.tile(on, len(once))
+    return copies, np.repeat(cells, len(on))
+
+
+def _bytes(kind: Table, length: Table, unit: int) -> Table:
+    """Bytes of runs that are brought so, of these lengths."""
+    # Filled are elements.
+    each = np.array([unit, 4, 1, *(1 << n for n in range(REPLICA - GATHERED))], np.int64)
+    return length * each[kind]
+
+
+def _spans(counts: Table) -> Table:
+    """The first and the end of what each of some cells has."""
+    ends = np.cumsum(counts)
+    return np.stack([ends - counts, ends], axis=1)
+
+
+def _together(axes: list[_Axis], columns: list[Array], unit: int) -> Table:
+    """The bytes of each cell's block, if it lies together; else 0."""
+    inner = axes[-1]
+    ends = np.cumsum(inner.counts) - 1
+    length = np.where(inner.at[ends] == (inner.counts - 1) * unit, inner.counts * unit, 0)
+    length = length[columns[-1]]
+    order = sorted(range(len(axes) - 1), key=lambda i: axes[i].stride)
+    for i in order:
+        count = axes[i].counts[columns[i]]
+        grown = np.where(length == axes[i].stride, length * count, 0)
+        length = np.where(count == 1, length, grown)
+    return length
+
+
+def _rows(axis: _Axis, found: Table) -> tuple[Table, Table]:
+    """Stretches of rows that are all there, all filled or all absent; for each cell its own.
+
+    Returns (first entry, rows, bytes on in the block, FILL or ABSENT or 0), and spans of these.
+    """
+    there = _states(found)
+    breaks = np.r_[True, (np.diff(axis.part) != 0) | (np.diff(there) != 0)]
+    first = np.flatnonzero(breaks)
+    count = np.diff(np.r_[first, len(found)])
+    state = np.array([0, FILL, ABSENT])[there[first]]
+    spans = _spans(np.bincount(axis.part[first], minlength=len(axis.tiles)))
+    return np.stack([first, count, axis.at[first], state], axis=1), spans
+
+
+def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
+    """How each row is brought.
+
+    Returns (bytes on in the block, where found, length, kind) of runs, for each cell the span of
+    its own, and what gathered runs look up.
+    """
+    there = _states(found)
+    ends = np.r_[True, np.diff(axis.part) != 0]
+    ends[1:] |= (np.diff(there) != 0) | (np.diff(axis.at) != unit)
+    breaks = ends.copy()
+    breaks[1:] |= (there[1:] == 0) & (np.diff(found) != unit)
+    # Pieces that lie together are taken by twos, if that is even.
+    number = np.cumsum(breaks) - 1
+    is_even = (np.bincount(number) % 2 == 0)[number]
+    turns = breaks & ~ends
+    turns[1:] &= np.diff(is_even)
+    run = np.cumsum(ends) - 1
+    ends |= turns & (np.bincount(run, turns) < MOST_PARITIES)[run]
+    run = np.cumsum(ends) - 1
+    lengths, parts = np.bincount(run), np.bincount(run, breaks)
+    gathered = ((parts > 1) & (lengths < LONG_RUN * parts))[run]
+    first = np.flatnonzero(ends | (breaks & ~gathered))
+    length = np.diff(np.r_[first, len(found)])
+    twos = np.logical_and.reduceat(is_even, first).astype(np.int64)
+    which = np.repeat(np.arange(len(first)), length)
+    within = np.arange(len(found)) - first[which]
+    is_lane = gathered & (within % (1 + twos)[which] == 0)
+    size = length * unit
+    kind = np.where((size % 4 == 0) & (size <= 4 * LANES), BY_WORDS, BY_BYTES)
+    kind = np.where(gathered[first], GATHERED + twos + int(unit).bit_length() - 1, kind)
+    kind[there[first] > 0] = FILLED
+    where = np.where(kind >= GATHERED, np.cumsum(is_lane)[first] - 1, found[first])
+    each = np.array([unit, 4, 1], np.int64)[np.minimum(kind, BY_BYTES)]
+    size = np.where(kind >= GATHERED, length >> twos, np.floor_divide(size, each))
+    kept = there[first] < 2
+    runs = np.stack([axis.at[first], where, size, kind], axis=1)[kept]
+    spans = _spans(np.bincount(axis.part[first][kept], minlength=len(axis.tiles)))
+    return runs, spans, found[is_lane]

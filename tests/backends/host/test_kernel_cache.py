@@ -1,0 +1,101 @@
+"""Kernels run where they cannot be kept, and are kept again where what was kept is damaged."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba")
+
+# Two functions of the real decorator, one compiled at once and one when it is called: the kernels
+# themselves take a minute.
+SOURCE = """
+from abele.backends.host.kernel_cache import compiled
+
+@compiled("int64(int64)")
+def at_once(n):
+    return n + 1
+
+@compiled()
+def called(n):
+    return at_once(n) + 1
+"""
+
+CALL = "import sys; sys.path.insert(0, '.'); import kept; print(kept.called(1), *{last})"
+
+FULL = """
+import errno
+from numba.core.caching import IndexDataCacheFile
+def full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+IndexDataCacheFile._save_data = full
+"""
+
+HITS = "[sum(each.stats.cache_hits.values()) for each in (kept.at_once, kept.called)]"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of kernels, which holds nothing else."""
+    (tmp_path / "kept.py").write_text(SOURCE)
+    return tmp_path
+
+
+def called(folder: Path, before: str = "", **environment: str) -> tuple[str, str]:
+    """What a process that calls kernels prints, with how many it found kept, and on stderr."""
+    known = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), **environment}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", before + CALL.format(last=HITS)],
+        cwd=folder,
+        env=known,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def files(folder: Path, ending: str) -> list[Path]:
+    return list(folder.glob(f"cache/**/*.{ending}"))
+
+
+def test_kernels_are_kept_without_a_word(folder: Path):
+    assert called(folder) == ("3 0 0", "")
+    assert called(folder) == ("3 1 1", "")
+
+
+def test_without_any_folder_to_keep_them_in_kernels_run_with_a_warning(folder: Path):
+    # A file stands where each of the folders would be: not even the superuser makes one there.
+    (folder / "file").touch()
+    (folder / "__pycache__").touch()
+    nowhere = str(folder / "file")
+    printed, said = called(folder, NUMBA_CACHE_DIR=nowhere, HOME=nowhere, XDG_CACHE_HOME=nowhere)
+    assert printed == "3 0 0"
+    assert said.startswith(f"warning: {nowhere}: compiled kernels cannot be kept (no folder")
+    assert "NUMBA_CACHE_DIR" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("left", [0, 5])
+def test_kernels_of_damaged_files_are_compiled_and_kept_again(folder: Path, ending: str, left: int):
+    called(folder)
+    damaged = files(folder, ending)
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:left])
+    printed, said = called(folder)
+    assert (len(damaged), printed) == (2, "3 0 0")
+    assert said.startswith(f"warning: {damaged[0].parent}: compiled kernels cannot be read (")
+    assert said.count("\n") == 1
+    assert called(folder) == ("3 1 1", "")
+
+
+def test_on_a_full_disk_kernels_run_with_a_warning_that_names_the_folder(folder: Path):
+    printed, said = called(folder, before=FULL)
+    assert printed == "3 0 0"
+    assert said.startswith(f"warning: {folder}/cache/")
+    assert "cannot be kept (No space left on device)" in said
+    assert said.count("\n") == 1

@@ -1,0 +1,70 @@
+import pytest
+
+from abele.ir.errors import InputError
+from abele.tools.debug.diagnostics import Expectations
+
+
+def at(line: int, message: str) -> InputError:
+    return InputError(f"x.mlir:{line}:5: {message}")
+
+
+@pytest.mark.parametrize(
+    ("comments", "line"),
+    [
+        (["// expected-error {{no}}"], 1),
+        (["// expected-error@+1 {{no}}"], 2),
+        (["// expected-error@+3 {{no}}"], 4),
+        (["op", "// expected-error@-1 {{no}}"], 1),
+        (["// expected-error@below {{no}}", "// expected-error@below {{yes}}", "op"], 3),
+        (["op", "// expected-error @above {{yes}}", "// expected-error@above {{no}}"], 1),
+        (["op  // some words expected-error{{no}}"], 1),
+    ],
+)
+def test_an_error_is_met_at_its_line_and_nowhere_else(comments: list[str], line: int):
+    text = "\n".join([*comments, "", "", ""])
+    for other in range(1, 6):
+        problem = Expectations(text, "x.mlir").meet(at(other, "no, thanks"))
+        assert (problem == "") == (other == line), other
+
+
+def test_another_text_is_no_match():
+    expectations = Expectations("// expected-error {{no}}", "x.mlir")
+    problem = expectations.meet(at(1, "perhaps"))
+    assert problem == "x.mlir:1: unexpected error: x.mlir:1:5: perhaps"
+    assert expectations.unmet() == ["x.mlir:1: expected error 'no' did not come"]
+
+
+def test_each_expectation_is_met_as_often_as_it_says():
+    expectations = Expectations("// expected-error 2 {{no}}", "x.mlir")
+    assert expectations.meet(at(1, "no")) == ""
+    assert len(expectations.unmet()) == 1
+    assert expectations.meet(at(1, "no")) == ""
+    assert expectations.unmet() == []
+    assert expectations.meet(at(1, "no")) != ""
+
+
+def test_two_expectations_of_one_line():
+    expectations = Expectations("// expected-error {{a}} expected-error {{b}}", "x.mlir")
+    assert expectations.meet(at(1, "b")) == ""
+    assert expectations.unmet() == ["x.mlir:1: expected error 'a' did not come"]
+
+
+def test_an_error_without_a_line_is_unknown():
+    expectations = Expectations("\n// expected-error@unknown {{no}}", "x.mlir")
+    assert expectations.meet(ValueError("no")) == ""
+    assert Expectations("// expected-error {{no}}", "x.mlir").meet(ValueError("no")) != ""
+
+
+@pytest.mark.parametrize(
+    ("comment", "says"),
+    [
+        ("// expected-warning {{no}}", "x.mlir:1: expected-warning: abele makes errors only"),
+        ("// expected-error", "x.mlir:1: expected-error without its text"),
+        ("// expected-error@+9 {{no}}", "x.mlir:1: @+9: no such line"),
+        ("// expected-error@above {{no}}", "x.mlir:1: @above: no such line"),
+        ("// expected-error@there {{no}}", "x.mlir:1: @there: no such line"),
+    ],
+)
+def test_comments_that_cannot_be_held(comment: str, says: str):
+    with pytest.raises(InputError, match=says.replace("+", r"\+")):
+        Expectations(comment, "x.mlir")

@@ -1,0 +1,106 @@
+"""Properties of generated programs."""
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import f32
+
+from abele.dialects import control, nn
+from abele.dialects.levels import legal_ops
+from abele.dialects.program import verify_symbols
+from abele.ir.verify import verify
+from abele.tools.testing.generators.build import build, default_operators, values_of
+from abele.tools.testing.generators.levels import at_level
+from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
+from abele.tools.testing.oracle.oracles import bounded_run, difference, run
+
+
+def some(count: int) -> list[Sketch]:
+    return [random_sketch(Random(f"tests {i}")) for i in range(count)]
+
+
+def test_a_sketch_is_always_the_same_program():
+    for sketch in some(20):
+        first, second = (build(sketch, default_operators()) for _ in range(2))
+        assert first.text == second.text
+        for name, array in first.inputs.items():
+            assert array.tobytes() == second.inputs[name].tobytes()
+
+
+def test_programs_verify_and_share_values():
+    shared = 0
+    for sketch in some(80):
+        program = build(sketch, default_operators())
+        verify(program.module, legal_ops("nn"))
+        results = [v for op in program.module.walk() for v in op.results]
+        shared += any(sum(1 for _ in v.uses) > 2 for v in results)
+    assert shared > 10
+
+
+@pytest.mark.slow
+def test_every_operator_is_generated_often():
+    counts: Counter[str] = Counter()
+    flow: Counter[str] = Counter()
+    for sketch in some(2000):
+        program = build(sketch, default_operators())
+        counts.update({op.name for op in program.module.walk()})
+        flow.update({step.within for step in sketch.steps})
+    for cls in (*nn.NN.operations, control.RepeatOp, control.IfOp, control.WhileOp):
+        assert counts[cls.name] >= 50, cls.name
+
+
+@pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
+def test_programs_of_lower_levels_compute_what_they_were_made_from(level: str):
+    for sketch in some(25):
+        program = build(sketch, default_operators())
+        lower = at_level(program, level)
+        if lower is None:
+            continue
+        assert lower.level == level
+        verify(lower.module)
+        verify_symbols(lower.module)
+        assert difference(bounded_run(program), run(lower)) is None
+
+
+def test_programs_are_made_of_the_types_that_are_asked_for():
+    for sketch in some(30):
+        program = build(sketch, default_operators(("nn.add", "nn.neg")), (f32,))
+        names = {op.name for op in program.module.walk() if op.name.startswith("nn.")}
+        assert names <= {"nn.add", "nn.neg", "nn.load", "nn.store", "nn.state", "nn.constant"} | {
+            "nn.less",
+            "nn.shift",
+        }
+        assert "f16" not in program.text
+
+
+def test_no_operator_of_that_name_is_refused():
+    with pytest.raises(ValueError, match="none of them is known"):
+        default_operators(("nn.nothing",))
+
+
+def test_special_values_are_in_a_mode_of_their_own():
+    special = values_of([400], np.dtype(np.float16), 0, "special")
+    assert np.isnan(special).any()
+    assert np.isinf(special).any()
+    assert (np.abs(special[np.isfinite(special)]) > 60000).any()
+    whole = values_of([400], np.dtype(np.float32), 0, "integers")
+    assert (whole == np.rint(whole)).all()
+
+
+def test_control_flow_wraps_operations():
+    sketch = Sketch((Step(0), Step(1, within="repeat"), Step(2, within="if")), (2, 3))
+    kinds = {type(op) for op in build(sketch, default_operators()).module.walk()}
+    assert {control.RepeatOp, control.IfOp} <= kinds
+
+
+def test_constants_are_now_and_then_one_number():
+    constants = [
+        op.value.array
+        for sketch in some(120)
+        for op in build(sketch, default_operators()).module.walk()
+        if isinstance(op, nn.ConstantOp) and op.value.array.size > 1
+    ]
+    uniform = [np.all(array == array.flat[0]) for array in constants]
+    assert 0.2 < np.mean(uniform) < 0.7

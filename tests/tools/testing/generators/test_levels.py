@@ -1,0 +1,85 @@
+"""Programs are decided as far as the pass that is tested on them needs."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from abele.dialects import tile
+from abele.ir.errors import InputError
+from abele.ir.upstream import ModuleOp
+from abele.passes.allocate import ADDRESS, Allocate, pack
+from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
+from abele.passes.schedule_supersteps import SUPERSTEP
+from abele.tools.testing import Program, check_pass
+from abele.tools.testing.generators import decisions
+from abele.tools.testing.generators.build import build, default_operators
+from abele.tools.testing.generators.decisions import STAGES
+from abele.tools.testing.generators.levels import at_level, level_before
+from abele.tools.testing.generators.sketch import random_sketch
+
+
+def program(number: int, level: str) -> Program:
+    while True:
+        made = at_level(build(random_sketch(Random(f"{number}")), default_operators()), level)
+        if made is not None:
+            return made
+        number += 1000
+
+
+def decided(module: ModuleOp) -> tuple[bool, float, bool]:
+    """Whether supersteps are numbered, what share of variables has an address, what is grouped."""
+    variables = [op for op in module.walk() if isinstance(op, tile.VariableOp)]
+    placed = sum(ADDRESS in op.attributes for op in variables) / len(variables)
+    numbered = any(SUPERSTEP in op.attributes for op in module.walk())
+    return numbered, placed, any(isinstance(op, tile.SuperstepOp) for op in module.walk())
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_stage_of_tile_is_decided_so_far_and_no_further(number: int):
+    plain, numbered, placed, addressed, grouped = (
+        decided(program(number, stage).module) for stage in STAGES
+    )
+    assert plain == (False, 0.0, False)
+    assert numbered == (True, 0.0, False)
+    assert placed[0]
+    assert placed[1] < 1.0
+    assert addressed == (True, 1.0, False)
+    assert grouped == (False, 1.0, True)
+
+
+def test_a_program_is_packed_once_however_many_addresses_are_given(monkeypatch):
+    packed: list[int] = []
+
+    def counted(variables: Sequence[tile.VariableOp], *rest: Any):
+        packed.append(len(variables))
+        return pack(variables, *rest)
+
+    monkeypatch.setattr(decisions, "pack", counted)
+    made = decided(program(1, "placed").module)
+    assert made[1] > 0
+    assert len(packed) == 1
+    assert packed[0] > 1
+
+
+def test_some_variables_have_an_address_before_the_others():
+    some = [decided(program(number, "placed").module)[1] for number in range(6)]
+    assert any(0.0 < share < 1.0 for share in some)
+
+
+@pytest.mark.parametrize("tested", [Allocate(), ConvertTileToExchange()])
+def test_a_pass_takes_all_the_programs_that_it_is_tested_on(
+    tested: Allocate | ConvertTileToExchange,
+):
+    report = check_pass(tested, level_before(tested.name), examples=15, seed=4, results=False)
+    assert (report.examples, report.changed, report.refused) == (15, 15, 0)
+
+
+def test_a_level_that_there_is_not_is_refused():
+    from abele.tools.testing import programs
+
+    with pytest.raises(ValueError, match="level 'cloud'; need one of nn, partition"):
+        programs("cloud")
+    with pytest.raises(InputError, match="no pass 'cloud'"):
+        check_pass("cloud")

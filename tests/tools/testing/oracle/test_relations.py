@@ -1,0 +1,273 @@
+"""Relations hold of abele's passes, and each is broken by a pass that is wrong in its way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from abele.backends.target import resolve_target
+from abele.dialects import nn, partition
+from abele.dialects.abele import Plan, PlanAttr
+from abele.dialects.structured import Structured
+from abele.ir.text import parse_module
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.convert_nn_to_partition import target_of
+from abele.tools.driver.program import new_context
+from abele.tools.testing import (
+    Miscompiled,
+    NotApplicable,
+    Program,
+    RelationFailed,
+    batch_split,
+    bounded_run,
+    check_pass,
+    check_pipeline,
+    cost_monotone,
+    difference,
+    idempotent,
+    ignores_dead_code,
+    programs,
+    run,
+    scales_by_powers_of_two,
+    tile_count_invariant,
+)
+from abele.tools.testing.generators.build import build, default_operators
+from abele.tools.testing.generators.sketch import random_sketch
+from abele.tools.testing.oracle.batch import batches, part
+from abele.tools.testing.oracle.relations import RELATIONS, Relation
+
+WITHIN = (idempotent, ignores_dead_code, batch_split, scales_by_powers_of_two)
+
+
+def broken(
+    tested: object, relation: Relation, folder: Path, operators: Sequence[str]
+) -> Miscompiled:
+    """What a relation alone says of passes, whatever their results are."""
+    few = programs("nn", operators=operators, max_ops=3, data=["normal"], control_flow=False)
+    with pytest.raises(Miscompiled) as caught:
+        check_pipeline(
+            tested,
+            programs=few,
+            examples=200,
+            seed=1,
+            relation=relation,
+            results=False,
+            folder=folder,
+        )
+    assert caught.value.wrong.kind == "relation"
+    assert caught.value.wrong.relation == relation.__name__
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["decompose", "canonicalize"])
+def test_relations_within_a_level_hold_of_abeles_passes(name: str):
+    report = check_pass(name, examples=8, seed=0, relation=WITHIN)
+    assert report.held["idempotent"] == 8
+    assert report.held["ignores_dead_code"] > 3
+    assert report.skipped["batch_split"] > 0
+
+
+def test_relations_hold_of_the_whole_way_down():
+    related = (tile_count_invariant, batch_split, cost_monotone, scales_by_powers_of_two)
+    report = check_pipeline(examples=24, seed=0, relation=related)
+    for relation in related:
+        assert report.held[relation.__name__] > 0
+        assert report.held[relation.__name__] + report.skipped[relation.__name__] == 24
+
+
+def test_relations_are_named_in_what_is_reported():
+    report = check_pass("canonicalize", examples=5, seed=0, relation=idempotent)
+    assert "idempotent held of 5 and skipped 0" in str(report)
+
+
+@dataclass(frozen=True)
+class SwapAdd(ModulePass):
+    """Changes the order of a sum's operands each time."""
+
+    name = "swap-add"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if isinstance(each, nn.AddOp) and each.operands[0] is not each.operands[1]:
+                each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
+
+
+def test_a_pass_that_never_comes_to_an_end_is_not_idempotent(tmp_path: Path):
+    found = broken(SwapAdd(), idempotent, tmp_path, ["nn.add"])
+    assert "a second run changes the program" in str(found)
+    assert found.blamed == "swap-add"
+
+
+def test_idempotence_is_not_asked_of_a_pass_that_leads_to_another_level():
+    report = check_pass(
+        "convert-partition-to-tile", "partition", examples=3, seed=0, relation=idempotent
+    )
+    assert report.skipped["idempotent"] == 3
+
+
+@dataclass(frozen=True)
+class SwapOnManyTiles(ModulePass):
+    """Takes a difference to be commutative where there are more than four tiles."""
+
+    name = "swap-on-many-tiles"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if target_of(op).tiles > 4:
+            for each in op.walk():
+                if isinstance(each, partition.ComputeOp) and each.body.data.function == "sub":
+                    first, second, *rest = each.operands
+                    if first.type == second.type:
+                        each.operands = [second, first, *rest]
+
+
+def test_results_that_depend_on_the_machine_are_found(tmp_path: Path):
+    tested = ("nn", "partition", SwapOnManyTiles(), "tile")
+    found = broken(tested, tile_count_invariant, tmp_path, ["nn.sub"])
+    assert "compiled for tiny:" in str(found)
+    assert found.blamed == "swap-on-many-tiles"
+
+
+def program_of(*ops: str) -> Program:
+    """A program that computes %r of two vectors of float32."""
+    type_ = "tensor<9xf32>"
+    body = "\n".join(f"{op} : ({type_}, {type_}) -> {type_}" for op in ops)
+    text = f"func.func @main(%a: {type_}, %b: {type_}) -> {type_} {{ {body}\n"
+    context = new_context()
+    module = parse_module(f"{text} func.return %r : {type_} }}", context)
+    arrays = np.random.default_rng(1).standard_normal((2, 9)).astype(np.float32)
+    inputs = {"arg0": arrays[0], "arg1": arrays[1]}
+    return Program(module, context, inputs, resolve_target("tiny:4"))
+
+
+def test_what_is_within_the_bound_must_be_equal_where_nothing_is_summed():
+    before = program_of("%r = nn.div %a, %b")
+    other = program_of("%1 = nn.div %b, %b", "%2 = nn.div %1, %b", "%r = nn.mul %a, %2")
+    assert difference(bounded_run(before), run(other)) is None
+    said = tile_count_invariant(before, before, lambda program: other)
+    assert said is not None
+    assert "exactly" in said
+
+
+@dataclass(frozen=True)
+class RotateRows(ModulePass):
+    """Negates a neighbour."""
+
+    name = "rotate-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in tuple(op.walk()):
+            if isinstance(each, nn.NegOp | nn.ReluOp) and nn.shape_of(each.operand)[:1] > (1,):
+                rows, *rest = nn.shape_of(each.operand)
+                zero, one = [0] * len(rest), [1] * (len(rest) + 1)
+                last = nn.SliceOp(each.operand, [rows - 1, *zero], one, [1, *rest])
+                others = nn.SliceOp(each.operand, [0, *zero], one, [rows - 1, *rest])
+                whole = nn.ConcatOp([last.result, others.result], 0)
+                assert each.parent is not None
+                for new in (last, others, whole):
+                    each.parent.insert_op_before(new, each)
+                each.operands[0] = whole.result
+
+
+def test_elements_of_a_batch_that_are_mixed_are_found(tmp_path: Path):
+    found = broken(RotateRows(), batch_split, tmp_path, ["nn.neg"])
+    assert "a batch of" in str(found)
+
+
+def test_a_batch_is_an_axis_that_nothing_mixes():
+    found = 0
+    for i in range(40):
+        program = build(random_sketch(Random(f"batch {i}")), default_operators())
+        for batch in batches(program):
+            whole = bounded_run(program).outputs
+            parts = [part(program, batch, low, high) for low, high in ((0, 1), (1, batch.size))]
+            results = [run(each).outputs for each in parts]
+            for (name, array), axis in zip(whole.items(), batch.outputs, strict=True):
+                if axis is not None:
+                    joined = np.concatenate([each[name] for each in results], axis)
+                    np.testing.assert_allclose(joined, array, rtol=1e-2, atol=1e-2)
+            found += 1
+            break
+    assert found > 10
+
+
+@dataclass(frozen=True)
+class ForwardDead(ModulePass):
+    """Takes what feeds something dead for dead as well."""
+
+    name = "forward-dead"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in tuple(op.walk()):
+            if isinstance(each, Structured) and all(r.first_use is None for r in each.results):
+                for value in each.operands:
+                    made = value.owner
+                    if isinstance(made, Structured) and made.operands[0].type == value.type:
+                        value.replace_all_uses_with(made.operands[0])
+
+
+def test_an_operation_that_nobody_reads_and_that_matters_is_found(tmp_path: Path):
+    found = broken(ForwardDead(), ignores_dead_code, tmp_path, ["nn.neg", "nn.exp"])
+    assert "that nobody reads" in str(found)
+
+
+@dataclass(frozen=True)
+class AddEpsilon(ModulePass):
+    """Adds a little, so that nobody divides by 0."""
+
+    name = "add-epsilon"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in tuple(op.walk()):
+            if isinstance(each, nn.DivOp | nn.MulOp) and each.parent is not None:
+                epsilon = nn.ShiftOp(each.operands[1], 2.0**-20)
+                each.parent.insert_op_before(epsilon, each)
+                each.operands[1] = epsilon.result
+
+
+def test_a_little_that_is_added_does_not_scale(tmp_path: Path):
+    found = broken(AddEpsilon(), scales_by_powers_of_two, tmp_path, ["nn.div", "nn.mul"])
+    assert "times what it was" in str(found)
+
+
+@dataclass(frozen=True)
+class OneTileIfEven(ModulePass):
+    """Leaves all to the first tile where the number of operations is even."""
+
+    name = "one-tile-if-even"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ops = [each for each in op.walk() if isinstance(each, Structured)]
+        if len(ops) % 2 == 0:
+            for each in ops:
+                dims = each.structure().space.dims
+                each.attributes["plan"] = PlanAttr(Plan((1,) * len(dims)))
+
+
+def test_a_planner_that_is_better_at_longer_programs_is_found(tmp_path: Path):
+    tested = ("nn", OneTileIfEven(), "partition", "tile", "exchange")
+    found = broken(tested, cost_monotone, tmp_path, ["nn.exp", "nn.matmul"])
+    assert "cycles; it took" in str(found)
+
+
+def test_a_relation_that_raises_is_told_apart(tmp_path: Path):
+    def wants_text(before: Program, after: Program, compiled: object) -> str | None:
+        raise KeyError("text")
+
+    with pytest.raises(RelationFailed, match="relation 'wants_text' raised KeyError") as caught:
+        check_pass("canonicalize", examples=5, seed=1, relation=wants_text, folder=tmp_path)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_relation_of_which_nothing_follows_is_skipped():
+    def never(before: Program, after: Program, compiled: object) -> str | None:
+        raise NotApplicable("never")
+
+    report = check_pass("canonicalize", examples=5, seed=1, relation=never)
+    assert (report.examples, report.skipped["never"]) == (5, 5)
+
+
+def test_every_relation_is_found_again_by_its_name():
+    assert all(name == relation.__name__ for name, relation in RELATIONS.items())

@@ -1,0 +1,303 @@
+"""Passes that are wrong are found, made small, and told apart from those that fail themselves."""
+
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from abele.dialects import nn
+from abele.ir.errors import InputError
+from abele.ir.rules import parse_rule_set, rules_pass
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.own_rules import own_vocabulary
+from abele.tools.testing import (
+    Miscompiled,
+    PassFailed,
+    Program,
+    StrategyFailed,
+    check_pass,
+    check_pipeline,
+    programs,
+)
+from abele.tools.testing.search.checks import LIMIT
+from abele.tools.testing.search.limits import at_most
+
+from ..wrong_passes import DropOtherUses, DropRemainder, NarrowPartials, SwapSub, never_holds
+
+COMPUTE = ("nn", "partition")
+OPS = 4
+"""A reduced program has at most so many operations."""
+
+
+def failure(tested: ModulePass, level: str, folder: Path, examples: int = 400) -> Miscompiled:
+    with pytest.raises(Miscompiled) as caught:
+        check_pass(tested, level, examples=examples, seed=1, folder=folder)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("tested", "level", "examples"),
+    [
+        (SwapSub(), "nn", 200),
+        (DropOtherUses(), "nn", 300),
+        (DropRemainder(), "nn", 1500),
+        (NarrowPartials(), "partition", 200),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_wrong_pass_is_found_and_its_program_is_small(
+    tested: ModulePass, level: str, examples: int, tmp_path: Path
+):
+    found = failure(tested, level, tmp_path, examples)
+    ops = [op for op in found.program.module.walk() if op.name.partition(".")[0] in COMPUTE]
+    assert len(ops) <= OPS
+    assert found.blamed == tested.name
+
+
+def test_a_smaller_program_may_take_some_times_as_long_as_the_failing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    limits: list[float] = []
+
+    @contextmanager
+    def noted(seconds: float) -> Generator[None]:
+        limits.append(seconds)
+        with at_most(seconds):
+            yield
+
+    monkeypatch.setattr("abele.tools.testing.search.checks.at_most", noted)
+    failure(SwapSub(), "nn", tmp_path, 200)
+    assert limits[0] == LIMIT
+    assert min(limits) < LIMIT / 4
+
+
+def test_a_failure_says_what_differs_and_is_replayed_by_one_command(tmp_path: Path):
+    found = failure(SwapSub(), "nn", tmp_path)
+    text = str(found)
+    assert "after pass 'swap-sub' (example" in text
+    assert "element [" in text
+    assert "nn.sub" in text
+    assert f"saved in {tmp_path}" in text
+    again = subprocess.run(found.command, shell=True, capture_output=True, text=True, check=False)
+    assert again.returncode == 1, again.stderr
+    assert "element [" in again.stdout
+
+
+def test_a_pipeline_names_the_pass(tmp_path: Path):
+    wrong = SwapSub()
+    tested = ("canonicalize", wrong, "eliminate-dead")
+    from abele.ir.pass_manager import parse_pipeline
+    from abele.passes.pipelines import PASSES
+
+    passes = [
+        *parse_pipeline(tested[0], PASSES),
+        wrong,
+        *parse_pipeline(tested[2], PASSES),
+    ]
+    with pytest.raises(Miscompiled, match="swap-sub") as caught:
+        check_pipeline(passes, examples=300, seed=2, folder=tmp_path)
+    assert caught.value.blamed == "swap-sub"
+    assert caught.value.passes == ("canonicalize", "swap-sub", "eliminate-dead")
+
+
+@dataclass(frozen=True)
+class Raises(ModulePass):
+    """Fails on a difference."""
+
+    name = "raises"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if any(isinstance(each, nn.SubOp) for each in op.walk()):
+            raise KeyError("difference")
+
+
+def test_a_pass_that_raises_is_told_apart(tmp_path: Path):
+    with pytest.raises(PassFailed, match="raised KeyError") as caught:
+        check_pass(Raises(), examples=300, seed=1, folder=tmp_path)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert "nn.sub" in str(caught.value)
+
+
+def test_a_rule_that_raises_is_named(tmp_path: Path):
+    text = "rule again: nn.relu(nn.relu(_) as r) as q => r where can_follow(r, q, 5)"
+    again = rules_pass("drop-again", parse_rule_set(text, own_vocabulary(), "again.rw"))
+    twice = programs("nn", operators=[nn.ReluOp], control_flow=False)
+    with pytest.raises(PassFailed, match=r"IndexError.*in rule again \(again.rw:1\)"):
+        check_pass(again(), programs=twice, examples=50, seed=1, folder=tmp_path)
+    with pytest.raises(PassFailed, match="in rule again"):
+        check_pass(again(), examples=200, seed=1, folder=tmp_path)
+
+
+@dataclass(frozen=True)
+class Hangs(ModulePass):
+    """Does not end."""
+
+    name = "hangs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        while any(isinstance(each, nn.NegOp) for each in op.walk()):
+            pass
+
+
+def test_a_pass_that_hangs_is_cut_off(tmp_path: Path):
+    with pytest.raises(PassFailed, match="is not done after 0.5 s") as caught:
+        check_pass(
+            Hangs(),
+            examples=400,
+            seed=1,
+            limit=1.0,
+            folder=tmp_path,
+        )
+    assert "nn.neg" in str(caught.value)
+
+
+STUCK = """
+from dataclasses import dataclass
+import numpy as np
+from abele.ir.upstream import ModulePass
+from abele.tools.testing import check_pass
+
+@dataclass(frozen=True)
+class Stuck(ModulePass):
+    name = "stuck"
+    def apply(self, ctx, op):
+        np.broadcast_to(1.0, (10**13,)).sum()
+
+check_pass(Stuck(), examples=1, seed=1, limit=0.2)
+"""
+
+
+def test_a_pass_that_hangs_in_c_ends_the_process_with_its_program():
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "passes stuck: compiling the program is not done after 0.6 s" in done.stderr
+    assert "func.func @main" in done.stderr
+    assert "saved in" in done.stderr
+
+
+@dataclass(frozen=True)
+class Invalid(ModulePass):
+    """Leaves a value of another type."""
+
+    name = "invalid"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if isinstance(each, nn.NegOp):
+                each.result._type = nn.tensor((1, 2, 3), each.operand.type.element_type)
+
+
+def test_a_program_that_does_not_verify_is_told(tmp_path: Path):
+    found = failure(Invalid(), "nn", tmp_path)
+    assert "does not verify" in str(found)
+
+
+@dataclass(frozen=True)
+class Refuses(ModulePass):
+    """Takes nothing."""
+
+    name = "refuses"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise InputError("not this one")
+
+
+def test_a_pass_that_refuses_every_program_is_told():
+    with pytest.raises(InputError, match="no program was taken.*not this one"):
+        check_pass(Refuses(), seed=1)
+
+
+def test_a_relation_is_asked_beside_the_results(tmp_path: Path):
+    def changed(before: Program, after: Program, compiled: object) -> str | None:
+        return "as it was" if before.text == after.text else None
+
+    with pytest.raises(Miscompiled, match="changed does not hold: as it was"):
+        check_pass("decompose", examples=50, seed=1, relation=changed, folder=tmp_path)
+    with pytest.raises(Miscompiled, match="element"):
+        check_pass(SwapSub(), examples=200, seed=1, relation=(), folder=tmp_path)
+
+
+def test_a_relation_that_does_not_hold_is_replayed_by_one_command(tmp_path: Path):
+    with pytest.raises(Miscompiled, match="never_holds does not hold") as caught:
+        check_pass("canonicalize", examples=5, seed=1, relation=never_holds, folder=tmp_path)
+    command = caught.value.command
+    again = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert again.returncode == 1, again.stderr
+    assert "never_holds does not hold: no" in again.stdout
+
+
+def test_programs_of_a_strategy_are_checked():
+    strategy = programs("nn", operators=[nn.AddOp, nn.ReluOp], control_flow=False)
+    report = check_pass("fuse-chains", programs=strategy, examples=30, seed=1)
+    assert report.examples == 30
+    assert {op for op, _, _ in report.exercised} <= {
+        *("nn.add", "nn.relu"),
+        *("nn.load", "nn.store", "nn.state", "nn.constant"),
+    }
+
+
+def drawn(number: int) -> Program:
+    raise KeyError("drawn")
+
+
+@st.composite
+def ill_typed(draw: st.DrawFn) -> Program:
+    program = draw(programs("nn", operators=[nn.NegOp], control_flow=False))
+    for each in program.module.walk():
+        if isinstance(each, nn.NegOp):
+            each.result._type = nn.tensor((1, 2, 3), each.operand.type.element_type)
+    return program
+
+
+@st.composite
+def without_inputs(draw: st.DrawFn) -> Program:
+    program = draw(programs("nn", operators=[nn.SliceOp], control_flow=False))
+    program.inputs = {name: "none" for name in program.inputs}
+    return program
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        (st.integers().map(drawn), "the strategy raised KeyError: 'drawn'"),
+        (st.integers(), "the strategy has made a int; need a Program"),
+        (ill_typed(), "has made a program that is none: the program does not verify"),
+        (without_inputs(), "has made a program that cannot be run before any pass"),
+        (st.nothing(), "the strategy"),
+    ],
+)
+def test_a_strategy_that_fails_is_told_apart(strategy: st.SearchStrategy[Program], said: str):
+    with pytest.raises(StrategyFailed) as caught:
+        check_pass("decompose", programs=strategy, examples=60, seed=1)
+    assert said in str(caught.value)
+
+
+def test_a_check_ends_in_time():
+    report = check_pass("canonicalize", seconds=0.5, seed=1)
+    assert report.examples > 0
+    assert report.seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        *((name, "nn") for name in ("decompose", "fold-constants", "eliminate-dead")),
+        *((name, "nn") for name in ("canonicalize", "fold-scales", "fuse-chains")),
+        ("convert-partition-to-tile", "partition"),
+        *((name, "tile") for name in ("schedule-supersteps", "allocate", "group-supersteps")),
+        ("convert-tile-to-exchange", "tile"),
+    ],
+)
+def test_abeles_own_passes_are_right(name: str, level: str):
+    assert check_pass(name, level, examples=25, seed=0).examples > 0
+
+
+def test_the_whole_way_down_is_right():
+    check_pipeline(examples=25, seed=0)

@@ -1,0 +1,63 @@
+"""Long runs go on past a failure, and save it."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from abele.ir.errors import InputError
+from abele.passes.pipelines import PASSES
+from abele.tools.cli import app
+from abele.tools.testing import check_pass
+from abele.tools.testing.search.fuzz import fuzz, jobs
+
+from ..wrong_passes import SwapSub
+
+
+def test_there_is_a_job_for_every_pass_and_every_level():
+    names = set(jobs())
+    assert set(PASSES) - {"plan-splits"} <= names
+    assert {f"nn -> {level}, at random" for level in ("partition", "tile", "exchange")} <= names
+
+
+def test_a_failure_is_saved_and_the_other_jobs_go_on(tmp_path: Path):
+    checks = {"wrong one": partial(check_pass, SwapSub()), **jobs(["canonicalize"])}
+    done = {each.name: each for each in fuzz(checks, 3.0, 1, tmp_path, processes=2)}
+    assert "swap-sub" in done["wrong one"].failure
+    assert (tmp_path / "wrong-one" / "program.mlir").exists()
+    assert done["canonicalize"].failure == ""
+    assert done["canonicalize"].report.examples > 0
+
+
+def test_a_pass_that_there_is_not_is_refused():
+    with pytest.raises(InputError, match="canonicalise"):
+        jobs(["canonicalise"])
+
+
+WRONG = """
+from dataclasses import dataclass
+from abele.dialects import nn
+from abele.ir.upstream import ModulePass
+
+@dataclass(frozen=True)
+class Wrong(ModulePass):
+    name = "wrong"
+    def apply(self, ctx, op):
+        for each in op.walk():
+            if isinstance(each, nn.SubOp):
+                each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
+"""
+
+
+def test_the_command_exits_1_and_says_how_to_see_the_failure_again(tmp_path: Path):
+    (tmp_path / "mine.py").write_text(WRONG)
+    words = ["fuzz", "wrong", "--load", str(tmp_path / "mine.py"), "--seconds", "4", "--seed", "1"]
+    result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "after pass 'wrong'" in result.output
+    assert "replay: " in result.output
+
+
+def test_the_command_refuses_an_unknown_pass():
+    assert CliRunner().invoke(app, ["fuzz", "wrong"]).exit_code == 2

@@ -1,0 +1,69 @@
+"""Work that does not end is cut off, by the time that it takes of the processor."""
+
+import gc
+import time
+
+import pytest
+
+from abele.tools.testing.search import limits
+from abele.tools.testing.search.limits import TooLong, at_most
+
+
+def busy(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_what_takes_too_long_is_cut_off():
+    with pytest.raises(TooLong), at_most(0.05):
+        busy(5)
+
+
+def test_what_a_busy_machine_keeps_waiting_is_not():
+    begin = time.monotonic()
+    with at_most(0.05):
+        time.sleep(0.1)
+    assert time.monotonic() - begin >= 0.1
+
+
+def test_what_only_waits_is_cut_off_later(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "PATIENCE", 2)
+    with pytest.raises(TooLong), at_most(0.05):
+        time.sleep(5)
+
+
+def test_an_outer_limit_goes_on_after_an_inner_one():
+    begin = time.process_time()
+    with pytest.raises(TooLong), at_most(0.3):
+        for _ in range(100):
+            with at_most(0.2):
+                busy(0.1)
+    assert time.process_time() - begin < 2
+
+
+class Slow:
+    """Takes its time to go."""
+
+    def __del__(self) -> None:
+        busy(0.1)
+
+
+def test_an_alarm_that_python_would_not_hear_rings_again():
+    # What is raised while something is forgotten is printed, and forgotten too.
+    with pytest.raises(TooLong), at_most(0.05):
+        Slow()
+        busy(5)
+
+
+def test_an_alarm_rings_again_that_came_while_garbage_was_looked_for():
+    def watch(phase: str, info: dict[str, int]) -> None:
+        busy(0.1)
+
+    gc.callbacks.append(watch)
+    try:
+        with pytest.raises(TooLong), at_most(0.05):
+            gc.collect()
+            busy(5)
+    finally:
+        gc.callbacks.remove(watch)

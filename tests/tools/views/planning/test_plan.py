@@ -1,0 +1,127 @@
+import json
+from math import prod
+
+import pytest
+from some_models import convolutions, model, node, random
+
+from abele.backends.price import price, totals
+from abele.backends.target import resolve_target
+from abele.ir.errors import DoesNotFit, InputError
+from abele.ir.text import write_module
+from abele.tools import compile_model
+from abele.tools.views.planning.plan import plan_model, product_of_matrices
+
+TINY = resolve_target("tiny:16")
+
+
+def test_every_operator_has_a_row_of_what_is_compiled():
+    question = plan_model(convolutions(), "tiny:16")
+    exe = compile_model(convolutions(), "tiny:16")
+    compiled = price(exe.module_at("exchange"), TINY)
+    found = question.plan
+    assert found.between_cycles == pytest.approx(0)
+    # Copies of inputs and outputs come with the compiled program.
+    assert found.cycles == pytest.approx(totals(compiled).cycles, rel=0.5)
+    for each in found.operators:
+        assert each.tiles == prod(each.plan.split)
+        assert each.temporary_bytes <= each.limit_bytes
+
+
+def test_a_product_of_matrices_keeps_its_right_operand():
+    question = plan_model(product_of_matrices(64, 256, 32, "f16", TINY), TINY)
+    (each,) = question.plan.operators
+    assert [d.size for d in each.dims] == [64, 32, 256]
+    assert each.node == "matmul"
+    assert each.resident_bytes >= 256 * 32 * 2 / 16
+    assert question.plan.resident_bytes == each.resident_bytes
+
+
+def test_types_are_those_that_are_asked_for():
+    small, large = (
+        plan_model(product_of_matrices(64, 256, 32, dtype, TINY), TINY).plan.operators[0]
+        for dtype in ("f16", "f32")
+    )
+    assert small.cycles < large.cycles
+
+
+LOOP = """
+builtin.module {
+  func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %0 = control.repeat 5 (%x) : (tensor<8x8xf32>) -> (tensor<8x8xf32>) {
+    ^bb0(%a: tensor<8x8xf32>):
+      %1 = nn.relu %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      control.yield %1 : tensor<8x8xf32>
+    }
+    func.return %0 : tensor<8x8xf32>
+  }
+}
+"""
+
+
+def test_what_a_loop_repeats_counts_as_often(tmp_path):
+    path = tmp_path / "loop.mlir"
+    path.write_text(LOOP)
+    found = plan_model(path, "tiny:16", passes="").plan
+    (each,) = found.operators
+    assert each.times == 5
+    assert found.cycles == pytest.approx(5 * each.cycles + found.between_cycles)
+    assert found.between_cycles >= 0
+
+
+def test_what_else_there_was_holds_what_was_chosen():
+    question = plan_model(product_of_matrices(64, 256, 32, "f16", TINY), TINY)
+    found = question.trade_offs(question.operator("matmul"))
+    assert found.chosen in found.choices
+    assert len(found.choices) > len(found.pareto) > 1
+
+    def figures(c) -> tuple[float, int, int]:
+        return c.cycles, c.resident_bytes, c.temporary_bytes
+
+    front = [figures(c) for c in found.pareto]
+    for c in found.choices:
+        assert any(all(a <= b for a, b in zip(f, figures(c), strict=True)) for f in front)
+    for f in front:
+        others = [g for g in front if g != f]
+        assert not any(all(a <= b for a, b in zip(g, f, strict=True)) for g in others)
+
+
+def test_all_of_it_goes_into_json():
+    question = plan_model(convolutions(), "tiny:16", memory_proportion=0.001)
+    record = json.loads(json.dumps(question.plan.to_dict()))
+    assert record["target"] == "tiny:16"
+    assert record["memory_proportion"] == 0.001
+    first = record["operators"][0]
+    assert first["plan"].startswith("split [")
+    assert first["runner_up"] is None or first["runner_up"]["plan"].startswith("split [")
+    assert record["relaxed_limits"]
+    assert {"operator", "limit", "relaxed_to", "taken"} == set(record["relaxed_limits"][0])
+
+
+def test_operators_are_found_by_any_of_their_names():
+    linear = model(
+        [node("MatMul", "x w", "p"), node("Relu", "p", "y")],
+        {"x": [4, 16]},
+        ["y"],
+        {"w": random((16, 8))},
+    )
+    question = plan_model(linear, "tiny:16")
+    (op,) = question.asked
+    assert question.operator("the_p") is op
+    assert question.operator("the_y") is op
+    with pytest.raises(InputError, match=r"operator 'the_q': there is none; did you mean the_"):
+        question.operator("the_q")
+
+
+def test_what_is_planned_already_is_refused(tmp_path):
+    exe = compile_model(convolutions(), "tiny:16")
+    path = tmp_path / "low.mlir"
+    write_module(exe.module_at("tile"), path)
+    with pytest.raises(InputError, match="planned already, at tile; need its model"):
+        plan_model(path)
+
+
+def test_matrices_that_no_tiles_hold_are_refused_before_they_are_made():
+    with pytest.raises(DoesNotFit, match=r"float16\[1000000, 1000000\]"):
+        product_of_matrices(1, 1_000_000, 1_000_000, "f16", TINY)
+    with pytest.raises(InputError, match="dtype 'f8'; need one of f16, f32"):
+        product_of_matrices(1, 1, 1, "f8", TINY)

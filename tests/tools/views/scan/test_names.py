@@ -1,0 +1,32 @@
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from abele.tools.views.scan.names import telling_names
+
+
+def model(*nodes: onnx.NodeProto, weights: tuple[str, ...] = ()) -> onnx.ModelProto:
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1]) for n in "xy")
+    stored = [numpy_helper.from_array(np.ones(1, np.float32), name) for name in weights]
+    return helper.make_model(helper.make_graph(nodes, "g", [x], [y], stored))
+
+
+def test_numbered_nodes_are_called_after_their_weights_or_what_they_do():
+    made = model(
+        helper.make_node("Conv", ["x", "gpu_0/conv1_w_0"], ["a"], name="n0"),
+        helper.make_node("MaxPool", ["a"], ["b"], name="n1"),
+        helper.make_node("MaxPool", ["b"], ["c"], name="2"),
+        helper.make_node("Gemm", ["c", "fc.weight"], ["d"], name="n3"),
+        helper.make_node("Relu", ["d"], ["y"], name="clamp"),
+        weights=("gpu_0/conv1_w_0", "fc.weight"),
+    )
+    assert telling_names(made) == {"n0": "conv1", "n1": "maxpool1", "2": "maxpool2", "n3": "fc"}
+
+
+def test_a_name_is_given_once():
+    made = model(
+        helper.make_node("MatMul", ["x", "w_0"], ["a"], name="n0"),
+        helper.make_node("MatMul", ["a", "w_0"], ["y"], name="n1"),
+        weights=("w_0",),
+    )
+    assert telling_names(made) == {"n0": "w", "n1": "matmul2"}

@@ -1,0 +1,140 @@
+"""What lies on the fullest tile of a program, and of which layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any
+
+from ...backends.memory import MemoryReport, TileVariable
+from ...backends.overheads import overheads
+from ...backends.price import variables_of
+from ...backends.target import Target
+from ...dialects.exchange import VariableOp
+from ..driver.executable import MACHINE, Executable
+
+WIDE = "float32"
+"""The type that a narrower float can take the place of."""
+
+
+@dataclass(frozen=True)
+class LayerMemory:
+    """Bytes of one layer on a tile: of what always lives, and of what lives in its worst step."""
+
+    layer: str
+    always_live: int
+    live_now: int
+
+
+@dataclass(frozen=True)
+class MemoryMap:
+    """The fullest tile of a program at its worst superstep.
+
+    categories: bytes by what they are for, in the order of the columns: variables that always
+    live, those that live then, gaps that are free then, code, vertex state, exchange code and
+    stacks. reserved: what the target keeps for the last four. all_always_live: on all tiles
+    together. once_always_live: of each element once, replicas left out; narrow_always_live: the
+    same if float32 were half as wide. level: that
+    the program came on. is_wide: whether any of it is float32. layers: the largest first. steps:
+    supersteps with the most live bytes on any tile, and the tile.
+    """
+
+    target: Target
+    tile: int
+    step: str
+    categories: dict[str, int]
+    reserved: int
+    all_always_live: int
+    once_always_live: int
+    narrow_always_live: int
+    level: str
+    is_wide: bool
+    layers: tuple[LayerMemory, ...]
+    variables: tuple[TileVariable, ...]
+    steps: tuple[tuple[str, int, int], ...]
+    cycles: int
+
+    @property
+    def variable_bytes(self) -> int:
+        """What variables take, gaps among them."""
+        return sum(self.categories[key] for key in ("always live", "live now", "gaps"))
+
+    @property
+    def overhead_bytes(self) -> int:
+        """What all else takes, by the rules of `backends/overheads`."""
+        return sum(self.categories.values()) - self.variable_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the variables do, beside what the target reserves."""
+        return self.variable_bytes <= self.target.usable_bytes_per_tile
+
+    @property
+    def chips(self) -> int:
+        """How many chips of the target have to hold what always lives, at the least."""
+        all_tiles = self.target.tiles * self.target.usable_bytes_per_tile
+        return max(-(-self.once_always_live // all_tiles), 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it."""
+        return asdict(self) | {
+            "target": self.target.spelling(),
+            "bytes_per_tile": self.target.bytes_per_tile,
+            "fits": self.fits,
+        }
+
+
+def memory_map(exe: Executable) -> MemoryMap:
+    """The map of a compiled program."""
+    report, module = exe.memory, exe.module_at(MACHINE)
+    more = overheads(module, variables_of(module), report.tiles, exe.target)
+    tile = report.fullest_tile
+    variables = [v for v in module.body.block.ops if isinstance(v, VariableOp)]
+    return MemoryMap(
+        target=exe.target,
+        tile=tile,
+        step=report.worst_step,
+        categories={
+            "always live": int(report.always_live_bytes[tile]),
+            "live now": int(report.transient_bytes[tile]),
+            "gaps": report.gap_bytes,
+            "code": int(more.code[tile]),
+            "vertex state": int(more.vertex_state[tile]),
+            "exchange code": int(more.exchange_code[tile]),
+            "stacks": int(more.stacks[tile]),
+        },
+        reserved=exe.target.memory.reserved_bytes,
+        all_always_live=int(report.always_live_bytes.sum()),
+        once_always_live=sum(_bytes_once(v) for v in variables if v.is_resident),
+        narrow_always_live=sum(_narrow_bytes(v) for v in variables if v.is_resident),
+        level=exe.levels[0],
+        is_wide=any(v.dtype.name == WIDE for v in variables),
+        layers=tuple(_layers(report)),
+        variables=report.variables,
+        steps=tuple(
+            (step.name, step.bytes, step.tile)
+            for step in sorted(report.steps, key=lambda each: -each.bytes)
+        ),
+        cycles=int(exe.profile["cycles"]),
+    )
+
+
+def _bytes_once(v: VariableOp) -> int:
+    """Bytes of a variable's elements, each once."""
+    return prod(v.placed.shape) * v.dtype.itemsize
+
+
+def _narrow_bytes(v: VariableOp) -> int:
+    """The same, in the narrower type if there is one."""
+    return _bytes_once(v) // (1 + (v.dtype.name == WIDE))
+
+
+def _layers(report: MemoryReport) -> Iterator[LayerMemory]:
+    found: dict[str, list[int]] = {}
+    for v in report.variables:
+        if v.live:
+            bytes_of = found.setdefault((v.origin or v.name).split("/")[0], [0, 0])
+            bytes_of[not v.resident] += v.bytes
+    for layer, (always, now) in sorted(found.items(), key=lambda item: -sum(item[1])):
+        yield LayerMemory(layer, always, now)

@@ -1,0 +1,192 @@
+"""Which nodes' values wait where a tile is fullest, and could be computed again instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from ...backends.memory import MemoryReport
+from ...backends.reference import tensor_kind
+from ...dialects import nn
+from ...dialects.structured import Reinterpretation
+from ...ir.node_names import called, node_names
+from ...ir.provenance import origin
+from ...ir.upstream import ModuleOp
+from ...ir.walk import operations
+from ...passes.recompute import is_repeatable
+from ...passes.waiting import Moments, moments
+
+SMALL = 8
+"""What is smaller than a value by this factor may live on, so that the value can be computed again.
+"""
+
+STORED = (nn.LoadOp, nn.ConstantOp)
+"""What gives a value that always lives."""
+
+_OPERAND = re.compile(r"(.+)/in(\d+)")
+"""The origin of a value that was laid out for an operation: that one's, and which operand."""
+
+
+def recomputable(report: MemoryReport, module: ModuleOp) -> tuple[str, ...]:
+    """Names of nodes that wait in the fullest tile's worst superstep, and need not.
+
+    module: the program at nn. Those with most bytes first. What each of them reads lives anyway
+    when it is computed again, or is far smaller, or is computed again from what does or is, and
+    named too. What one of them relies on is not computed again for another.
+    """
+    ops = [op for op in operations(module) if is_repeatable(op)]
+    choice = _Choice()
+    for ways in _waiting(report, ops):
+        any(choice.takes(way) for way in ways)
+    return tuple(dict.fromkeys(_spelled(op, ops) for op in choice.taken))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Operations that could be named so that something waits no more. anew: since what they read is
+    laid out anew then; else since they are done again."""
+
+    ops: tuple[Operation, ...]
+    anew: bool
+
+
+def _waiting(report: MemoryReport, ops: Iterable[Operation]) -> list[list[_Way]]:
+    """For each variable that waits, the largest first, what could be done instead, the best first.
+
+    A value that was laid out for an operation is computed again, or else laid out anew.
+    """
+    by_origin: dict[str, list[Operation]] = {}
+    for op in ops:
+        if (name := origin(op)) is not None:
+            by_origin.setdefault(name, []).append(op)
+    waiting: dict[tuple[str | None, ...], int] = {}
+    for v in report.variables:
+        if v.waits and v.origin is not None:
+            names = _laid_out_for(v.origin, by_origin) or (v.origin,)
+            waiting[names] = waiting.get(names, 0) + v.bytes
+    return [
+        [_Way(tuple(by_origin[n]), i > 0) for i, n in enumerate(names) if n in by_origin]
+        for names in sorted(waiting, key=lambda names: -waiting[names])
+    ]
+
+
+def _laid_out_for(
+    path: str, by_origin: Mapping[str, Sequence[Operation]]
+) -> tuple[()] | tuple[str | None, str]:
+    """Of a value that was laid out for an operation, the origins of what made it and of that; ()
+    for any other. path: its own origin."""
+    found = _OPERAND.fullmatch(path)
+    if found is None:
+        return ()
+    reader, index = found[1], int(found[2])
+    for op in by_origin.get(reader, ()):
+        if index < len(op.operands):
+            owner = _unshaped(op.operands[index]).owner
+            return origin(owner) if isinstance(owner, Operation) else None, reader
+    return ()
+
+
+@dataclass
+class _Choice:
+    """What is computed again, and what has to live on for that. taken: in order."""
+
+    taken: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    relied: set[Operation] = field(default_factory=set[Operation])
+    blocks: dict[Block, Moments] = field(default_factory=dict[Block, Moments])
+
+    def takes(self, way: _Way) -> bool:
+        """Take a way, unless nothing comes of it or it needs what the others changed."""
+        need = _Need(self)
+        possible = all([need.computing(op) for op in way.ops])
+        useful = need.anew if way.anew else need.late
+        clash = need.computed.keys() & self.relied or need.relied & self.taken.keys()
+        if not possible or not useful or clash:
+            return False
+        self.taken |= need.computed
+        self.relied |= need.relied
+        return True
+
+    def moments(self, block: Block) -> Moments:
+        """Those of a block, looked at once."""
+        if block not in self.blocks:
+            self.blocks[block] = moments(block)
+        return self.blocks[block]
+
+
+@dataclass
+class _Need:
+    """What it takes to compute some operations again, and what comes of naming them.
+
+    computed: all that is computed. relied: what has to live on, as it does anyway. late: whether
+    any is done again. anew: whether anything they read is laid out anew. known: whether there is
+    at an index what an operation reads.
+    """
+
+    choice: _Choice
+    computed: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    relied: set[Operation] = field(default_factory=set[Operation])
+    late: bool = False
+    anew: bool = False
+    known: dict[tuple[Operation, int], bool] = field(
+        default_factory=dict[tuple[Operation, int], bool]
+    )
+
+    def computing(self, op: Operation) -> bool:
+        """Whether an operation can be computed again wherever it is read after a long wait."""
+        assert op.parent is not None
+        when = self.choice.moments(op.parent)
+        late = when.stays(r for v in op.results for r in when.readers_in_any_shape(v))[1:]
+        self.late |= bool(late)
+        self.anew |= any(len(when.stays(when.readers(value))) > 1 for value in op.operands)
+        self.computed[op] = None
+        return all(self._there(op, when, stay[0].at) for stay in late)
+
+    def _there(self, op: Operation, when: Moments, at: int) -> bool:
+        """Whether all that an operation reads is there at an index of its block."""
+        made = sum(map(_bytes, op.results))
+        return all([self._lives(_unshaped(value), when, at, made) for value in op.operands])
+
+    def _lives(self, source: SSAValue, when: Moments, at: int, made: int) -> bool:
+        """Whether a value lives at an index, or may live on until then, or can be computed there.
+
+        made: the bytes of what is computed of it.
+        """
+        owner = source.owner
+        here = owner if isinstance(owner, Block) else owner.parent
+        # What comes from outside of a region lives as long as what holds the region runs.
+        if isinstance(owner, STORED) or here is not when.block:
+            return True
+        reads = any(each.at >= at for each in when.readers_in_any_shape(source))
+        if reads or SMALL * _bytes(source) <= made:
+            if isinstance(owner, Operation):
+                self.relied.add(owner)
+            return True
+        if isinstance(owner, Block) or not is_repeatable(owner) or not node_names(owner):
+            return False
+        self.computed[owner] = None
+        if (owner, at) not in self.known:
+            self.known[owner, at] = self._there(owner, when, at)
+        return self.known[owner, at]
+
+
+def _unshaped(value: SSAValue) -> SSAValue:
+    """What a reshape reshapes."""
+    while isinstance(value, OpResult) and isinstance(value.op, Reinterpretation):
+        (value,) = value.op.operands
+    return value
+
+
+def _bytes(value: SSAValue) -> int:
+    shape, dtype = tensor_kind(value.type)
+    return prod(shape) * dtype.itemsize
+
+
+def _spelled(op: Operation, ops: Sequence[Operation]) -> str:
+    """The shortest of an operation's names that means it alone, or all of its nodes' names."""
+    own = [each for each in ops if origin(each) == origin(op)]
+    names = sorted(node_names(op), key=len)
+    return next((name for name in names if called(name, ops) == own), names[-1])

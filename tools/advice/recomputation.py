@@ -1,0 +1,93 @@
+"""Advice to compute again what waits where a tile is fullest, with what that earns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from shlex import quote
+
+from ...ir.pass_manager import PassManager, parse_pipeline, parse_specs
+from ...ir.upstream import ModuleOp
+from ...passes.pipelines import LEVELS, expand, way
+from ...passes.recompute import Recompute
+from ..advice.room import Compile, Trial, Way, trial
+from ..driver.executable import Executable
+from ..extensions import Extensions
+from .memory_map import MemoryMap
+from .recomputable import recomputable
+
+ROUNDS = 3
+"""How often more nodes are named, each time where a tile is fullest then."""
+
+NN = LEVELS[0]
+
+DEFAULT = ",".join(way(NN))
+"""The pipeline that stands for none given."""
+
+
+def recomputations(
+    found: MemoryMap, exe: Executable, own: Way, compile_with: Compile, known: Extensions
+) -> Iterator[Trial]:
+    """Pipelines that compute again what waits where the fullest tile is fullest, each compiled.
+
+    found, exe: the program as it is. own: what it was made with. Each names what waits in the
+    program of the one before it too, until one fits, nothing that waits can be computed again, or
+    that makes no room, nor the program faster, and is not told. None where can_change_nn says no.
+    """
+    if not can_change_nn(found, exe, own):
+        return
+    passes = own.passes or DEFAULT
+    named: tuple[str, ...] = ()
+    before, last = exe, trial("", own, exe)
+    for _ in range(ROUNDS):
+        module = module_behind_nn(exe, own, known, named)
+        more = [name for name in recomputable(before.memory, module) if name not in named]
+        if not more:
+            return
+        named = (*named, *more)
+        change = replace(own, passes=_pipeline(passes, named))
+        after = compile_with(change)
+        tried = trial(f"-p {quote(change.passes)}", change, after)
+        # The planner spends what there is: where a program fits, room may have become cycles.
+        is_faster = tried.fits and (tried.cycles or 0) < (last.cycles or 0)
+        if tried.bytes >= last.bytes and not is_faster:
+            return
+        yield tried
+        if tried.fits:
+            return
+        before, last = after, tried
+
+
+def can_change_nn(found: MemoryMap, exe: Executable, own: Way) -> bool:
+    """Whether it can be said of a program's operators how they are computed, and might help: what
+    always lives is not too much alone."""
+    named = any(each.name == NN for each in parse_specs(own.passes or DEFAULT))
+    return found.chips == 1 and NN in exe.levels and named
+
+
+def _pipeline(passes: str, nodes: Sequence[str]) -> str:
+    """A pipeline, behind whose level nn nodes are computed again."""
+    specs = parse_specs(passes)[_behind_nn(passes) :]
+    return ",".join((_up_to_nn(passes, nodes), *map(str, specs)))
+
+
+def _up_to_nn(passes: str, nodes: Sequence[str]) -> str:
+    """The part of it that stays at nn."""
+    specs = parse_specs(passes)[: _behind_nn(passes)]
+    again = (Recompute(tuple(nodes)).spec(),) if nodes else ()
+    return ",".join(map(str, (*specs, *again)))
+
+
+def _behind_nn(passes: str) -> int:
+    """How many passes of a pipeline there are up to the level nn, with that."""
+    return max(i for i, each in enumerate(parse_specs(passes), 1) if each.name == NN)
+
+
+def module_behind_nn(
+    exe: Executable, own: Way, known: Extensions, nodes: Sequence[str] = ()
+) -> ModuleOp:
+    """A program as the passes of a pipeline leave it that stay at nn. nodes: computed again."""
+    module = exe.module_at(NN).clone()
+    passes = expand(_up_to_nn(own.passes or DEFAULT, nodes), exe.target.spelling(), known.passes)
+    PassManager(parse_pipeline(passes, known.passes)).run(known.context(), module)
+    return module

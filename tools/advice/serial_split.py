@@ -1,0 +1,121 @@
+"""Advice to take what fills the fullest tile in steps, operator by operator."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from shlex import quote
+from typing import cast
+
+from xdsl.ir import Operation
+
+from ...backends.memory import MemoryReport
+from ...dialects import exchange, partition
+from ...dialects.structured import Movement, Structured
+from ...ir.node_names import called
+from ...ir.provenance import origin
+from ...ir.upstream import ModuleOp
+from ...ir.walk import operations
+from ..advice.room import Compile, Trial, Way, trial
+from ..driver.executable import MACHINE, Executable
+from ..extensions import Extensions
+from .memory_map import MemoryMap
+from .recomputation import can_change_nn, module_behind_nn
+
+ROUNDS = 4
+"""How often the operator of the superstep that is fullest then is given less."""
+
+PARTITION = "partition"
+
+_STEP = re.compile(r"/((?:part|step)\d+)")
+"""What the origin of an operation says of the step of its operator that it is."""
+
+
+def serial_splits(
+    found: MemoryMap, exe: Executable, own: Way, compile_with: Compile, known: Extensions
+) -> Iterator[Trial]:
+    """Constraints that leave half of what it takes for a while to the operator of the fullest
+    superstep: where no plan of one step keeps that, its work is taken in several.
+
+    found, exe: the program as it is. own: what it was made with. The operator of the superstep that
+    is fullest then is next, or the same again, until the program fits, or no room is made.
+    """
+    if not can_change_nn(found, exe, own):
+        return
+    planned = [
+        op
+        for op in operations(module_behind_nn(exe, own, known))
+        if isinstance(op, Structured | Movement)
+    ]
+    limits: dict[str, float] = dict(own.operators)
+    before, last = exe, trial("", own, exe)
+    for _ in range(ROUNDS):
+        name = _operator_of(before.module_at(MACHINE), before.memory.worst_step, planned)
+        share = _share(before.memory)
+        if name is None or not share:
+            return
+        limits[name] = float(f"{min(share, limits.get(name, 1.0)) / 2:.2g}")
+        changed = replace(own, operators=tuple(limits.items()))
+        after = compile_with(changed)
+        tried = trial(_told(limits, after), changed, after)
+        if tried.bytes >= last.bytes:
+            return
+        yield tried
+        if tried.fits:
+            return
+        before, last = after, tried
+
+
+def constraints_with(
+    given: Mapping[str, object] | None, operators: Iterable[tuple[str, float]]
+) -> dict[str, object]:
+    """Constraints as JSON has them, with memory proportions of some operators.
+
+    given: what a file of constraints says, if there is one. An operator's whole plan stays.
+    """
+    whole = dict(given or {})
+    named = dict(cast("Mapping[str, Mapping[str, object]]", whole.get("operators", {})))
+    for name, proportion in operators:
+        asked = named.get(name, {})
+        if "plan" not in asked:
+            named[name] = {**asked, "memory_proportion": proportion}
+    return {**whole, "operators": named}
+
+
+def _told(limits: Mapping[str, float], exe: Executable) -> str:
+    """What to write into a file of constraints, and what has become of the operators."""
+    steps = {name: _steps(name, exe.module_at(PARTITION)) for name in limits}
+    many = ", ".join(f"{name} in {n} steps" for name, n in steps.items() if n > 1)
+    text = quote(json.dumps(constraints_with(None, limits.items())))
+    return f"--constraints with {text}" + (f": {many}" if many else "")
+
+
+def _steps(name: str, module: ModuleOp) -> int:
+    """In how many steps an operator is computed. module: of partition."""
+    paths = (origin(op) or "" for op in operations(module) if isinstance(op, partition.ComputeOp))
+    steps = {tuple(_STEP.findall(p[len(name) :])) for p in paths if p.startswith(f"{name}/")}
+    return sum(not any(o[: len(s)] == s and o != s for o in steps) for s in steps) or 1
+
+
+def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> str | None:
+    """The name of the operator that a superstep computes, of those that are planned.
+
+    module: of exchange. A path of its lowering begins with the operator's own.
+    """
+    for op in operations(module):
+        if isinstance(op, exchange.SuperstepOp) and op.sym_name.data == step:
+            for each in op.body.block.ops:
+                path = origin(each) if isinstance(each, exchange.ComputeOp) else None
+                while path:
+                    if called(path, planned):
+                        return path
+                    path = path.rpartition("/")[0]
+    return None
+
+
+def _share(report: MemoryReport) -> float:
+    """Of a tile's usable bytes, those that the fullest one's worst superstep takes for a while."""
+    taken = sum(v.bytes for v in report.variables if v.live and not v.resident and not v.waits)
+    return taken / report.target.usable_bytes_per_tile

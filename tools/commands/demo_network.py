@@ -1,0 +1,33 @@
+"""The network that abele demo shows: AlexNet with seeded weights, and one image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from ..driver.arrays import Array
+from ..driver.executable import Executable
+from ..importers.light_networks import light_input, seeded
+from ..views.scan.progress import Tell
+
+
+def demo_model() -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """The model and its inputs."""
+    return seeded("alexnet"), dict(light_input("alexnet"))
+
+
+SIZE = 1024
+"""Pixels a side of the demo's picture."""
+
+
+def draw_demo(exe: Executable, model: onnx.ModelProto, path: Path, tell: Tell) -> None:
+    """Draw the program's vertices and edges. Raises InputError."""
+    # Only here are the libraries needed that draw.
+    from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
+    from ..views.scan.names import telling_names  # noqa: PLC0415
+    from ..views.scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
+
+    graph = graph_of_program(exe, telling_names(model))
+    laid = laid_out(graph, subject_of(exe, "AlexNet"), SIZE, tell=tell)
+    write_picture(scan(laid, "layer", SIZE, tell).image, path)

@@ -1,0 +1,1 @@
+"""Tools that look inside programs: bisection, checked runs, explanations, passes on text."""

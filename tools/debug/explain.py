@@ -1,0 +1,70 @@
+"""Why a rule does not fire in a program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ...ir.context import AbeleContext
+from ...ir.errors import InputError
+from ...ir.pass_manager import PassManager, load_pass, parse_pipeline
+from ...ir.rules import RuleSet, RulesPass
+from ...ir.rules.explain import Explanation, explain
+from ...ir.text import read_module
+from ...ir.upstream import ModuleOp, VerifyException
+from ...ir.verify import verify
+from ...passes.pipelines import expand
+from ..driver.program import Model, read_program
+from ..extensions import Extensions, load_extensions
+
+
+def explain_rule(
+    rule: str,
+    model: Model,
+    *,
+    load: Sequence[str | os.PathLike[str]] | Extensions = (),
+    after: str = "",
+    target: str = "",
+) -> Explanation:
+    """Why a rule fires, or does not, at each operation of a program that its root might be.
+
+    rule: the name of a rule of a loaded file or of abele's own, or file:name where several have it.
+    load: files of extensions, or what was loaded from them. after: a pipeline that the program goes
+    through first, such as "decompose"; a level's name stands for the passes that lead there.
+    Raises InputError for what is wrong with any of them.
+    """
+    extensions = load if isinstance(load, Extensions) else load_extensions(load)
+    context = extensions.context()
+    module = _module(model, context)
+    passes = parse_pipeline(expand(after, target, extensions.passes), extensions.passes)
+    PassManager(passes).run(context, module)
+    sets = rule_sets(extensions)
+    if rule in extensions.passes and not any(law.name == rule for own in sets for law in own.laws):
+        raise InputError(f"{rule} is a pass and no rule{_rules_of(rule, extensions)}")
+    return explain(rule, sets, module)
+
+
+def _rules_of(name: str, extensions: Extensions) -> str:
+    cls = load_pass(name, extensions.passes)
+    if not issubclass(cls, RulesPass):
+        return f"; abele opt --help-pass {name} says what it does"
+    return f"; its rules: {', '.join(dict.fromkeys(law.name for law in cls.rule_set().laws))}"
+
+
+def rule_sets(extensions: Extensions) -> list[RuleSet]:
+    """The rules of every pass that is made of rules, users' and abele's own."""
+    classes = [load_pass(name, extensions.passes) for name in extensions.passes]
+    return [each.rule_set() for each in classes if issubclass(each, RulesPass)]
+
+
+def _module(model: Model, context: AbeleContext) -> ModuleOp:
+    """A program of any level; a piece of text needs no entry function."""
+    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".mlir"):
+        module = read_module(model, context)
+        try:
+            verify(module)
+        except VerifyException as error:
+            path, message = os.fspath(model), str(error)
+            raise InputError(message if path in message else f"{path}: {message}") from None
+        return module
+    return read_program(model, context).module

@@ -1,0 +1,249 @@
+"""A program run at whatever level it is, and every value on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from xdsl.ir import Operation
+
+from ...backends.evaluate.host import Run
+from ...backends.evaluate.partition import Stacked, run_partition
+from ...backends.evaluate.tile import run_tile
+from ...backends.machine import Machine, Observer
+from ...backends.reference import run_reference
+from ...backends.target import Target
+from ...dialects import exchange, tile
+from ...dialects.partition import PartitionTensor
+from ...dialects.program import Copy, Variable, Vertices
+from ...dialects.superstep import Conflict, conflict
+from ...ir.geometry.layout import Layout
+from ...ir.provenance import place
+from ...ir.upstream import Context, ModuleOp
+from ...passes.allocate import ADDRESS
+from ...passes.group_supersteps import GroupSupersteps
+from ...passes.schedule_supersteps import SUPERSTEP
+from ..driver.arrays import Array
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a variable holds. variable: the operation that declares it."""
+
+    variable: Variable
+    values: Array
+
+
+@dataclass(frozen=True)
+class Value:
+    """What an operation has given.
+
+    values: the tensor, in its own shape. layout: where its elements lie; None at nn. variable: the
+    name of what holds it, "" where values are SSA values. operands: what the variables that it has
+    read hold now, or held before the result was written over them.
+    """
+
+    op: Operation
+    values: Array
+    layout: Layout | None = None
+    variable: str = ""
+    operands: Callable[[], Sequence[Held]] = tuple
+
+
+Watch = Callable[[Value], None]
+"""Told of every value, in the order of execution."""
+
+
+def run_observed(
+    level: str,
+    module: ModuleOp,
+    target: Target,
+    inputs: Mapping[str, Array],
+    watch: Watch | None = None,
+) -> Run:
+    """Run @main once, by the meaning of the module's level; the module stays as it is.
+
+    In one of tile, what has one superstep's number must be able to share it. One with addresses
+    is run on the bytes of the machine, as one of exchange is: strictly.
+    Raises PhaseConflict, and what evaluators do: MachineFault, InputError, VerifyException and
+    IterationLimit.
+    """
+    return _RUN[level](module, target, inputs, watch)
+
+
+def _run_nn(
+    module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
+) -> Run:
+    def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        for values in results:
+            assert watch is not None
+            watch(Value(op, values))
+
+    done = run_reference(module, inputs, observe=None if watch is None else observe)
+    return Run(done.outputs, done.state)
+
+
+def _run_partition(
+    module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
+) -> Run:
+    def observe(op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]) -> None:
+        for result, stacked in zip(op.results, results, strict=True):
+            assert watch is not None
+            assert isinstance(result.type, PartitionTensor)
+            watch(Value(op, stacked.values, result.type.layout.data))
+
+    return run_partition(module, inputs, observe=None if watch is None else observe)
+
+
+def _run_tile(
+    module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
+) -> Run:
+    _check_phases(module)
+    placed = [ADDRESS in op.attributes for op in module.ops if isinstance(op, tile.VariableOp)]
+    # Where only some lie somewhere, the others' places are still to be decided.
+    if placed and all(placed):
+        return _run_machine(_with_bytes(_grouped(module)), target, inputs, watch)
+    variables = {op.symbol: op for op in module.ops if isinstance(op, Variable)}
+
+    def observe(op: Operation, read: Callable[[str], Array]) -> None:
+        if isinstance(op, Copy | Vertices):
+            assert watch is not None
+            watch(_written(op, variables, read))
+
+    return run_tile(module, inputs, observe=None if watch is None else observe)
+
+
+def _written(
+    op: Copy | Vertices,
+    variables: Mapping[str, Variable],
+    read: Callable[[str], Array],
+    gone: Mapping[str, Array] | None = None,
+) -> Value:
+    """What an operation has written. gone: operands that it has written over, as they were."""
+    name, before = op.destination, gone or {}
+
+    def operands() -> list[Held]:
+        return [
+            Held(variables[each], before[each] if each in before else read(each))
+            for each in op.sources
+        ]
+
+    return Value(op, read(name), variables[name].placed, name, operands)
+
+
+class PhaseConflict(Exception):
+    """An operation of a superstep needs, or spoils, what another of it does.
+
+    op: the later one. variable: the name of what both touch, or "".
+    """
+
+    def __init__(self, found: Conflict) -> None:
+        op = found.op
+        super().__init__(f"{op.name} at {place(op)}: {found.problem}, in one superstep")
+        self.op = op
+        self.variable = found.variable
+
+
+def _check_phases(module: ModuleOp) -> None:
+    """Raise PhaseConflict unless what has one number can happen at once, then be computed on."""
+    for block in {op.parent: None for op in module.walk() if SUPERSTEP in op.attributes}:
+        assert block is not None
+        for number, ops in groupby(block.ops, lambda op: op.attributes.get(SUPERSTEP)):
+            found = None if number is None else conflict(ops)
+            if found is not None:
+                raise PhaseConflict(found)
+
+
+def _grouped(module: ModuleOp) -> ModuleOp:
+    """A clone in which what has one number stands in one superstep."""
+    clone = module.clone()
+    GroupSupersteps().apply(Context(), clone)
+    return clone
+
+
+_ON_BYTES: dict[type[Operation], type[Operation]] = {
+    tile.CopyOp: exchange.MoveOp,
+    tile.VerticesOp: exchange.ComputeOp,
+    tile.InputOp: exchange.InputOp,
+    tile.OutputOp: exchange.OutputOp,
+    tile.SyncOp: exchange.SyncOp,
+    tile.SuperstepOp: exchange.SuperstepOp,
+    tile.ReadOp: exchange.ReadOp,
+    tile.VariableOp: exchange.VariableOp,
+}
+
+
+def _with_bytes(module: ModuleOp) -> ModuleOp:
+    """A module of exchange that is what one of tile says, in place.
+
+    Made apart from the pass that does this, since that one may be what is looked into.
+    """
+    for op in tuple(module.walk(reverse=True, region_first=True)):
+        kind = _ON_BYTES.get(type(op))
+        if kind is None:
+            continue
+        properties = dict(op.properties)
+        attributes = dict(op.attributes)
+        if ADDRESS in attributes:
+            properties[ADDRESS] = attributes.pop(ADDRESS)
+        regions = [op.detach_region(region) for region in tuple(op.regions)]
+        new = kind.create(
+            operands=op.operands,
+            result_types=op.result_types,
+            properties=properties,
+            attributes=attributes,
+            regions=regions,
+        )
+        new.location = op.location
+        block = op.parent
+        assert block is not None
+        block.insert_op_before(new, op)
+        for old, result in zip(op.results, new.results, strict=True):
+            old.replace_all_uses_with(result)
+        op.detach()
+        op.erase()
+    return module
+
+
+def _run_machine(
+    module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
+) -> Run:
+    observers = () if watch is None else (_Tell(watch),)
+    machine = Machine(module, target, strict=True, observers=observers)
+    outputs = machine.run(inputs)
+    states = [name for name, op in machine.variables.items() if op.state is not None]
+    return Run(outputs, {name: machine.read(name) for name in states})
+
+
+class _Tell(Observer):
+    """Tells of what a machine moves and computes."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._gone: dict[str, Array] = {}
+
+    def before_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+        """Keep what a vertex set is about to write over."""
+        start = machine.variables[op.destination].start
+        self._gone = {
+            name: machine.read(name)
+            for name in op.overwritable()
+            if machine.variables[name].start == start
+        }
+
+    def on_move(self, op: exchange.MoveOp, machine: Machine) -> None:
+        """A move has been made: nothing else writes its destination in this phase."""
+        self._watch(_written(op, machine.variables, machine.read))
+
+    def on_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+        """A vertex set has run."""
+        self._watch(_written(op, machine.variables, machine.read, self._gone))
+
+
+_RUN: dict[str, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | None], Run]] = {
+    "nn": _run_nn,
+    "partition": _run_partition,
+    "tile": _run_tile,
+    "exchange": _run_machine,
+}

@@ -1,0 +1,1 @@
+"""From a model or module to a compiled program that runs."""

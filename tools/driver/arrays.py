@@ -1,0 +1,169 @@
+"""Arrays at the edge: what a program takes and gives, seeded values, and .npz files."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ir.errors import InputError
+from ...ir.whole_file import whole_file
+
+Array = NDArray[Any]
+
+SEEDED_INTEGERS = 4
+"""Seeded integers are below this, and 0 or more: safe as indices and as counts."""
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What a program takes, or gives, under one name."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __str__(self) -> str:
+        return f"{self.name!r} ({self.dtype.name}{list(self.shape)})"
+
+
+def listed(tensors: Iterable[Tensor]) -> str:
+    """Tensors for a message: 'x' (float32[1, 3]), 'y' (int64[])."""
+    return ", ".join(map(str, tensors)) or "none"
+
+
+def checked(given: Mapping[str, object], tensors: Iterable[Tensor]) -> dict[str, Array]:
+    """The arrays by name, in the order of the tensors.
+
+    Raises InputError for a missing or unknown name, a wrong shape and a wrong dtype: nothing is
+    cast, broadcast or dropped.
+    """
+    wanted = tuple(tensors)
+    _check_names(given, wanted)
+    missing = [tensor for tensor in wanted if tensor.name not in given]
+    if missing:
+        raise InputError(f"input {missing[0]} is missing; the program takes {listed(wanted)}")
+    return {tensor.name: _checked_array(given[tensor.name], tensor) for tensor in wanted}
+
+
+def _check_names(given: Iterable[str], wanted: tuple[Tensor, ...]) -> None:
+    known = {tensor.name for tensor in wanted}
+    for name in given:
+        if name not in known:
+            raise InputError(f"no input {name!r}; the program takes {listed(wanted)}")
+
+
+def _checked_array(value: object, tensor: Tensor) -> Array:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"input {tensor}: no array: {error}") from None
+    _check_kind(array.shape, array.dtype, tensor)
+    return array
+
+
+def _check_kind(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> None:
+    if shape != tensor.shape or dtype != tensor.dtype:
+        raise InputError(f"input {tensor}: got {dtype.name}{list(shape)}")
+
+
+def seeded(tensors: Iterable[Tensor], seed: int = 0) -> dict[str, Array]:
+    """Values for a try: normal for floating point, small and not negative for integers.
+
+    A tensor's values depend on its name and the seed, not on what other tensors there are.
+    """
+    return {tensor.name: _seeded(tensor, seed) for tensor in tensors}
+
+
+def _seeded(tensor: Tensor, seed: int) -> Array:
+    random = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
+    if tensor.dtype.kind == "b":
+        return random.integers(0, 2, tensor.shape).astype(tensor.dtype)
+    if tensor.dtype.kind in "iu":
+        return random.integers(0, SEEDED_INTEGERS, tensor.shape).astype(tensor.dtype)
+    return random.standard_normal(tensor.shape, dtype=np.float32).astype(tensor.dtype)
+
+
+# Files
+
+
+def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[str, Array]:
+    """The arrays of an .npz file that are inputs of a program; none may be something else.
+
+    Names, shapes and dtypes are checked before an element is read, so a file cannot ask for more
+    memory than the program does; nothing in it is executed. Raises InputError.
+    """
+    wanted = {tensor.name: tensor for tensor in tensors}
+    file = Path(path)
+    try:
+        _refuse_npy(file)
+        with zipfile.ZipFile(file) as archive:
+            members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            _check_names(members, tuple(wanted.values()))
+            return {name: _read_member(archive, members[name], wanted[name]) for name in members}
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from None
+    # Damage may surface anywhere between the directory of the archive and the last checksum.
+    except Exception as error:
+        raise InputError(f"{file}: damaged, or no .npz file: {error}") from None
+
+
+def _refuse_npy(file: Path) -> None:
+    with open(file, "rb") as stream:
+        if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            raise InputError("one array without a name (.npy); need np.savez(path, name=array)")
+
+
+def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array:
+    with archive.open(member) as stream:
+        shape, fortran, dtype = _header(stream)
+        stored = tensor.dtype
+        # NumPy's format knows no bfloat16 and writes two bytes of nothing in particular.
+        if stored == _BFLOAT16 and dtype in (np.dtype("V2"), np.dtype("<u2")):
+            dtype = stored
+        _check_kind(shape, dtype.newbyteorder("="), tensor)
+        count = int(np.prod(shape, dtype=np.int64))
+        data = stream.read(count * dtype.itemsize)
+        if len(data) < count * dtype.itemsize:
+            raise InputError(f"input {tensor}: the file ends after {len(data)} bytes of it")
+        # The checksum is compared when the end is met.
+        stream.read(1)
+    array = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    return np.ascontiguousarray(array.astype(tensor.dtype, copy=False)).reshape(shape)
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version)
+    if read is None:
+        raise InputError(f"version {version} of NumPy's format; need 1.0 or 2.0")
+    return read(stream)
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Write arrays by name, beside the file and then renamed.
+
+    np.savez would take a tensor called "file" for its own argument. Raises InputError.
+    """
+    try:
+        with whole_file(Path(path)) as stream, zipfile.ZipFile(stream, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,350 @@
+"""From a model to a program that runs: every pass on the way down, under instruments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+from pathlib import Path
+from time import perf_counter
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+from ...backends.reference import tensor_kind
+from ...backends.target import Target
+from ...dialects import nn
+from ...dialects.levels import legal_ops
+from ...dialects.program import verify_symbols
+from ...ir.context import AbeleContext
+from ...ir.errors import DoesNotFit, InputError
+from ...ir.garbage import collect_if_much, uncollected
+from ...ir.instruments.reproducer import Reproducer
+from ...ir.instruments.timing import Timing
+from ...ir.instruments.verify_each import VerifyEach
+from ...ir.pass_manager import Instrument, PassManager, Step, parse_pipeline, parse_specs
+from ...ir.provenance import place
+from ...ir.upstream import ModuleOp, ModulePass, VerifyException
+from ...ir.verify import verify
+from ...ir.walk import operations
+from ...ir.whole_file import check_folder
+from ...passes.allocate import Allocate
+from ...passes.pipelines import LEADS_TO, LEVELS, PASSES, TAKES, expand, level_after, way
+from ...passes.pipelines import stages as stages_of
+from ...passes.plan_splits import PlanSplits
+from ...passes.planner.fineness import check_vertices
+from ...passes.planner.limits import check_proportion
+from ...passes.reduce import reduce_module
+from ..extensions import Extensions, load_extensions
+from ..importers.huge_weights import refusing_huge_weights
+from ..views.report.dump import NO_DUMP, check_dump, dump_instruments
+from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
+from .program import Model, Program, level_of, plan_target, read_program
+
+Watcher = Callable[[str], None]
+"""Told what is going on, in a few words."""
+
+PLANNED_ELEMENTS = 1 << 20
+"""Tensors up to this size are planned even if they cannot fit."""
+
+PLANNED_STORED_ELEMENTS = 1 << 28
+"""States and constants up to this size are: so a layer's weights are told from all the others."""
+
+STORED = (nn.LoadOp, nn.ConstantOp)
+
+
+def compile_model(
+    model: Model,
+    target: str | Target | None = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    passes: str = "",
+    load: Sequence[str | os.PathLike[str]] | Extensions = (),
+    constraints: str | os.PathLike[str] | None = None,
+    memory_proportion: float | None = None,
+    vertices_per_tile: int | None = None,
+    unbounded: bool = False,
+    dump_ir: str | os.PathLike[str] | None = None,
+    reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
+    verify_each: bool = True,
+    watch: Watcher | None = None,
+) -> Executable:
+    """Compile a model, or load a program that was compiled.
+
+    model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
+    or an onnx.ModelProto. target: as resolve_target takes it; the model's own, else mk2, if none
+    is given. dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level,
+    in which a level's name stands for the passes that end there; the whole way if "". load: files
+    of extensions, as load_extensions takes them. constraints: a JSON file of choices for operators.
+    memory_proportion: of a tile, for what one operator needs for a while. vertices_per_tile: how
+    fine each compute set's work is cut. unbounded: compile what does not fit too, for reports; it
+    cannot be run. dump_ir: a folder for the program after each pass, and a
+    page that shows what each did. reproducers: a folder for what is needed to see a pass fail
+    again, or what finds one for the name of the pass; dump_ir's, if that is given.
+    Raises InputError, and DoesNotFit for a program too large for the target.
+    """
+    tell: Watcher = watch or silent
+    extensions = load if isinstance(load, Extensions) else load_extensions(load)
+    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
+        _refuse_for_program(model, dims, passes, dump_ir)
+        if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
+            raise InputError(
+                f"{model}: compiled already, so no plan is left to make; need its model"
+            )
+        tell("read")
+        return load_executable(os.fspath(model), target, extensions.context)
+    context = extensions.context()
+    folder = None if dump_ir is None else Path(dump_ir)
+    failures = folder if folder is not None or reproducers is None else _folder(reproducers)
+    if folder is not None:
+        check_dump(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
+    if isinstance(failures, Path):
+        check_folder(failures)
+    collect_if_much()
+    with uncollected():
+        tell("read")
+        start = perf_counter()
+        program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
+        machine = plan_target(program.module, target, program.path)
+        pipeline = limited(
+            checked_pipeline(passes, program.level, machine.spelling(), extensions),
+            constraints,
+            memory_proportion,
+            vertices_per_tile,
+        )
+        refuse_tensors_larger_than(program.module, machine)
+        if unbounded:
+            pipeline = tuple(
+                replace(p, unbounded=True) if isinstance(p, Allocate) else p for p in pipeline
+            )
+        stages = Stages({"read": perf_counter() - start})
+        instruments: list[Instrument] = [_Tell(tell)]
+        verifying = verifiers(program.level) if verify_each else ()
+        if failures is not None:
+            instruments.append(
+                Reproducer(
+                    failures,
+                    extensions.arguments,
+                    checks=verifiers(program.level),
+                    reduce=reduce_module,
+                )
+            )
+        dump = dump_instruments(folder, machine, program.path) if folder is not None else NO_DUMP
+        watching = (*instruments, *dump.around, *verifying, *dump.within)
+        modules = _lower(program, context, pipeline, watching, stages)
+    loaders = {level: partial(_given, module) for level, module in modules.items()}
+    exe = Executable(machine, loaders, program.path, stages)
+    # Addresses that the compiler gave fit; those in somebody's text may not.
+    if program.level == MACHINE and not unbounded:
+        exe.check_memory()
+    return exe
+
+
+def _refuse_for_program(
+    model: str | os.PathLike[str],
+    dims: Mapping[str, int] | None,
+    passes: str,
+    dump_ir: str | os.PathLike[str] | None,
+) -> None:
+    """Raise InputError for what makes no sense with a program that was compiled."""
+    if dims:
+        raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
+    if passes:
+        raise InputError(f"{model}: compiled already, so no pass is left to run; need its model")
+    if dump_ir is not None:
+        raise InputError(f"{model}: compiled already, so no pass is left to dump; need its model")
+
+
+def _folder(given: str | os.PathLike[str] | Callable[[str], Path]) -> Path | Callable[[str], Path]:
+    return given if callable(given) else Path(given)
+
+
+def _given(module: ModuleOp) -> ModuleOp:
+    return module
+
+
+def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
+    """Raise DoesNotFit for a huge tensor that all tiles together cannot hold.
+
+    What lies where, of a program that is too large, can be said once it is planned; but planning
+    takes memory for each element of such a tensor.
+    """
+    available = target.usable_bytes_per_tile * target.tiles
+    for op in module.walk():
+        planned = PLANNED_STORED_ELEMENTS if isinstance(op, STORED) else PLANNED_ELEMENTS
+        values = [*op.results, *(v for region in op.regions for b in region.blocks for v in b.args)]
+        for value in values:
+            if not isinstance(value.type, TensorType):
+                continue
+            shape, dtype = tensor_kind(cast(Attribute, value.type))
+            if prod(shape) > planned and prod(shape) * dtype.itemsize > available:
+                raise DoesNotFit(
+                    f"{dtype.name}{list(shape)} of {op.name} at {place(op)}",
+                    prod(shape) * dtype.itemsize,
+                    available,
+                    units="bytes on all tiles together",
+                    remedy="a smaller batch, or a target with more memory",
+                )
+
+
+def checked_pipeline(
+    spec: str, level: str, target: str, extensions: Extensions
+) -> tuple[ModulePass, ...]:
+    """The passes of a pipeline, in shorthand or not, from a level to the last one.
+
+    spec: the whole way if "". Raises InputError for a bad pipeline, and for one that does not lead
+    there as far as is known: a user's pass may lead anywhere.
+    """
+    for each in parse_specs(spec):
+        if each.name in LEVELS and each.name not in way(level):
+            raise InputError(
+                f"pipeline '{spec}': the program is at {level} already; leave out {each.name}"
+            )
+    passes = parse_pipeline(
+        expand(spec or ",".join(way(level)), target, extensions.passes), extensions.passes
+    )
+    _check_end(f"pipeline '{spec}'", level_after([each.name for each in passes], level))
+    return passes
+
+
+def limited(
+    passes: tuple[ModulePass, ...],
+    constraints: str | os.PathLike[str] | None,
+    memory_proportion: float | None,
+    vertices_per_tile: int | None = None,
+) -> tuple[ModulePass, ...]:
+    """The passes, of which the one that plans keeps constraints, a memory proportion and fineness.
+
+    Raises InputError where none plans.
+    """
+    more: dict[str, str | float] = {}
+    if constraints is not None:
+        more["constraints"] = os.fspath(constraints)
+    if memory_proportion is not None:
+        check_proportion(memory_proportion)
+        more["memory_proportion"] = memory_proportion
+    if vertices_per_tile is not None:
+        check_vertices(vertices_per_tile)
+        more["vertices_per_tile"] = vertices_per_tile
+    if more and not any(isinstance(each, PlanSplits) for each in passes):
+        raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
+    return tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)
+
+
+def _check_end(what: str, level: str | None) -> None:
+    """Raise InputError if a pipeline is known to end above the last level."""
+    if level is not None and level != MACHINE:
+        missing = ",".join(LEVELS[LEVELS.index(level) + 1 :])
+        raise InputError(f"{what} ends at {level}; the machine runs {MACHINE}: add {missing}")
+
+
+def _check_all_down(program: Program) -> None:
+    """Raise InputError for an operation that the machine would not know, and so pass over."""
+    try:
+        verify(program.module, legal_ops(MACHINE))
+    except VerifyException as error:
+        raise InputError(
+            f"{program.path}: {error}; no pass of the pipeline has taken it down"
+        ) from None
+
+
+def _lower(
+    program: Program,
+    context: AbeleContext,
+    passes: tuple[ModulePass, ...],
+    instruments: Sequence[Instrument],
+    stages: Stages,
+) -> dict[str, ModuleOp]:
+    timing, keep = Timing(), _KeepLevels(program.level)
+    PassManager(passes, (keep, *instruments, timing)).run(context, program.module)
+    names = [each.name for each in passes]
+    if level_after(names, program.level) is None:
+        _check_end(f"{program.path}: the pipeline", level_of(program.module))
+        _check_all_down(program)
+    for each, stage in zip(timing.passes, stages_of(names), strict=True):
+        stages.add(stage, each.seconds)
+        stages.passes[each.name] = stages.passes.get(each.name, 0.0) + each.seconds
+    return keep.modules | {MACHINE: program.module}
+
+
+def verifiers(level: str | None) -> tuple[Instrument, ...]:
+    """What verifies a module after each pass. level: it begins at; None if that is not known."""
+
+    def legal_after(step: Step) -> Collection[str] | None:
+        names = [each.name for each in step.pipeline[: step.index + 1]]
+        found = level_after(names, level)
+        if found == LEVELS[0] and step.current.name == "decompose":
+            return legal_ops("nn-core")
+        return None if found is None else legal_ops(found)
+
+    return CheckLevel(), VerifyEach(legal_after), VerifySymbols()
+
+
+class _KeepLevels(Instrument):
+    """Keep a clone of the module of each level, as the passes of the level have left it.
+
+    The first is the module as it came: composites are whole, so the reference has something to
+    say about how they were decomposed.
+    """
+
+    def __init__(self, first: str) -> None:
+        self.modules: dict[str, ModuleOp] = {}
+        self._level = first
+        self._before: ModuleOp | None = None
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Clone before the first pass, and before each that may lead to another level."""
+        if step.index == 0:
+            self.modules[self._level] = module.clone()
+        leads = step.current.name in LEADS_TO or step.current.name not in PASSES
+        self._before = module.clone() if leads and self._level != LEVELS[0] else None
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Keep the clone if the pass has led to another level."""
+        name = step.current.name
+        known = LEADS_TO.get(name, self._level if name in PASSES else None)
+        level = known or level_of(module)
+        if level != self._level and self._before is not None:
+            self.modules[self._level] = self._before
+        self._level, self._before = level, None
+
+
+class CheckLevel(Instrument):
+    """Raise InputError for a pass on a module that is not on the level it takes."""
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Look for an operation of another level."""
+        name = step.current.name
+        level = TAKES.get(name)
+        if level is None:
+            return
+        for op in operations(module):
+            found = op.name.partition(".")[0]
+            if found in LEVELS and found != level:
+                raise InputError(f"{op.name} at {place(op)}: {name} takes modules of {level}")
+
+
+class VerifySymbols(Instrument):
+    """Raise VerifyException if a pass left an operation that does not suit what it names."""
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Verify what the pass has left."""
+        try:
+            verify_symbols(module)
+        except VerifyException as error:
+            raise VerifyException(f"after {step}: {error}") from None
+
+
+class _Tell(Instrument):
+    def __init__(self, tell: Watcher) -> None:
+        self._tell = tell
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        self._tell(f"{step.current.name} ({step.index + 1} of {len(step.pipeline)})")
+
+
+def silent(_: str) -> None:
+    """A watcher that says nothing."""

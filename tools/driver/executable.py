@@ -1,0 +1,292 @@
+"""A compiled program: every level of it can be run, and it knows what it costs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol, cast
+
+from ...backends import executable as program_file
+from ...backends.counts import counts
+from ...backends.evaluate.partition import run_partition
+from ...backends.evaluate.tile import run_tile
+from ...backends.machine import Machine
+from ...backends.memory import MemoryReport, memory_report
+from ...backends.price import price, totals
+from ...backends.reference import run_reference
+from ...backends.target import Target
+from ...ir.context import AbeleContext
+from ...ir.errors import InputError, taking_memory
+from ...ir.garbage import OPEN_FILE_BYTES, collect_if_much, count_held, uncollected
+from ...ir.upstream import ModuleOp
+from ...passes.pipelines import LEVELS
+from ...passes.planner.relaxed import Relaxed, read_relaxed
+from .arrays import Array, Tensor, checked
+from .host_memory import refuse_too_little_memory
+from .program import Signature, check_target, new_context, signature, verified_level
+
+PROGRAM_FILE = ".abele"
+
+MACHINE = LEVELS[-1]
+"""The level that the machine runs."""
+
+GRAPH = ("vertices", "edges", "source_edges", "loop_edges", "relayout_elements")
+"""What a profile says of the graph."""
+
+
+@dataclass
+class Stages:
+    """Seconds of wall clock: by stage of compiling and running, and by pass."""
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    passes: dict[str, float] = field(default_factory=dict[str, float])
+
+    def add(self, stage: str, seconds: float) -> None:
+        """More time spent in a stage."""
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+
+Loader = Callable[[], ModuleOp]
+
+
+class _Runner(Protocol):
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]: ...
+
+
+class _Run(Protocol):
+    @property
+    def outputs(self) -> dict[str, Array]: ...
+
+    @property
+    def state(self) -> dict[str, Array]: ...
+
+
+class Interpreter(Protocol):
+    """Runs a module from its first state, or the state given, and says what it left behind."""
+
+    def __call__(
+        self,
+        module: ModuleOp,
+        inputs: Mapping[str, Array],
+        state: Mapping[str, Array] | None = None,
+        /,
+    ) -> _Run:
+        """Run @main once."""
+        ...
+
+
+class Executable:
+    """A program for one target, at its own level and all below.
+
+    modules: what gives the module of each level, asked once; the last is what the machine gets.
+    path: what messages call the program. reported: the profile of who compiled it; what that says
+    of the size of the program is not counted again.
+    State (weights, counters) keeps its values from one run to the next; each level, and the
+    strict machine, has its own.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        modules: Mapping[str, Loader],
+        path: str = "<program>",
+        stages: Stages | None = None,
+        reported: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        self.target = target
+        self.path = path
+        self.stages = stages or Stages()
+        self._reported = reported
+        self._loaders = dict(modules)
+        self._modules: dict[str, ModuleOp] = {}
+        self._runners: dict[tuple[str, bool], _Runner] = {}
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that the program has, from its own down."""
+        return tuple(level for level in LEVELS if level in self._loaders)
+
+    def module_at(self, level: str) -> ModuleOp:
+        """The module at a level. Raises InputError if the program has no such level."""
+        if level not in self._loaders:
+            raise InputError(f"{self.path}: no level {level!r}; there is {', '.join(self.levels)}")
+        if level not in self._modules:
+            self._modules[level] = self._loaders[level]()
+        return self._modules[level]
+
+    @cached_property
+    def signature(self) -> Signature:
+        """What the program takes and gives."""
+        return signature(self.module_at(MACHINE), self.path)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the program takes, in order."""
+        return self.signature.inputs
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """What the program gives, in order."""
+        return self.signature.outputs
+
+    def run(
+        self, inputs: Mapping[str, object], *, at: str = MACHINE, strict: bool = False
+    ) -> dict[str, Array]:
+        """Run the program once; outputs by name.
+
+        at: the level to run, each by its own meaning; exchange is the machine. strict: the machine
+        poisons memory and checks every access, which is slower.
+        Raises InputError for inputs of other names, shapes or dtypes, and where this host has too
+        little memory for all tiles.
+        """
+        if strict and at != MACHINE:
+            raise InputError(f"strict at {at}: only {MACHINE} is run by the machine")
+        arrays = checked(inputs, self.inputs)
+        if (at, strict) not in self._runners:
+            start = perf_counter()
+            with uncollected(), taking_memory(f"loading {self.path} at {at}"):
+                if at == MACHINE:
+                    refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
+                self._runners[at, strict] = _runner(self.module_at(at), at, self.target, strict)
+            self.stages.seconds["load"] = perf_counter() - start
+        start = perf_counter()
+        outputs = self._runners[at, strict].run(arrays)
+        self.stages.seconds["run"] = perf_counter() - start
+        return {tensor.name: outputs[tensor.name] for tensor in self.outputs}
+
+    def check_memory(self) -> None:
+        """Raise DoesNotFit if the program needs more of its target than there is."""
+        problem = self.memory.problem()
+        if problem is not None:
+            raise problem
+
+    def reset(self) -> None:
+        """Give all state the values it began with."""
+        self._runners.clear()
+
+    @property
+    def relaxed(self) -> tuple[Relaxed, ...]:
+        """The operators of which no plan keeps its limit on memory."""
+        return read_relaxed(self.module_at(MACHINE))
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """What the program is and costs; seconds by stage, of the last run."""
+        return self._figures | {
+            "seconds": dict(self.stages.seconds),
+            "seconds_by_pass": dict(self.stages.passes),
+        }
+
+    @cached_property
+    def memory(self) -> MemoryReport:
+        """What lies on every tile, and how long."""
+        return memory_report(self.module_at(MACHINE), self.target)
+
+    @cached_property
+    def _figures(self) -> dict[str, Any]:
+        costs = totals(price(self.module_at(MACHINE), self.target))
+        memory = self.memory
+        return {
+            "target": self.target.spelling(),
+            "tiles": self.target.tiles,
+            **(_numbers(self._reported, GRAPH) or self._graph()),
+            **vars(costs),
+            "tiles_used": memory.tiles_used,
+            "max_tile_bytes": memory.max_tile_bytes,
+            "fullest_tile": memory.fullest_tile,
+            "relaxed_limits": [asdict(each) for each in self.relaxed],
+            "ops": _numbers(self._reported.get("ops"), self.levels)
+            or {level: _operations(self.module_at(level)) for level in self.levels},
+        }
+
+    def _graph(self) -> dict[str, int]:
+        counted = counts(self.module_at(MACHINE))
+        return {name: getattr(counted, name) for name in GRAPH}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program, with the levels it has, to an .abele file. Raises InputError."""
+        others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
+        try:
+            program_file.save(
+                path, self.module_at(MACHINE), self.target, levels=others, profile=self.profile
+            )
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def load_executable(
+    path: str,
+    target: str | Target | None = None,
+    context: Callable[[], AbeleContext] = new_context,
+) -> Executable:
+    """The program of an .abele file; its modules are parsed when they are asked for.
+
+    target: must equal the program's own, if it is given. context: makes one that knows the
+    program's dialects. Raises InputError.
+    """
+    collect_if_much()
+    start = perf_counter()
+    program = program_file.load(path)
+    count_held(OPEN_FILE_BYTES)
+    check_target(program.target, target, path)
+    loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
+    exe = Executable(program.target, loaders, path, reported=program.profile)
+    with uncollected():
+        exe.check_memory()
+    exe.stages.add("read", perf_counter() - start)
+    return exe
+
+
+def _parsed(
+    program: program_file.Program, level: str, context: Callable[[], AbeleContext]
+) -> ModuleOp:
+    module = program.module_at(level, context())
+    found = verified_level(module, f"{program.path}:{level}.mlir")
+    if found != level:
+        raise InputError(f"{program.path}: {level}.mlir is of level {found}")
+    return module
+
+
+class _Interpreted:
+    """A level above the machine: run by its interpreter, which is told the state each time."""
+
+    def __init__(self, interpret: Interpreter, module: ModuleOp) -> None:
+        self._interpret = interpret
+        self._module = module
+        self._state: Mapping[str, Array] | None = None
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        done = self._interpret(self._module, inputs, self._state)
+        self._state = done.state
+        return done.outputs
+
+
+INTERPRETERS: dict[str, Interpreter] = {
+    "nn": run_reference,
+    "partition": run_partition,
+    "tile": run_tile,
+}
+"""What runs each level that the machine does not."""
+
+
+def _runner(module: ModuleOp, level: str, target: Target, strict: bool) -> _Runner:
+    if level == MACHINE:
+        return Machine(module, target, strict=strict)
+    return _Interpreted(INTERPRETERS[level], module)
+
+
+def _numbers(reported: object, names: Sequence[str]) -> dict[str, int] | None:
+    """The numbers of these names, if all of them are reported."""
+    if not isinstance(reported, Mapping):
+        return None
+    found = {name: cast(Mapping[str, object], reported).get(name) for name in names}
+    numbers = {name: n for name, n in found.items() if type(n) is int and n >= 0}
+    return numbers if len(numbers) == len(names) else None
+
+
+def _operations(module: ModuleOp) -> int:
+    return sum(1 for _ in module.walk())

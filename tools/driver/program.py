@@ -1,0 +1,224 @@
+"""A program as a user hands it over: read from a file, its level found, its inputs and outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.dialects.builtin import Builtin, StringAttr
+from xdsl.dialects.func import Func, FuncOp
+from xdsl.ir import Attribute, Dialect
+
+from ...backends.reference import tensor_kind
+from ...backends.target import DEFAULT_TARGET, Target, resolve_target
+from ...dialects.host import host_names
+from ...dialects.levels import DIALECTS, legal_ops, load_dialect
+from ...dialects.partition import PartitionTensor
+from ...dialects.program import HostInput, HostOutput, verify_symbols
+from ...ir.context import AbeleContext
+from ...ir.errors import InputError, taking_memory
+from ...ir.provenance import place
+from ...ir.text import read_module
+from ...ir.upstream import ModuleOp, VerifyException
+from ...ir.verify import verify
+from ...passes.convert_nn_to_partition import TARGET
+from ...passes.convert_partition_to_tile import ENTRY
+from ...passes.pipelines import LEVELS
+from ..importers.huge_weights import WeightCheck
+from .arrays import Tensor
+
+if TYPE_CHECKING:
+    import onnx
+
+
+Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
+"""What can be compiled: the path of an .onnx or .mlir file, or a model in memory."""
+
+
+def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
+    """A context that knows the dialects of every level, and more."""
+    context = AbeleContext(levels={level: legal_ops(level) for level in LEVELS})
+    for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
+        context.load_dialect(dialect)
+    return context
+
+
+@dataclass(frozen=True)
+class Program:
+    """A module that has been read and verified. path: what messages call it."""
+
+    module: ModuleOp
+    level: str
+    path: str
+
+
+def read_program(
+    model: Model,
+    context: AbeleContext,
+    dims: dict[str, int] | None = None,
+    check: WeightCheck | None = None,
+) -> Program:
+    """The program of a file or a model. dims: sizes of the symbolic dimensions of an ONNX model.
+
+    check: what refuses an ONNX model's weights before they are read.
+    Raises InputError for whatever is wrong with it, and DoesNotFit if check does.
+    """
+    if not isinstance(model, str | os.PathLike):
+        return Program(_imported(model, context, dims, check), "nn", "<model>")
+    path = os.fspath(model)
+    if path.endswith(".mlir"):
+        if dims:
+            raise InputError(f"{path}: dimensions given ({', '.join(dims)}); .mlir has sizes")
+        module = read_module(path, context)
+        return Program(module, verified_level(module, path), path)
+    if path.endswith(".onnx"):
+        if os.path.isfile(path) and not os.path.getsize(path):
+            raise InputError(f"{path}: empty; need an ONNX model")
+        return Program(_imported(path, context, dims, check), "nn", path)
+    raise InputError(f"{path}: what kind of file is it? need .onnx, .mlir or .abele")
+
+
+def _imported(
+    model: str | onnx.ModelProto,
+    context: AbeleContext,
+    dims: dict[str, int] | None,
+    check: WeightCheck | None,
+) -> ModuleOp:
+    # Compiled programs and .mlir run where onnx is not installed.
+    from ..importers import import_onnx  # noqa: PLC0415
+
+    with taking_memory(f"reading {model if isinstance(model, str) else 'the model'}"):
+        return import_onnx(model, context, dims or {}, check=check)
+
+
+def verified_level(module: ModuleOp, path: str) -> str:
+    """The lowest level that a module speaks of; it must verify, and all of it be on that level.
+
+    Raises InputError.
+    """
+    level = level_of(module)
+    try:
+        verify(module, legal_ops(level))
+        verify_symbols(module)
+    except VerifyException as error:
+        message = str(error)
+        raise InputError(message if path in message else f"{path}: {message}") from None
+    main = entry(module, path)
+    if main.is_declaration:
+        raise InputError(f"{path}: @{ENTRY} at {place(main)} has no body")
+    return level
+
+
+def level_of(module: ModuleOp) -> str:
+    """The lowest level with an operation or a type in the module; nn if there is none."""
+    dialects = {op.name.partition(".")[0] for op in module.walk()}
+    for level in reversed(LEVELS):
+        if level in dialects:
+            return level
+    # A program that only hands tensors on has no operation of its level.
+    laid_out = any(
+        isinstance(value.type, PartitionTensor)
+        for op in module.walk()
+        for region in op.regions
+        for block in region.blocks
+        for value in block.args
+    )
+    return "partition" if laid_out else "nn"
+
+
+def entry(module: ModuleOp, path: str) -> FuncOp:
+    """The function that a run begins with. Raises InputError if there is none."""
+    for op in module.body.block.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == ENTRY:
+            return op
+    raise InputError(f"{path}: no function @{ENTRY}; a run begins there")
+
+
+def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target:
+    """The target to compile for: the module's own; else mk2.
+
+    A given one must equal it, unless nothing is planned yet: then it takes its place.
+    Raises InputError.
+    """
+    own = module.attributes.get(TARGET)
+    if own is None or (given is not None and not _is_planned(module)):
+        return _resolved(DEFAULT_TARGET if given is None else given)
+    if not isinstance(own, StringAttr):
+        raise InputError(f"{path}: {TARGET} is {own}; need the name of a target as text")
+    target = resolve_target(own.data)
+    check_target(target, given, path)
+    return target
+
+
+def plan_target(module: ModuleOp, given: str | Target | None, path: str) -> Target:
+    """As target_of; a module of nn gets its name, so that each dump continues on the same machine.
+
+    One with plans is asked for theirs, unless a target is given. Raises InputError.
+    """
+    target = target_of(module, given, path)
+    if not _is_planned(module) or (given is not None and TARGET not in module.attributes):
+        module.attributes[TARGET] = StringAttr(target.spelling())
+    return target
+
+
+def _is_planned(module: ModuleOp) -> bool:
+    return level_of(module) != LEVELS[0] or any("plan" in op.attributes for op in module.walk())
+
+
+def check_target(own: Target, given: str | Target | None, path: str) -> None:
+    """Raise InputError unless a given target is the one that a program was planned for."""
+    if given is not None and _resolved(given) != own:
+        asked = given if isinstance(given, str) else given.spelling()
+        raise InputError(
+            f"{path}: planned for target {own.spelling()}, so it cannot run on {asked}; leave the "
+            "target out, or begin at the model it was made from"
+        )
+
+
+def _resolved(target: str | Target) -> Target:
+    return resolve_target(target) if isinstance(target, str) else target
+
+
+# Inputs and outputs
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a program takes and gives, in order."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def signature(module: ModuleOp, path: str = "<module>") -> Signature:
+    """The inputs and outputs of a module of any level. Raises InputError."""
+    main = entry(module, path)
+    if level_of(module) in ("nn", "partition"):
+        taken, given = main.function_type.inputs.data, main.function_type.outputs.data
+        return Signature(
+            _distinct(map(_tensor, host_names(main, "arg_names", len(taken)), taken), path),
+            _distinct(map(_tensor, host_names(main, "result_names", len(given)), given), path),
+        )
+    ops = tuple(main.walk())
+    reads = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, HostInput))
+    writes = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, HostOutput))
+    return Signature(_distinct(reads, path), _distinct(writes, path))
+
+
+def _distinct(tensors: Iterable[Tensor], path: str) -> tuple[Tensor, ...]:
+    found: dict[str, Tensor] = {}
+    for tensor in tensors:
+        if tensor.name in found:
+            raise InputError(f"{path}: two inputs or two outputs are called {tensor.name!r}")
+        found[tensor.name] = tensor
+    return tuple(found.values())
+
+
+def _tensor(name: str, type_: Attribute) -> Tensor:
+    plain = type_.tensor if isinstance(type_, PartitionTensor) else type_
+    try:
+        return Tensor(name, *tensor_kind(plain))
+    except ValueError as error:
+        raise InputError(f"@{ENTRY}: {name!r}: {error}") from None

@@ -1,0 +1,50 @@
+"""Weights that no plan can bring onto the chip are refused before their bytes are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ...backends.target import DEFAULT_TARGET, MOST_TILES, Target, resolve_target
+from ...ir.errors import DoesNotFit
+
+WeightCheck = Callable[[Mapping[str, int]], None]
+"""Raises DoesNotFit for weights, in bytes by name, that are too large to be read."""
+
+TIMES_THE_CHIP = 4
+"""Weights of so many times what all tiles hold are refused unread; smaller ones get the report of
+what lies where, and passes that narrow them."""
+
+READ_BYTES = 2 << 30
+"""Weights up to this size are read in any case: it takes seconds."""
+
+SHOWN = 3
+"""Weights that a message names."""
+
+
+def refusing_huge_weights(target: str | Target | None) -> WeightCheck:
+    """What raises DoesNotFit for weights far larger than a target. target: as of compile_model."""
+    return partial(_refuse, target)
+
+
+def _refuse(given: str | Target | None, weights: Mapping[str, int]) -> None:
+    needed = sum(weights.values())
+    if needed <= READ_BYTES:
+        return
+    target = given if isinstance(given, Target) else resolve_target(given or DEFAULT_TARGET)
+    available = target.usable_bytes_per_tile * target.tiles
+    if needed <= TIMES_THE_CHIP * available:
+        return
+    largest = sorted(weights.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name} {size} B" for name, size in largest[:SHOWN])
+    rest = sum(size for _, size in largest[SHOWN:])
+    tiles = -(-needed // target.usable_bytes_per_tile)
+    more = f", or {tiles} tiles and more (--target {target.base}:N)" if tiles <= MOST_TILES else ""
+    others = f", others {rest} B" if rest else ""
+    raise DoesNotFit(
+        f"the model, of whose {len(weights)} weights ({shown}{others}) none was read,",
+        needed,
+        available,
+        units="bytes on all tiles together",
+        remedy=f"a smaller model, weights of fewer bits{more}",
+    )

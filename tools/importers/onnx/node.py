@@ -1,0 +1,389 @@
+"""What an operator's importer sees: one node, its operands, its attributes, and where to build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import onnx
+from xdsl.ir import Attribute, Block, OpResult, SSAValue
+
+from ....backends.reference import evaluate_pure, is_evaluable
+from ....dialects import nn
+from ....dialects.dtypes import element_type, numpy_dtype
+from ....ir.context import AbeleContext
+from ....ir.errors import InputError
+from ....ir.provenance import named
+from ..errors import NotConstantError, UnsupportedError
+from .tensors import Array, tensor_array, tensor_dtype
+
+T = TypeVar("T")
+
+MAX_KNOWN_ELEMENTS = 1 << 16
+"""Parameters with more elements than this are not computed at import."""
+
+MAX_FILLED_BYTES = 1 << 16
+"""Tensors of one number that take more are repeated on the machine, as fold-constants would."""
+
+AttributeType = onnx.AttributeProto.AttributeType
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value known at import, which becomes an operation when one needs it.
+
+    make: the array; called once at most. state: the name of the weight it is, None for a constant.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    make: Callable[[], Array]
+    state: str | None = None
+
+
+Value = SSAValue | Known
+
+
+@dataclass
+class Graph:
+    """The program so far: values by name, states, and operations.
+
+    place: what messages call the model. folder: where external data lie.
+    """
+
+    context: AbeleContext
+    place: str
+    folder: Path | None
+    opsets: dict[str, int]
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    absent: dict[str, str] = field(default_factory=dict[str, str])
+    states: list[nn.StateOp] = field(default_factory=list[nn.StateOp])
+    loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
+    body: Block = field(default_factory=Block)
+    made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
+    symbols: set[str] = field(default_factory=lambda: {"main"})
+
+    def bad(self, message: str) -> InputError:
+        """An error about the model."""
+        return InputError(f"{self.place}: {message}")
+
+    def value(self, name: str, user: str) -> Value:
+        """The value of a name. Raises InputError if nothing before has made it."""
+        if name in self.absent:
+            raise UnsupportedError(f"{self.place}: {user} reads {name!r}: {self.absent[name]}")
+        if name not in self.values:
+            raise self.bad(f"{user} reads {name!r}, which is no input, weight or earlier result")
+        return self.values[name]
+
+    def emitted(self, value: Value) -> SSAValue:
+        """A value as the result of an operation."""
+        if isinstance(value, SSAValue):
+            return value
+        if value not in self.made:
+            blob = self.context.blobs.add(value.make())
+            if value.state is None:
+                constant = nn.ConstantOp(blob)
+                constant.location = named(value.name)
+                self.body.add_op(constant)
+                self.made[value] = constant.result
+            else:
+                symbol = _unique(value.state, self.symbols)
+                state = nn.StateOp(symbol, blob)
+                load = nn.LoadOp(symbol, nn.tensor_of(state.elements))
+                state.location = load.location = named(value.name)
+                self.states.append(state)
+                self.loads.append(load)
+                self.made[value] = load.result
+        return self.made[value]
+
+    def known(self, value: Value) -> Array | None:
+        """The array that a value always has, computed if small; None if it depends on input."""
+        if isinstance(value, Known):
+            return value.make()
+        if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
+            return None
+        op = value.op
+        if isinstance(op, nn.LoadOp):
+            origin = next(k for k, v in self.made.items() if v is value)
+            return origin.make()
+        if not is_evaluable(op):
+            return None
+        operands = [self.known(v) for v in op.operands]
+        given = [a for a in operands if a is not None]
+        return evaluate_pure(op, given)[value.index] if len(given) == len(operands) else None
+
+    def inputs_behind(self, value: Value) -> tuple[str, ...]:
+        """The inputs of the model that a value depends on."""
+        found: dict[str, None] = {}
+        seen: set[SSAValue] = set()
+        pending = [value] if isinstance(value, SSAValue) else []
+        while pending:
+            each = pending.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if isinstance(each, OpResult):
+                pending += each.op.operands
+            else:
+                found.update((name, None) for name, v in self.values.items() if v is each)
+        return tuple(found)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """The name, numbered if it is taken; it is taken then."""
+    unique, number = name, 1
+    while unique in taken:
+        unique, number = f"{name}_{number}", number + 1
+    taken.add(unique)
+    return unique
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The shape of a value."""
+    return value.shape if isinstance(value, Known) else nn.shape_of(value)
+
+
+def dtype_of(value: Value) -> np.dtype[np.generic]:
+    """The dtype of a value's elements."""
+    return value.dtype if isinstance(value, Known) else numpy_dtype(nn.element_of(value))
+
+
+def known(name: str, array: Array) -> Known:
+    """A constant of an array."""
+    return Known(name, array.shape, array.dtype, lambda: array)
+
+
+class Node:
+    """One node of the graph, being imported."""
+
+    def __init__(self, proto: onnx.NodeProto, name: str, graph: Graph):
+        self.proto = proto
+        self.name = name
+        self.graph = graph
+        self.operator = proto.op_type
+        self.domain = proto.domain or "ai.onnx"
+        self.opset = graph.opsets.get(self.domain, 0)
+        self.ops: list[nn.PureTensorOp | nn.ConstantOp] = []
+        self.attributes = {a.name: a for a in proto.attribute}
+
+    # Errors
+
+    def __str__(self) -> str:
+        return f"node {self.name!r} ({self.operator})"
+
+    def _meaning(self) -> str:
+        """What says which operator is meant: its name, its domain, and the domain's version."""
+        if self.domain not in self.graph.opsets:
+            return f"{self.operator} of domain {self.domain}, which the model does not import"
+        return f"{self.operator} of domain {self.domain}, opset {self.opset}"
+
+    def bad(self, message: str) -> InputError:
+        """An error about this node."""
+        return self.graph.bad(f"{self}: {message}")
+
+    def unsupported(self, what: str, supported: str) -> UnsupportedError:
+        """What this node uses, and what can be used instead."""
+        return UnsupportedError(
+            f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} is not "
+            f"supported; {supported}"
+        )
+
+    # Operands
+
+    @property
+    def operand_count(self) -> int:
+        """Number of operands, missing ones in the middle included."""
+        return len(self.proto.input)
+
+    def has(self, index: int) -> bool:
+        """Whether an operand is given."""
+        return index < len(self.proto.input) and self.proto.input[index] != ""
+
+    def wants(self, index: int) -> bool:
+        """Whether a result has a name, so that somebody may read it."""
+        return index < len(self.proto.output) and self.proto.output[index] != ""
+
+    def value(self, index: int) -> Value:
+        """An operand, known or computed."""
+        if not self.has(index):
+            raise self.bad(f"operand {index} is missing; {len(self.proto.input)} are given")
+        return self.graph.value(self.proto.input[index], str(self))
+
+    def __getitem__(self, index: int) -> SSAValue:
+        """An operand as the result of an operation."""
+        return self.graph.emitted(self.value(index))
+
+    def all(self) -> list[SSAValue]:
+        """All operands."""
+        if not self.operand_count:
+            raise self.bad("no operands; need one or more")
+        return [self[i] for i in range(self.operand_count)]
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """The shape of an operand."""
+        return shape_of(self.value(index))
+
+    def array(self, index: int, what: str) -> Array:
+        """An operand that must be known at import. what: it is, for the message."""
+        array = self.graph.known(self.value(index))
+        if array is None:
+            inputs = self.graph.inputs_behind(self.value(index))
+            raise NotConstantError(
+                f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} "
+                f"{self.proto.input[index]!r} depends on inputs ({', '.join(inputs)}), which is "
+                "not supported; need a constant",
+                inputs,
+            )
+        return array
+
+    def array_integers(self, index: int, what: str) -> list[int]:
+        """A known operand that is a list of integers, or one."""
+        array = self.array(index, what)
+        if array.dtype.kind not in "iu" or array.ndim > 1:
+            raise self.bad(f"{what} is {array.dtype.name}{list(array.shape)}; need integers")
+        return [int(n) for n in array.reshape(-1)]
+
+    def array_scalar(self, index: int, what: str) -> float:
+        """A known operand of one element."""
+        array = self.array(index, what)
+        if array.size != 1:
+            raise self.bad(f"{what} has shape {list(array.shape)}; need one element")
+        return float(array.reshape(-1)[0])
+
+    # Attributes
+
+    def _attribute(
+        self, name: str, kind: int, get: Callable[[onnx.AttributeProto], T], default: T | None
+    ) -> T:
+        if name not in self.attributes:
+            if default is None:
+                raise self.bad(f"attribute {name} is missing")
+            return default
+        attribute = self.attributes[name]
+        if attribute.type != kind:
+            raise self.bad(f"attribute {name} is a {_kind(attribute.type)}; need a {_kind(kind)}")
+        return get(attribute)
+
+    def has_attribute(self, name: str) -> bool:
+        """Whether an attribute is given."""
+        return name in self.attributes
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer attribute."""
+        return self._attribute(name, AttributeType.INT, lambda a: a.i, default)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """An integer attribute that means yes or no."""
+        return bool(self.integer(name, int(default)))
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A float attribute, which is float32, as is what it is if it is not given."""
+        rounded = None if default is None else float(np.float32(default))
+        return self._attribute(name, AttributeType.FLOAT, lambda a: a.f, rounded)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string attribute."""
+        return self._attribute(
+            name, AttributeType.STRING, lambda a: a.s.decode(errors="replace"), default
+        )
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """An attribute that is a list of integers."""
+        given = None if default is None else list(default)
+        return self._attribute(name, AttributeType.INTS, lambda a: list(a.ints), given)
+
+    def tensor(self, name: str) -> Array:
+        """A tensor attribute."""
+        return self._attribute(
+            name,
+            AttributeType.TENSOR,
+            lambda a: tensor_array(
+                a.t, self.graph.folder, f"{self.graph.place}: {self}: attribute {name}"
+            ),
+            None,
+        )
+
+    def element(self, code: int) -> Attribute:
+        """The element type of an ONNX type code."""
+        return element_type(tensor_dtype(code, f"{self.graph.place}: {self}"))
+
+    def parameter(self, name: str, index: int, since: int) -> list[int] | None:
+        """A list of integers that is an attribute before an opset, and an operand since it."""
+        if self.opset < since:
+            return self.integers(name) if self.has_attribute(name) else None
+        return self.array_integers(index, name) if self.has(index) else None
+
+    # Building
+
+    def add(self, op: nn.PureTensorOp | nn.ConstantOp) -> SSAValue:
+        """Append an operation; its result."""
+        self.graph.body.add_op(op)
+        self.ops.append(op)
+        return op.result
+
+    def constant(self, value: float, like: SSAValue) -> SSAValue:
+        """A constant of no axes, with the elements of another value."""
+        dtype = numpy_dtype(nn.element_of(like))
+        return self.add(nn.ConstantOp(self.graph.context.blobs.add(np.array(value, dtype))))
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value in another shape; itself if it has it."""
+        if nn.shape_of(value) == tuple(shape):
+            return value
+        return self.add(nn.ReshapeOp(value, shape))
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """A value with elements of another type; itself if it has them."""
+        return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
+
+    def wide(self, value: SSAValue) -> SSAValue:
+        """A value to sum or to square: in f32 if its elements are narrower floats."""
+        return self.cast(value, nn.wide_element(nn.element_of(value)))
+
+    def known(self, array: Array) -> Known:
+        """An array as this node's result."""
+        return known(self.name, array)
+
+    def filled(self, value: Array, shape: Sequence[int]) -> Value:
+        """A tensor of one number, which the host never holds whole if it is large. value: ()."""
+        if prod(shape) * value.itemsize <= MAX_FILLED_BYTES:
+            return self.known(np.broadcast_to(value, tuple(shape)))
+        one = self.add(nn.ConstantOp(self.graph.context.blobs.add(value)))
+        return self.add(nn.ExpandOp(one, shape))
+
+    def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
+        """An axis counted from the front. end: the place behind the last axis counts too."""
+        if not -rank <= axis <= rank - (not end):
+            raise self.bad(f"axis {axis} of rank {rank}; need {-rank}..{rank - (not end)}")
+        return axis + rank if axis < 0 else axis
+
+    def locate(self, result: Value | None) -> None:
+        """Give the operation that makes the result this node's name, and paths to the others."""
+        taken: set[str] = set()
+        for op in self.ops:
+            if isinstance(result, SSAValue) and result is op.result:
+                op.location = named(self.name)
+            else:
+                step = _unique(op.name.removeprefix("nn."), taken)
+                op.location = named(f"{self.name}/{step}")
+
+
+def _kind(code: int) -> str:
+    kinds = {number: name for name, number in onnx.AttributeProto.AttributeType.items()}
+    return kinds.get(code, str(code)).lower()
+
+
+def is_float(value: SSAValue) -> bool:
+    """Whether the elements are floating-point numbers."""
+    return numpy_dtype(nn.element_of(value)).kind not in "biu"
+
+
+Results = Value | Sequence[Value | str]
+"""What an operator's importer returns: its result, or results; a text says why one is absent."""
+
+Importer = Callable[[Node], Results]

@@ -1,0 +1,127 @@
+"""ONNX operators that are sums of products."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from .node import Importer, Node, Results
+from .window import explicit_pads, same_pads, window_attributes
+
+
+def _with_bias(node: Node, value: SSAValue) -> SSAValue:
+    """A convolution's result plus one number a channel."""
+    if not node.has(2):
+        return value
+    shape, channels = nn.shape_of(value), node.shape(2)
+    if channels != shape[1:2]:
+        raise node.bad(f"bias of shape {list(channels)}; need [{shape[1]}], one a channel")
+    bias = node.reshape(node[2], (*channels, *([1] * (len(shape) - 2))))
+    return node.add(nn.AddOp(value, bias))
+
+
+def _kernel(node: Node) -> tuple[int, ...]:
+    kernel = node.shape(1)[2:]
+    given = tuple(node.integers("kernel_shape", kernel))
+    if given != kernel:
+        raise node.bad(f"kernel_shape {list(given)}; the weights have {list(kernel)}")
+    if len(kernel) != len(node.shape(0)) - 2 or not kernel:
+        raise node.bad(
+            f"image of shape {list(node.shape(0))}, weights of {list(node.shape(1))}; need equal "
+            "ranks of 3 or more"
+        )
+    return kernel
+
+
+def _conv(node: Node) -> Results:
+    window = window_attributes(node, _kernel(node))
+    value = node.add(
+        nn.ConvOp(
+            node[0],
+            node[1],
+            stride=window.stride,
+            dilation=window.dilation,
+            pad_low=window.low,
+            pad_high=window.high,
+            groups=node.integer("group", 1),
+        )
+    )
+    return _with_bias(node, value)
+
+
+def _conv_transpose(node: Node) -> Results:
+    kernel = _kernel(node)
+    rank, image = len(kernel), node.shape(0)[2:]
+    stride = node.integers("strides", [1] * rank)
+    dilation = node.integers("dilations", [1] * rank)
+    extra = node.integers("output_padding", [0] * rank)
+    for what, values in (("strides", stride), ("dilations", dilation), ("output_padding", extra)):
+        if len(values) != rank:
+            raise node.bad(f"{what} {values}; need {rank}, one a spatial axis")
+    full = [
+        s * (n - 1) + e + d * (k - 1) + 1
+        for s, n, e, d, k in zip(stride, image, extra, dilation, kernel, strict=True)
+    ]
+    mode = node.text("auto_pad", "NOTSET")
+    shape = node.integers("output_shape", [])
+    if not shape and mode in ("SAME_UPPER", "SAME_LOWER"):
+        # As ONNX infers it: a kernel shorter than its stride is not padded.
+        reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+        shape = [f - max(0, r - s) for f, r, s in zip(full, reach, stride, strict=True)]
+    if shape:
+        if len(shape) != rank:
+            raise node.bad(f"output_shape {shape}; need {rank} sizes")
+        total = [max(0, f - n) for f, n in zip(full, shape, strict=True)]
+        # Not as in a convolution: what is odd goes to the end for SAME_UPPER only.
+        low, _ = same_pads(total, upper=mode == "SAME_UPPER")
+    else:
+        low, high = explicit_pads(node, rank) if mode == "NOTSET" else ([0] * rank, [0] * rank)
+        shape = [f - lo - hi for f, lo, hi in zip(full, low, high, strict=True)]
+    value = node.add(
+        nn.ConvInputGradOp(
+            node[0],
+            node[1],
+            shape,
+            stride=stride,
+            dilation=dilation,
+            pad_low=low,
+            groups=node.integer("group", 1),
+        )
+    )
+    return _with_bias(node, value)
+
+
+def _gemm(node: Node) -> Results:
+    return node.add(
+        nn.GemmOp(
+            node[0],
+            node[1],
+            node[2] if node.has(2) else None,
+            alpha=node.number("alpha", 1.0),
+            beta=node.number("beta", 1.0),
+            transpose_lhs=node.flag("transA"),
+            transpose_rhs=node.flag("transB"),
+        )
+    )
+
+
+def _matmul(node: Node) -> Results:
+    """NumPy's product: an operand of one axis is a row on the left, a column on the right."""
+    lhs, rhs = node.shape(0), node.shape(1)
+    left = node.reshape(node[0], (1, *lhs)) if len(lhs) == 1 else node[0]
+    right = node.reshape(node[1], (*rhs, 1)) if len(rhs) == 1 else node[1]
+    value = node.add(nn.MatMulOp(left, right))
+    shape = list(nn.shape_of(value))
+    if len(rhs) == 1:
+        del shape[-1]
+    if len(lhs) == 1:
+        del shape[-1 if len(rhs) == 1 else -2]
+    return node.reshape(value, shape)
+
+
+CONTRACTIONS: dict[str, Importer] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+}

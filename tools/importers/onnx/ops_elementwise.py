@@ -1,0 +1,254 @@
+"""ONNX operators on elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute, SSAValue
+
+from ....backends.codelets.scalar import float_limits
+from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from .node import Importer, Node, Results, dtype_of, is_float
+
+Binary = Callable[[SSAValue, SSAValue], nn.PureTensorOp]
+Unary = Callable[[SSAValue], nn.PureTensorOp]
+
+
+def _pair(node: Node) -> tuple[SSAValue, SSAValue]:
+    """Both operands; before opset 7 the second one's axes begin at the attribute axis."""
+    lhs, rhs = node[0], node[1]
+    if node.opset < 7 and node.flag("broadcast") and node.has_attribute("axis"):
+        rank, inner = len(nn.shape_of(lhs)), nn.shape_of(rhs)
+        axis = node.axis(node.integer("axis"), rank)
+        rhs = node.reshape(rhs, (*inner, *([1] * (rank - axis - len(inner)))))
+    return lhs, rhs
+
+
+def _binary(make: Binary) -> Importer:
+    return lambda node: node.add(make(*_pair(node)))
+
+
+def _unary(make: Unary) -> Importer:
+    return lambda node: node.add(make(node[0]))
+
+
+def _variadic(make: Binary) -> Importer:
+    return lambda node: reduce(lambda a, b: node.add(make(a, b)), node.all())
+
+
+def _total(node: Node, terms: list[SSAValue]) -> SSAValue:
+    return reduce(lambda a, b: node.add(nn.AddOp(a, b)), terms)
+
+
+def _sum(node: Node) -> Results:
+    terms = node.all()
+    if len(terms) <= 2:
+        return _total(node, terms)
+    total = _total(node, [node.wide(term) for term in terms])
+    return node.cast(total, nn.element_of(terms[0]))
+
+
+def _mean(node: Node) -> Results:
+    terms = node.all()
+    total = _total(node, [node.wide(term) for term in terms])
+    average = node.add(nn.ScaleOp(total, 1.0 / len(terms)))
+    return node.cast(average, nn.element_of(terms[0]))
+
+
+def _pow(node: Node) -> Results:
+    base, exponent = _pair(node)
+    known = node.graph.known(node.value(1))
+    element = nn.element_of(base)
+    power = float(known) if known is not None and known.ndim == 0 else np.nan
+    if is_float(base) and not np.isnan(power):
+        simple: dict[float, Unary] = {2.0: nn.SquareOp, 0.5: nn.SqrtOp, -1.0: nn.ReciprocalOp}
+        make = simple.get(power, lambda x: nn.PowerOp(x, power))
+        return node.add(make(base))
+    if is_float(exponent) and not is_float(base):
+        exponent = node.wide(exponent)
+        wide = nn.element_of(exponent)
+        return node.cast(node.add(nn.PowOp(node.cast(base, wide), exponent)), element)
+    return node.add(nn.PowOp(base, node.cast(exponent, element)))
+
+
+def _clip(node: Node) -> Results:
+    """A bound that is not given is the last finite number: infinities do not pass."""
+    value = node[0]
+    most = float(float_limits(dtype_of(value)).largest) if is_float(value) else np.inf
+    if node.opset < 11:
+        return _clipped(node, value, node.number("min", -most), node.number("max", most))
+    bounds = [node.graph.known(node.value(i)) if node.has(i) else None for i in (1, 2)]
+    missing = [node.has(i) and bounds[i - 1] is None for i in (1, 2)]
+    if is_float(value) and not any(missing):
+        low = -most if bounds[0] is None else node.array_scalar(1, "min")
+        high = most if bounds[1] is None else node.array_scalar(2, "max")
+        if not np.isnan((low, high)).any():
+            return _clipped(node, value, low, high)
+    value = node.add(nn.MaxOp(value, node[1])) if node.has(1) else value
+    if is_float(value) and not (node.has(1) and node.has(2)):
+        low, high = -np.inf if node.has(1) else -most, np.inf if node.has(2) else most
+        value = node.add(nn.ClipOp(value, low, high))
+    return node.add(nn.MinOp(value, node[2])) if node.has(2) else value
+
+
+def _clipped(node: Node, value: SSAValue, low: float, high: float) -> SSAValue:
+    if low > high:
+        high_first = node.add(nn.MaxOp(value, node.constant(low, value)))
+        return node.add(nn.MinOp(high_first, node.constant(high, value)))
+    return node.add(nn.ClipOp(value, low, high))
+
+
+def _converted(node: Node, element: Attribute) -> Results:
+    """The first operand with elements of another type; as i1, whether it is not 0."""
+    value = node[0]
+    if element == i1 and nn.element_of(value) != i1:
+        zero = node.add(nn.EqualOp(value, node.constant(0, value)))
+        return node.add(nn.LogicalNotOp(zero))
+    return node.cast(value, element)
+
+
+def _cast(node: Node) -> Results:
+    return _converted(node, node.element(node.integer("to")))
+
+
+def _cast_like(node: Node) -> Results:
+    return _converted(node, nn.element_of(node[1]))
+
+
+def _where(node: Node) -> Results:
+    return node.add(nn.SelectOp(node[0], node[1], node[2]))
+
+
+def _xor(node: Node) -> Results:
+    lhs, rhs = _pair(node)
+    both = node.add(nn.LogicalNotOp(node.add(nn.LogicalAndOp(lhs, rhs))))
+    return node.add(nn.LogicalAndOp(node.add(nn.LogicalOrOp(lhs, rhs)), both))
+
+
+def _leaky_relu(node: Node) -> Results:
+    return node.add(nn.LeakyReluOp(node[0], node.number("alpha", 0.01)))
+
+
+def _negative_part(node: Node, other: Callable[[SSAValue], SSAValue]) -> SSAValue:
+    """The operand where it is not negative, something else elsewhere."""
+    value = node[0]
+    negative = node.add(nn.LessOp(value, node.constant(0, value)))
+    return node.add(nn.SelectOp(negative, other(value), value))
+
+
+def _prelu(node: Node) -> Results:
+    slope = node[1]
+    shape, inner = nn.shape_of(node[0]), nn.shape_of(slope)
+    if node.opset < 7 and len(inner) == 1 and len(shape) > 2 and inner[0] != 1:
+        slope = node.reshape(slope, (*inner, *([1] * (len(shape) - 2))))
+    return _negative_part(node, lambda x: node.add(nn.MulOp(x, slope)))
+
+
+def _exp_minus_one(node: Node, value: SSAValue, factor: float) -> SSAValue:
+    grown = node.add(nn.ShiftOp(node.add(nn.ExpOp(value)), -1.0))
+    return grown if factor == 1.0 else node.add(nn.ScaleOp(grown, factor))
+
+
+def _elu(node: Node) -> Results:
+    alpha = node.number("alpha", 1.0)
+    return _negative_part(node, lambda x: _exp_minus_one(node, x, alpha))
+
+
+def _selu(node: Node) -> Results:
+    alpha = node.number("alpha", 1.67326319217681884765625)
+    gamma = node.number("gamma", 1.05070102214813232421875)
+    curve = _negative_part(node, lambda x: _exp_minus_one(node, x, alpha))
+    return node.add(nn.ScaleOp(curve, gamma))
+
+
+def _softplus(node: Node) -> Results:
+    value = node[0]
+    size = node.add(nn.ExpOp(node.add(nn.NegOp(node.add(nn.AbsOp(value))))))
+    rest = node.add(nn.LogOp(node.add(nn.ShiftOp(size, 1.0))))
+    return node.add(nn.AddOp(node.add(nn.ReluOp(value)), rest))
+
+
+def _softsign(node: Node) -> Results:
+    value = node[0]
+    size = node.add(nn.ShiftOp(node.add(nn.AbsOp(value)), 1.0))
+    return node.add(nn.DivOp(value, size))
+
+
+def _hard_sigmoid(node: Node) -> Results:
+    line = node.add(nn.ScaleOp(node[0], node.number("alpha", 0.2)))
+    return node.add(nn.ClipOp(node.add(nn.ShiftOp(line, node.number("beta", 0.5))), 0.0, 1.0))
+
+
+def _hard_swish(node: Node) -> Results:
+    line = node.add(nn.ShiftOp(node.add(nn.ScaleOp(node[0], 1.0 / 6.0)), 0.5))
+    return node.add(nn.MulOp(node[0], node.add(nn.ClipOp(line, 0.0, 1.0))))
+
+
+def _thresholded_relu(node: Node) -> Results:
+    value = node[0]
+    above = node.add(nn.GreaterOp(value, node.constant(node.number("alpha", 1.0), value)))
+    return node.add(nn.SelectOp(above, value, node.constant(0, value)))
+
+
+def _dropout(node: Node) -> Results:
+    """The operand itself: at inference nothing is dropped."""
+    ratio = node.number("ratio", 0.5) if node.opset < 12 else 0.5
+    training = node.opset < 7 and not node.flag("is_test")
+    if node.opset >= 12:
+        training = node.has(2) and node.array_scalar(2, "training_mode") != 0
+        ratio = node.array_scalar(1, "ratio") if node.has(1) and training else ratio
+    if training and ratio != 0:
+        raise node.unsupported("dropping at random", "need training_mode false, or ratio 0")
+    value = node.value(0)
+    mask = np.bool_ if node.opset >= 10 else numpy_dtype(nn.element_of(node[0]))
+    return [value, node.filled(np.ones((), mask), node.shape(0))]
+
+
+ELEMENTWISE: dict[str, Importer] = {
+    "Add": _binary(nn.AddOp),
+    "Sub": _binary(nn.SubOp),
+    "Mul": _binary(nn.MulOp),
+    "Div": _binary(nn.DivOp),
+    "Pow": _pow,
+    "Sum": _sum,
+    "Max": _variadic(nn.MaxOp),
+    "Min": _variadic(nn.MinOp),
+    "Mean": _mean,
+    "Less": _binary(nn.LessOp),
+    "LessOrEqual": _binary(nn.LessEqualOp),
+    "Greater": _binary(nn.GreaterOp),
+    "GreaterOrEqual": _binary(nn.GreaterEqualOp),
+    "Equal": _binary(nn.EqualOp),
+    "And": _binary(nn.LogicalAndOp),
+    "Or": _binary(nn.LogicalOrOp),
+    "Xor": _xor,
+    "Not": _unary(nn.LogicalNotOp),
+    "Where": _where,
+    "Relu": _unary(nn.ReluOp),
+    "Exp": _unary(nn.ExpOp),
+    "Log": _unary(nn.LogOp),
+    "Sqrt": _unary(nn.SqrtOp),
+    "Reciprocal": _unary(nn.ReciprocalOp),
+    "Tanh": _unary(nn.TanhOp),
+    "Sigmoid": _unary(nn.SigmoidOp),
+    "Neg": _unary(nn.NegOp),
+    "Abs": _unary(nn.AbsOp),
+    "LeakyRelu": _leaky_relu,
+    "PRelu": _prelu,
+    "Elu": _elu,
+    "Selu": _selu,
+    "Softplus": _softplus,
+    "Softsign": _softsign,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "ThresholdedRelu": _thresholded_relu,
+    "Clip": _clip,
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Identity": lambda node: node.value(0),
+    "Dropout": _dropout,
+}

@@ -1,0 +1,199 @@
+"""ONNX operators that merge elements: pooling, and reductions of whole axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from .node import Importer, Node, Results, is_float
+from .window import Window, window_attributes
+
+
+def _reach(window: Window, axis: int) -> int:
+    return window.dilation[axis] * (window.size[axis] - 1) + 1
+
+
+def _max_pool(node: Node) -> Results:
+    window = window_attributes(node, node.integers("kernel_shape"))
+    high = list(window.high)
+    if node.flag("ceil_mode"):
+        for i, n in enumerate(node.shape(0)[2:]):
+            low, reach, stride = window.low[i], _reach(window, i), window.stride[i]
+            positions = nn.pooled_size(n, low, high[i], reach, stride, ceil=True)
+            high[i] = max(0, (positions - 1) * stride + reach - n - low)
+    value = node.add(
+        nn.PoolOp(
+            node[0],
+            "max",
+            window.size,
+            stride=window.stride,
+            dilation=window.dilation,
+            pad_low=window.low,
+            pad_high=high,
+        )
+    )
+    if node.opset < 8 or not node.wants(1):
+        return value
+    order = node.integer("storage_order", 0)
+    if order not in (0, 1):
+        raise node.bad(f"storage_order {order}; need 0 or 1")
+    return [
+        value,
+        node.add(
+            nn.MaxPoolIndicesOp(
+                node[0],
+                window.size,
+                stride=window.stride,
+                dilation=window.dilation,
+                pad_low=window.low,
+                pad_high=high,
+                column_major=order == 1,
+            )
+        ),
+    ]
+
+
+def _average_pool(node: Node) -> Results:
+    window = window_attributes(node, node.integers("kernel_shape"))
+    return node.add(
+        nn.AveragePoolOp(
+            node[0],
+            window.size,
+            stride=window.stride,
+            dilation=window.dilation,
+            pad_low=window.low,
+            pad_high=window.high,
+            count_include_pad=node.flag("count_include_pad"),
+            ceil_mode=node.flag("ceil_mode"),
+        )
+    )
+
+
+def _spatial_axes(node: Node) -> list[int]:
+    rank = len(node.shape(0))
+    if rank < 3:
+        raise node.bad(f"image of shape {list(node.shape(0))}; need batch, channels and more")
+    return list(range(2, rank))
+
+
+def mean(node: Node, value: SSAValue, axes: Sequence[int], *, keep_dims: bool) -> SSAValue:
+    """The mean of a value along axes; float sums are in at least f32."""
+    count = prod(nn.shape_of(value)[a] for a in axes)
+    total = node.add(nn.ReduceOp(node.wide(value), "sum", axes, keep_dims=keep_dims))
+    if not is_float(value):
+        return node.add(nn.DivOp(total, node.constant(count, total)))
+    average = node.add(nn.ScaleOp(total, 1.0 / count if count else float("inf")))
+    return node.cast(average, nn.element_of(value))
+
+
+def _global_average_pool(node: Node) -> Results:
+    return mean(node, node[0], _spatial_axes(node), keep_dims=True)
+
+
+def _global_max_pool(node: Node) -> Results:
+    return node.add(nn.ReduceOp(node[0], "max", _spatial_axes(node), keep_dims=True))
+
+
+def _reduction_axes(node: Node, since: int) -> list[int]:
+    """The axes to reduce, counted from the front; none given means all, or none."""
+    rank = len(node.shape(0))
+    axes = node.parameter("axes", 1, since)
+    if axes is None or (node.opset >= since and not axes):
+        return [] if node.flag("noop_with_empty_axes") else list(range(rank))
+    return sorted({node.axis(a, rank) for a in axes})
+
+
+Step = Callable[[Node, SSAValue], SSAValue]
+
+
+def _same(node: Node, value: SSAValue) -> SSAValue:
+    return value
+
+
+def _reduction(
+    combiner: str, before: Step = _same, after: Step = _same, since: int = 18
+) -> Importer:
+    """A reduction of a function of the elements, and a function of its result."""
+
+    def importer(node: Node) -> Results:
+        axes = _reduction_axes(node, since)
+        value = before(node, node[0])
+        if axes:
+            keep = node.flag("keepdims", True)
+            value = node.add(nn.ReduceOp(value, combiner, axes, keep_dims=keep))
+        return after(node, value)
+
+    return importer
+
+
+def _wide_reduction(
+    combiner: str, before: Step = _same, after: Step = _same, since: int = 18
+) -> Importer:
+    """A reduction whose elements or result are too large for narrow floats."""
+
+    def widened(node: Node, value: SSAValue) -> SSAValue:
+        return before(node, node.wide(value))
+
+    def narrowed(node: Node, value: SSAValue) -> SSAValue:
+        return node.cast(after(node, value), nn.element_of(node[0]))
+
+    return _reduction(combiner, widened, narrowed, since)
+
+
+def _reduce_mean(node: Node) -> Results:
+    axes = _reduction_axes(node, 18)
+    if not axes:
+        return node.value(0)
+    return mean(node, node[0], axes, keep_dims=node.flag("keepdims", True))
+
+
+def _log_sum_exp(node: Node) -> Results:
+    """Centred by the maximum, so that exp cannot overflow; an infinite one by a finite number."""
+    axes = _reduction_axes(node, 18)
+    value = _floats(node, node.wide(node[0]))
+    largest = node.add(nn.ReduceOp(value, "max", axes, keep_dims=True))
+    most = float(np.finfo(numpy_dtype(nn.element_of(value))).max)
+    largest = node.add(nn.ClipOp(largest, -most, most))
+    power = node.add(nn.ExpOp(node.add(nn.SubOp(value, largest))))
+    total = node.add(nn.LogOp(node.add(nn.ReduceOp(power, "sum", axes, keep_dims=True))))
+    result = node.cast(node.add(nn.AddOp(total, largest)), nn.element_of(node[0]))
+    if node.flag("keepdims", True):
+        return result
+    return node.reshape(result, [n for i, n in enumerate(node.shape(0)) if i not in axes])
+
+
+def _step(make: Callable[[SSAValue], nn.PureTensorOp]) -> Step:
+    return lambda node, value: node.add(make(value))
+
+
+def _float_square(node: Node, value: SSAValue) -> SSAValue:
+    """Of integers as floats: the root fits where the squares do not."""
+    return node.add(nn.SquareOp(_floats(node, value)))
+
+
+def _floats(node: Node, value: SSAValue) -> SSAValue:
+    return value if is_float(value) else node.cast(value, f32)
+
+
+WINDOWS: dict[str, Importer] = {
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _global_average_pool,
+    "GlobalMaxPool": _global_max_pool,
+    "ReduceSum": _reduction("sum", since=13),
+    "ReduceMean": _reduce_mean,
+    "ReduceMax": _reduction("max"),
+    "ReduceMin": _reduction("min"),
+    "ReduceProd": _reduction("prod"),
+    "ReduceL1": _reduction("sum", before=_step(nn.AbsOp)),
+    "ReduceL2": _wide_reduction("sum", before=_float_square, after=_step(nn.SqrtOp)),
+    "ReduceSumSquare": _wide_reduction("sum", before=_step(nn.SquareOp)),
+    "ReduceLogSum": _wide_reduction("sum", after=_step(nn.LogOp)),
+    "ReduceLogSumExp": _log_sum_exp,
+}

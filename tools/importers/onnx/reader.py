@@ -1,0 +1,320 @@
+"""ONNX models as modules of the nn dialect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region, SSAValue
+
+from ....dialects import nn
+from ....ir.context import AbeleContext
+from ....ir.errors import InputError
+from ....ir.provenance import named
+from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.user_entries import add_entry
+from ..errors import UnsupportedError
+from ..huge_weights import WeightCheck
+from .node import Graph, Importer, Known, Node
+from .node import known as known_array
+from .ops_contraction import CONTRACTIONS
+from .ops_elementwise import ELEMENTWISE
+from .ops_movement import MOVEMENTS
+from .ops_normalise import NORMALISATIONS
+from .ops_window import WINDOWS
+from .tensors import Array, tensor_array, tensor_dtype, tensor_element
+from .weights import check_weights
+
+OPERATORS: dict[str, Importer] = {
+    **ELEMENTWISE,
+    **CONTRACTIONS,
+    **WINDOWS,
+    **NORMALISATIONS,
+    **MOVEMENTS,
+}
+"""What imports each operator of the domain ai.onnx."""
+
+USERS_OPERATORS: dict[str, Importer] = {}
+"""What imports operators that extensions have brought: by domain and name, "com.example.Gelu"."""
+
+
+def register_operator(domain: str, name: str, importer: Importer, owner: str) -> None:
+    """Let a user's function import an operator. Raises InputError if it is imported already."""
+    reserved = [f"ai.onnx.{each}" for each in OPERATORS]
+    add_entry(USERS_OPERATORS, "ONNX operator", f"{domain}.{name}", importer, owner, reserved)
+
+
+def _importer(node: Node) -> Importer | None:
+    own = OPERATORS.get(node.operator) if node.domain == "ai.onnx" else None
+    return own or USERS_OPERATORS.get(f"{node.domain}.{node.operator}")
+
+
+OPSETS = range(6, 29)
+"""Versions of the domain ai.onnx whose operators are known."""
+
+Model = str | os.PathLike[str] | onnx.ModelProto
+
+
+def import_onnx(
+    model: Model,
+    context: AbeleContext,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Array] | None = None,
+    check: WeightCheck | None = None,
+) -> ModuleOp:
+    """The module of an ONNX model, whose @main takes its inputs and returns its outputs.
+
+    model: a path, or a model in memory, which has no folder for external data. dims: sizes of
+    the inputs' symbolic dimensions. values: of inputs that are known now, shapes for instance;
+    they are no arguments of @main then. check: what refuses weights before they are read.
+    The blobs go to the context's store; weights become state, loaded at the head of @main; every
+    operation is located at its node.
+
+    Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
+    """
+    if isinstance(model, onnx.ModelProto):
+        return _import(model, context, dims or {}, values or {}, "<model>", None, check)
+    path = Path(model)
+    proto = _parsed(path)
+    return _import(proto, context, dims or {}, values or {}, str(path), path.parent, check)
+
+
+def _parsed(path: Path) -> onnx.ModelProto:
+    # The file's bytes end with this function: what was parsed is a copy of them.
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        return onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        # What protobuf says of a sound file that it has no memory for.
+        if "alloc failed" in str(error):
+            raise MemoryError(str(error)) from None
+        raise InputError(f"{path}: damaged, or no ONNX model") from None
+
+
+def _import(
+    model: onnx.ModelProto,
+    context: AbeleContext,
+    dims: Mapping[str, int],
+    known: Mapping[str, Array],
+    place: str,
+    folder: Path | None,
+    check: WeightCheck | None,
+) -> ModuleOp:
+    graph = Graph(context, place, folder, _opsets(model, place))
+    proto = model.graph
+    if not proto.output:
+        raise graph.bad("the model's graph has no outputs; is it an ONNX model?")
+    if model.functions:
+        names = ", ".join(sorted(f.name for f in model.functions))
+        raise UnsupportedError(
+            f"{place}: functions ({names}) are not supported; inline them with onnx.inliner"
+        )
+    names = _node_names(proto)
+    nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]
+    for node in nodes:
+        _check_operator(node)
+    inputs = _read_values(proto, graph, dims, known)
+    if check is not None:
+        check_weights(proto, folder, place, check)
+    for node in nodes:
+        _import_node(node)
+    outputs = [o.name for o in proto.output]
+    results = [graph.emitted(graph.value(name, f"output {name!r}")) for name in outputs]
+    return _module(graph, inputs, outputs, results)
+
+
+def _module(
+    graph: Graph, inputs: list[str], outputs: list[str], results: list[SSAValue]
+) -> ModuleOp:
+    """@main and the states, without operations that nobody needs."""
+    body = graph.body
+    end = ReturnOp(*results)
+    body.add_op(end)
+    if graph.loads:
+        first = body.first_op
+        assert first is not None
+        body.insert_ops_before(graph.loads, first)
+    for op in reversed(tuple(body.ops)):
+        if op is not end and not any(r.first_use for r in op.results):
+            body.erase_op(op)
+    used = {op.state.string_value() for op in body.ops if isinstance(op, nn.LoadOp)}
+    main = FuncOp("main", ([a.type for a in body.args], [v.type for v in results]), Region(body))
+    main.attributes["arg_names"] = ArrayAttr(map(StringAttr, inputs))
+    main.attributes["result_names"] = ArrayAttr(map(StringAttr, outputs))
+    main.location = end.location = named("main")
+    states = [state for state in graph.states if state.sym_name.data in used]
+    return ModuleOp([*states, main])
+
+
+def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
+    """The version of each domain. Raises InputError if ai.onnx has none, or an unknown one."""
+    if not model.HasField("graph"):
+        raise InputError(f"{place}: damaged, or no ONNX model: it has no graph")
+    opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    version = opsets.get("ai.onnx")
+    if version is None:
+        if not opsets:
+            raise InputError(f"{place}: damaged, or no ONNX model: it imports no opset")
+        return opsets
+    if version not in OPSETS:
+        raise UnsupportedError(
+            f"{place}: opset {version} of domain ai.onnx is not supported; "
+            f"{OPSETS[0]} to {OPSETS[-1]} are"
+        )
+    return opsets
+
+
+def _node_names(proto: onnx.GraphProto) -> list[str]:
+    """A name for each node: its own, or that of its first result; a repeated one is numbered."""
+    taken: set[str] = set()
+    names: list[str] = []
+    for index, node in enumerate(proto.node):
+        first = next((o for o in node.output if o), "")
+        name = node.name or first or f"node {index}"
+        unique, number = name, 1
+        while unique in taken:
+            unique, number = f"{name}_{number}", number + 1
+        taken.add(unique)
+        names.append(unique)
+    return names
+
+
+def _read_values(
+    proto: onnx.GraphProto, graph: Graph, dims: Mapping[str, int], known: Mapping[str, Array]
+) -> list[str]:
+    """Make the weights known, and arguments of the inputs; the inputs' names."""
+    if proto.sparse_initializer:
+        raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
+    for tensor in proto.initializer:
+        _add_weight(tensor, graph)
+    given = {value.name for value in proto.input}
+    for name, array in known.items():
+        if name not in given:
+            raise graph.bad(f"no input {name!r} to give a value; there are {', '.join(given)}")
+        graph.values[name] = known_array(name, array)
+    inputs = [i for i in proto.input if i.name not in graph.values]
+    seen: set[str] = set()
+    for value in inputs:
+        if value.name in seen or not value.name:
+            raise graph.bad(f"two inputs are called {value.name!r}; need different names")
+        seen.add(value.name)
+    symbols = {name for value in inputs for name in _symbols(value)}
+    for name, size in dims.items():
+        if name not in symbols:
+            listed = ", ".join(sorted(symbols)) or "none"
+            raise graph.bad(f"--dim {name}={size}: no such dimension; the model has {listed}")
+        if size < 1:
+            raise graph.bad(f"--dim {name}={size}; need 1 or more")
+    for value in inputs:
+        type_ = _input_type(value, graph, dims)
+        argument = graph.body.insert_arg(type_, len(graph.body.args))
+        argument.location = named(value.name)
+        graph.values[value.name] = argument
+    return [value.name for value in inputs]
+
+
+def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
+    what = f"{graph.place}: weight {tensor.name!r}"
+    # What makes it knows no graph: in a cycle with it, the bytes of all weights would stay.
+    folder = graph.folder
+    made: list[Array] = []
+
+    def make() -> Array:
+        if not made:
+            made.append(tensor_array(tensor, folder, what))
+        return made[0]
+
+    graph.values[tensor.name] = Known(
+        tensor.name,
+        tuple(tensor.dims),
+        tensor_dtype(tensor.data_type, what),
+        make,
+        tensor.name,
+    )
+
+
+def _dimension_name(value: onnx.ValueInfoProto, axis: int) -> str:
+    """The symbol of an axis of an input, or a name for it if it has neither symbol nor size."""
+    return value.type.tensor_type.shape.dim[axis].dim_param or f"{value.name}_{axis}"
+
+
+def _symbols(value: onnx.ValueInfoProto) -> list[str]:
+    sizes = value.type.tensor_type.shape.dim
+    return [_dimension_name(value, i) for i, d in enumerate(sizes) if not d.HasField("dim_value")]
+
+
+def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int]):
+    what = f"{graph.place}: input {value.name!r}"
+    kind = value.type.WhichOneof("value")
+    if kind is None:
+        raise InputError(f"{what} has no type")
+    if kind != "tensor_type":
+        raise UnsupportedError(
+            f"{what} is a {kind.removesuffix('_type')}; only tensors are supported"
+        )
+    type_ = value.type.tensor_type
+    element = tensor_element(type_.elem_type, what)
+    if not type_.HasField("shape"):
+        raise InputError(f"{what} has no shape; give the model one")
+    shape: list[int] = []
+    for axis, dimension in enumerate(type_.shape.dim):
+        name = _dimension_name(value, axis)
+        if dimension.HasField("dim_value"):
+            shape.append(dimension.dim_value)
+        elif name in dims:
+            shape.append(dims[name])
+        else:
+            raise InputError(f"{what}: dimension {name!r} has no size; add --dim {name}=1")
+    if any(n < 0 for n in shape):
+        raise InputError(f"{what}: shape {shape}; need sizes of 0 or more")
+    return nn.tensor(shape, element)
+
+
+def _check_operator(node: Node) -> None:
+    """Raise UnsupportedError before anything is built, if an operator is not known."""
+    if node.domain != "ai.onnx" and _importer(node) is None:
+        wanted = f'@onnx_operator("{node.operator}", "{node.domain}")'
+        raise node.unsupported(
+            "the domain", f"operators of domain ai.onnx are; --load a .py with {wanted} to add it"
+        )
+    if node.domain not in node.graph.opsets:
+        raise node.bad(f"the model imports no opset of domain {node.domain}")
+    if _importer(node) is None:
+        near = get_close_matches(node.operator, OPERATORS)
+        guess = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise node.unsupported("the operator", f"{len(OPERATORS)} others are{guess}")
+
+
+def _import_node(node: Node) -> None:
+    importer = _importer(node)
+    assert importer is not None
+    try:
+        results = importer(node)
+    except InputError:
+        raise
+    except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
+        raise node.bad(str(error)) from error
+    values = [results] if isinstance(results, SSAValue | Known) else list(results)
+    first = values[0]
+    node.locate(None if isinstance(first, str) else first)
+    for index, name in enumerate(node.proto.output):
+        if not name:
+            continue
+        if index >= len(values):
+            raise node.bad(f"result {index} {name!r}: the operator has {len(values)}")
+        if name in node.graph.values:
+            raise node.bad(f"result {name!r} is the name of an earlier value")
+        value = values[index]
+        if isinstance(value, str):
+            node.graph.absent[name] = value
+        else:
+            node.graph.values[name] = value

@@ -1,0 +1,151 @@
+"""Tensors of an ONNX model as arrays, wherever their bytes are."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+from onnx.helper import tensor_dtype_to_np_dtype
+from xdsl.ir import Attribute
+
+from ....dialects.dtypes import element_type
+from ....ir.errors import InputError
+from ..errors import UnsupportedError
+
+Array = NDArray[Any]
+
+MAP_ABOVE_BYTES = 1 << 20
+"""External data of more bytes than this are mapped into memory, not read."""
+
+
+def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
+    """The dtype of an ONNX element type that a tile can hold. what: for the message."""
+    known = {number: name for name, number in onnx.TensorProto.DataType.items()}
+    if code not in known or code == onnx.TensorProto.UNDEFINED:
+        raise InputError(f"{what}: element type {code} is none of ONNX")
+    try:
+        dtype = np.dtype(tensor_dtype_to_np_dtype(code))
+        element_type(dtype)
+    except (KeyError, ValueError, TypeError) as error:
+        raise UnsupportedError(f"{what}: elements of type {known[code]}: {error}") from None
+    return dtype
+
+
+def tensor_element(code: int, what: str) -> Attribute:
+    """The IR's element type for an ONNX element type. what: for the message."""
+    return element_type(tensor_dtype(code, what))
+
+
+def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
+    """The array of a tensor. folder: the model's, below which external data lie; None: nowhere.
+
+    Raises InputError if the bytes are missing, too few, or outside the folder.
+    """
+    dtype = tensor_dtype(tensor.data_type, what)
+    shape = tuple(tensor.dims)
+    if any(n < 0 for n in shape):
+        raise InputError(f"{what}: shape {list(shape)}; sizes are 0 or more")
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return _external(tensor, dtype, shape, folder, what)
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{what}: damaged tensor: {error}") from None
+    if array.dtype != dtype or array.shape != shape:
+        raise InputError(
+            f"{what}: {array.dtype.name}{list(array.shape)}; it says {dtype.name}{list(shape)}"
+        )
+    return array
+
+
+def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> int:
+    """Bytes that a tensor's data have, none of them read from external data.
+
+    folder, what: as of tensor_array. Raises InputError for external data that are not there.
+    """
+    dtype = tensor_dtype(tensor.data_type, what)
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return _located(tensor, prod(tensor.dims) * dtype.itemsize, folder, what).size
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data)
+    lists = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
+    return max(map(len, (*lists, tensor.uint64_data))) * dtype.itemsize
+
+
+class _Located(NamedTuple):
+    """Where external data lie, in bytes."""
+
+    path: Path
+    offset: int
+    size: int
+
+
+def _located(tensor: onnx.TensorProto, wanted: int, folder: Path | None, what: str) -> _Located:
+    """Where a tensor's external data lie. wanted: bytes. Raises InputError if they do not."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    where = entries.get("location", "")
+    if folder is None:
+        raise InputError(f"{what}: its data are in {where!r}, but the model has no folder")
+    path = _inside(folder, where, what)
+    offset = _size(entries.get("offset", "0"), "offset", what)
+    length = _size(entries.get("length", str(wanted)), "length", what)
+    if length != wanted:
+        kind = f"{tensor_dtype(tensor.data_type, what).name}{list(tensor.dims)}"
+        raise InputError(f"{what}: {length} bytes of external data; {kind} has {wanted}")
+    try:
+        available = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{what}: cannot read {where!r}: {error}") from None
+    if offset + wanted > available:
+        raise InputError(
+            f"{what}: bytes {offset}..{offset + wanted} of {where!r}, which has {available}"
+        )
+    return _Located(path, offset, wanted)
+
+
+def _external(
+    tensor: onnx.TensorProto,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    folder: Path | None,
+    what: str,
+) -> Array:
+    path, offset, wanted = _located(tensor, prod(shape) * dtype.itemsize, folder, what)
+    try:
+        if wanted > MAP_ABOVE_BYTES:
+            return np.memmap(path, dtype, "r", offset, shape)
+        with path.open("rb") as stream:
+            stream.seek(offset)
+            return np.frombuffer(stream.read(wanted), dtype).reshape(shape)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"{what}: cannot read {path.name!r}: {error}") from None
+
+
+def _size(text: str, key: str, what: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise InputError(f"{what}: {key} {text!r} of external data; need a number of bytes")
+    return int(text)
+
+
+def _inside(folder: Path, where: str, what: str) -> Path:
+    """The file that external data name, which lies below the folder, links followed."""
+    if not where or "\0" in where or Path(where).is_absolute() or ".." in Path(where).parts:
+        raise InputError(
+            f"{what}: external data in {where!r}; need a path below the model's folder"
+        )
+    try:
+        path = (folder / where).resolve()
+        inside = path.is_relative_to(folder.resolve())
+        there = inside and path.is_file()
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{what}: cannot read {where!r}: {error}") from None
+    if not inside:
+        raise InputError(f"{what}: {where!r} links to a place outside the model's folder")
+    if not there:
+        raise InputError(f"{what}: there is no file {where!r} of external data")
+    return path

@@ -1,0 +1,41 @@
+"""What a model's weights take, before any of their bytes are read."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+import onnx
+
+from ....ir.errors import DoesNotFit
+from ..huge_weights import WeightCheck
+from .tensors import stored_bytes, tensor_dtype
+
+
+def check_weights(
+    model: onnx.GraphProto, folder: Path | None, place: str, check: WeightCheck
+) -> None:
+    """Hold the weights that something reads to a check.
+
+    folder, place: as of tensor_array. Raises DoesNotFit, and InputError for weights that would be
+    too large but whose external data are damaged.
+    """
+    read = {name for node in model.node for name in node.input} | {o.name for o in model.output}
+    weights = [tensor for tensor in model.initializer if tensor.name in read]
+    try:
+        check({tensor.name: _declared(tensor, place) for tensor in weights})
+    except DoesNotFit:
+        # Shapes that are damaged claim anything: what is not there does not fail to fit.
+        check({t.name: _held(t, folder, place) for t in weights})
+
+
+def _declared(tensor: onnx.TensorProto, place: str) -> int:
+    return max(prod(tensor.dims), 0) * tensor_dtype(tensor.data_type, _what(tensor, place)).itemsize
+
+
+def _held(tensor: onnx.TensorProto, folder: Path | None, place: str) -> int:
+    return min(_declared(tensor, place), stored_bytes(tensor, folder, _what(tensor, place)))
+
+
+def _what(tensor: onnx.TensorProto, place: str) -> str:
+    return f"{place}: weight {tensor.name!r}"

@@ -1,0 +1,37 @@
+"""Write the reference: python -m abele.tools.manual OUT_DIR."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...ir.whole_file import whole_file
+from ..commands.answers import BAD_INPUT
+from .markdown import NOTE
+from .pages import pages
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write all pages into a folder, and remove pages of before; the exit code."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.stderr.write("usage: python -m abele.tools.manual OUT_DIR\n")
+        return BAD_INPUT
+    folder = Path(arguments[0])
+    made = {folder / path: text for path, text in pages().items()}
+    try:
+        for path, text in made.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(path) as stream:
+                stream.write(text.encode())
+        for path in sorted(folder.rglob("*.md")):
+            if path not in made and path.read_text(encoding="utf-8").startswith(NOTE):
+                path.unlink()
+    except OSError as error:
+        sys.stderr.write(f"error: {error.filename or folder}: {error.strerror}\n")
+        return BAD_INPUT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Generated programs: sketches, the modules built from them, random decisions, strategies."""

@@ -1,0 +1,402 @@
+"""Random decisions on the way down, each of them legal: what planners would never choose.
+
+A default plan shows the same few splits, homes and orders again and again. What a conversion has to
+apply is whatever legal decision it finds; so splits (of reductions too, combined in any way),
+orders, first tiles, methods, workers, homes, supersteps and addresses are drawn here.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from math import prod
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ....backends.codelets.prices import compute_cycles, number_dtype, roles
+from ....backends.cost import METHODS
+from ....backends.target import Target, resolve_target
+from ....dialects import partition, tile
+from ....dialects.abele import Plan, PlanAttr
+from ....dialects.dtypes import numpy_dtype
+from ....dialects.nn import element_of
+from ....dialects.partition import PartitionTensor, laid_out, partition_type
+from ....dialects.program import ALIGNMENT
+from ....dialects.structured import Movement, Structure, Structured
+from ....ir.context import AbeleContext
+from ....ir.errors import InputError
+from ....ir.geometry.layout import Layout, canonical, raw_layout
+from ....ir.geometry.space import Dim, identity_map
+from ....ir.provenance import locate, named, origin_names
+from ....ir.text import print_module
+from ....ir.upstream import Context, ModulePass
+from ....passes.allocate import ADDRESS, Allocate, Boxes, lifetimes, pack
+from ....passes.convert_nn_to_partition import TARGET, ConvertNnToPartition
+from ....passes.convert_partition_to_tile import ConvertPartitionToTile
+from ....passes.convert_tile_to_exchange import ConvertTileToExchange
+from ....passes.decompose import Decompose
+from ....passes.group_supersteps import GroupSupersteps
+from ....passes.planner.derive import can_pad, combine_structure, is_legal_in_steps
+from ....passes.planner.steps import passes_of, takes_steps
+from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
+
+STAGES = ("plain", "numbered", "placed", "addressed", "grouped")
+"""How far a program of tile may have been decided. placed: some variables have an address."""
+
+PLANNED = "planned"
+"""What programs of nn are called that have a plan on every operation."""
+
+REHOMED = 0.3
+"""How often a state, an argument or a result gets another home."""
+
+STEPPED = 0.25
+"""How often an operator takes several steps, if it can."""
+
+MOST_STEPS = 6
+
+ADDRESSED = 0.3
+"""How often a variable gets an address of its own before the rest is packed."""
+
+
+def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
+    """Write a legal plan on every operation of nn that takes one, and the target on the module."""
+    for op in module.walk():
+        if isinstance(op, Structured):
+            operand = number_dtype([_element(value) for value in op.operands])
+            op.attributes["plan"] = PlanAttr(
+                random_plan(op.structure(), operand, _element(op.results[0]), target, random)
+            )
+        elif isinstance(op, Movement):
+            op.attributes["plan"] = PlanAttr(_movement_plan(op, target, random))
+    module.attributes[TARGET] = StringAttr(target.spelling())
+
+
+def _element(value: SSAValue) -> np.dtype[Any]:
+    return numpy_dtype(element_of(value))
+
+
+def random_plan(
+    structure: Structure,
+    operand: np.dtype[Any],
+    element: np.dtype[Any],
+    target: Target,
+    random: Random,
+) -> Plan:
+    """Any legal plan of a structure. operand: what it computes with. element: of its result."""
+    dims = structure.space.dims
+    split = _split(dims, target.tiles, structure, random)
+    order, first = _order(len(dims), random), _first_tile(split, target, random)
+    method = ""
+    if random.random() < 0.5 and roles(structure) is not None:
+        method = random.choice(_methods(structure, split, operand, element, target))
+    workers: tuple[int, ...] = ()
+    if random.random() < 0.5:
+        workers = _workers(dims, split, target, random)
+    plan = _in_steps(structure, Plan(split, order, first, method, workers), element, random)
+    return _with_combine(structure, plan, element, target, random)
+
+
+def _methods(
+    structure: Structure,
+    split: tuple[int, ...],
+    operand: np.dtype[Any],
+    element: np.dtype[Any],
+    target: Target,
+) -> list[str]:
+    """The methods that the target has for the cells of a contraction; "" leaves it open."""
+    cells = np.array([[-(-d.size // n) for d, n in zip(structure.space.dims, split, strict=True)]])
+    cycles = (
+        compute_cycles(structure.unchained, cells, operand, element, target, method)[0]
+        for method in METHODS
+    )
+    fit = [m for m, each in zip(METHODS, cycles, strict=True) if np.isfinite(each).all()]
+    return fit or [""]
+
+
+def _with_combine(
+    structure: Structure, plan: Plan, element: np.dtype[Any], target: Target, random: Random
+) -> Plan:
+    stepped = takes_steps(plan)
+    if stepped:
+        step = next(passes_of(structure, plan))[0]
+        combine = combine_structure(step.structure, step.plan)
+    else:
+        combine = combine_structure(structure, plan)
+    if combine is None:
+        return plan
+    further = random_plan(combine, element, element, target, random)
+    return replace(plan, combine=_in_one_step(further) if stepped else further)
+
+
+def _in_one_step(plan: Plan) -> Plan:
+    combine = None if plan.combine is None else _in_one_step(plan.combine)
+    return replace(plan, combine=combine, steps=(), ring=())
+
+
+def _in_steps(structure: Structure, plan: Plan, element: np.dtype[Any], random: Random) -> Plan:
+    """The plan, now and then in several steps, and some of these round a ring of tiles."""
+    if random.random() >= STEPPED:
+        return plan
+    dims = structure.space.dims
+    one, none = (1,) * len(dims), (-1,) * len(dims)
+    rotating = [
+        replace(plan, steps=_with(one, d, n), ring=_with(none, d, r))
+        for n in range(2, MOST_STEPS + 1)
+        for d, r in permutations(range(len(dims)), 2)
+        if dims[d].kind == "reduction" and plan.split[r] % n == 0
+    ]
+    found = [each for each in rotating if is_legal_in_steps(structure, each, element)]
+    plan = random.choice(found) if found and random.random() < 0.5 else replace(plan, steps=one)
+    for d in random.sample(range(len(dims)), len(dims)):
+        room = MOST_STEPS // prod(plan.steps)
+        more = [replace(plan, steps=_with(plan.steps, d, n)) for n in range(2, room + 1)]
+        legal = [each for each in more if is_legal_in_steps(structure, each, element)]
+        if plan.steps[d] == 1 and legal and random.random() < 0.7:
+            plan = random.choice(legal)
+    return plan
+
+
+def _with(numbers: tuple[int, ...], at: int, number: int) -> tuple[int, ...]:
+    return (*numbers[:at], number, *numbers[at + 1 :])
+
+
+def _movement_plan(op: Operation, target: Target, random: Random) -> Plan:
+    shape = cast("TensorType[Attribute]", op.results[0].type).get_shape()
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
+    split = _split(dims, target.tiles, None, random)
+    return Plan(split, _order(len(dims), random), _first_tile(split, target, random))
+
+
+def _split(
+    dims: Sequence[Dim], tiles: int, structure: Structure | None, random: Random
+) -> tuple[int, ...]:
+    split = [1] * len(dims)
+    order = list(range(len(dims)))
+    random.shuffle(order)
+    for d in order:
+        dim, room = dims[d], tiles // prod(split)
+        parts = [p for p in range(1, min(room, dim.size) + 1) if _may_cut(dim, d, p, structure)]
+        # Cuts into as many parts as can be are as likely as none at all.
+        split[d] = random.choice((1, parts[-1], random.choice(parts))) if parts else 1
+    return tuple(split)
+
+
+def _may_cut(dim: Dim, d: int, parts: int, structure: Structure | None) -> bool:
+    if dim.kind == "parallel" or parts == 1:
+        return True
+    if dim.kind != "reduction" or structure is None:
+        return False
+    even = dim.size % parts == 0 or can_pad(structure, d)
+    return even and (parts - 1) * -(-dim.size // parts) < dim.size
+
+
+def _order(rank: int, random: Random) -> tuple[int, ...]:
+    order = list(range(rank))
+    random.shuffle(order)
+    return tuple(order[: random.randint(0, rank)])
+
+
+def _first_tile(split: Sequence[int], target: Target, random: Random) -> int:
+    free = target.tiles - prod(split)
+    return random.choice((0, random.randint(0, free), free))
+
+
+def _workers(
+    dims: Sequence[Dim], split: Sequence[int], target: Target, random: Random
+) -> tuple[int, ...]:
+    workers = [1] * len(dims)
+    room = target.workers
+    for d in random.sample(range(len(dims)), len(dims)):
+        if dims[d].kind == "parallel":
+            most = min(room, max(1, -(-dims[d].size // split[d])))
+            workers[d] = random.randint(1, most)
+            room //= workers[d]
+    return tuple(workers)
+
+
+# Homes
+
+
+def rehome(module: ModuleOp, target: Target, random: Random) -> None:
+    """Let states, arguments and results live elsewhere, with relayouts to where they are wanted."""
+    for op in tuple(module.body.block.ops):
+        if isinstance(op, partition.StateOp) and random.random() < REHOMED:
+            _rehome_state(module, op, _home(op.type, target, random))
+    main = next(
+        op
+        for op in module.body.block.ops
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "main"
+    )
+    block = main.body.block
+    for argument in block.args:
+        if random.random() < REHOMED:
+            old = partition_type(argument)
+            argument._type = _home(old, target, random)  # pyright: ignore[reportPrivateUsage]
+            back = partition.RelayoutOp([argument], None, old)
+            argument.replace_uses_with_if(
+                back.result, lambda use, back=back: use.operation is not back
+            )
+            _insert(back, block, block.first_op)
+    last = block.last_op
+    assert last is not None
+    for i, value in enumerate(last.operands):
+        if random.random() < REHOMED:
+            there = partition.RelayoutOp(
+                [value], None, _home(partition_type(value), target, random)
+            )
+            _insert(there, block, last)
+            last.operands[i] = there.result
+    main.update_function_type()
+
+
+def _rehome_state(module: ModuleOp, state: partition.StateOp, home: PartitionTensor) -> None:
+    old, name = state.type, state.sym_name.data
+    state.properties["type"] = home
+    for op in tuple(module.walk()):
+        block = op.parent
+        if isinstance(op, partition.LoadOp) and op.state.string_value() == name:
+            assert block is not None
+            op.result._type = home  # pyright: ignore[reportPrivateUsage]
+            back = partition.RelayoutOp([op.result], None, old)
+            op.result.replace_uses_with_if(
+                back.result, lambda use, back=back: use.operation is not back
+            )
+            _insert(back, block, op.next_op, like=op)
+        elif isinstance(op, partition.StoreOp) and op.state.string_value() == name:
+            assert block is not None
+            there = partition.RelayoutOp([op.value], None, home)
+            _insert(there, block, op, like=op)
+            op.operands[0] = there.result
+
+
+def _insert(
+    op: Operation, block: Block, before: Operation | None, like: Operation | None = None
+) -> None:
+    assert before is not None
+    paths = origin_names(like) if like is not None else ()
+    if like is not None and paths:
+        locate(op, like.location)
+    else:
+        op.location = named("home")
+    block.insert_op_before(op, before)
+
+
+def _home(type_: PartitionTensor, target: Target, random: Random) -> PartitionTensor:
+    """The type with any layout in which each element has one owner."""
+    return laid_out(type_.tensor, random_layout(type_.tensor.get_shape(), target, random))
+
+
+def random_layout(shape: Sequence[int], target: Target, random: Random) -> Layout:
+    """A layout of a tensor, cut along its axes, in which each element has one owner."""
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
+    split = _split(dims, target.tiles, None, random)
+    access = identity_map(tuple(range(len(dims))), tuple(shape))
+    order = _order(len(dims), random)
+    return canonical(raw_layout(dims, access, split, order, _first_tile(split, target, random)))
+
+
+# Supersteps and addresses
+
+
+def decide_supersteps(module: ModuleOp, random: Random) -> None:
+    """Number supersteps: what may be in one may also be in two, and numbers may be left out."""
+    ScheduleSupersteps().apply(AbeleContext(), module)
+    for block in {op.parent: None for op in module.walk() if SUPERSTEP in op.attributes}:
+        assert block is not None
+        more = random.choice((0, 0, 5))
+        for op in block.ops:
+            number = op.attributes.get(SUPERSTEP)
+            if isinstance(number, IntegerAttr):
+                more += random.choice((0, 0, 0, 1, 2))
+                op.attributes[SUPERSTEP] = IntegerAttr(number.value.data + more, i64)
+
+
+def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> None:
+    """Give some variables any address at which they disturb no other, and leave room for the rest.
+
+    None gets one where all would not fit then.
+    """
+    variables = [op for op in module.body.block.ops if isinstance(op, tile.VariableOp)]
+    lives = lifetimes(module, variables)
+    boxes = Boxes(variables, lives)
+    address = np.zeros(len(variables), np.int64)
+    is_given = np.zeros(len(variables), np.bool_)
+    room = target.usable_bytes_per_tile
+    for i in range(len(variables)):
+        top = min(room - int(boxes.size[i]), 4096)
+        if top < 0 or random.random() >= ADDRESSED:
+            continue
+        address[i] = random.choice((0, random.randrange(0, top + 1, ALIGNMENT)))
+        is_given[i] = not len(boxes.hit(i, np.flatnonzero(is_given), address))
+    given = [int(a) if g else None for a, g in zip(address, is_given, strict=True)]
+    packed = pack(variables, lives, given)
+    ends = packed + boxes.size
+    if len(variables) and int(ends.max()) <= room:
+        for variable, chosen in zip(variables, given, strict=True):
+            if chosen is not None:
+                variable.attributes[ADDRESS] = IntegerAttr(chosen, i64)
+
+
+# The way down
+
+
+def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
+    """Take a module of nn down to a level, in place, by random decisions.
+
+    level: "planned" is nn with a plan on every operation, its composites decomposed; one of STAGES
+    is tile, decided so far, which tile alone leaves to chance.
+    Raises DoesNotFit where a program of tile or exchange is too large for the target's memory.
+    """
+    Decompose().apply(AbeleContext(), module)
+    decide_plans(module, target, random)
+    if level != PLANNED:
+        _descend(module, level, target, random)
+
+
+def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> None:
+    context = AbeleContext()
+    ConvertNnToPartition().apply(context, module)
+    rehome(module, target, random)
+    if level == "partition":
+        return
+    ConvertPartitionToTile().apply(context, module)
+    stage = "grouped" if level == "exchange" else level
+    stage = stage if stage in STAGES else random.choice(STAGES)
+    steps: tuple[Callable[[], None], ...] = (
+        lambda: decide_supersteps(module, random),
+        lambda: decide_some_addresses(module, target, random),
+        lambda: Allocate().apply(context, module),
+        lambda: GroupSupersteps().apply(context, module),
+    )
+    for step in steps[: STAGES.index(stage)]:
+        step()
+    if level == "exchange":
+        ConvertTileToExchange().apply(context, module)
+
+
+@dataclass(frozen=True)
+class LowerAtRandom(ModulePass):
+    """Take a module of nn, on whose operations there are plans, further down by random decisions.
+
+    to: the level. The same module and seed lead to the same decisions.
+    """
+
+    name = "lower-at-random"
+
+    to: str = "exchange"
+    seed: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module. Raises InputError where it has no plans, and DoesNotFit."""
+        target = op.attributes.get(TARGET)
+        if not isinstance(target, StringAttr):
+            raise InputError(f"the module has no {TARGET}; plan it first")
+        random = Random(f"{self.seed} {zlib.crc32(print_module(op).encode())}")
+        _descend(op, self.to, resolve_target(target.data), random)

@@ -1,0 +1,128 @@
+"""A program under test: a module, what it runs in, and one set of inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ....backends.target import Target, resolve_target
+from ....ir.context import AbeleContext
+from ....ir.errors import InputError
+from ....ir.text import print_module, read_module, write_module
+from ....ir.upstream import ModuleOp
+from ....ir.whole_file import whole_file
+from ...driver.arrays import Array, read_npz, seeded, write_npz
+from ...driver.program import level_of, new_context, signature
+from .sketch import Sketch
+
+MODULE = "program.mlir"
+INPUTS = "inputs.npz"
+ABOUT = "replay.json"
+
+
+class Program:
+    """A module of any level, its context, and inputs by name.
+
+    target: what it is planned for, or is to be. source: the module of nn that it was made from, for
+    a program of a lower level: what it has to compute. sketch: what it was generated from. key: of
+    one that was generated in another way, what tells it from others; else "".
+    Printing one prints its text: the repr of an operation walks the whole program, again and again.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        context: AbeleContext,
+        inputs: Mapping[str, Array],
+        target: Target,
+        *,
+        source: ModuleOp | None = None,
+        sketch: Sketch | None = None,
+        key: str = "",
+    ) -> None:
+        self.module = module
+        self.context = context
+        self.inputs = dict(inputs)
+        self.target = target
+        self.source = source
+        self.sketch = sketch
+        self.key = key
+
+    @property
+    def level(self) -> str:
+        """The lowest level that the module speaks of."""
+        return level_of(self.module)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The first values of states, by name."""
+        found: dict[str, Array] = {}
+        for op in self.module.body.block.ops:
+            value = op.properties.get("value") or op.properties.get("initial")
+            name = op.properties.get("sym_name")
+            array = getattr(value, "array", None)
+            if array is not None and name is not None:
+                found[str(getattr(name, "data", name))] = array
+        return found
+
+    @property
+    def text(self) -> str:
+        """The module as people read it, without locations."""
+        return print_module(self.module, locations=False)
+
+    def with_module(self, module: ModuleOp) -> Program:
+        """Another module with the same context and target. It has no source and no sketch.
+
+        Inputs of the same name and type stay; those that are new get seeded values.
+        """
+        wanted = signature(module).inputs
+        kept = {
+            each.name: array
+            for each in wanted
+            if (array := self.inputs.get(each.name)) is not None
+            and (array.shape, array.dtype) == (each.shape, each.dtype)
+        }
+        return Program(module, self.context, {**seeded(wanted), **kept}, self.target)
+
+    def clone(self) -> Program:
+        """The same program with a module of its own."""
+        return Program(
+            self.module.clone(),
+            self.context,
+            self.inputs,
+            self.target,
+            source=self.source,
+            sketch=self.sketch,
+            key=self.key,
+        )
+
+    def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:
+        """Write module, blobs, inputs, and what else is needed to run it again, into a folder.
+
+        Raises InputError and OSError.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        write_module(self.module, folder / MODULE)
+        write_npz(folder / INPUTS, self.inputs)
+        record = {"target": self.target.spelling(), **(about or {})}
+        with whole_file(folder / ABOUT) as stream:
+            stream.write((json.dumps(record, indent=1) + "\n").encode())
+
+    @staticmethod
+    def load(
+        folder: Path, context: AbeleContext | None = None
+    ) -> tuple[Program, dict[str, object]]:
+        """A program that was saved, and what was said about it. Raises InputError."""
+        context = context or new_context()
+        module = read_module(folder / MODULE, context)
+        try:
+            about: dict[str, object] = json.loads((folder / ABOUT).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{folder / ABOUT}: cannot be read: {error}") from None
+        inputs = read_npz(folder / INPUTS, signature(module).inputs)
+        return Program(module, context, inputs, resolve_target(str(about["target"]))), about
+
+    def __repr__(self) -> str:
+        """The text, headed by the target."""
+        return f"// {self.target.spelling()}\n{self.text}"

@@ -1,0 +1,151 @@
+"""Programs and machines as Hypothesis strategies.
+
+    @given(programs("nn"))
+    def test_mine(program):
+        ...
+
+What is drawn is a sketch, a few numbers; operations are built from it. So failures print short, and
+Hypothesis shrinks them fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import hypothesis.strategies as st
+from hypothesis import assume
+from hypothesis.strategies import SearchStrategy
+from xdsl.ir import Attribute, Operation
+
+from ....backends.target import Target
+from .build import ELEMENTS, Operators, build, default_operators
+from .levels import KNOWN, at_level
+from .program import Program
+from .sketch import (
+    CONTROLLED,
+    DATA,
+    MACHINES,
+    MOST_KINDS,
+    MOST_TILES,
+    WITHIN,
+    Data,
+    Sketch,
+    Step,
+    edges,
+    machine_of,
+)
+
+OperatorNames: TypeAlias = "Sequence[type[Operation] | str] | Operators | None"
+
+
+def machines(most_tiles: int = MOST_TILES) -> SearchStrategy[Target]:
+    """Small machines: 1 to 16 tiles, odd counts too, few or many workers, and now and then little
+    memory; the simplest has one tile."""
+    return _spellings(most_tiles).map(machine_of)
+
+
+# What is drawn from is made once: Hypothesis looks each strategy over that it has not seen before.
+
+
+@lru_cache
+def _spellings(most_tiles: int = MOST_TILES) -> SearchStrategy[str]:
+    tiles = st.integers(1, most_tiles).map(lambda n: f"tiny:{n}")
+    settings = st.sampled_from(MACHINES)
+    return st.tuples(tiles, settings).map(lambda pair: ",".join(filter(None, pair)))
+
+
+@lru_cache
+def _sizes(tiles: int) -> SearchStrategy[list[int]]:
+    return st.lists(st.sampled_from(edges(tiles)), min_size=1, max_size=4)
+
+
+@lru_cache
+def _steps(controlled: float, most: int) -> SearchStrategy[list[Step]]:
+    """At most so many steps; controlled: the share of them that are within a loop or branch."""
+    plain = [st.just("")] * (round(1 / controlled) - 1 if controlled else 1)
+    within = st.one_of(*plain, st.sampled_from(WITHIN)) if controlled else plain[0]
+    numbers = st.integers(0, MOST_KINDS - 1)
+    steps = st.builds(Step, numbers, st.integers(0, 7), numbers, within)
+    return st.lists(steps, min_size=1, max_size=most)
+
+
+@lru_cache
+def _kinds(data: tuple[Data, ...]) -> SearchStrategy[Data]:
+    return st.sampled_from(data)
+
+
+_one_in_32 = st.integers(0, 31)
+_shares = st.sampled_from(CONTROLLED)
+_elements = st.sampled_from((0, 0, 0, 0, 1, 1, 2, 3))
+_seeds = st.integers(0, 4095)
+
+
+@st.composite
+def sketches(
+    draw: st.DrawFn,
+    target: str | Target | None = None,
+    max_ops: int = 5,
+    data: Sequence[Data] = DATA,
+    control_flow: bool = True,
+) -> Sketch:
+    """Sketches of programs of up to max_ops operations."""
+    if target is None:
+        spelling = draw(_spellings())
+    else:
+        spelling = target if isinstance(target, str) else target.spelling()
+    chosen = tuple(draw(_sizes(machine_of(spelling).tiles)))
+    if draw(_one_in_32) == 31:
+        chosen += (0,)
+    controlled = draw(_shares) if control_flow else 0.0
+    return Sketch(
+        tuple(draw(_steps(controlled, max_ops))),
+        chosen,
+        draw(_elements),
+        draw(_kinds(tuple(data))),
+        draw(_seeds),
+        spelling,
+    )
+
+
+def programs(
+    level: str = "nn",
+    *,
+    target: str | Target | None = None,
+    max_ops: int = 5,
+    dtypes: Sequence[Attribute] = ELEMENTS,
+    operators: OperatorNames = None,
+    data: Sequence[Data] = DATA,
+    control_flow: bool = True,
+) -> SearchStrategy[Program]:
+    """Well-typed programs of a level, with inputs; every value is a result.
+
+    level: nn; or partition, tile or exchange, which random legal decisions lead to; or planned, for
+    nn with these decisions not yet applied. A program of tile may have its supersteps and addresses
+    decided, or has them as one of decisions.STAGES says. target: any machine if None. dtypes:
+    element types; truth values may come in beside them. operators: classes or names; all that the
+    dialects of nn define if None. data: the kinds of values that inputs have.
+    Raises ValueError for an unknown level, or operators that there are not.
+    """
+    if level not in KNOWN:
+        raise ValueError(f"level {level!r}; need one of {', '.join(KNOWN)}")
+    known = operators_of(operators)
+    elements = tuple(dtypes)
+
+    def made(sketch: Sketch) -> Program:
+        program = at_level(build(sketch, known, elements), level)
+        assume(program is not None)
+        assert program is not None
+        return program
+
+    return sketches(target, max_ops, data, control_flow).map(made)
+
+
+def operators_of(operators: OperatorNames) -> Operators:
+    """The operators of that name; abele's own if None. Raises ValueError."""
+    if isinstance(operators, Operators):
+        return operators
+    if operators is None:
+        return default_operators()
+    return default_operators(tuple(o if isinstance(o, str) else o.name for o in operators))

@@ -1,0 +1,361 @@
+"""Mistakes in what a pass leaves behind, whatever the pass is written in.
+
+After the pass has run and has changed a program, one place of it is broken: the first, the last or
+any where the class of the mistake applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, f16, f32, i64
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.traits import Commutative
+
+from ....dialects import control, exchange, nn, partition
+from ....dialects.abele import PlanAttr, SpaceAttr
+from ....dialects.blob_attr import BlobAttr
+from ....dialects.partition import laid_out, partition_type
+from ....dialects.program import ALIGNMENT, Copy, HostOutput, Variable, Vertices
+from ....dialects.superstep import Superstep, Sync
+from ....ir.blob import Blob
+from ....ir.equal import same_program
+from ....ir.geometry.space import Space
+from ....ir.upstream import Context, ModuleOp, ModulePass
+from ....passes.allocate import ADDRESS
+from ....passes.schedule_supersteps import SUPERSTEP
+from ..oracle.contracts import acting_as
+from .compare import Case
+from .mutant import Mutant
+
+Break = Callable[[], None]
+"""Breaks a program in one place. Raises ValueError where that cannot even be written."""
+
+Sites = Callable[[ModuleOp], Iterator[Break]]
+"""The places of a program in which a class of mistakes can be made, in its order."""
+
+
+@dataclass(frozen=True)
+class LeftClass:
+    """A class of mistakes. line: what it is, in a few words."""
+
+    name: str
+    line: str
+    sites: Sites
+
+
+def _set(op: Operation, name: str, value: Attribute) -> None:
+    op.properties[name] = value
+
+
+# Values
+
+
+def _drop_operation(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        if len(op.results) != 1 or op.regions or op.results[0].first_use is None:
+            continue
+        alike = [v for v in op.operands if v.type == op.results[0].type]
+        if alike:
+            yield partial(op.results[0].replace_all_uses_with, alike[0])
+
+
+def _swap_operands(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        if _commutes(op):
+            continue
+        for values in _swapped(tuple(op.operands), lambda a, b: a.type == b.type):
+            yield partial(setattr, op, "operands", values)
+        if isinstance(op, Vertices | Copy):
+            for names in _swapped(op.reads.data, lambda a, b: True):
+                yield partial(_set, op, "reads", ArrayAttr(names))
+
+
+def _swapped(items: Sequence[Any], may: Callable[[Any, Any], bool]) -> Iterator[tuple[Any, ...]]:
+    for i, (a, b) in enumerate(pairwise(items)):
+        if a != b and may(a, b):
+            yield (*items[:i], b, a, *items[i + 2 :])
+
+
+_SYMMETRIC = ("add", "mul", "max", "min", "equal", "logical_and", "logical_or")
+
+
+def _commutes(op: Operation) -> bool:
+    """Whether operands may stand either way round, so that nothing is wrong."""
+    if isinstance(op, Vertices | partition.ComputeOp):
+        body = op.structure().body
+        return body.function in _SYMMETRIC and not body.then
+    return op.has_trait(Commutative)
+
+
+def _other_value(module: ModuleOp) -> Iterator[Break]:
+    known: dict[tuple[Attribute, Block | None], list[OpResult]] = {}
+    for op in module.walk():
+        for i, value in enumerate(op.operands):
+            latest_first = reversed(known.get((value.type, op.parent), ()))
+            other = next((each for each in latest_first if each is not value), None)
+            if other is not None:
+                yield partial(_use, op, i, other)
+        for result in op.results:
+            known.setdefault((result.type, op.parent), []).append(result)
+
+
+def _use(op: Operation, index: int, value: SSAValue) -> None:
+    op.operands[index] = value
+
+
+_CONSTANTS = (nn.ConstantOp, partition.ConstantOp, nn.StateOp, partition.StateOp, Variable)
+
+
+def _wrong_element(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        for name, value in op.properties.items():
+            if isinstance(op, _CONSTANTS) and isinstance(value, BlobAttr) and value.array.size:
+                yield partial(_set, op, name, BlobAttr(Blob(_otherwise(value.array))))
+
+
+def _otherwise(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array with another last element."""
+    new = np.array(array)
+    last = new.reshape(-1)[-1:]
+    last[:] = ~last if new.dtype == np.bool_ else np.where(last == 1, 0, 1)
+    return new
+
+
+def _wrong_number(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        for name, value in op.properties.items():
+            if isinstance(value, FloatAttr):
+                number = cast("FloatAttr[Any]", value)
+                yield partial(_set, op, name, FloatAttr(number.value.data + 1.0, number.type))
+            elif isinstance(value, IntegerAttr) and isinstance(op, control.RepeatOp):
+                turns = cast("IntegerAttr[Any]", value)
+                yield partial(_set, op, name, IntegerAttr(turns.value.data + 1, turns.type))
+
+
+# What is kept between two operations
+
+
+def _narrow(module: ModuleOp) -> Iterator[Break]:
+    ops = list(module.walk())
+    for op in ops:
+        if isinstance(op, partition.ComputeOp) and op.structure().body.combiner == "sum":
+            users = [use.operation for use in op.result.uses]
+            gathers = [each for each in users if isinstance(each, partition.RelayoutOp)]
+            wide = partition_type(op.result).tensor.element_type == f32
+            if wide and users and len(gathers) == len(users):
+                yield partial(_narrow_values, [op.result, *(each.result for each in gathers)])
+    yield from _narrow_variables(ops)
+
+
+def _narrow_values(values: Sequence[SSAValue]) -> None:
+    for value in values:
+        type_ = partition_type(value)
+        tensor = TensorType(f16, type_.tensor.get_shape())
+        value._type = laid_out(tensor, type_.layout.data)  # pyright: ignore[reportPrivateUsage]
+
+
+def _narrow_variables(ops: Sequence[Operation]) -> Iterator[Break]:
+    variables = {op.symbol: op for op in ops if isinstance(op, Variable)}
+    shown = {op.reads.string_value() for op in ops if isinstance(op, HostOutput)}
+    for op in ops:
+        if not isinstance(op, Vertices) or op.structure().body.combiner != "sum":
+            continue
+        made = op.destination
+        readers = [each for each in ops if isinstance(each, Copy | Vertices)]
+        readers = [each for each in readers if made in each.sources]
+        names = {made, *(each.destination for each in readers)}
+        copied = all(isinstance(each, Copy) and len(each.sources) == 1 for each in readers)
+        wide = variables[made].tensor.element_type == f32
+        if readers and copied and wide and names.isdisjoint(shown):
+            yield partial(_narrow_named, [variables[name] for name in sorted(names)])
+
+
+def _narrow_named(variables: Sequence[Variable]) -> None:
+    for each in variables:
+        each.properties["tensor"] = TensorType(f16, each.tensor.get_shape())
+
+
+_STORES = (nn.StoreOp, partition.StoreOp, Copy)
+
+
+def _skip_copy(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        if isinstance(op, _STORES):
+            yield partial(Rewriter.erase_op, op)
+
+
+# Where and when
+
+
+def _spaces(op: Operation) -> Iterator[tuple[Space, Callable[[Space], None]]]:
+    """The spaces of an operation, each with what puts another one in its place."""
+    space = op.properties.get("space")
+    if isinstance(space, SpaceAttr):
+        yield space.data, lambda new: _set(op, "space", SpaceAttr(new))
+    moves = op.properties.get("moves")
+    if isinstance(moves, ArrayAttr):
+        given = cast("ArrayAttr[SpaceAttr]", moves).data
+        for i, each in enumerate(given):
+
+            def put(new: Space, i: int = i) -> None:
+                _set(op, "moves", ArrayAttr([*given[:i], SpaceAttr(new), *given[i + 1 :]]))
+
+            yield each.data, put
+
+
+def _offset(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        for space, put in _spaces(op):
+            for i, operand in enumerate(space.operands):
+                for j in range(len(operand.axes)):
+                    yield partial(_moved, space, put, i, j)
+
+
+def _moved(space: Space, put: Callable[[Space], None], i: int, j: int) -> None:
+    operand = space.operands[i]
+    axis = replace(operand.axes[j], offset=operand.axes[j].offset + 1)
+    axes = (*operand.axes[:j], axis, *operand.axes[j + 1 :])
+    operands = (*space.operands[:i], replace(operand, axes=axes), *space.operands[i + 1 :])
+    put(replace(space, operands=operands))
+
+
+def _short(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        for space, put in _spaces(op):
+            kept = op.properties.get("space") is not None
+            for d, dim in enumerate(space.dims):
+                # Of a compute, what is summed; its result's axes are of one size each.
+                if dim.size > 1 and not (kept and dim.kind == "parallel"):
+                    yield partial(_shortened, space, put, d)
+
+
+def _shortened(space: Space, put: Callable[[Space], None], d: int) -> None:
+    dim = replace(space.dims[d], size=space.dims[d].size - 1)
+    put(replace(space, dims=(*space.dims[:d], dim, *space.dims[d + 1 :])))
+
+
+def _first_tile(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        plan = op.properties.get("plan")
+        if isinstance(plan, PlanAttr):
+            later = replace(plan.data, first_tile=plan.data.first_tile + 1)
+            yield partial(_set, op, "plan", PlanAttr(later))
+
+
+def _overlap(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        address = op.attributes.get(ADDRESS) or op.properties.get(ADDRESS)
+        if isinstance(op, Variable) and isinstance(address, IntegerAttr):
+            bytes_ = cast("IntegerAttr[Any]", address).value.data
+            if bytes_ >= ALIGNMENT:
+                lower = IntegerAttr(bytes_ - ALIGNMENT, i64)
+                place = op.properties if isinstance(op, exchange.VariableOp) else op.attributes
+                yield partial(place.__setitem__, ADDRESS, lower)
+
+
+def _drop_sync(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        before = op.prev_op
+        if before is None:
+            continue
+        if isinstance(op, Superstep) and isinstance(before, Superstep):
+            yield partial(_merged, before, op)
+        own, other = op.attributes.get(SUPERSTEP), before.attributes.get(SUPERSTEP)
+        if isinstance(own, IntegerAttr) and isinstance(other, IntegerAttr) and own != other:
+            yield partial(op.attributes.__setitem__, SUPERSTEP, other)
+
+
+def _merged(first: Superstep, second: Superstep) -> None:
+    """Do at once what two supersteps do one behind the other."""
+    ops = [*first.body.block.ops, *second.body.block.ops]
+    syncs = [each for each in ops if isinstance(each, Sync)]
+    for each in ops:
+        each.detach()
+    for each in syncs[1:]:
+        each.erase()
+    moves = [each for each in ops if not isinstance(each, Sync | Vertices)]
+    computes = [each for each in ops if isinstance(each, Vertices)]
+    second.body.block.add_ops([syncs[0], *moves, *computes])
+    Rewriter.erase_op(first)
+
+
+LEFT_CLASSES = (
+    LeftClass("left-drop-operation", "users read the operand of an operation", _drop_operation),
+    LeftClass("left-swap-operands", "two operands change places", _swap_operands),
+    LeftClass("left-other-value", "an operand is an earlier value of its type", _other_value),
+    LeftClass("left-wrong-element", "the last element of a constant is another", _wrong_element),
+    LeftClass("left-wrong-number", "another factor, summand or number of turns", _wrong_number),
+    LeftClass("left-narrow", "what is to be summed is kept in float16", _narrow),
+    LeftClass("left-skip-copy", "a copy or a store is left out", _skip_copy),
+    LeftClass("left-offset", "an access begins one element late", _offset),
+    LeftClass("left-short", "the last of what is summed or moved is left out", _short),
+    LeftClass("left-first-tile", "a compute begins one tile late", _first_tile),
+    LeftClass("left-overlap", "a variable lies 8 bytes too low", _overlap),
+    LeftClass("left-drop-sync", "two supersteps are one", _drop_sync),
+)
+"""All classes of mistakes in what is left behind, in the order in which they are reported."""
+
+Which = Callable[[list[Break]], list[Break]]
+"""In which order the places of a program are tried to be broken."""
+
+
+def _any(found: list[Break]) -> list[Break]:
+    # The same of the same program: passes are run twice.
+    return Random(len(found)).sample(found, len(found))
+
+
+WHICH: dict[str, Which] = {
+    "first": lambda found: found,
+    "last": lambda found: found[::-1],
+    "any": _any,
+}
+"""Which place of a program is broken."""
+
+
+def left_behind(right: ModulePass, known: Sequence[Case]) -> list[Mutant]:
+    """The mistakes that can be made in what a pass leaves of some programs.
+
+    known: what it makes of programs. A class that applies to none of them is left out.
+    """
+    done = [each for each in known if not each.outcome and not same_program(each.after, each.given)]
+    found: list[Mutant] = []
+    for kind in LEFT_CLASSES:
+        hit = sum(next(kind.sites(each.after), None) is not None for each in done)
+        if hit:
+            found += (
+                Mutant(
+                    right.name,
+                    kind.name,
+                    number,
+                    f"{hit} of {len(done)} changed programs have such a place",
+                    f"the {which} of them",
+                    kind.line,
+                    partial(_made, right, kind, choose),
+                )
+                for number, (which, choose) in enumerate(WHICH.items(), 1)
+            )
+    return found
+
+
+def _made(right: ModulePass, kind: LeftClass, choose: Which) -> ModulePass:
+    def apply(ctx: Context, op: ModuleOp) -> None:
+        given = op.clone()
+        right.apply(ctx, op)
+        if same_program(given, op):
+            return
+        for each in choose(list(kind.sites(op))):
+            try:
+                each()
+            except ValueError:
+                continue
+            return
+
+    return acting_as(right, apply)

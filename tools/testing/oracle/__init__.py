@@ -1,0 +1,1 @@
+"""What a program must compute: error bounds, oracles, and relations between programs."""

@@ -1,0 +1,382 @@
+"""How far two right runs of an operation may be apart, whose operands may be apart already.
+
+backends/reference bounds one operation on the operands given. Here its operands have errors as
+well: e bounds how far an operand may be from the exact value. What the function makes of the ends
+of all intervals v - e .. v + e is added, as whole arrays: that is an upper bound for functions that
+are monotone or convex in each operand. Where a pole may lie in an interval, or nothing is known of
+a function, the error is infinite: anything is right there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ....backends.codelets.chain import chaining_dtype
+from ....backends.codelets.scalar import (
+    Doubles,
+    ScalarFunction,
+    converted,
+    float_limits,
+    is_floating,
+    scalar_function,
+)
+from ....backends.reference import evaluate_moves, evaluate_structure, structure_value
+from ....backends.reference.gather import gathered, whole_box
+from ....dialects.structured import CHAINABLE, Structure
+from ....ir.geometry.space import AccessMap, Space
+from ...driver.arrays import Array
+
+POLES: dict[str, tuple[int, ...]] = {"reciprocal": (0,), "div": (1,), "pow": (0,), "power": (0,)}
+"""The functions that are not monotone, and in which operands: an interval of theirs must not reach
+across 0."""
+
+KNOWN = frozenset(
+    (
+        *CHAINABLE,
+        *POLES,
+        *("less", "less_equal", "greater", "greater_equal", "equal", "select"),
+        *("logical_and", "logical_or", "logical_not"),
+    )
+)
+"""The functions of which the ends of intervals say all, poles apart."""
+
+WHOLE = frozenset(
+    (
+        *("add", "sub", "mul", "max", "min", "relu", "neg", "abs", "square", "identity"),
+        *("select", "clip", "scale", "shift", "leaky_relu"),
+    )
+)
+"""The functions that make whole numbers of whole numbers, if their parameters are whole."""
+
+SLACK = 1.001
+"""What errors of second order are covered by."""
+
+Errors = Doubles
+
+
+def no_error(array: Array) -> Errors:
+    """The error of a value that is given."""
+    return np.zeros(array.shape)
+
+
+def moved_error(
+    moves: Sequence[Space] | None, errors: Sequence[Errors], shape: Sequence[int]
+) -> Errors:
+    """The errors of what a movement makes: they move along, and padding has none."""
+    if moves is None:
+        return errors[0].reshape(shape)
+    if not any(error.any() for error in errors):
+        return np.zeros(shape)
+    plain = [replace(m, operands=tuple(replace(a, fill=0.0) for a in m.operands)) for m in moves]
+    viewed = plain[0].results[0].shape
+    made = evaluate_moves(plain, list(errors), viewed, np.dtype(np.float64))
+    return made.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """How far a result may be from the exact one: error, element by element.
+
+    exact: that one, in float64 and not rounded, where it is known: of operands that have no error.
+    A right machine is then within error of it, and not only within twice of another machine.
+    """
+
+    error: Errors
+    exact: Array | None = None
+
+
+def bounded_structure(
+    structure: Structure,
+    operands: Sequence[Array],
+    errors: Sequence[Errors],
+    result: Array,
+    evaluated: tuple[Array, Errors] | None = None,
+) -> Bounded:
+    """How far the result of a structured operation may be from the exact one.
+
+    operands: as they were received; errors: how far each may be from what is exact. result: what
+    the operation has made, of whose shape and dtype the answer is. evaluated: what
+    evaluate_structure says of the operands, if that is known. Infinite where anything is right; for
+    integers and truth values, more than 0 where they may be others.
+    """
+    dtype, shape = result.dtype, result.shape
+    with np.errstate(all="ignore"):
+        if not any(error.any() for error in errors):
+            value, local = evaluated or evaluate_structure(structure, operands, dtype, shape)
+            if _is_exact(structure, operands, value, local, result):
+                return Bounded(np.zeros(shape))
+            edge = _over_the_edge(structure, operands, local, dtype, shape)
+            return Bounded(np.where(_is_certain(structure, value), 0.0, edge), value)
+        error = _propagated(structure, operands, errors, result, evaluated)
+        return Bounded(error.reshape(shape))
+
+
+def structure_error(
+    structure: Structure,
+    operands: Sequence[Array],
+    errors: Sequence[Errors],
+    result: Array,
+) -> Errors:
+    """The error of bounded_structure."""
+    return bounded_structure(structure, operands, errors, result).error
+
+
+def _is_certain(structure: Structure, value: Array) -> Array:
+    """Where every right machine gives the very NaN or infinity that is there.
+
+    What has no number for its exact operands has none in any order and in any dtype. An infinity is
+    sure only where nothing is added up or multiplied on the way, and no sign of a 0 decides on its
+    own. What precedes a chain may round to where the chain has a value.
+    """
+    body = structure.body
+    if body.then or not is_floating(value.dtype):
+        return np.zeros(value.shape, bool)
+    if body.combiner in ("sum", "prod") or body.function in POLES or body.function not in KNOWN:
+        return np.isnan(value)
+    return ~np.isfinite(value)
+
+
+def _over_the_edge(
+    structure: Structure,
+    operands: Sequence[Array],
+    local: Errors,
+    dtype: np.dtype[Any],
+    shape: Sequence[int],
+) -> Errors:
+    """A bound, infinite where a chain leads from a number to where a function has no value.
+
+    What rounds to 0 in one run and to less in another has a logarithm of -inf, or none.
+    """
+    if not (structure.body.then and np.isnan(local).any()):
+        return local
+    own = structure.unchained
+    before, _ = evaluate_structure(own, operands[: len(own.space.operands)], dtype, tuple(shape))
+    return np.where(np.isnan(local) & np.isfinite(before), np.inf, local)
+
+
+def _is_exact(
+    structure: Structure, operands: Sequence[Array], value: Array, local: Errors, result: Array
+) -> bool:
+    """Whether any order of summation gives the very bits: all numbers are whole and small.
+
+    The bound of a sum of k numbers is k u times the sum of their magnitudes: if it is less than a
+    half, every sum on the way is a whole number that is held exactly.
+    """
+    body = structure.body
+    stages = ((stage.function, stage.parameters) for stage in body.then)
+    for function, parameters in ((body.function, body.parameters), *stages):
+        if function not in WHOLE or any(p != round(p) for p in parameters if np.isfinite(p)):
+            return False
+    return (
+        bool((local < 0.5).all())
+        and all(_is_whole(each) for each in (*operands, value))
+        and np.array_equal(converted(value, result.dtype), result)
+    )
+
+
+def _is_whole(array: Array) -> bool:
+    if not is_floating(array.dtype):
+        return True
+    wide = array.astype(np.float64, copy=False)
+    return bool((np.isfinite(wide) & (wide == np.rint(wide))).all())
+
+
+# Operands with errors
+
+
+def _propagated(
+    structure: Structure,
+    operands: Sequence[Array],
+    errors: Sequence[Errors],
+    result: Array,
+    evaluated: tuple[Array, Errors] | None,
+) -> Errors:
+    body, space = structure.body, structure.space
+    own = structure.unchained
+    count = len(own.space.operands)
+    before = (
+        chaining_dtype(*(a.dtype for a in operands), result.dtype) if body.then else result.dtype
+    )
+    views = [a.reshape(m.shape) for a, m in zip(operands, space.operands, strict=True)]
+    rough = [e.reshape(m.shape) for e, m in zip(errors, space.operands, strict=True)]
+    shape = space.results[0].shape
+    if evaluated is None or body.then:
+        # A chain goes on from what was before it.
+        evaluated = evaluate_structure(own, views[:count], before, shape)
+    value, local = (each.reshape(shape) for each in evaluated)
+    error = local * SLACK + _deviation(own, views[:count], rough[:count], before).reshape(shape)
+    if 0 in space.sizes:
+        return np.where(np.isnan(error), np.inf, error)
+    extras = list(zip(views[count:], rough[count:], space.operands[count:], strict=True))
+    if body.then:
+        # What overflows on the way may come back, or not, whatever follows.
+        reached = np.abs(value) + error >= float_limits(before).largest
+        error = np.where(reached & np.isfinite(value), np.inf, error)
+    elif is_floating(before):
+        # At the edge one right run is infinite, and another is not.
+        edge = np.abs(np.abs(value) - float_limits(before).largest)
+        error = np.where((edge <= error) & np.isfinite(value), np.inf, error)
+    for stage in body.then:
+        function = scalar_function(stage.function)
+        taken, extras = extras[: stage.extras], extras[stage.extras :]
+        arrays: list[Array] = []
+        each: list[Errors] = []
+        for array, e, access in taken:
+            arrays.append(_of_result(_points(array, access, space), space))
+            each.append(_of_result(_points(e, replace(access, fill=0.0), space), space))
+        arrays.insert(stage.at, value)
+        each.insert(stage.at, error)
+        made, deviation = _corners(function, stage.parameters, arrays, each)
+        u = float_limits(before).roundoff
+        condition = function.condition(stage.parameters, *arrays, result=made)
+        tiny = float_limits(before).smallest_normal
+        reached = np.abs(made) + deviation >= float_limits(before).largest
+        error = np.where(reached, np.inf, (u * condition + tiny) * SLACK + deviation)
+        error = error + 2 * u * np.abs(made)
+        value = made
+    if body.then:
+        limits = float_limits(result.dtype)
+        error = error + limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
+    if not is_floating(result.dtype) and result.dtype != np.bool_:
+        error = np.where(error > 0, np.ceil(error), 0.0)
+    return np.where(np.isnan(error), np.inf, error)
+
+
+def _deviation(
+    own: Structure, operands: Sequence[Array], errors: Sequence[Errors], dtype: np.dtype[Any]
+) -> Errors:
+    """What errors of operands do to the result, in its viewed shape."""
+    space, body = own.space, own.body
+    shape = space.results[0].shape
+    if not any(error.any() for error in errors):
+        return np.zeros(shape)
+    if 0 in space.sizes:
+        return np.zeros(shape)
+    floating = all(is_floating(a.dtype) for a in operands)
+    if floating and body.function == "mul" and body.combiner == "sum":
+        return _of_products(own, operands, errors)
+    if body.function not in KNOWN or not all(
+        is_floating(a.dtype) or a.dtype == np.bool_ or not e.any()
+        for a, e in zip(operands, errors, strict=True)
+    ):
+        return np.full(shape, np.inf)
+    points = [_points(a, m, space) for a, m in zip(operands, space.operands, strict=True)]
+    rough = [
+        _points(e, replace(m, fill=0.0), space) for e, m in zip(errors, space.operands, strict=True)
+    ]
+    function = scalar_function(body.function)
+    made, deviation = _corners(function, body.parameters, points, rough)
+    if body.combiner is None:
+        return _of_result(deviation, space)
+    kept = {axis.terms[0][0] for axis in space.results[0].axes if axis.terms}
+    reduced = tuple(d for d in range(len(space.dims)) if d not in kept)
+    made = np.broadcast_to(made, space.sizes)
+    deviation = np.broadcast_to(deviation, space.sizes)
+    merged = _MERGED[body.combiner](made, deviation, reduced)
+    return _of_result(np.expand_dims(merged, reduced), space)
+
+
+def _sum(made: Array, deviation: Errors, axes: tuple[int, ...]) -> Errors:
+    return deviation.sum(axes)
+
+
+def _extreme(made: Array, deviation: Errors, axes: tuple[int, ...]) -> Errors:
+    return deviation.max(axes, initial=0.0)
+
+
+def _prod(made: Array, deviation: Errors, axes: tuple[int, ...]) -> Errors:
+    size = np.abs(made)
+    return (size + deviation).prod(axes) * SLACK - size.prod(axes)
+
+
+_MERGED: dict[str, Callable[[Array, Errors, tuple[int, ...]], Errors]] = {
+    "sum": _sum,
+    "max": _extreme,
+    "min": _extreme,
+    "prod": _prod,
+}
+
+
+def _of_products(own: Structure, operands: Sequence[Array], errors: Sequence[Errors]) -> Errors:
+    """(|a| + e)(|b| + f) - |a||b|, summed: what errors do to a sum of products."""
+    size = [np.abs(a.astype(np.float64)) for a in operands]
+    plain = Structure(
+        replace(own.space, operands=tuple(replace(m, fill=0.0) for m in own.space.operands)),
+        own.body,
+    )
+    wide, shape = np.dtype(np.float64), own.space.results[0].shape
+    reach = [a + e for a, e in zip(size, errors, strict=True)]
+    first = structure_value(plain, reach, wide, shape)
+    second = structure_value(plain, size, wide, shape)
+    return first - second + 1e-14 * np.where(np.isfinite(first), first, 0.0)
+
+
+def _corners(
+    function: ScalarFunction,
+    parameters: tuple[float, ...],
+    arrays: Sequence[Array],
+    errors: Sequence[Errors],
+) -> tuple[Array, Errors]:
+    """The function of arrays in float64, and its largest deviation at the ends of intervals."""
+    wide = [_wide(a) for a in arrays]
+    made = function.apply(parameters, *wide)
+    made = made if made.dtype == np.bool_ else made.astype(np.float64, copy=False)
+    rough = [i for i, e in enumerate(errors) if e.any()]
+    if not rough:
+        return made, np.zeros(made.shape)
+    ends = list(wide)
+    for axis, i in enumerate(rough):
+        # All ends at once: those of each operand along an axis of their own, in front.
+        both = np.stack([_end(wide[i], errors[i], sign) for sign in (-1.0, 1.0)])
+        between = len(rough) - 1 - axis + made.ndim - wide[i].ndim
+        ends[i] = both.reshape((2, *(1,) * between, *wide[i].shape))
+    there = function.apply(parameters, *ends)
+    same = (there == made) | ((there != there) & (made != made))
+    distance = np.abs(there.astype(np.float64, copy=False) - made.astype(np.float64, copy=False))
+    distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+    deviation = distance.max(tuple(range(len(rough))))
+    if function.name == "equal":
+        # What is equal somewhere within is so at no end.
+        apart = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
+        reach = errors[0] + errors[1]
+        deviation = np.where((apart <= reach) & (reach > 0), 1.0, deviation)
+    for i in POLES.get(function.name, ()):
+        if i in rough:
+            near = (errors[i] > 0) & (np.abs(wide[i]) <= errors[i])
+            below = (wide[i] - errors[i] <= 0) & (errors[i] > 0) if "pow" in function.name else near
+            deviation = np.where(near | below, np.inf, deviation)
+    for i in rough:
+        deviation = np.where(np.isposinf(errors[i]), np.inf, deviation)
+    if function.name == "select" and 0 not in rough:
+        # Only the value that was taken matters.
+        taken = np.where(arrays[0], errors[1], errors[2])
+        deviation = np.where(np.broadcast_to(taken, deviation.shape) == 0, 0.0, deviation)
+    return made, deviation
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64) if is_floating(array.dtype) else array
+
+
+def _end(array: Array, error: Errors, sign: float) -> Array:
+    if array.dtype == np.bool_:
+        return np.where(error > 0, sign > 0, array)
+    return array + sign * error
+
+
+def _points(array: Array, access: AccessMap, space: Space) -> Array:
+    return gathered(array, access, whole_box(space.sizes))
+
+
+def _of_result(points: Array, space: Space) -> Array:
+    """Values at points, one axis a dimension, in the viewed shape of the result."""
+    axes = space.results[0].axes
+    kept = [axis.terms[0][0] for axis in axes if axis.terms]
+    rest = [d for d in range(points.ndim) if d not in kept]
+    moved = points.transpose([*kept, *rest])
+    sizes = [points.shape[axis.terms[0][0]] if axis.terms else 1 for axis in axes]
+    return np.broadcast_to(moved.reshape(sizes), space.results[0].shape)

@@ -1,0 +1,1 @@
+"""The search for failures: checks, blame, shrinking, and records of what failed."""

@@ -1,0 +1,1 @@
+"""What people look at: reports, graphs, plans, pictures and tables of a program."""

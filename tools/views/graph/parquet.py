@@ -1,0 +1,105 @@
+"""Columns in Parquet files, packed tightly and written piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....ir.errors import InputError
+
+DELTA = "DELTA_BINARY_PACKED"
+
+LEVEL = 1
+"""Of zstd: deltas are so regular that more of it costs time and saves little."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, its type, and how it is packed.
+
+    kind: a NumPy type's name; "text" for numbers of names in a list. packing: "delta" for numbers
+    that grow, "plain" for such that hardly change. ranges: whether the file knows the least and the
+    largest of every row group, so that a query can leave groups out.
+    """
+
+    name: str
+    kind: str
+    packing: str = "plain"
+    ranges: bool = False
+
+
+Piece = Mapping[str, NDArray[Any]]
+"""Neighbouring rows of a table: its columns by name, (rows,) each."""
+
+
+def needs_pyarrow() -> None:
+    """Raise InputError where no table can be written."""
+    _pyarrow()
+
+
+def write_pieces(
+    path: Path, columns: Sequence[Column], pieces: Iterable[tuple[Piece, Mapping[str, list[str]]]]
+) -> None:
+    """Write a table piece by piece, each a row group. Raises OSError.
+
+    pieces: the rows, and for each column of kind "text" the list that its numbers are of.
+    """
+    arrow, parquet = _pyarrow()
+    text = arrow.dictionary(arrow.int32(), arrow.string())
+    schema = arrow.schema(
+        [
+            # Nothing is ever missing, so that it need not be said of every number that it is there.
+            arrow.field(
+                c.name,
+                text if c.kind == "text" else arrow.from_numpy_dtype(np.dtype(c.kind)),
+                nullable=False,
+            )
+            for c in columns
+        ]
+    )
+    with (
+        open(path, "xb") as stream,
+        parquet.ParquetWriter(
+            stream,
+            schema,
+            compression="zstd",
+            compression_level=LEVEL,
+            use_dictionary=[c.name for c in columns if c.kind == "text"],
+            column_encoding={c.name: DELTA for c in columns if c.packing == "delta"} or None,
+            write_statistics=[c.name for c in columns if c.ranges],
+        ) as writer,
+    ):
+        for piece, names in pieces:
+            arrays = [
+                arrow.DictionaryArray.from_arrays(piece[c.name], arrow.array(names[c.name]))
+                if c.kind == "text"
+                else arrow.array(piece[c.name])
+                for c in columns
+            ]
+            rows = len(arrays[0])
+            writer.write_table(
+                arrow.Table.from_arrays(arrays, schema=schema), row_group_size=max(rows, 1)
+            )
+
+
+def write_parquet(path: Path, table: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
+    """Write a short table, given by its columns. Raises OSError."""
+    arrow, parquet = _pyarrow()
+    with open(path, "xb") as stream:
+        parquet.write_table(arrow.table(dict(table)), stream, compression="zstd")
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow  # noqa: PLC0415
+        import pyarrow.parquet  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise InputError(
+            "tables need pyarrow, which is not installed: pip install 'abele[graph]'"
+        ) from None
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,112 @@
+"""The short tables of a graph: one row a vertex set, a link, a compute set, or two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....backends.graph import Graph
+from ....backends.price import SuperstepPrice
+
+Table = Mapping[str, Sequence[Any] | NDArray[Any]]
+
+PRICED = ("times", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes")
+
+
+def about_table(graph: Graph) -> Table:
+    """One row: the size of the graph, and the machine that it was compiled for."""
+    return {
+        "target": [graph.target],
+        "tiles": [graph.tiles],
+        "vertices": [graph.vertex_count],
+        "edges": [graph.edge_count],
+        "loop_edges": [graph.loop_edge_count],
+    }
+
+
+def set_table(graph: Graph) -> Table:
+    """Every vertex set: its number, compute set, node and codelet, and its vertices' ids."""
+    names = ("index", "compute_set", "name", "origin", "layer", "codelet", "first", "count")
+    columns = {name: [getattr(each, name) for each in graph.sets] for name in names}
+    return {"set": columns.pop("index"), **columns}
+
+
+def link_table(graph: Graph, loops: bool) -> Table:
+    """Every link: from which set to which operand of which other, and the rows of its edges.
+
+    first: the first row of its edges in edges.parquet; -1 where they are left out there.
+    """
+    links = graph.links
+    written = np.array([link.count if loops or not link.loop else 0 for link in links], np.int64)
+    rows = np.cumsum(written) - written
+    names = ("producer", "consumer", "operand", "count", "bytes", "loop")
+    columns = {name: [getattr(each, name) for each in links] for name in names}
+    return {
+        "link": np.arange(len(links), dtype=np.int32),
+        **columns,
+        "first": np.where(written > 0, rows, -1),
+    }
+
+
+def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
+    """Every compute set: its vertices, the edges that end there, and its superstep's price.
+
+    Loops are left out. cycles are those of one execution, and there are so many times of it.
+    """
+    count = len(graph.compute_sets)
+    of = np.array([each.compute_set for each in graph.sets], np.int64)
+    first = {each.compute_set: each for each in reversed(graph.sets)}
+    vertices, edges = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    read = np.zeros(count, np.int64)
+    np.add.at(vertices, of, [each.count for each in graph.sets])
+    straight = [link for link in graph.links if not link.loop]
+    into = of[[link.consumer for link in straight]]
+    np.add.at(edges, into, [link.count for link in straight])
+    np.add.at(read, into, [link.bytes for link in straight])
+    by_name = {each.name: each for each in prices}
+    priced = [by_name[name] for name in graph.compute_sets]
+    return {
+        "compute_set": np.arange(count, dtype=np.int32),
+        "name": list(graph.compute_sets),
+        "origin": [first[k].origin for k in range(count)],
+        "layer": [first[k].layer for k in range(count)],
+        "vertices": vertices,
+        "edges": edges,
+        "bytes": read,
+        **{name: [getattr(each, name) for each in priced] for name in PRICED},
+        "busiest_tile": [each.busiest_tile for each in priced],
+    }
+
+
+def traffic_table(graph: Graph) -> Table:
+    """Every two compute sets of which one reads what the other makes: edges and bytes.
+
+    Joining the edges to say the same takes minutes.
+    """
+    of = np.array([each.compute_set for each in graph.sets], np.int64)
+    links = graph.links
+    ends = (
+        np.stack(
+            [
+                of[[link.producer for link in links]],
+                of[[link.consumer for link in links]],
+                np.array([link.loop for link in links], np.int64),
+            ]
+        )
+        if links
+        else np.zeros((3, 0), np.int64)
+    )
+    pairs, where = np.unique(ends, axis=1, return_inverse=True)
+    edges, size = np.zeros(pairs.shape[1], np.int64), np.zeros(pairs.shape[1], np.int64)
+    np.add.at(edges, where, np.array([link.count for link in links], np.int64))
+    np.add.at(size, where, np.array([link.bytes for link in links], np.int64))
+    return {
+        "producer": pairs[0].astype(np.int32),
+        "consumer": pairs[1].astype(np.int32),
+        "loop": pairs[2].astype(bool),
+        "edges": edges,
+        "bytes": size,
+    }

@@ -1,0 +1,255 @@
+"""The figures of one operator's plan: its phases, its bytes, what it makes of the machine, and why
+it is no faster."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from ....backends.codelets.prices import number_dtype, partials_dtype, roles
+from ....backends.target import ConvUnits, Target
+from ....dialects.abele import Plan, PlanAttr
+from ....ir.geometry.space import Dim
+from ....passes.planner.network import Asked
+from ....passes.planner.price import block_elements
+from ....passes.planner.problem import Choice, Problem
+from ....passes.planner.search import considered, fastest
+from ....passes.planner.steps import takes_steps
+from ....passes.planner.terms import FREE
+
+WORTH_SAYING = 1.02
+"""How much faster a plan must be for what kept it away to be named."""
+
+NO_BOUND = 2**62
+"""More bytes than a tile can have."""
+
+
+UNITS_ALONG = {"amp": "out_channels", "swapped": "field"}
+"""The dimensions that the conv units of a tile share among them, by method."""
+
+
+@dataclass(frozen=True)
+class RunnerUp:
+    """The next best plan that cuts the operator otherwise. slower: by what part of the cycles."""
+
+    plan: Plan
+    cycles: float
+    slower: float
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """The plan of one operator, in cycles of one execution and bytes of the fullest tile.
+
+    node: the framework's name. times: how often a run executes it. The phases add up to cycles:
+    combine_cycles are of the compute that merges partials, its exchange and sync among them.
+    limit_bytes: what temporary_bytes may be. utilisation: the part of the whole machine's peak that
+    is reached, over all its tiles, of what `peak` names: MACs, bytes through the vector units, or
+    bytes over the exchange. limited_by: in words.
+    """
+
+    node: str
+    op: str
+    dims: tuple[Dim, ...]
+    plan: Plan
+    times: int
+    cycles: float
+    compute_cycles: float
+    exchange_cycles: float
+    sync_cycles: float
+    combine_cycles: float
+    temporary_bytes: int
+    resident_bytes: int
+    limit_bytes: int
+    tiles: int
+    utilisation: float
+    peak: str
+    limited_by: str
+    runner_up: RunnerUp | None
+
+    @property
+    def space(self) -> str:
+        """The iteration space, without dimensions of one element: "m=64 n=128 k=256"."""
+        return " ".join(f"{d.name}={d.size}" for d in self.dims if d.size > 1) or "-"
+
+    @property
+    def split(self) -> str:
+        """The parts of the dimensions that are cut, and the steps: "m=4 n=32, k in 8 round n"."""
+        return split_text(self.dims, self.plan)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it."""
+        found = asdict(self)
+        found["dims"] = {d.name: d.size for d in self.dims}
+        found["plan"] = PlanAttr(self.plan).text()
+        if self.runner_up is not None:
+            found["runner_up"]["plan"] = PlanAttr(self.runner_up.plan).text()
+        return found
+
+
+def split_text(dims: tuple[Dim, ...], plan: Plan) -> str:
+    """Parts of the dimensions that a plan cuts, and its steps; "-" where it cuts nothing."""
+    parts = [f"{d.name}={k}" for d, k in zip(dims, plan.split, strict=False) if k > 1]
+    texts = [" ".join(parts)] if parts else []
+    for i, n in enumerate(plan.steps):
+        if n > 1:
+            ring = plan.ring[i] if plan.ring else -1
+            texts.append(f"{dims[i].name} in {n}" + (f" round {dims[ring].name}" * (ring >= 0)))
+    return ", ".join(texts) or "-"
+
+
+def figures(
+    node: str,
+    op: str,
+    times: int,
+    asked: Asked,
+    choice: Choice,
+    target: Target,
+    given: bool = False,
+) -> OperatorPlan:
+    """The figures of a choice. asked: what it was searched for; given: it was not."""
+    problem = asked.problem
+    merge = choice.merge
+    limit = problem.terms.temporary_bytes
+    used, peak = _utilisation(problem, choice, target)
+    return OperatorPlan(
+        node=node,
+        op=op,
+        dims=problem.structure.space.dims,
+        plan=choice.plan,
+        times=times,
+        cycles=choice.cycles,
+        compute_cycles=choice.compute_cycles - (merge.compute_cycles if merge else 0),
+        exchange_cycles=choice.exchange_cycles - (merge.exchange_cycles if merge else 0),
+        sync_cycles=choice.sync_cycles - (merge.sync_cycles if merge else 0),
+        combine_cycles=merge.cycles if merge else 0,
+        temporary_bytes=choice.temporary_bytes,
+        resident_bytes=choice.resident_bytes,
+        limit_bytes=target.usable_bytes_per_tile if limit is None else limit,
+        tiles=choice.cells,
+        utilisation=used,
+        peak=peak,
+        limited_by=_limited_by(asked, choice, target, given),
+        runner_up=_runner_up(asked, choice, target),
+    )
+
+
+# What is made of the machine
+
+
+def macs(problem: Problem) -> int:
+    """Multiplications and additions of a sum of products; 0 of all else."""
+    if problem.moves or roles(problem.structure) is None:
+        return 0
+    return prod(problem.structure.space.sizes)
+
+
+def _units(problem: Problem, target: Target) -> ConvUnits | None:
+    return target.conv_units(
+        number_dtype(problem.operand_dtypes).name,
+        partials_dtype(problem.result_dtype, problem.structure.body).name,
+    )
+
+
+def peak_macs(problem: Problem, target: Target) -> float:
+    """MACs a cycle of one tile at best, for the types of a sum of products."""
+    units = _units(problem, target)
+    if units is not None:
+        return units.macs_per_cycle
+    itemsize = number_dtype(problem.operand_dtypes).itemsize
+    return max(target.vector.vector_bytes / itemsize, 1.0)
+
+
+def _utilisation(problem: Problem, choice: Choice, target: Target) -> tuple[float, str]:
+    """What part of the machine's peak is reached, and of what."""
+    space = problem.structure.space
+    machine = target.tiles * max(choice.cycles, 1)
+    work = macs(problem)
+    if work:
+        return work / (machine * peak_macs(problem, target)), "MACs"
+    whole = np.array([space.sizes], np.int64)
+    result = int(block_elements(space.results[0], whole)[0]) * problem.result_dtype.itemsize
+    if problem.moves:
+        return result / (machine * target.exchange.receive_bytes_per_cycle), "exchange"
+    taken = sum(
+        int(block_elements(access, whole)[0]) * dtype.itemsize
+        for access, dtype in zip(space.operands, problem.operand_dtypes, strict=True)
+    )
+    return (taken + result) / (machine * target.vector.vector_bytes), "vector"
+
+
+# Why it is no faster
+
+
+def _limited_by(asked: Asked, choice: Choice, target: Target, given: bool) -> str:
+    """What keeps an operator from being faster: what was asked, memory, or its largest phase."""
+    kept = _kept_away(asked, choice, target, given)
+    if kept:
+        return kept
+    merge = choice.merge
+    phases = {
+        "compute": choice.compute_cycles - (merge.compute_cycles if merge else 0),
+        "exchange": choice.exchange_cycles - (merge.exchange_cycles if merge else 0),
+        "sync": choice.sync_cycles - (merge.sync_cycles if merge else 0),
+        "combine": merge.cycles if merge else 0,
+    }
+    name = max(phases, key=lambda phase: phases[phase])
+    text = f"{name} {phases[name] / max(choice.cycles, 1):.0%}"
+    if name != "compute" or takes_steps(choice.plan):
+        return text
+    wasted = padding(asked.problem, choice.plan, target)
+    return f"{text}, {wasted:.0%} padding" if wasted >= 0.005 else text
+
+
+def _kept_away(asked: Asked, choice: Choice, target: Target, given: bool) -> str:
+    """What kept a plan away that would be faster; "" if none would."""
+    problem, usable = asked.problem, target.usable_bytes_per_tile
+    limit = problem.terms.temporary_bytes
+    if limit is not None and choice.temporary_bytes > limit > 0:
+        return f"memory: no plan keeps {limit:,} bytes"
+    chosen = replace(problem.terms, temporary_bytes=None)
+    within = fastest(replace(problem, terms=chosen), asked.have, target, NO_BOUND)
+    best = fastest(replace(problem, terms=FREE), asked.have, target, NO_BOUND)
+    if choice.cycles <= WORTH_SAYING * best.cycles or choice.cycles == inf:
+        return ""
+    if given or within.cycles > WORTH_SAYING * best.cycles:
+        return f"what was asked: {_faster(choice, best)} without"
+    faster = _faster(choice, within)
+    if within.temporary_bytes > max(choice.temporary_bytes, min(limit or 0, asked.bound)):
+        return f"memory: {faster} with {within.temporary_bytes / usable:.2g} of a tile"
+    if within.resident_bytes > choice.resident_bytes:
+        return f"memory: {faster} with {within.resident_bytes:,} bytes of weights"
+    return f"its neighbours: {faster} alone"
+
+
+def _faster(choice: Choice, other: Choice) -> str:
+    return f"{1 - other.cycles / choice.cycles:.0%} faster"
+
+
+def padding(problem: Problem, plan: Plan, target: Target) -> float:
+    """The part of the work of all cells, were each as large as the largest, that is for nothing."""
+    sizes = problem.structure.space.sizes
+    cell = [-(-n // k) for n, k in zip(sizes, plan.split, strict=True)]
+    done = [float(n) for n in cell]
+    parts = roles(problem.structure)
+    units = _units(problem, target) if parts is not None else None
+    if parts is not None and units is not None and plan.method in UNITS_ALONG:
+        along = getattr(parts, UNITS_ALONG[plan.method])
+        for dims, grain in ((parts.in_channels, units.in_grain), (along, units.units)):
+            together = prod(cell[d] for d in dims)
+            if dims:
+                done[dims[0]] *= -(-together // grain) * grain / together
+    work = prod(done) * prod(plan.split)
+    return 1 - prod(sizes) / work if work else 0.0
+
+
+def _runner_up(asked: Asked, choice: Choice, target: Target) -> RunnerUp | None:
+    cuts = choice.plan.split, choice.plan.steps
+    for other in considered(asked.problem, asked.have, target, asked.bound):
+        if (other.plan.split, other.plan.steps) != cuts and other.cycles < inf:
+            slower = other.cycles / choice.cycles - 1 if choice.cycles else 0.0
+            return RunnerUp(other.plan, other.cycles, slower)
+    return None

@@ -1,0 +1,63 @@
+"""Pictures of plans: what an operator's plans cost in cycles and in bytes of a tile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ....ir.errors import InputError
+from ....ir.whole_file import whole_file
+from .figures import split_text
+from .plan import TradeOffs
+
+
+def needs_matplotlib() -> None:
+    """Raise InputError where no picture can be drawn."""
+    _figure()
+
+
+def draw_trade_offs(found: TradeOffs, path: Path) -> None:
+    """Write the picture of an operator's plans as a PNG file. Raises InputError.
+
+    Cycles over resident bytes and over temporary bytes of the fullest tile. Grey: all plans that
+    were priced. Blue: those that no other beats. Red: the plan that was chosen.
+    """
+    figure = _figure()(figsize=(11, 5), layout="constrained")
+    dims = found.asked.problem.structure.space.dims
+    panels = ("resident_bytes", "temporary_bytes")
+    front = found.pareto
+    for axes, name in zip(figure.subplots(1, len(panels), sharey=True), panels, strict=True):
+        for choices, style in (
+            (found.choices, {"color": "0.75", "s": 16, "label": "priced"}),
+            (front, {"color": "tab:blue", "s": 28, "label": "no other beats it"}),
+            ((found.chosen,), {"color": "tab:red", "s": 60, "marker": "x", "label": "chosen"}),
+        ):
+            axes.scatter([getattr(c, name) for c in choices], [c.cycles for c in choices], **style)
+        axes.set_xlabel(f"{name.replace('_', ' ')} of the fullest tile")
+        axes.set_yscale("log")
+        sizes = [getattr(c, name) for c in found.choices]
+        # Zero bytes have a place too, left of the least.
+        least = min((n for n in sizes if n), default=1)
+        axes.set_xscale("symlog", base=2, linthresh=least / 2)
+        axes.set_xlim(-least / 16, 1.3 * max(*sizes, 1))
+        axes.grid(visible=True, which="both", alpha=0.2)
+    left = figure.axes[0]
+    left.set_ylabel("cycles")
+    left.legend()
+    figure.suptitle(f"{found.node}: {split_text(dims, found.chosen.plan)}", parse_math=False)
+    try:
+        with whole_file(path) as stream:
+            figure.savefig(stream, format="png", dpi=120)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _figure() -> Any:
+    """The class of matplotlib's figures, which need no window. Raises InputError."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise InputError(
+            "a picture needs matplotlib, which is not installed: pip install 'abele[plot]'"
+        ) from None
+    return Figure

@@ -1,0 +1,277 @@
+"""From a model to the plan of each of its operators, with all figures that people ask for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region
+
+from ....backends.target import Target
+from ....dialects import control, nn
+from ....dialects.abele import PlanAttr
+from ....dialects.dtypes import element_type
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.near import nearest
+from ....ir.pass_manager import PassManager, parse_pipeline
+from ....ir.provenance import at, locate, origin, origin_names, place
+from ....ir.upstream import ModuleOp
+from ....passes.pipelines import LEVELS, expand
+from ....passes.planner.constrained import plan_program
+from ....passes.planner.network import Asked
+from ....passes.planner.problem import Choice
+from ....passes.planner.relaxed import Relaxed
+from ....passes.planner.search import traded
+from ...driver.compile import Watcher, refuse_tensors_larger_than, silent, verifiers
+from ...driver.program import Model, Program, level_of, plan_target, read_program
+from ...extensions import Extensions, load_extensions
+from ...importers.huge_weights import refusing_huge_weights
+from .figures import OperatorPlan, figures, macs, peak_macs
+
+DTYPES: Mapping[str, str] = {"f16": "float16", "f32": "float32"}
+"""The types of a product of matrices, as they are asked for."""
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """The plans of a program. operators: in the order of the program.
+
+    cycles: of a run, as the planner sees it. resident_bytes: weights and constants of the fullest
+    tile. live_bytes: values and temporaries at the worst moment, if the busiest tiles were all the
+    same. bound_bytes: what one operator could have of a tile, so that all fit together.
+    utilisation: MACs of all, as part of what the machine could do in that time.
+    """
+
+    title: str
+    target: Target
+    proportion: float
+    operators: tuple[OperatorPlan, ...]
+    relaxed: tuple[Relaxed, ...]
+    cycles: float
+    resident_bytes: int
+    live_bytes: int
+    bound_bytes: int
+    utilisation: float
+
+    @property
+    def between_cycles(self) -> float:
+        """Cycles of a run that belong to no operator: what loops carry is copied round."""
+        return self.cycles - sum(each.times * each.cycles for each in self.operators)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the fullest tile holds all of it, by the planner's estimate."""
+        return self.resident_bytes + self.live_bytes <= self.target.usable_bytes_per_tile
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it."""
+        return {
+            "title": self.title,
+            "target": self.target.spelling(),
+            "tiles": self.target.tiles,
+            "usable_bytes_per_tile": self.target.usable_bytes_per_tile,
+            "memory_proportion": self.proportion,
+            "cycles": self.cycles,
+            "between_cycles": self.between_cycles,
+            "resident_bytes": self.resident_bytes,
+            "live_bytes": self.live_bytes,
+            "bound_bytes": self.bound_bytes,
+            "fits": self.fits,
+            "utilisation": self.utilisation,
+            "relaxed_limits": [asdict(each) for each in self.relaxed],
+            "operators": [each.to_dict() for each in self.operators],
+        }
+
+
+@dataclass(frozen=True)
+class Question:
+    """A program that was planned, to be asked about single operators."""
+
+    plan: ProgramPlan
+    asked: Mapping[Operation, Asked]
+    choices: Mapping[Operation, Choice]
+
+    def operator(self, name: str) -> Operation:
+        """The planned operation of that name, the first if there are several. Raises InputError."""
+        names: dict[str, Operation] = {}
+        for op in self.asked:
+            for each in (_node(op), *origin_names(op)):
+                names.setdefault(each, op)
+        if name not in names:
+            raise InputError(f"operator {name!r}: there is none{nearest(name, names)}")
+        return names[name]
+
+    def trade_offs(self, op: Operation) -> TradeOffs:
+        """What else the planner could have chosen for an operation."""
+        asked, chosen = self.asked[op], self.choices[op]
+        found = traded(asked.problem, asked.have, self.plan.target, asked.bound)
+        every = (chosen, *(each for each in found if each.plan != chosen.plan))
+        return TradeOffs(_node(op), asked, chosen, tuple(sorted(every, key=lambda c: c.cycles)))
+
+
+@dataclass(frozen=True)
+class TradeOffs:
+    """The plans of one operator that were priced in full, fastest first."""
+
+    node: str
+    asked: Asked
+    chosen: Choice
+    choices: tuple[Choice, ...]
+
+    @property
+    def pareto(self) -> tuple[Choice, ...]:
+        """Those that no other beats in cycles, resident and temporary bytes together."""
+
+        def figures_of(c: Choice) -> tuple[float, int, int]:
+            return c.cycles, c.resident_bytes, c.temporary_bytes
+
+        kept: dict[tuple[float, int, int], Choice] = {}
+        for each in self.choices:
+            own = figures_of(each)
+            if not any(all(a <= b for a, b in zip(o, own, strict=True)) for o in kept):
+                kept[own] = each
+        return tuple(kept.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it."""
+        best = set(map(id, self.pareto))
+        return {
+            "node": self.node,
+            "plans": [
+                {
+                    "plan": PlanAttr(each.plan).text(),
+                    "cycles": each.cycles,
+                    "resident_bytes": each.resident_bytes,
+                    "temporary_bytes": each.temporary_bytes,
+                    "tiles": each.cells,
+                    "pareto": id(each) in best,
+                    "chosen": each is self.chosen,
+                }
+                for each in self.choices
+            ],
+        }
+
+
+def plan_model(
+    model: Model | Program,
+    target: str | Target | None = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    passes: str = "nn",
+    load: Sequence[str | os.PathLike[str]] | Extensions = (),
+    constraints: str | os.PathLike[str] | None = None,
+    memory_proportion: float | None = None,
+    watch: Watcher | None = None,
+) -> Question:
+    """Plan a model, or a program of nn that was read.
+
+    passes: those that the program goes through first. All else as for compile_model.
+    Raises InputError, and DoesNotFit for a tensor that the target cannot hold.
+    """
+    tell: Watcher = watch or silent
+    extensions = load if isinstance(load, Extensions) else load_extensions(load)
+    context = extensions.context()
+    tell("read")
+    program = (
+        model
+        if isinstance(model, Program)
+        else read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
+    )
+    if program.level != LEVELS[0]:
+        raise InputError(f"{program.path}: planned already, at {program.level}; need its model")
+    machine = plan_target(program.module, target, program.path)
+    refuse_tensors_larger_than(program.module, machine)
+    spec = expand(passes, machine.spelling(), extensions.passes)
+    tell(f"passes: {passes}")
+    pipeline = parse_pipeline(spec, extensions.passes)
+    PassManager(pipeline, verifiers(program.level)).run(context, program.module)
+    level = level_of(program.module)
+    if level != LEVELS[0]:
+        raise InputError(
+            f"pipeline '{passes}' ends at {level}; need passes that stay at {LEVELS[0]}"
+        )
+    tell("plan")
+    planned = plan_program(program.module, machine, constraints or "", memory_proportion)
+    network = planned.network
+    rows: list[OperatorPlan] = []
+    for op, choice in network.choices.items():
+        tell(f"{_node(op)}: runner-up")
+        rows.append(
+            figures(
+                _node(op),
+                op.name,
+                _times(op),
+                network.asked[op],
+                choice,
+                machine,
+                op in planned.given,
+            )
+        )
+    work = sum(
+        _times(op) * macs(each.problem) / peak_macs(each.problem, machine)
+        for op, each in network.asked.items()
+    )
+    found = ProgramPlan(
+        title=f"{program.path}, planned for {machine.spelling()}",
+        target=machine,
+        proportion=planned.limits.proportion,
+        operators=tuple(rows),
+        relaxed=planned.relaxed(machine),
+        cycles=network.cycles,
+        resident_bytes=network.resident_bytes,
+        live_bytes=network.live_bytes,
+        bound_bytes=min((each.bound for each in network.asked.values()), default=0),
+        utilisation=work / (machine.tiles * max(network.cycles, 1)),
+    )
+    return Question(found, network.asked, network.choices)
+
+
+def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> Program:
+    """The program of one product: an [m, k] that comes in, times a [k, n] that stays.
+
+    Raises InputError for a dtype that is none of DTYPES, and DoesNotFit for a matrix that all tiles
+    together cannot hold.
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"dtype {dtype!r}; need one of {', '.join(DTYPES)}")
+    kind = np.dtype(DTYPES[dtype])
+    available = target.usable_bytes_per_tile * target.tiles
+    for shape in ((m, k), (k, n), (m, n)):
+        if prod(shape) * kind.itemsize > available:
+            raise DoesNotFit(
+                f"{kind.name}{list(shape)}",
+                prod(shape) * kind.itemsize,
+                available,
+                units="bytes on all tiles together",
+                remedy="smaller matrices, or a target with more memory",
+            )
+    element = element_type(kind)
+    taken = nn.tensor((m, k), element)
+    block = Block(arg_types=[taken])
+    weights = nn.LoadOp("weights", nn.tensor((k, n), element))
+    product = nn.MatMulOp(block.args[0], weights.result)
+    block.add_ops([weights, product, ReturnOp(product.result)])
+    signature = FunctionType.from_lists([taken], [product.result.type])
+    main = FuncOp("main", signature, Region(block))
+    module = ModuleOp([nn.StateOp("weights", np.zeros((k, n), kind)), main])
+    locate(module.walk(), at("matmul"))
+    return Program(module, LEVELS[0], f"matmul {m},{k},{n} {dtype}")
+
+
+def _node(op: Operation) -> str:
+    return origin(op) or f"{op.name} at {place(op)}"
+
+
+def _times(op: Operation) -> int:
+    """How often the loops around an operation turn, those whose turns are known."""
+    times, outer = 1, op.parent_op()
+    while outer is not None:
+        times *= max(outer.turns, 1) if isinstance(outer, control.RepeatOp) else 1
+        outer = outer.parent_op()
+    return times

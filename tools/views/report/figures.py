@@ -1,0 +1,150 @@
+"""What each pass has brought: the program that would be built from there, priced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from time import process_time
+
+from xdsl.dialects.builtin import StringAttr
+
+from ....backends.memory import memory_report
+from ....backends.price import price, totals
+from ....backends.target import Target, resolve_target
+from ....ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
+from ....ir.text import print_module
+from ....ir.upstream import Context, ModuleOp, ModulePass
+from ....passes.convert_nn_to_partition import TARGET
+from ....passes.pipelines import DOWN, LEVELS, PASSES, STAGE
+from ...driver.program import level_of
+
+NEEDED = (
+    "decompose",
+    "fold-constants",
+    "eliminate-dead",
+    "plan-splits",
+    "convert-nn-to-partition",
+    "convert-partition-to-tile",
+    "schedule-supersteps",
+    "allocate",
+    "group-supersteps",
+    "convert-tile-to-exchange",
+)
+"""The passes without which there is no program, or one that computes in every run what is the same
+in all of them; the others are there to make it better."""
+
+DECIDES = "plan-splits"
+"""The first pass that takes long: what is the same program before it has one price."""
+
+SHARE, LEAST_SECONDS = 0.8, 1.0
+"""Of the time that the passes took, and at least: who has priced so long begins nothing more."""
+
+TOO_LONG = "not priced: that would take too long beside the compilation"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a program costs. bytes_per_tile: of the fullest tile. cycles: of one run."""
+
+    supersteps: int
+    bytes_per_tile: int
+    cycles: int
+
+
+@dataclass
+class _Point:
+    """A place in the pipeline. module: None where it costs what the next place does."""
+
+    module: ModuleOp | None
+    rest: tuple[ModulePass, ...] = ()
+
+
+@dataclass
+class PriceEach(Instrument):
+    """Price the input and what every pass has made of it, by what would be built from there.
+
+    From a place in the pipeline on, only the passes without which there is no program are run, on
+    a copy: so a pass that is one of those changes nothing, and any other brings what it brings.
+    Copies are priced at the end, the last first, as long as that takes no more than a share of the
+    passes' own time.
+
+    target: for programs that name none.
+    """
+
+    target: Target
+    _points: list[_Point] = field(default_factory=list[_Point])
+    _context: Context | None = None
+    _known: dict[str, Figures] = field(default_factory=dict[str, Figures])
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Copy the input, once."""
+        if step.index == 0:
+            self._points = []
+            self._known = {}
+            self._context = step.context
+            self._copy(step.pipeline, 0, module)
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Copy what the pass has left."""
+        self._copy(step.pipeline, step.index + 1, module)
+
+    def _copy(self, pipeline: tuple[ModulePass, ...], index: int, module: ModuleOp) -> None:
+        rest = tuple(self._rest(pipeline, index, module))
+        same = index < len(pipeline) and rest[:1] == pipeline[index : index + 1]
+        self._points.append(_Point(None if same else module.clone(), rest))
+
+    def _rest(
+        self, pipeline: tuple[ModulePass, ...], index: int, module: ModuleOp
+    ) -> Iterator[ModulePass]:
+        """The passes that are needed still: as they stand in the pipeline, else as usual."""
+        level = level_of(module)
+        done = {each.name for each in pipeline[:index]}
+        below = LEVELS[LEVELS.index(level) + (level != LEVELS[0]) :]
+        for name in NEEDED:
+            if name in done or STAGE[name] not in below:
+                continue
+            planned = next((each for each in pipeline[index:] if each.name == name), None)
+            yield planned or self._usual(name)
+
+    def _usual(self, name: str) -> ModulePass:
+        spec = next(each for each in DOWN[STAGE[name]] if each.partition("{")[0] == name)
+        (found,) = parse_pipeline(spec.replace("TARGET", f'"{self.target.spelling()}"'), PASSES)
+        return found
+
+    def figures(self, changed: Sequence[bool], seconds: float) -> list[Figures | str]:
+        """Of the input and after each pass: the figures, or why there are none.
+
+        changed: whether each place has another program than the one before. seconds: that the
+        passes took.
+        """
+        limit = process_time() + max(SHARE * seconds, LEAST_SECONDS)
+        found: list[Figures | str] = []
+        # A pass that changed nothing costs what the one before it does.
+        same = [*(not each for each in changed[1:]), False]
+        for point, is_next in zip(reversed(self._points), reversed(same), strict=True):
+            if found and (point.module is None or is_next):
+                found.append(found[-1])
+            elif point.module is None or process_time() > limit:
+                found.append(TOO_LONG)
+            else:
+                found.append(self._priced(point.module, point.rest))
+        return found[::-1]
+
+    def _priced(self, module: ModuleOp, rest: Sequence[ModulePass]) -> Figures | str:
+        assert self._context is not None
+        first = next((i for i, each in enumerate(rest) if each.name == DECIDES), 0)
+        try:
+            PassManager(tuple(rest[:first])).run(self._context, module)
+            text = print_module(module, locations=False)
+            if text not in self._known:
+                PassManager(tuple(rest[first:])).run(self._context, module)
+                self._known[text] = self._cost(module)
+        except Exception as error:  # of any pass: what cannot be built from here has no price
+            return f"cannot be built from here: {error}"
+        return self._known[text]
+
+    def _cost(self, module: ModuleOp) -> Figures:
+        own = module.attributes.get(TARGET)
+        target = resolve_target(own.data) if isinstance(own, StringAttr) else self.target
+        costs, memory = totals(price(module, target)), memory_report(module, target)
+        return Figures(costs.supersteps, memory.max_tile_bytes, costs.cycles)

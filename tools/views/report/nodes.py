@@ -1,0 +1,36 @@
+"""Which of the framework's nodes an operation came from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ....ir.provenance import origin_names
+from ....ir.upstream import LocationAttr
+
+
+def nodes_of(location: LocationAttr, known: Collection[str]) -> tuple[str, ...]:
+    """The nodes, of those that are known, that a location names, each once, in order.
+
+    A location's path is a node's name, perhaps with the steps of its lowering below it; a name
+    may have slashes of its own, so the longest that is known counts.
+    """
+    found = (_node(path, known) for name in origin_names(location) for path in _paths(name, known))
+    return tuple(dict.fromkeys(node for node in found if node is not None))
+
+
+def node_names(locations: Iterable[LocationAttr]) -> frozenset[str]:
+    """The names in the locations of a program that came straight from its framework."""
+    return frozenset(name for location in locations for name in origin_names(location))
+
+
+def _paths(name: str, known: Collection[str]) -> tuple[str, ...]:
+    """The paths in a name: a step of several nodes joins theirs by "+"."""
+    return (name,) if _node(name, known) is not None else tuple(name.split("+"))
+
+
+def _node(path: str, known: Collection[str]) -> str | None:
+    while path not in known:
+        path, slash, _ = path.rpartition("/")
+        if not slash:
+            return None
+    return path

@@ -1,0 +1,153 @@
+"""One file that shows what every pass did: the data, compressed, in a page that unfolds them."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from xdsl.ir import Operation
+
+from ....ir.instruments.dump_ir import INPUT, file_name
+from ....ir.instruments.record_ir import Stage
+from ....ir.listing import Line
+from ....ir.provenance import origin_names, place
+from ....ir.rewriting import Source
+from ....ir.upstream import LocationAttr
+from ....passes.pipelines import LEVELS
+from .figures import Figures
+from .nodes import node_names, nodes_of
+
+MARK = "<!-- abele: what every pass did -->"
+"""What a page begins with."""
+
+ASSETS = ("page.css", "page.js")
+
+
+def page(
+    stages: Sequence[Stage],
+    figures: Sequence[Figures | str],
+    seconds: Sequence[float],
+    title: str,
+    target: str,
+) -> str:
+    """The page of a run. stages: the input's, then one a pass; figures: one each, or none at all.
+
+    seconds: one for each pass that came to its end.
+    """
+    data = _Data().of(stages, figures, seconds) | {"title": title, "target": target}
+    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
+    assets = files(__package__ or "")
+    css, js = (assets.joinpath(name).read_text(encoding="utf-8") for name in ASSETS)
+    text = assets.joinpath("page.html").read_text(encoding="utf-8")
+    for key, value in {
+        "MARK": MARK,
+        "TITLE": html.escape(title),
+        "CSS": css,
+        "JS": js,
+        "DATA": base64.b64encode(packed).decode(),
+    }.items():
+        text = text.replace(f"{{{{{key}}}}}", value, 1)
+    return text
+
+
+@dataclass
+class _Table:
+    """Values, each once, by number."""
+
+    values: list[Any] = field(default_factory=list[Any])
+    numbers: dict[Any, int] = field(default_factory=dict[Any, int])
+
+    def __call__(self, value: Any, key: Any = None) -> int:
+        key = value if key is None else key
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.values)
+            self.values.append(value)
+        return number
+
+
+@dataclass
+class _Data:
+    """Stages as plain data. Whatever occurs often is in a table, and named by its number there."""
+
+    texts: _Table = field(default_factory=_Table)
+    places: _Table = field(default_factory=_Table)
+    nodes: _Table = field(default_factory=_Table)
+    rules: _Table = field(default_factory=_Table)
+    ops: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    known: frozenset[str] = frozenset()
+    located: dict[LocationAttr, int] = field(default_factory=dict[LocationAttr, int])
+
+    def of(
+        self,
+        stages: Sequence[Stage],
+        figures: Sequence[Figures | str],
+        seconds: Sequence[float],
+    ) -> dict[str, Any]:
+        if stages and stages[0].listing is not None:
+            self.known = node_names(line.location for line in stages[0].listing.lines)
+        shown = [self._stage(index, stage) for index, stage in enumerate(stages)]
+        for entry, each in zip(shown, figures, strict=False):
+            exact = isinstance(each, Figures)
+            entry["figures"] = [*vars(each).values()] if exact else each
+        for entry, stage, each in zip(shown[1:], stages[1:], seconds, strict=False):
+            entry["seconds"] = round(max(each - stage.seconds, 0.0), 6)
+        return {
+            "stages": shown,
+            "texts": self.texts.values,
+            "places": self.places.values,
+            "nodes": self.nodes.values,
+            "rules": self.rules.values,
+            "levels": list(LEVELS),
+        }
+
+    def _stage(self, index: int, stage: Stage) -> dict[str, Any]:
+        shown: dict[str, Any] = {"name": stage.name, "spec": stage.spec, "error": stage.error}
+        if stage.listing is not None:
+            shown["file"] = "" if stage.error else file_name(index, stage.name) if index else INPUT
+            shown["level"] = _level(stage.listing.lines)
+            shown |= self._lines(stage.listing.lines)
+        if stage.changes:
+            shown["new"] = self._lines(stage.new_lines)
+            shown["changes"] = [
+                [
+                    self._rule(each.source),
+                    each.root,
+                    [[after, run[0], len(run)] for after, run in each.inserted],
+                    each.removed,
+                ]
+                for each in stage.changes
+            ]
+        return shown
+
+    def _lines(self, lines: Sequence[Line]) -> dict[str, list[int]]:
+        return {
+            "lines": [self.texts(line.text) for line in lines],
+            "ops": [self.ops.setdefault(line.op, len(self.ops)) for line in lines],
+            "from": [self._place(line) for line in lines],
+        }
+
+    def _rule(self, source: Source) -> int:
+        return self.rules([source.name, source.file, source.line], source)
+
+    def _place(self, line: Line) -> int:
+        number = self.located.get(line.location)
+        if number is None:
+            names = origin_names(line.location)
+            nodes = [self.nodes(node) for node in nodes_of(line.location, self.known)]
+            text = place(line.op) if names else ""
+            number = self.places([list(names), text, nodes], (names, text))
+            self.located[line.location] = number
+        return number
+
+
+def _level(lines: Sequence[Line]) -> str:
+    """The lowest level that a module speaks of; "" if it speaks of none."""
+    dialects = {line.op.name.partition(".")[0] for line in lines}
+    return next((level for level in reversed(LEVELS) if level in dialects), "")

@@ -1,0 +1,62 @@
+"""Draw light networks: python -m abele.tools.views.scan [NETWORK ...] [--folder DIR] ..."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ....ir.errors import InputError
+from ...driver.compile import compile_model
+from ...importers.light_networks import light_names, seeded
+from .bound import least_edge
+from .compiled import graph_of_program, subject_of
+from .names import telling_names
+from .scan import laid_out, scan, write_picture
+
+TITLES = {
+    "alexnet": "AlexNet",
+    "zfnet512": "ZFNet-512",
+    "vgg19": "VGG-19",
+    "squeezenet": "SqueezeNet",
+    "shufflenet": "ShuffleNet",
+    "inception_v1": "Inception v1",
+    "inception_v2": "Inception v2",
+    "resnet50": "ResNet-50",
+    "densenet121": "DenseNet-121",
+}
+
+
+def draw_networks(
+    networks: Annotated[
+        list[str] | None, typer.Argument(help="Names of light networks; all, if none are given.")
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where the pictures go.")] = Path("docs/scan"),
+    target: Annotated[str, typer.Option(help="A preset, or NAME:TILES.")] = "mk2",
+    size: Annotated[int, typer.Option(help="Pixels a side.")] = 1400,
+    color: Annotated[str, typer.Option(help="What colours tell.")] = "layer",
+    quality: Annotated[int, typer.Option(help="Of the JPEG files.")] = 82,
+) -> None:
+    """Compile light networks with seeded weights, and draw each as FOLDER/NETWORK.jpg.
+
+    Prints a line for each: vertices, edges, layers, purity, median edge, and the least that the
+    median edge is in any layout that fills its circle evenly.
+    """
+    for name in networks or light_names():
+        if name not in TITLES:
+            raise InputError(f"network {name!r}; need one of {', '.join(TITLES)}")
+        model = seeded(name)
+        exe = compile_model(model, target)
+        graph = graph_of_program(exe, telling_names(model))
+        found = scan(laid_out(graph, subject_of(exe, TITLES[name]), size), color, size)
+        write_picture(found.image, folder / f"{name}.jpg", quality)
+        measures = found.laid.measures
+        typer.echo(
+            f"{name} | {found.vertices:,} | {found.edges:,} | {len(found.laid.layout.layers)} | "
+            f"{measures.purity:.1%} | {measures.edge:.1%} | {least_edge(graph):.1%}"
+        )
+
+
+if __name__ == "__main__":
+    typer.run(draw_networks)

@@ -1,0 +1,24 @@
+"""The graph of a program that has been compiled, and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....backends.graph import Graph, graph_of
+from ...driver.executable import MACHINE, Executable
+from .names import renamed
+from .scan import Subject
+
+
+def graph_of_program(exe: Executable, names: Mapping[str, str]) -> Graph:
+    """Its graph. names: telling names of layers, where there are. Raises InputError."""
+    return renamed(graph_of(exe.module_at(MACHINE), exe.target), names)
+
+
+def subject_of(exe: Executable, network: str) -> Subject:
+    """What a picture of it is of. The batch is the first size of all inputs, where they agree."""
+    sizes = {tensor.shape[0] for tensor in exe.inputs if tensor.shape}
+    if len(sizes) == 1:
+        return Subject(network, f"batch {sizes.pop():,}")
+    shapes = ("x".join(map(str, tensor.shape)) or "scalar" for tensor in exe.inputs)
+    return Subject(network, f"inputs {', '.join(shapes) or 'none'}")

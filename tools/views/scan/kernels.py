@@ -1,0 +1,403 @@
+"""Loops over vertices and edges, compiled by numba. Import this only where numba is installed.
+
+Positions are float32, in units of the layout or in pixels; a grid is M x M, row by row. Every
+kernel runs without the interpreter's lock, and is kept compiled between runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....backends.host import kernel_cache
+
+Floats = NDArray[np.float32]
+Scalar: TypeAlias = np.float32
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """The function, compiled when it is first called."""
+    return cast(Function, kernel_cache.compiled(nogil=True, fastmath=True)(function))
+
+
+@compiled
+def _corner(x: Scalar, y: Scalar, left: Scalar, top: Scalar, inv: Scalar, last: int):
+    """The cell of a place, and how far in it lies: ix, iy, ux, uy. Who lies outside is in the last
+    one on that side."""
+    fx = (x - left) * inv
+    fy = (y - top) * inv
+    ix = min(max(int(fx), 0), last)
+    iy = min(max(int(fy), 0), last)
+    return ix, iy, fx - ix, fy - iy
+
+
+@compiled
+def deposit(x: Floats, y: Floats, m: Floats, left: Scalar, top: Scalar, inv: Scalar, grid: Floats):
+    """Add masses to the four grid points around each place: m (n,), grid (M, M)."""
+    last = grid.shape[0] - 2
+    for i in range(x.size):
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, last)
+        grid[iy, ix] += m[i] * (1 - ux) * (1 - uy)
+        grid[iy, ix + 1] += m[i] * ux * (1 - uy)
+        grid[iy + 1, ix] += m[i] * (1 - ux) * uy
+        grid[iy + 1, ix + 1] += m[i] * ux * uy
+
+
+@compiled
+def deposit_layers(
+    x: Floats,
+    y: Floats,
+    m: Floats,
+    layer: NDArray[np.int32],
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    grids: Floats,
+):
+    """Deposit, each vertex on its layer's grid: grids (layers, M, M)."""
+    last = grids.shape[1] - 2
+    for i in range(x.size):
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, last)
+        k = layer[i]
+        grids[k, iy, ix] += m[i] * (1 - ux) * (1 - uy)
+        grids[k, iy, ix + 1] += m[i] * ux * (1 - uy)
+        grids[k, iy + 1, ix] += m[i] * (1 - ux) * uy
+        grids[k, iy + 1, ix + 1] += m[i] * ux * uy
+
+
+@compiled
+def pull(
+    producer: NDArray[np.int32],
+    consumer: NDArray[np.int32],
+    weight: Floats,
+    first: int,
+    last: int,
+    x: Floats,
+    y: Floats,
+    near: Scalar,
+    fall: Scalar,
+    sums: Floats,
+):
+    """Add up where the other ends of edges [first, last) lie: sums (3, n) of w dx, w dy and w.
+
+    An edge's weight falls off with its length: w / (1 + length / near) ** fall, so that what is
+    far anyhow does not squeeze what can be near.
+    """
+    for e in range(first, last):
+        a = producer[e]
+        b = consumer[e]
+        dx = x[b] - x[a]
+        dy = y[b] - y[a]
+        w = weight[e] / (np.float32(1) + np.sqrt(dx * dx + dy * dy) / near) ** fall
+        sums[0, a] += w * dx
+        sums[1, a] += w * dy
+        sums[2, a] += w
+        sums[0, b] -= w * dx
+        sums[1, b] -= w * dy
+        sums[2, b] += w
+
+
+@compiled
+def step(
+    first: int,
+    last: int,
+    x: Floats,
+    y: Floats,
+    sums: Floats,
+    bind: Scalar,
+    push: Floats,
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    charge: Scalar,
+    gravity: Scalar,
+    middle: Floats,
+    layer: NDArray[np.int32],
+    centres: Floats,
+    cohesion: Scalar,
+    total: Floats,
+    own: Floats,
+    inv_own: Scalar,
+    apart: Scalar,
+    eta: Scalar,
+    cap: Scalar,
+):
+    """Move vertices [first, last) by the forces on them, by at most cap.
+
+    sums: (slices, 3, n), of pull, which counts bind times. push: (2, M, M), the repulsion. centres:
+    (2, layers). total (K, K), own (layers, K, K): how many vertices there are near a place, all and
+    of each layer; what drives a vertex off is the slope of their difference, the others.
+    """
+    edge = push.shape[1] - 2
+    rim = own.shape[1] - 2
+    for i in range(first, last):
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, edge)
+        a = (1 - ux) * (1 - uy)
+        b = ux * (1 - uy)
+        c = (1 - ux) * uy
+        d = ux * uy
+        rx = (
+            push[0, iy, ix] * a
+            + push[0, iy, ix + 1] * b
+            + push[0, iy + 1, ix] * c
+            + push[0, iy + 1, ix + 1] * d
+        )
+        ry = (
+            push[1, iy, ix] * a
+            + push[1, iy, ix + 1] * b
+            + push[1, iy + 1, ix] * c
+            + push[1, iy + 1, ix + 1] * d
+        )
+        sx = np.float32(0)
+        sy = np.float32(0)
+        weight = np.float32(1e-6)
+        for s in range(sums.shape[0]):
+            sx += sums[s, 0, i]
+            sy += sums[s, 1, i]
+            weight += sums[s, 2, i]
+        k = layer[i]
+        vx = bind * sx / weight + charge * rx - gravity * (x[i] - middle[0])
+        vy = bind * sy / weight + charge * ry - gravity * (y[i] - middle[1])
+        vx += cohesion * (centres[0, k] - x[i])
+        vy += cohesion * (centres[1, k] - y[i])
+        ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv_own, rim)
+        p = total[iy, ix] - own[k, iy, ix]
+        q = total[iy, ix + 1] - own[k, iy, ix + 1]
+        r = total[iy + 1, ix] - own[k, iy + 1, ix]
+        t = total[iy + 1, ix + 1] - own[k, iy + 1, ix + 1]
+        vx -= apart * ((q - p) * (1 - uy) + (t - r) * uy)
+        vy -= apart * ((r - p) * (1 - ux) + (t - q) * ux)
+        vx *= eta
+        vy *= eta
+        length = np.sqrt(vx * vx + vy * vy)
+        if length > cap:
+            vx *= cap / length
+            vy *= cap / length
+        x[i] += vx
+        y[i] += vy
+
+
+@compiled
+def fibres(
+    producer: NDArray[np.int32],
+    consumer: NDArray[np.int32],
+    first: int,
+    last: int,
+    x: Floats,
+    y: Floats,
+    ink: NDArray[np.uint16],
+    palette: Floats,
+    directions: Floats,
+    samples: int,
+    spacing: Scalar,
+    bend: Scalar,
+    swell: Scalar,
+    seed: int,
+    picture: Floats,
+) -> int:
+    """Draw edges [first, last) as curves from producer to consumer; how many left a trace.
+
+    x, y: pixels. ink: (n,), the palette's row of each vertex. palette: (inks, 3), linear light; an
+    edge goes from its producer's to its consumer's colour. directions: (angles, 3), colours by
+    the way that an edge goes; used instead if it has rows. A curve is a parabola whose
+    top is off the chord by bend / 2 of its length. It is sampled each `spacing` pixels, at most
+    `samples` times, at random within each stretch, so that sums of many edges are smooth. All its
+    samples together weigh (1 + length) ** swell. picture: (height, width, 4), three colours times
+    weight, and weight.
+    """
+    height = picture.shape[0]
+    width = picture.shape[1]
+    angles = directions.shape[0]
+    state = np.uint64(88172645463325252) + np.uint64(seed) * np.uint64(7919)
+    drawn = 0
+    for e in range(first, last):
+        a = producer[e]
+        b = consumer[e]
+        xa = x[a]
+        ya = y[a]
+        xb = x[b]
+        yb = y[b]
+        dx = xb - xa
+        dy = yb - ya
+        length = np.sqrt(dx * dx + dy * dy)
+        count = min(samples, int(length / spacing) + 1)
+        weight = np.float32((length + 1) ** swell / count)
+        top_x = np.float32(0.5) * (xa + xb) - bend * dy
+        top_y = np.float32(0.5) * (ya + yb) + bend * dx
+        if angles:
+            turn = int((np.arctan2(dy, dx) / np.float32(2 * np.pi) + np.float32(0.5)) * angles)
+            turn %= angles
+            r0 = r1 = directions[turn, 0]
+            g0 = g1 = directions[turn, 1]
+            b0 = b1 = directions[turn, 2]
+        else:
+            here = ink[a]
+            there = ink[b]
+            r0 = palette[here, 0]
+            g0 = palette[here, 1]
+            b0 = palette[here, 2]
+            r1 = palette[there, 0]
+            g1 = palette[there, 1]
+            b1 = palette[there, 2]
+        seen = 0
+        for q in range(count):
+            # Marsaglia's xorshift.
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            u = np.float32((q + (state >> np.uint64(40)) * np.float32(5.9604645e-08)) / count)
+            v = np.float32(1) - u
+            ix = int(np.floor(v * v * xa + 2 * u * v * top_x + u * u * xb))
+            iy = int(np.floor(v * v * ya + 2 * u * v * top_y + u * u * yb))
+            if ix < 0 or iy < 0 or ix >= width or iy >= height:
+                continue
+            seen = 1
+            w1 = weight * u
+            w0 = weight - w1
+            picture[iy, ix, 0] += w0 * r0 + w1 * r1
+            picture[iy, ix, 1] += w0 * g0 + w1 * g1
+            picture[iy, ix, 2] += w0 * b0 + w1 * b1
+            picture[iy, ix, 3] += weight
+        drawn += seen
+    return drawn
+
+
+@compiled
+def dots(x: Floats, y: Floats, ink: NDArray[np.uint16], palette: Floats, picture: Floats) -> int:
+    """Draw vertices as points of weight 1, in pixels; how many are on the picture, as of fibres."""
+    drawn = 0
+    for i in range(x.size):
+        ix = int(np.floor(x[i]))
+        iy = int(np.floor(y[i]))
+        if ix < 0 or iy < 0 or ix >= picture.shape[1] or iy >= picture.shape[0]:
+            continue
+        drawn += 1
+        picture[iy, ix, 0] += palette[ink[i], 0]
+        picture[iy, ix, 1] += palette[ink[i], 1]
+        picture[iy, ix, 2] += palette[ink[i], 2]
+        picture[iy, ix, 3] += 1
+    return drawn
+
+
+@compiled
+def claim(
+    x: Floats,
+    y: Floats,
+    of: NDArray[np.int32],
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    owner: NDArray[np.int32],
+):
+    """Who owns each grid cell: -1 nobody, -2 several; owner (M, M) int32, filled with -1."""
+    last = owner.shape[0] - 1
+    for i in range(x.size):
+        ix, iy, _, _ = _corner(x[i], y[i], left, top, inv, last)
+        if owner[iy, ix] == -1:
+            owner[iy, ix] = of[i]
+        elif owner[iy, ix] != of[i]:
+            owner[iy, ix] = -2
+
+
+@compiled
+def deposit_cells(
+    ids: NDArray[np.int32],
+    x: Floats,
+    y: Floats,
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    grid: Floats,
+):
+    """Count the vertices with these ids in each cell: grid (M, M)."""
+    last = grid.shape[0] - 1
+    for i in ids:
+        ix, iy, _, _ = _corner(x[int(i)], y[int(i)], left, top, inv, last)
+        grid[iy, ix] += 1
+
+
+@compiled
+def settle(
+    x: Floats,
+    y: Floats,
+    of: NDArray[np.int32],
+    left: Scalar,
+    top: Scalar,
+    inv: Scalar,
+    owner: NDArray[np.int32],
+    ways: NDArray[np.int32],
+) -> int:
+    """Move vertices to cells of their own, in place; how many there was none for.
+
+    owner: (M, M), whose each cell is, -1 nobody's: who moves there owns it from then on. ways:
+    (2, n), cells to the right and down, in the order in which they are tried.
+    """
+    last = owner.shape[0] - 1
+    side = np.float32(1) / inv
+    left_over = 0
+    for i in range(x.size):
+        ix, iy, _, _ = _corner(x[i], y[i], left, top, inv, last)
+        if owner[iy, ix] == of[i]:
+            continue
+        left_over += 1
+        for k in range(ways.shape[1]):
+            jx = ix + ways[0, k]
+            jy = iy + ways[1, k]
+            if jx < 0 or jy < 0 or jx > last or jy > last:
+                continue
+            if owner[jy, jx] == of[i] or owner[jy, jx] == -1:
+                owner[jy, jx] = of[i]
+                x[i] += ways[0, k] * side
+                y[i] += ways[1, k] * side
+                left_over -= 1
+                break
+    return left_over
+
+
+@compiled
+def add_others(
+    ids: NDArray[np.int32],
+    others: NDArray[np.int32],
+    first: int,
+    sums: NDArray[np.int64],
+    counts: NDArray[np.int32],
+):
+    """Add up, for each vertex of ids, those that it is joined to, counted from first: (edges,)."""
+    for e in range(ids.size):
+        sums[ids[e]] += others[e] - first
+        counts[ids[e]] += 1
+
+
+@compiled
+def develop(
+    light: Floats, full: Scalar, knee: Scalar, power: Scalar, saturation: Scalar, picture: Floats
+):
+    """Light of a sheet as light of a screen: (rows, columns, 4), (rows, columns, 3).
+
+    Brightness is the logarithm of the weight; the hue is that of the mean colour. What is
+    brighter than about three quarters of the scale turns white.
+    """
+    scale = np.float32(1) / np.log1p(knee)
+    for row in range(light.shape[0]):
+        for column in range(light.shape[1]):
+            weight = light[row, column, 3]
+            if weight <= 0:
+                picture[row, column] = 0
+                continue
+            level = min(np.log1p(knee / full * weight) * scale, np.float32(1.15))
+            hot = min(max((level - np.float32(0.72)) / np.float32(0.33), np.float32(0)), 1)
+            hot = hot * hot * np.float32(0.85)
+            shown = level**power
+            r = light[row, column, 0]
+            g = light[row, column, 1]
+            b = light[row, column, 2]
+            most = max(r, g, b, np.float32(1e-9))
+            grey = (r + g + b) / (3 * most)
+            for channel in range(3):
+                hue = grey + (light[row, column, channel] / most - grey) * saturation
+                hue = max(hue, np.float32(0))
+                picture[row, column, channel] = (hue * (1 - hot) + hot) * shown

@@ -1,0 +1,98 @@
+"""Whether there is memory enough, asked before anything long begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ....ir.errors import InputError
+from .sample import EDGES_A_VERTEX, LEAST, MOST
+from .threads import SLICES
+
+VERTEX_BYTES = 24 * SLICES + 48
+"""Sums of forces, one a slice, places, sets, layers, and what is copied of them meanwhile."""
+
+DRAWN_BYTES = 32
+"""Of a vertex while it is drawn: places in the layout and on the sheet, set, ink."""
+
+EDGE_BYTES = 40
+"""Of an edge in the sample: its ends, weight and share, and keys of its groups."""
+
+PIXEL_BYTES = 16 * SLICES + 64
+"""Sums of light, one a slice, of points, and the picture in the making."""
+
+BASE_BYTES = 400_000_000
+"""The program itself, and its libraries."""
+
+BLOCK_BYTES = 4_000_000 * 16
+"""Edges that are listed at a time."""
+
+
+class Counted(Protocol):
+    """What has a number of vertices and of edges."""
+
+    @property
+    def vertex_count(self) -> int:
+        """Vertices."""
+        ...
+
+    @property
+    def edge_count(self) -> int:
+        """Edges."""
+        ...
+
+
+def needed_bytes(graph: Counted, size: int) -> int:
+    """About how much memory a picture takes, of so many pixels a side."""
+    kept = min(max(EDGES_A_VERTEX * graph.vertex_count, LEAST), MOST, graph.edge_count)
+    laying = VERTEX_BYTES * graph.vertex_count + EDGE_BYTES * kept
+    drawing = DRAWN_BYTES * graph.vertex_count + PIXEL_BYTES * size * size
+    return BASE_BYTES + BLOCK_BYTES + max(laying, drawing)
+
+
+def available_bytes() -> int | None:
+    """Memory that is free on this host, or in this container; None where nothing tells."""
+    found: list[int] = []
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        values = dict(line.split(":", 1) for line in lines)
+        found.append(int(values["MemAvailable"].split()[0]) * 1024)
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        if limit != "max":
+            used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+            found.append(int(limit) - used)
+    except (OSError, KeyError, ValueError):
+        pass
+    return min(found, default=None)
+
+
+def check_memory(graph: Counted, size: int, available: int | None = None) -> None:
+    """Raise InputError if a picture needs more memory than there is; say what would do."""
+    free = available_bytes() if available is None else available
+    needed = needed_bytes(graph, size)
+    if free is None or needed <= free:
+        return
+    share = 2
+    while needed_bytes(_one_in(graph, share), size) > free and share < 1 << 20:
+        share *= 2
+    fits = needed_bytes(_one_in(graph, share), size) <= free
+    advice = (
+        f"--sample 1/{share} draws some of them, and says so"
+        if fits
+        else f"need a smaller --size than {size:,}"
+    )
+    raise InputError(
+        f"{graph.vertex_count:,} vertices and {graph.edge_count:,} edges on {size:,} x {size:,} "
+        f"pixels need about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; {advice}"
+    )
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    vertex_count: int
+    edge_count: int
+
+
+def _one_in(graph: Counted, share: int) -> _Numbers:
+    return _Numbers(graph.vertex_count // share, graph.edge_count // share)

@@ -1,0 +1,19 @@
+"""Whether the libraries are there that draw."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ....ir.errors import InputError
+
+LIBRARIES = ("numba", "scipy", "PIL")
+
+
+def needs_libraries() -> None:
+    """Raise InputError where a library of the extra `scan` is missing."""
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"a scan needs {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not "
+            "installed: pip install 'abele[scan]'"
+        )

@@ -1,0 +1,132 @@
+"""Light on a sheet: every edge as a curve, every vertex as a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....backends.graph import EdgeBlock
+from .colours import Colouring
+from .drawable import Drawable
+from .forces import Floats
+from .kernels import dots, fibres
+from .progress import Tell
+from .threads import SLICES, in_slices
+
+SAMPLES = 400_000_000
+"""Samples of all edges together, about; an edge has at least 4 and at most 40."""
+
+SAMPLES_A_PIXEL = 100
+"""More of them than this change nothing that can be seen."""
+
+BEND = 0.10
+SPACING = 1.5
+SWELL = -0.3
+"""Of fibres: how far they bend, pixels between samples, and how light grows with length."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A square of the layout, and the sheet that it is drawn on.
+
+    left, top: of the square, in units of the layout. scale: pixels a unit. size: pixels a side.
+    """
+
+    left: float
+    top: float
+    scale: float
+    size: int
+
+    @staticmethod
+    def around(x: Floats, y: Floats, size: int, margin: float = 0.07) -> Window:
+        """A window that holds all places, with a margin on each side as a share of its side."""
+        x0, x1, y0, y1 = float(x.min()), float(x.max()), float(y.min()), float(y.max())
+        side = max(x1 - x0, y1 - y0, 1e-6) / (1 - 2 * margin)
+        return Window((x0 + x1 - side) / 2, (y0 + y1 - side) / 2, size / side, size)
+
+    def pixels(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Places on the sheet."""
+        scale = np.float32(self.scale)
+        return (x - np.float32(self.left)) * scale, (y - np.float32(self.top)) * scale
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """What has been drawn: three colours times weight, and weight, (size, size, 4) each.
+
+    edges, vertices: how many of them left a trace on it.
+    """
+
+    fibres: Floats
+    points: Floats
+    edges: int
+    vertices: int
+
+
+def draw(
+    graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, tell: Tell
+) -> Sheet:
+    """Draw all edges and vertices. x, y: places in pixels."""
+    traces, edges = draw_edges(graph, x, y, colouring, size, tell)
+    tell("draw vertices")
+    points, vertices = draw_vertices(x, y, colouring, size)
+    return Sheet(traces, points, edges, vertices)
+
+
+def draw_edges(
+    graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, tell: Tell
+) -> tuple[Floats, int]:
+    """The light of all edges, and how many were drawn."""
+    pictures = np.zeros((SLICES, size, size, 4), np.float32)
+    budget = min(SAMPLES, SAMPLES_A_PIXEL * size * size)
+    samples = int(np.clip(budget // max(graph.edge_count, 1), 4, 40))
+    seen = drawn = 0
+    for block in graph.edges():
+        drawn += _draw_block(block, x, y, colouring, samples, seen, pictures)
+        seen += len(block.producer)
+        tell(f"draw edges: {seen:,} of {graph.edge_count:,}")
+    for other in pictures[1:]:
+        pictures[0] += other
+    return pictures[0], drawn
+
+
+def _draw_block(
+    block: EdgeBlock,
+    x: Floats,
+    y: Floats,
+    colouring: Colouring,
+    samples: int,
+    seed: int,
+    pictures: Floats,
+) -> int:
+    """Draw some edges, each slice on its own picture: (slices, size, size, 4)."""
+    drawn = [0] * SLICES
+
+    def traced(part: int, first: int, last: int) -> None:
+        drawn[part] = fibres(
+            block.producer,
+            block.consumer,
+            first,
+            last,
+            x,
+            y,
+            colouring.ink,
+            colouring.palette,
+            colouring.directions,
+            samples,
+            np.float32(SPACING),
+            np.float32(BEND),
+            np.float32(SWELL),
+            seed + part,
+            pictures[part],
+        )
+
+    in_slices(traced, len(block.producer))
+    return sum(drawn)
+
+
+def draw_vertices(x: Floats, y: Floats, colouring: Colouring, size: int) -> tuple[Floats, int]:
+    """The light of all vertices, one point each, and how many were drawn."""
+    picture = np.zeros((size, size, 4), np.float32)
+    return picture, dots(x, y, colouring.ink, colouring.palette, picture)

@@ -1,0 +1,176 @@
+"""From a graph to a picture of all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from PIL import Image
+
+from ....ir.errors import InputError
+from ....ir.whole_file import whole_file
+from .blur import blurred
+from .colours import COLOURINGS
+from .drawable import Drawable
+from .forces import Floats
+from .formats import FORMATS
+from .layout import Layout, lay_out
+from .lettering import labels_of, lettered
+from .measures import Measures, measured
+from .memory import check_memory
+from .progress import Tell, silent
+from .raster import Sheet, Window, draw
+from .sample import sample_edges
+from .sampled import Sampled
+from .threads import in_slices
+from .tone import Picture, Tone, brightest, finished
+
+TONE = Tone()
+
+POINT = 0.012
+"""The light of a vertex, of what is drawn at full brightness."""
+
+CROWD = 0.1
+"""The light of all vertices in a pixel, in the median of pixels that have some, at most."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a picture is of. network: its name. batch: what it takes at a time, in words."""
+
+    network: str
+    batch: str
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """A graph whose vertices have places: all that drawing it takes, in any colours.
+
+    whole: the graph that it is a sample of, if it is one.
+    """
+
+    graph: Drawable
+    whole: Drawable
+    subject: Subject
+    layout: Layout
+    measures: Measures
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """A picture, and what is in it. labels: layer names written, of how many layers."""
+
+    image: Image.Image
+    laid: Laid
+    edges: int
+    vertices: int
+    labels: int
+    seconds: float
+
+
+def laid_out(
+    graph: Drawable,
+    subject: Subject,
+    size: int,
+    seed: int = 0,
+    share: int = 1,
+    tell: Tell = silent,
+) -> Laid:
+    """Find places for all vertices, or for one in `share`. size: of the picture that is to be.
+
+    Raises InputError for a graph without vertices, and one too large for this host's memory.
+    """
+    if not graph.vertex_count:
+        raise InputError(f"{subject.network}: computes nothing on the device: no vertex to draw")
+    part = Sampled(graph, share) if share > 1 else graph
+    check_memory(part, size)
+    sample = sample_edges(part, seed, tell)
+    layout = lay_out(part, sample, seed, tell)
+    tell("measure")
+    found = measured(layout.x, layout.y, layout.layer_of, sample, seed)
+    return Laid(part, graph, subject, layout, found)
+
+
+def scan(laid: Laid, colour: str, size: int, tell: Tell = silent) -> Scan:
+    """Draw what has been laid out, in a square of size x size pixels.
+
+    Asserts that as many vertices and edges were drawn as the graph counts.
+    """
+    start = perf_counter()
+    graph, layout = laid.graph, laid.layout
+    colouring = COLOURINGS[colour](graph, layout)
+    window = Window.around(layout.x, layout.y, size)
+    sheet = draw(graph, *window.pixels(layout.x, layout.y), colouring, size, tell)
+    check_drawn(graph, sheet)
+    tell("develop")
+    picture = developed(sheet)
+    image, labels = lettered(
+        picture, labels_of(layout, window), laid.subject.network, legend(laid, sheet), colouring
+    )
+    return Scan(image, laid, sheet.edges, sheet.vertices, labels, perf_counter() - start)
+
+
+def check_drawn(graph: Drawable, sheet: Sheet) -> None:
+    """Assert that everything that is counted has been drawn, once."""
+    assert sheet.vertices == graph.vertex_count, (sheet.vertices, graph.vertex_count)
+    assert sheet.edges == graph.edge_count, (sheet.edges, graph.edge_count)
+
+
+def developed(sheet: Sheet) -> Picture:
+    """The picture of a sheet. Light of points is added to that of fibres, in place."""
+    full = brightest(sheet.fibres, TONE)
+    size = len(sheet.points)
+    # A point is about a pixel of a picture 2048 wide, and smaller where points would cover all.
+    sigma = min(size / 2048, (0.5 / (2 * np.pi * max(sheet.vertices, 1))) ** 0.5 * size)
+    area = 1.0
+    if sigma > 0.5:
+        area = 2 * np.pi * sigma**2
+        _soften(sheet.points, sigma)
+    strength = min(POINT * area, CROWD / _median(sheet.points[..., 3]))
+    np.multiply(sheet.points, np.float32(strength * full), out=sheet.points)
+    np.add(sheet.fibres, sheet.points, out=sheet.fibres)
+    return finished(sheet.fibres, TONE, full)
+
+
+def _median(weight: Floats) -> float:
+    """The median of what is lit, by at most a million of its pixels."""
+    lit = weight[weight > 0]
+    return float(np.median(lit[:: max(1, len(lit) // 1_000_000)])) if len(lit) else 1.0
+
+
+def _soften(points: Floats, sigma: float) -> None:
+    """Blur each channel in place: (size, size, 4)."""
+
+    def softened(_: int, first: int, last: int) -> None:
+        for channel in range(first, last):
+            points[..., channel] = blurred(points[..., channel], sigma)
+
+    in_slices(softened, points.shape[2])
+
+
+def legend(laid: Laid, sheet: Sheet) -> list[str]:
+    """What a picture says of itself: the machine, what was counted and drawn, and the figures."""
+    graph, measures = laid.graph, laid.measures
+    lines = [
+        f"{graph.target}, {graph.tiles:,} tiles, {laid.subject.batch}",
+        f"vertices: {sheet.vertices:,} drawn = {graph.vertex_count:,} counted",
+        f"edges: {sheet.edges:,} drawn = {graph.edge_count:,} counted",
+        f"layer purity {measures.purity:.1%}, median edge {measures.edge:.1%} of a random pair",
+    ]
+    if laid.whole is not graph:
+        lines.insert(
+            1,
+            f"A SAMPLE of {laid.whole.vertex_count:,} vertices and {laid.whole.edge_count:,} edges",
+        )
+    return lines
+
+
+def write_picture(image: Image.Image, path: Path, quality: int = 90) -> None:
+    """Write a picture, whole or not at all. quality: of what loses some. Raises InputError."""
+    try:
+        with whole_file(path) as stream:
+            image.save(stream, format=FORMATS[path.suffix.lower()], quality=quality)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,216 @@
+"""A page to zoom into: all colourings as pyramids, names, search, and what lies where."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import shutil
+import zlib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from ....ir.errors import InputError
+from ....ir.whole_file import check_folder
+from .colours import COLOURINGS, Colouring, screen
+from .progress import Tell, silent, within
+from .pyramid import OVERLAP, TILE, levels_of, write_pyramid
+from .raster import Window, draw
+from .scan import Laid, check_drawn, developed, legend
+from .tone import Picture
+
+MARK = "<!-- abele: a scan to zoom into -->"
+"""What a page begins with."""
+
+PAGE = "index.html"
+ASSETS = {
+    "CSS": "zoom.css",
+    "JS": "zoom.js",
+    "OSD": "openseadragon.min.js",
+    "LICENCE": "openseadragon.LICENSE.txt",
+}
+"""What is put into a page. OpenSeadragon (openseadragon.github.io) shows the picture; its licence
+goes with it."""
+
+GRID = 512
+"""Cells a side of what hovering shows."""
+
+
+def check_zoom(folder: Path) -> None:
+    """Raise InputError if a page cannot go into a folder, or would replace what is no page."""
+    check_folder(folder.parent)
+    if folder.is_file():
+        raise InputError(f"{folder}: a file; need the path of a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder / PAGE):
+        raise InputError(f"{folder}: holds what is no scan, so it stays; need another folder")
+
+
+def _is_ours(page: Path) -> bool:
+    try:
+        with open(page, "rb") as stream:
+            return stream.read(len(MARK)) == MARK.encode()
+    except OSError:
+        return False
+
+
+def write_zoom(laid: Laid, folder: Path, size: int, tell: Tell = silent) -> None:
+    """Write the page and its pictures: all of it, or nothing. Raises InputError.
+
+    size: pixels a side of each picture.
+    """
+    folder = Path(os.path.realpath(folder))
+    beside = folder.with_name(f".{uuid4().hex}.{folder.name}")
+    try:
+        beside.mkdir(parents=True)
+        (beside / PAGE).write_bytes(_written(laid, beside, size, tell).encode())
+        _exchanged(beside, folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _exchanged(made: Path, folder: Path) -> None:
+    """Put a folder in another's place."""
+    if folder.exists():
+        old = folder.with_name(f".{uuid4().hex}.{folder.name}")
+        os.replace(folder, old)
+        os.replace(made, folder)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.replace(made, folder)
+
+
+def _written(laid: Laid, folder: Path, size: int, tell: Tell) -> str:
+    """Write the pictures; the text of the page."""
+    window = Window.around(laid.layout.x, laid.layout.y, size)
+    x, y = window.pixels(laid.layout.x, laid.layout.y)
+    shown: list[dict[str, Any]] = []
+    lines: list[str] = []
+    layer_colours = np.empty((0, 3), np.float32)
+    for name, make in COLOURINGS.items():
+        colouring = make(laid.graph, laid.layout)
+        if name == "layer":
+            layer_colours = colouring.palette
+        sheet = draw(laid.graph, x, y, colouring, size, within(tell, f"by {name}"))
+        check_drawn(laid.graph, sheet)
+        lines = legend(laid, sheet)
+        tell(f"by {name}: develop")
+        write_pyramid(_image(developed(sheet)), folder / name)
+        shown.append(_key(name, colouring))
+    levels = levels_of(size)
+    data = {
+        "title": laid.subject.network,
+        "lines": lines,
+        "size": size,
+        "tile": TILE,
+        "overlap": OVERLAP,
+        "levels": [levels.least, levels.most],
+        "colourings": shown,
+        "layers": _layers(laid, x / np.float32(size), y / np.float32(size), layer_colours),
+        "sets": [
+            [each.name, int(layer), each.codelet, each.origin or "", each.compute_set, each.count]
+            for each, layer in zip(laid.graph.sets, laid.layout.layer_of_set)
+        ],
+        "grid": GRID,
+        "cells": _packed_columns(_cells(laid, x / np.float32(size), y / np.float32(size))),
+    }
+    return page(data, laid.subject.network)
+
+
+def _image(picture: Picture) -> Image.Image:
+    return Image.fromarray(picture)
+
+
+def page(data: dict[str, Any], title: str) -> str:
+    """The text of a page. data: plain values; whatever it says is shown as text."""
+    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
+    folder = files(__package__ or "")
+    text = folder.joinpath("zoom.html").read_text(encoding="utf-8")
+    values = {
+        key: folder.joinpath(file).read_text(encoding="utf-8") for key, file in ASSETS.items()
+    }
+    values |= {
+        "MARK": MARK,
+        "TITLE": html.escape(title),
+        "DATA": base64.b64encode(packed).decode(),
+    }
+    parts = text.split("{{")
+    filled = [parts[0]]
+    for part in parts[1:]:
+        key, _, rest = part.partition("}}")
+        filled.append(values[key] + rest)
+    return "".join(filled)
+
+
+def _key(name: str, colouring: Colouring) -> dict[str, Any]:
+    shown = screen(colouring.key[:: max(1, len(colouring.key) // 24)])
+    return {
+        "name": name,
+        "title": colouring.title,
+        "low": colouring.low,
+        "high": colouring.high,
+        "key": [_css(rgb) for rgb in shown],
+    }
+
+
+def _css(rgb: NDArray[np.float32]) -> str:
+    return "#" + "".join(f"{round(float(value) * 255):02x}" for value in rgb)
+
+
+def _layers(
+    laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32], colours: NDArray[np.float32]
+) -> list[dict[str, Any]]:
+    """Of each layer its name, vertices, colour, middle and the box that holds most of it."""
+    layer = laid.layout.layer_of
+    order = np.argsort(layer, kind="stable")
+    counts = np.bincount(layer, minlength=len(laid.layout.layers))
+    found: list[dict[str, Any]] = []
+    for k, ids in enumerate(np.split(order, np.cumsum(counts)[:-1])):
+        thin = ids[:: max(1, len(ids) // 20_000)]
+        ends = np.percentile(np.stack([x[thin], y[thin]]), [1, 50, 99], axis=1)
+        nearest = thin[np.argmin(np.hypot(x[thin] - ends[1, 0], y[thin] - ends[1, 1]))]
+        found.append(
+            {
+                "name": laid.layout.layers[k],
+                "n": len(ids),
+                "colour": _css(screen(colours[k])),
+                "at": [round(float(x[nearest]), 5), round(float(y[nearest]), 5)],
+                "box": [round(float(v), 5) for v in (*ends[0], *ends[2])],
+            }
+        )
+    return found
+
+
+def _cells(
+    laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32]
+) -> dict[str, NDArray[np.int32]]:
+    """Of each cell how many vertices lie there, and one of them: its id and columns."""
+    cell = np.minimum((y * GRID).astype(np.int32), GRID - 1) * np.int32(GRID)
+    cell += np.minimum((x * GRID).astype(np.int32), GRID - 1)
+    # The last one written stays: that is the vertex with the highest number.
+    one = np.full(GRID * GRID, -1, np.int32)
+    one[cell] = np.arange(len(cell), dtype=np.int32)
+    count = np.bincount(cell, minlength=GRID * GRID).astype(np.int32)
+    columns = laid.graph.vertices()
+    found = {"id": one, "count": count}
+    for name in ("set", "tile", "worker", "cycles"):
+        values = np.full(GRID * GRID, -1, np.int32)
+        values[one >= 0] = columns[name][one[one >= 0]]
+        found[name] = values
+    return found
+
+
+def _packed_columns(columns: dict[str, NDArray[np.int32]]) -> dict[str, str]:
+    """Columns of 32-bit integers, least byte first, compressed."""
+    return {
+        name: base64.b64encode(zlib.compress(values.astype("<i4").tobytes(), 6)).decode()
+        for name, values in columns.items()
+    }
