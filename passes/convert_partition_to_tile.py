@@ -20,7 +20,7 @@ from ..dialects.partition import PartitionTensor, partition_type
 from ..dialects.program import Variable
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin_names, place
-from .states_in_place import states_in_place
+from .analysis.states_in_place import states_in_place
 
 ENTRY = "main"
 

@@ -12,7 +12,7 @@ from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
 from .allocate import ADDRESS
-from .own_rules import own_rules
+from .rules.own import own_rules
 
 GROUPED = (tile.CopyOp, tile.InputOp, tile.OutputOp, tile.VerticesOp)
 """What a superstep must hold before it can be one of the machine's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.rules import RuleSet, RulesPass
-from .own_rules import own_rules
+from .rules.own import own_rules
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..ir.node_names import EVERY, called, fitting, nobody
 from ..ir.provenance import locate
 from ..ir.rewriting import Rewrite, Source, may_rewrite
 from ..ir.walk import operations
-from .waiting import Moments, Reader, moments
+from .analysis.waiting import Moments, Reader, moments
 
 
 @dataclass(frozen=True)

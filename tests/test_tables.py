@@ -1,6 +1,7 @@
 """Every operation has its entries, and every table what it names."""
 
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from abele.dialects.structured import (
     Structured,
 )
 from abele.ir.pass_manager import load_pass, parse_pipeline
+from abele.passes import pipelines
 from abele.passes.pipelines import LEVELS, PASSES, pipeline
 
 
@@ -40,6 +42,14 @@ def test_a_pass_is_found_in_the_file_of_its_name(name: str):
     found = load_pass(name, PASSES)
     assert found.name == name
     assert inspect.getmodule(found).__name__.endswith("." + name.replace("-", "_"))
+
+
+def test_the_folder_of_passes_holds_passes_alone():
+    folder = Path(inspect.getfile(pipelines)).parent
+    lists = {"__init__", "pipelines", "universe"}
+    assert {file.stem for file in folder.glob("*.py")} - lists == {
+        name.replace("-", "_") for name in PASSES
+    }
 
 
 def test_the_way_down_names_passes_and_levels_that_exist():

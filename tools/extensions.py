@@ -46,9 +46,9 @@ from ..ir.rules import (
 )
 from ..ir.upstream import ModuleOp, ModulePass
 from ..ir.user_entries import remove_entries
-from ..passes import rule_library as rule_library  # for users' rules to call
 from ..passes.pipelines import LEVELS, PASSES
 from ..passes.planner.derive import register_identity
+from ..passes.rules import nn_library as nn_library  # for users' rules to call
 from .driver.program import new_context
 
 GROUP = "abele.extensions"

@@ -17,8 +17,8 @@ from ...ir.node_names import called, node_names
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ...ir.walk import operations
+from ...passes.analysis.waiting import Moments, moments
 from ...passes.recompute import is_repeatable
-from ...passes.waiting import Moments, moments
 
 SMALL = 8
 """What is smaller than a value by this factor may live on, so that the value can be computed again.

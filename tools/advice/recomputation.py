@@ -10,11 +10,11 @@ from ...ir.pass_manager import PassManager, parse_pipeline, parse_specs
 from ...ir.upstream import ModuleOp
 from ...passes.pipelines import LEVELS, expand, way
 from ...passes.recompute import Recompute
-from ..advice.room import Compile, Trial, Way, trial
 from ..driver.executable import Executable
 from ..extensions import Extensions
 from .memory_map import MemoryMap
 from .recomputable import recomputable
+from .room import Compile, Trial, Way, trial
 
 ROUNDS = 3
 """How often more nodes are named, each time where a tile is fullest then."""

@@ -10,8 +10,8 @@ from ...ir.pass_manager import parse_specs
 from ...passes.narrow_floats import NarrowFloats
 from ...passes.pipelines import LEVELS, way
 from ...passes.planner.limits import PROPORTION
-from ..advice.memory_map import MemoryMap
 from ..driver.executable import Executable
+from .memory_map import MemoryMap
 
 NARROWING = NarrowFloats.name
 """The pass that makes floats narrower, and twice as many of them fit."""

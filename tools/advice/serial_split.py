@@ -18,11 +18,11 @@ from ...ir.node_names import called
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ...ir.walk import operations
-from ..advice.room import Compile, Trial, Way, trial
 from ..driver.executable import MACHINE, Executable
 from ..extensions import Extensions
 from .memory_map import MemoryMap
 from .recomputation import can_change_nn, module_behind_nn
+from .room import Compile, Trial, Way, trial
 
 ROUNDS = 4
 """How often the operator of the superstep that is fullest then is given less."""

@@ -21,12 +21,12 @@ from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
 from ...passes.pipelines import expand
-from ...passes.reduce import reduce_module
 from ..driver.compile import verifiers
 from ..driver.executable import PROGRAM_FILE
 from ..extensions import Extensions
 from ..views.report.dump import NO_DUMP, check_dump, dump_instruments
 from .diagnostics import Expectations
+from .reduce import reduce_module
 
 SPLIT = "// -----"
 STANDARD_INPUT = "-"

@@ -37,7 +37,7 @@ from ...passes.pipelines import stages as stages_of
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
-from ...passes.reduce import reduce_module
+from ..debug.reduce import reduce_module
 from ..extensions import Extensions, load_extensions
 from ..importers.huge_weights import refusing_huge_weights
 from ..views.report.dump import NO_DUMP, check_dump, dump_instruments

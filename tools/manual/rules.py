@@ -9,8 +9,8 @@ from xdsl.ir import Operation
 
 from ...ir.rules.law import Law
 from ...ir.rules.library import CLASSES, FUNCTIONS, Function
-from ...passes.own_rules import FOLDER, own_rules, own_vocabulary
 from ...passes.pipelines import PASSES
+from ...passes.rules.own import FOLDER, own_rules, own_vocabulary
 from .documents import document
 from .markdown import code, fence, link, page, plain, table
 from .passes import rule_files

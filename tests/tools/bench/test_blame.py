@@ -6,7 +6,7 @@ import pytest
 
 from abele.ir.rules import parse_rule_set
 from abele.passes.canonicalize import Canonicalize
-from abele.passes.own_rules import own_vocabulary
+from abele.passes.rules.own import own_vocabulary
 from abele.tools.bench.blame import Blamed, blamed
 from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant

@@ -17,7 +17,7 @@ from ....ir.rules.check import check_rules
 from ....ir.rules.parse import parse_rules
 from ....ir.rules.syntax import Rule, RuleFile
 from ....ir.upstream import ModulePass
-from ....passes.own_rules import FOLDER
+from ....passes.rules.own import FOLDER
 from ..oracle.contracts import with_methods
 from .mutant import Mutant, Numbers
 from .rule_classes import changed_rules

@@ -29,11 +29,11 @@ def test_a_copy_uses_the_changed_module_and_nothing_else_does():
 
 
 def test_what_is_imported_from_its_package_is_a_copy_too():
-    module, helper = "abele.passes.own_rules", "abele.passes.rule_library"
+    module, helper = "abele.passes.rules.own", "abele.passes.rules.nn_library"
     tree = files_of(helper)[helper].tree
     copy = copy_of(module, files_of(module), helper, tree)
-    assert copy.rule_library is not sys.modules[helper]
-    assert copy.rule_library.fixed.__doc__ == sys.modules[helper].fixed.__doc__
+    assert copy.nn_library is not sys.modules[helper]
+    assert copy.nn_library.fixed.__doc__ == sys.modules[helper].fixed.__doc__
 
 
 def test_messages_annotations_and_types_are_no_places_for_a_bug():

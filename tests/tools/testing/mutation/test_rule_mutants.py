@@ -7,7 +7,7 @@ import pytest
 import abele.passes.canonicalize
 from abele.ir.rules.parse import parse_rules
 from abele.ir.rules.rule_set import RuleSet
-from abele.passes.own_rules import own_vocabulary
+from abele.passes.rules.own import own_vocabulary
 from abele.tools.testing.mutation.rule_classes import changed_rules
 from abele.tools.testing.mutation.rule_text import file_text, rule_text
 

@@ -14,7 +14,7 @@ from abele.dialects import nn
 from abele.ir.errors import InputError
 from abele.ir.rules import parse_rule_set, rules_pass
 from abele.ir.upstream import Context, ModuleOp, ModulePass
-from abele.passes.own_rules import own_vocabulary
+from abele.passes.rules.own import own_vocabulary
 from abele.tools.testing import (
     Miscompiled,
     PassFailed,

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from xdsl.ir import Block, Operation, SSAValue, Use
 
-from ..dialects import nn
-from ..dialects.structured import Reinterpretation
+from ...dialects import nn
+from ...dialects.structured import Reinterpretation
 
 TIMELESS = (nn.LoadOp, nn.ConstantOp, Reinterpretation)
 """Operations that compute nothing, so that nothing waits for them."""

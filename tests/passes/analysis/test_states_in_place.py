@@ -5,10 +5,10 @@ from xdsl.dialects.builtin import ModuleOp
 from abele.dialects import tile
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
+from abele.passes.analysis.states_in_place import states_in_place
 from abele.passes.pipelines import PASSES, pipeline
-from abele.passes.states_in_place import states_in_place
 
-from ..strategies import context
+from ...strategies import context
 
 BINARY = "(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"
 

@@ -6,7 +6,7 @@ from some_tensors import context, counting, module_of
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
-from abele.passes.waiting import Moments, moments
+from abele.passes.analysis.waiting import Moments, moments
 
 T = "tensor<4xf32>"
 

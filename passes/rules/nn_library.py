@@ -7,11 +7,11 @@ from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
-from ..dialects import nn
-from ..dialects.abele import ChainAttr
-from ..dialects.blob_attr import BlobAttr
-from ..dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
-from ..ir.rules import function, guard, once_a_pass, op_class
+from ...dialects import nn
+from ...dialects.abele import ChainAttr
+from ...dialects.blob_attr import BlobAttr
+from ...dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
+from ...ir.rules import function, guard, once_a_pass, op_class
 
 # Chains of functions
 

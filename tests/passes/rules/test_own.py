@@ -16,9 +16,9 @@ from abele.ir.rules.check import check_rules as statically_checked
 from abele.ir.rules.law import Law
 from abele.ir.text import print_module
 from abele.ir.verify import verify
-from abele.passes.own_rules import own_rules
 from abele.passes.pipelines import PASSES
-from abele.passes.rule_library import LONGEST_CHAIN
+from abele.passes.rules.nn_library import LONGEST_CHAIN
+from abele.passes.rules.own import own_rules
 from abele.tools.testing.rules import RuleReport
 
 HALVES = np.full((4, 6), 0.5, np.float32)

@@ -8,17 +8,17 @@ from importlib.resources import files
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 
-from ..dialects.abele import Abele
-from ..dialects.control import Control
-from ..dialects.exchange import Exchange
-from ..dialects.levels import legal_ops
-from ..dialects.nn import NN
-from ..dialects.partition import Partition
-from ..dialects.tile import Tile
-from ..ir.context import AbeleContext
-from ..ir.rules import RuleSet, Vocabulary, parse_rule_set
-from . import rule_library as rule_library
-from .pipelines import LEVELS
+from ...dialects.abele import Abele
+from ...dialects.control import Control
+from ...dialects.exchange import Exchange
+from ...dialects.levels import legal_ops
+from ...dialects.nn import NN
+from ...dialects.partition import Partition
+from ...dialects.tile import Tile
+from ...ir.context import AbeleContext
+from ...ir.rules import RuleSet, Vocabulary, parse_rule_set
+from ..pipelines import LEVELS
+from . import nn_library as nn_library
 
 FOLDER = "rules"
 

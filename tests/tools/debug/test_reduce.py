@@ -14,11 +14,11 @@ from abele.dialects.program import Copy, HostInput, HostOutput, Vertices, verify
 from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify
-from abele.passes.reduce import reduce_module
+from abele.tools.debug.reduce import reduce_module
 
-from ..some_tensors import context, module_of
-from ..strategies import Program, nn_programs
-from .programs import TO_EXCHANGE, TO_TILE, after
+from ...passes.programs import TO_EXCHANGE, TO_TILE, after
+from ...some_tensors import context, module_of
+from ...strategies import Program, nn_programs
 
 BARE = 4
 """A module, a function, one operation and a return."""

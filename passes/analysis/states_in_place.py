@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 
-from ..dialects import partition
+from ...dialects import partition
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What passes find out about a program before they change it."""

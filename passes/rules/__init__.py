@@ -1,0 +1,1 @@
+"""The rules that abele applies itself, and what they may call."""
