@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from abele.ir.user_entries import remove_entries
-from abele.tools import extensions
 from abele.tools.cli import app
+from abele.tools.driver.extensions import registration
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml))\n")
@@ -141,9 +141,9 @@ def reading(folder: Path) -> Generator[Reader]:
     """A reader in a folder; what a document loads is taken back."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(extensions, "_PARTS", {})
+        patch.setattr(registration, "REGISTERED", {})
         try:
             yield Reader()
         finally:
-            for part in extensions._PARTS.values():
+            for part in registration.REGISTERED.values():
                 remove_entries(part.owner)

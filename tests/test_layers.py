@@ -8,6 +8,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("ir", "dialects", "backends", "passes", "tools")
+TOOLS = (
+    *("manual", "extensions", "onnx_backend", "cli", "commands", "bench", "testing", "debug"),
+    *("views", "advice", "driver", "importers"),
+)
+"""The rooms of tools, from the top down."""
 
 
 def lint(project: Path) -> subprocess.CompletedProcess[str]:
@@ -24,7 +29,7 @@ def lint(project: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for room in ROOMS:
+    for room in (*ROOMS, *(f"tools/{each}" for each in TOOLS)):
         (tmp_path / "abele" / room).mkdir(parents=True)
         (tmp_path / "abele" / room / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -32,7 +37,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_arrows_to_the_left_are_kept(project: Path):
-    (project / "abele/tools/a.py").write_text("from ..passes import b\n")
+    (project / "abele/tools/cli/a.py").write_text("from ...passes import b\n")
     (project / "abele/passes/b.py").write_text("from ..ir import c\n")
     (project / "abele/ir/c.py").touch()
     done = lint(project)
@@ -47,3 +52,38 @@ def test_an_arrow_to_the_right_is_found(project: Path, importer: str):
     done = lint(project)
     assert done.returncode == 1
     assert "abele.dialects.a -> abele.passes.b" in done.stdout
+
+
+def import_between(project: Path, importer: str, imported: str) -> subprocess.CompletedProcess[str]:
+    """import-linter's verdict where a module of one room of tools imports one of another."""
+    (project / f"abele/tools/{importer}/a.py").write_text(f"from ..{imported} import b\n")
+    (project / f"abele/tools/{imported}/b.py").touch()
+    return lint(project)
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower"),
+    [("commands", "bench"), ("bench", "testing"), ("debug", "views"), ("driver", "importers")],
+)
+def test_a_room_of_tools_imports_from_rooms_below_it_only(project: Path, upper: str, lower: str):
+    found = import_between(project, lower, upper)
+    assert found.returncode == 1
+    assert f"abele.tools.{lower}.a -> abele.tools.{upper}.b" in found.stdout
+    (project / f"abele/tools/{lower}/a.py").unlink()
+    kept = import_between(project, upper, lower)
+    assert kept.returncode == 0, kept.stdout
+
+
+@pytest.mark.parametrize(("one", "other"), [("views", "advice"), ("advice", "views")])
+def test_views_and_advice_do_not_import_each_other(project: Path, one: str, other: str):
+    assert (
+        f"abele.tools.{one}.a -> abele.tools.{other}.b"
+        in import_between(project, one, other).stdout
+    )
+
+
+def test_a_new_room_of_tools_must_have_a_layer(project: Path):
+    (project / "abele/tools/attic.py").touch()
+    done = lint(project)
+    assert done.returncode == 1
+    assert "attic" in done.stdout

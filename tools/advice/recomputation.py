@@ -11,7 +11,7 @@ from ...ir.upstream import ModuleOp
 from ...passes.pipelines import LEVELS, expand, way
 from ...passes.recompute import Recompute
 from ..driver.executable import Executable
-from ..extensions import Extensions
+from ..driver.extensions.loaded import Extensions
 from .memory_map import MemoryMap
 from .recomputable import recomputable
 from .room import Compile, Trial, Way, trial

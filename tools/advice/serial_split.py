@@ -19,7 +19,7 @@ from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ...ir.walk import operations
 from ..driver.executable import MACHINE, Executable
-from ..extensions import Extensions
+from ..driver.extensions.loaded import Extensions
 from .memory_map import MemoryMap
 from .recomputation import can_change_nn, module_behind_nn
 from .room import Compile, Trial, Way, trial

@@ -31,8 +31,8 @@ from ...passes.planner.limits import Limits
 from ...passes.planner.network import Network, plan_network
 from ...passes.planner.serial import plans
 from ..driver.compile import compile_model
+from ..driver.extensions.load import load_extensions
 from ..driver.program import plan_target, read_program
-from ..extensions import load_extensions
 from ..importers.light_networks import light_names
 from ..views.table import console
 from .measure import host, write_network

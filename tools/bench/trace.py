@@ -14,9 +14,9 @@ from xdsl.ir import Operation
 from ...dialects import nn, partition
 from ...ir.provenance import origin_names
 from ..driver.compile import compile_model
+from ..driver.dump.nodes import nodes_of
 from ..driver.executable import Executable
 from ..importers.light_networks import light_names, seeded
-from ..views.report.nodes import nodes_of
 from ..views.table import console
 
 GRAPH = "main"

@@ -18,7 +18,8 @@ from ...ir.pass_manager import InPass, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
 from ..driver.executable import PROGRAM_FILE
-from ..extensions import Extensions, load_extensions
+from ..driver.extensions.load import load_extensions
+from ..driver.extensions.loaded import Extensions
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
 
@@ -137,7 +138,7 @@ def _is_users(error: Exception, extensions: Extensions) -> bool:
     """Whether a user's own code is at fault: their pass, or a function of theirs within another."""
     step = failed_step(error)
     return bool(extensions.traceback(error)) or (
-        step is not None and extensions.brought(step.current)
+        step is not None and extensions.provides(step.current)
     )
 
 

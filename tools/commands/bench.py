@@ -12,8 +12,8 @@ import typer
 
 from ...ir.errors import InputError
 from ...ir.near import nearest
+from ..driver.files import check_files
 from .answers import answers
-from .files import check_files
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from ..debug.bisect import bisect
+from ..views.progress import progress
 from .answers import CHECK_FAILED, answers, text_in
 from .arguments import Dims, Load, Pipeline, TargetName, sizes
-from .showing import progress
 
 
 def bisect_command(

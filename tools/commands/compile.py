@@ -9,11 +9,12 @@ import typer
 
 from ...ir.errors import InputError
 from ..driver.executable import PROGRAM_FILE
+from ..driver.files import check_files, write_profile
+from ..views.progress import progress
 from .answers import answers, text_in
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles
-from .files import check_files, write_profile
-from .showing import progress, show
+from .showing import show
 
 
 @compiles

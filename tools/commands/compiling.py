@@ -11,7 +11,7 @@ from typing import Any, cast, get_type_hints
 from ...ir.instruments.reproducer import fresh_folder
 from ..driver.compile import Watcher, compile_model
 from ..driver.executable import Executable
-from ..extensions import Extensions
+from ..driver.extensions.loaded import Extensions
 from .arguments import (
     ConstraintsFile,
     Dims,

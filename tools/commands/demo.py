@@ -11,13 +11,14 @@ from ...ir.instruments.reproducer import fresh_folder
 from ..debug.check import check_run
 from ..driver.compile import compile_model
 from ..driver.executable import MACHINE
+from ..driver.files import check_files, write_profile
+from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.table import console
 from .answers import answers
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName
-from .files import check_files, write_profile
-from .showing import progress, show
+from .showing import show
 
 
 def demo(

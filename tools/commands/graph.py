@@ -10,16 +10,17 @@ import typer
 from ...backends.graph import graph_of
 from ...ir.errors import InputError
 from ..driver.executable import MACHINE
+from ..driver.files import check_files
 from ..views.graph.folder import check_graph_folder, write_graph
 from ..views.graph.graphml import check_small, needs_networkx, write_graphml
 from ..views.graph.listing import graph_summary
 from ..views.graph.parquet import needs_pyarrow
+from ..views.progress import progress
 from ..views.table import console
 from .answers import answers, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
-from .files import check_files
-from .showing import progress, warn
+from .showing import warn
 
 
 @compiles

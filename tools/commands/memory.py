@@ -21,13 +21,14 @@ from ..advice.recomputation import can_change_nn, recomputations
 from ..advice.room import Trial, Way, trials
 from ..advice.serial_split import constraints_with, serial_splits
 from ..driver.executable import PROGRAM_FILE, Executable
+from ..driver.files import check_files
 from ..views.planning.tables import wide_enough
+from ..views.progress import progress
 from ..views.table import console
 from .answers import TOO_LARGE, answers, say, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
-from .files import check_files
-from .showing import progress, warn
+from .showing import warn
 
 NOTHING_AGAIN = "computing again what waits where the tile is fullest would make no room"
 

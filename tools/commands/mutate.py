@@ -12,15 +12,15 @@ from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
 from ...ir.whole_file import whole_file
 from ...passes.pipelines import PASSES
+from ..driver.files import check_files
+from ..views.progress import progress
 from ..views.table import console
 from .answers import CHECK_FAILED, answers, say
 from .arguments import Load
-from .files import check_files
-from .showing import progress
 
 if TYPE_CHECKING:
     from ...ir.upstream import ModulePass
-    from ..extensions import Extensions
+    from ..driver.extensions.loaded import Extensions
 
 ALL = "all"
 

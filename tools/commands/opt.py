@@ -13,10 +13,10 @@ from ...ir.instruments.print_ir import EVERY, Chosen, Style
 from ...ir.instruments.reproducer import fresh_folder
 from ...ir.pass_manager import PassEntry, load_pass
 from ..debug.opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
+from ..driver.files import check_files
 from ..views.pass_listing import description, listing
 from .answers import CHECK_FAILED, answered, answers, say
 from .arguments import DumpFolder, Load
-from .files import check_files
 
 
 def _names(name: str) -> tuple[str, str]:

@@ -11,13 +11,14 @@ import typer
 from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
+from ..driver.files import check_files
 from ..views.planning.picture import draw_trade_offs, needs_matplotlib
 from ..views.planning.plan import DTYPES, Question, plan_model, product_of_matrices
 from ..views.planning.tables import memory_lines, plan_table, trade_off_table, wide_enough
+from ..views.progress import progress
 from .answers import answers, say, text_in
 from .arguments import ConstraintsFile, Dims, Load, MemoryProportion, TargetName, sizes
-from .files import check_files
-from .showing import progress, warn
+from .showing import warn
 
 
 def plan_command(

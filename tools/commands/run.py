@@ -12,12 +12,13 @@ from ...passes.pipelines import LEVELS
 from ..debug.check import check_run
 from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE, PROGRAM_FILE
+from ..driver.files import check_files, write_profile
 from ..driver.host_memory import refuse_too_little_to_map
+from ..views.progress import progress
 from .answers import answers, say, text_in
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles
-from .files import check_files, write_profile
-from .showing import progress, show
+from .showing import show
 
 
 @compiles

@@ -11,14 +11,15 @@ from rich.table import Table
 
 from ...ir.errors import InputError
 from ...ir.near import nearest
+from ..driver.files import check_files
+from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.table import console
 from .answers import answers, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
-from .files import check_files
-from .showing import progress, warn
+from .showing import warn
 
 COLOURS = ("layer", "direction", "phase", "cycles")
 """What the colours may tell; tools.scan.colours makes them."""

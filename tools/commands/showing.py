@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import typer
-from rich.console import Console
 
 from ...passes.planner.relaxed import Relaxed
 from ..debug.check import Verdict
-from ..driver.compile import Watcher
 from ..driver.executable import Executable
 from ..views.table import console, summary
 from .answers import CHECK_FAILED, say
-
-
-@contextmanager
-def progress() -> Generator[Watcher]:
-    """Something to tell what is going on; shown on a terminal only."""
-    terminal = Console(stderr=True)
-    if terminal.is_terminal:
-        with terminal.status("") as status:
-            yield status.update
-    else:
-        yield lambda _: None
 
 
 def warn(relaxed: Iterable[Relaxed]) -> None:

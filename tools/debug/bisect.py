@@ -27,8 +27,9 @@ from ...ir.upstream import Context, FusedLoc, LocationAttr, ModuleOp, ModulePass
 from ...ir.verify import verify
 from ...passes.pipelines import PASSES, expand, way
 from ..driver.arrays import Array, checked, read_npz, seeded
+from ..driver.extensions.load import load_extensions
+from ..driver.extensions.loaded import Extensions
 from ..driver.program import Model, level_of, plan_target, read_program, signature, target_of
-from ..extensions import Extensions, load_extensions
 from ..importers.huge_weights import refusing_huge_weights
 from .check import relative_error, tolerance
 from .run_level import PhaseConflict, Value, run_observed

@@ -14,8 +14,9 @@ from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 from ...passes.pipelines import expand
+from ..driver.extensions.load import load_extensions
+from ..driver.extensions.loaded import Extensions
 from ..driver.program import Model, read_program
-from ..extensions import Extensions, load_extensions
 
 
 def explain_rule(

@@ -22,11 +22,11 @@ from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
 from ...passes.pipelines import expand
 from ..driver.compile import verifiers
+from ..driver.dump.instruments import NO_DUMP, check_dump, dump_instruments
 from ..driver.executable import PROGRAM_FILE
-from ..extensions import Extensions
-from ..views.report.dump import NO_DUMP, check_dump, dump_instruments
+from ..driver.extensions.loaded import Extensions
+from ..driver.reduce import reduce_module
 from .diagnostics import Expectations
-from .reduce import reduce_module
 
 SPLIT = "// -----"
 STANDARD_INPUT = "-"

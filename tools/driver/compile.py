@@ -37,12 +37,13 @@ from ...passes.pipelines import stages as stages_of
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
-from ..debug.reduce import reduce_module
-from ..extensions import Extensions, load_extensions
 from ..importers.huge_weights import refusing_huge_weights
-from ..views.report.dump import NO_DUMP, check_dump, dump_instruments
+from .dump.instruments import NO_DUMP, check_dump, dump_instruments
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
+from .extensions.load import load_extensions
+from .extensions.loaded import Extensions
 from .program import Model, Program, level_of, plan_target, read_program
+from .reduce import reduce_module
 
 Watcher = Callable[[str], None]
 """Told what is going on, in a few words."""

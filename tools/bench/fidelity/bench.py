@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from ....ir.whole_file import whole_file
-from ...commands.files import check_files
-from ...commands.showing import progress
+from ...driver.files import check_files
+from ...views.progress import progress
 from ...views.table import console
 from .predict import by_family, predictions
 from .report import family_table, figures, row_table, skipped_table

@@ -98,7 +98,7 @@ def rules_of(
     Loading a .py runs it. Raises InputError.
     """
     # Users' files bring importers and all else that abele can be extended by.
-    from ...extensions import load_extensions  # noqa: PLC0415
+    from ...driver.extensions.load import load_extensions  # noqa: PLC0415
 
     if Path(path).suffix == ".rw":
         extensions = load_extensions(load)

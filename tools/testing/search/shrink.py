@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from ....dialects.host import DEFAULTS, host_names
 from ....ir.errors import InputError
 from ....ir.upstream import ModuleOp
-from ...debug.reduce import reduce_module
+from ...driver.reduce import reduce_module
 from ..generators.build import Operators, build, default_operators
 from ..generators.levels import at_level
 from ..generators.program import Program

@@ -29,8 +29,9 @@ from ....passes.planner.problem import Choice
 from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.search import traded
 from ...driver.compile import Watcher, refuse_tensors_larger_than, silent, verifiers
+from ...driver.extensions.load import load_extensions
+from ...driver.extensions.loaded import Extensions
 from ...driver.program import Model, Program, level_of, plan_target, read_program
-from ...extensions import Extensions, load_extensions
 from ...importers.huge_weights import refusing_huge_weights
 from .figures import OperatorPlan, figures, macs, peak_macs
 

@@ -13,8 +13,8 @@ from ....ir.instruments.timing import Timing
 from ....ir.pass_manager import Instrument, Step
 from ....ir.upstream import ModuleOp
 from ....ir.whole_file import whole_file
-from .figures import PriceEach
 from .page import MARK, page
+from .price_each import PriceEach
 
 PAGE = "index.html"
 

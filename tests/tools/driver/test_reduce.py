@@ -14,7 +14,7 @@ from abele.dialects.program import Copy, HostInput, HostOutput, Vertices, verify
 from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify
-from abele.tools.debug.reduce import reduce_module
+from abele.tools.driver.reduce import reduce_module
 
 from ...passes.programs import TO_EXCHANGE, TO_TILE, after
 from ...some_tensors import context, module_of

@@ -20,8 +20,8 @@ from ....ir.provenance import origin_names, place
 from ....ir.rewriting import Source
 from ....ir.upstream import LocationAttr
 from ....passes.pipelines import LEVELS
-from .figures import Figures
 from .nodes import node_names, nodes_of
+from .price_each import Figures
 
 MARK = "<!-- abele: what every pass did -->"
 """What a page begins with."""

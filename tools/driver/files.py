@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...ir.errors import InputError
 from ...ir.whole_file import check_file, whole_file
-from ..driver.executable import Executable
+from .executable import Executable
 
 
 def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | None]) -> None:

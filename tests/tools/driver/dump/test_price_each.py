@@ -9,9 +9,9 @@ from abele.backends.target import resolve_target
 from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
+from abele.tools.driver.dump.price_each import NEEDED, TOO_LONG, Figures, PriceEach
 from abele.tools.driver.program import new_context
 from abele.tools.importers import import_onnx
-from abele.tools.views.report.figures import NEEDED, TOO_LONG, Figures, PriceEach
 
 TARGET = "tiny:16"
 WAY = parse_pipeline(pipeline("nn", "exchange", TARGET), PASSES)
@@ -62,7 +62,7 @@ def test_a_pass_that_is_needed_changes_nothing():
 
 def test_what_would_take_too_long_is_left_out_the_first_places_first(monkeypatch):
     clock = iter(range(0, 10_000, 10))
-    monkeypatch.setattr("abele.tools.views.report.figures.process_time", lambda: next(clock))
+    monkeypatch.setattr("abele.tools.driver.dump.price_each.process_time", lambda: next(clock))
     figures = priced(WAY, seconds=30.0)
     assert figures[0] == TOO_LONG
     assert isinstance(figures[-1], Figures)

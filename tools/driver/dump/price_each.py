@@ -16,7 +16,7 @@ from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.convert_nn_to_partition import TARGET
 from ....passes.pipelines import DOWN, LEVELS, PASSES, STAGE
-from ...driver.program import level_of
+from ..program import level_of
 
 NEEDED = (
     "decompose",

@@ -20,9 +20,9 @@ from abele.ir.provenance import LocatingWalker
 from abele.ir.text import parse_module, print_module, read_module
 from abele.ir.verify import verify
 from abele.tools import compile_model
+from abele.tools.driver.dump.instruments import check_dump, dump_instruments
+from abele.tools.driver.dump.page import MARK
 from abele.tools.driver.program import level_of, new_context
-from abele.tools.views.report.dump import check_dump, dump_instruments
-from abele.tools.views.report.page import MARK
 
 TARGET = "tiny"
 

@@ -1,0 +1,1 @@
+"""Users' extensions: what they may define, how abele finds it, and how it is registered."""

@@ -1,0 +1,80 @@
+"""The extensions in use, together with abele's own passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xdsl.ir import Dialect, Operation
+
+from ....backends.target import Target
+from ....ir.context import AbeleContext
+from ....ir.errors import InputError
+from ....ir.pass_manager import PassEntry
+from ....ir.upstream import ModulePass
+from ....passes.pipelines import LEVELS, PASSES
+from ..program import new_context
+from .extension import Extension
+from .registration import Part
+from .user_code import user_operation, user_traceback
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """All extensions that were loaded, and abele's own passes.
+
+    load: the paths that were given. folders: where users' code lies. warnings: from checking users'
+    rules.
+    """
+
+    passes: Mapping[str, PassEntry] = field(default_factory=lambda: dict(PASSES))
+    dialects: tuple[Dialect, ...] = ()
+    targets: Mapping[str, Target] = field(default_factory=dict[str, Target])
+    load: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def context(self) -> AbeleContext:
+        """A context with the dialects of every level and those of users."""
+        return new_context(self.dialects)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The command-line arguments that load the same files."""
+        return tuple(word for path in self.load for word in ("--load", path))
+
+    def provides(self, each: ModulePass) -> bool:
+        """Whether a pass comes from an extension."""
+        return each.name not in PASSES
+
+    def traceback(self, error: BaseException) -> str:
+        """The part of an error's traceback that lies in users' code; "" if there is none."""
+        return user_traceback(error, self.folders)
+
+    def operation(self, error: BaseException) -> Operation | None:
+        """The operation that users' code was working on when it failed; None if unknown."""
+        return user_operation(error, self.folders)
+
+
+def combined(parts: Sequence[Part], load: Sequence[str] = ()) -> Extensions:
+    """All parts and abele's own passes. Raises InputError for two passes with one name."""
+    passes: dict[str, PassEntry] = dict(PASSES)
+    owners = dict.fromkeys((*PASSES, *LEVELS), "abele")
+    for part in parts:
+        for each in part.extension.passes:
+            if each.name in owners and passes.get(each.name) is not each:
+                raise InputError(
+                    f"{part.owner}: pass '{each.name}' is there already, from {owners[each.name]}; "
+                    "need another name"
+                )
+            passes[each.name], owners[each.name] = each, part.owner
+    whole = sum((part.extension for part in parts), Extension())
+    return Extensions(
+        passes,
+        tuple(whole.dialects),
+        {target.name: target for target in whole.targets},
+        tuple(load),
+        tuple(dict.fromkeys(part.folder for part in parts)),
+        tuple(warning for part in parts for warning in part.warnings),
+    )

@@ -1,0 +1,80 @@
+"""Register what extensions define in abele's tables, and remove it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....backends.codelets.prices import register_price
+from ....backends.codelets.scalar import register_scalar_function
+from ....backends.target import register_target
+from ....dialects.levels import register_dialect
+from ....dialects.structured import register_function
+from ....ir.user_entries import remove_entries
+from ....passes.planner.derive import register_identity
+from .checks import check_operations, check_pass
+from .extension import Extension
+
+
+@dataclass(frozen=True)
+class Part:
+    """The extension of one file or package. owner: its name in messages."""
+
+    owner: str
+    folder: Path
+    extension: Extension
+    digest: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+REGISTERED: dict[str, Part] = {}
+"""The parts that are registered, by resolved path or entry point."""
+
+
+def registered(key: str) -> Part | None:
+    """The part with a key, if it is registered."""
+    return REGISTERED.get(key)
+
+
+def install(key: str, part: Part) -> Part:
+    """Register a part, in place of an earlier one with the same key.
+
+    Raises InputError for a definition that abele cannot use; nothing of the part is left then.
+    """
+    uninstall(key)
+    try:
+        _register(part.extension, part.owner)
+    except BaseException:
+        remove_entries(part.owner)
+        raise
+    REGISTERED[key] = part
+    return part
+
+
+def uninstall(key: str) -> None:
+    """Remove everything that a part has registered. Does nothing for an unknown key."""
+    old = REGISTERED.pop(key, None)
+    if old is not None:
+        remove_entries(old.owner)
+
+
+def _register(extension: Extension, owner: str) -> None:
+    for function in extension.functions:
+        register_function(function.name, function.arity, function.parameters, owner)
+        register_scalar_function(function, owner)
+        if function.priced_as:
+            register_price(function.name, function.priced_as, owner)
+        register_identity(function.name, function.carries_identity_of, owner)
+    for dialect in extension.dialects:
+        register_dialect(dialect, owner)
+        check_operations(dialect, owner)
+    for target in extension.targets:
+        register_target(target, owner)
+    for each in extension.passes:
+        check_pass(each, owner)
+    if extension.operators:
+        # Programs that are not .onnx files run where onnx is not installed.
+        from ...importers.onnx.reader import register_operator  # noqa: PLC0415
+
+        for operator in extension.operators:
+            register_operator(operator.domain, operator.name, operator.importer, owner)

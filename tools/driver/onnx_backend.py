@@ -1,0 +1,101 @@
+"""abele as an ONNX backend, as conformance suites drive one: prepare a model, run it on a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ..importers.errors import NotConstantError
+from .arrays import Array
+from .compile import compile_model
+from .executable import Executable
+
+TARGET = "tiny:4,memory.bytes_per_tile=268435456"
+"""Few tiles, so that many small models run fast; memory enough that size is no question here."""
+
+
+class Prepared:
+    """A compiled model; or, where a shape depends on inputs, one for each of their values.
+
+    fixed: names of the inputs whose values the program is compiled for.
+    """
+
+    def __init__(
+        self, model: onnx.ModelProto, target: str, fixed: Sequence[str], exe: Executable | None
+    ) -> None:
+        self.fixed = tuple(fixed)
+        self._model = model
+        self._target = target
+        self._compiled: dict[tuple[object, ...], Executable] = {} if exe is None else {(): exe}
+
+    def run(self, inputs: Sequence[object], **_: Any) -> list[Array]:
+        """The outputs, in the graph's order, for inputs in the graph's order."""
+        names = input_names(self._model)
+        if len(inputs) != len(names):
+            raise ValueError(f"{len(inputs)} inputs; need {len(names)}: {', '.join(names)}")
+        values = {name: np.asarray(value) for name, value in zip(names, inputs, strict=True)}
+        exe = self._executable(values)
+        results = exe.run({each.name: values[each.name] for each in exe.inputs})
+        return [results[each.name] for each in exe.outputs]
+
+    def _executable(self, values: Mapping[str, Array]) -> Executable:
+        arrays = [values[name] for name in self.fixed]
+        key = (*((array.dtype.name, array.shape, array.tobytes()) for array in arrays),)
+        if key not in self._compiled:
+            model = with_constants(self._model, dict(zip(self.fixed, arrays, strict=True)))
+            self._compiled[key] = compile_model(model, self._target)
+        return self._compiled[key]
+
+
+def input_names(model: onnx.ModelProto) -> list[str]:
+    """The graph inputs that are no initializers, in order."""
+    initialized = {each.name for each in model.graph.initializer}
+    return [each.name for each in model.graph.input if each.name not in initialized]
+
+
+def with_constants(model: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.ModelProto:
+    """A model in which some inputs have become constants."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    rest = [each for each in copy.graph.input if each.name not in values]
+    del copy.graph.input[:]
+    copy.graph.input.extend(rest)
+    copy.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in values.items()
+    )
+    return copy
+
+
+class AbeleBackend:
+    """What conformance suites call."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> Prepared:
+        """Compile a model for a few tiles.
+
+        A model of which a shape depends on inputs is compiled when their values are known. Raises
+        InputError, and its subclass of NotImplementedError for what is not supported.
+        """
+        del device
+        try:
+            return Prepared(model, TARGET, (), compile_model(model, TARGET))
+        except NotConstantError as error:
+            if not set(error.inputs) <= set(input_names(model)):
+                raise
+            return Prepared(model, TARGET, error.inputs, None)
+
+    @classmethod
+    def run_model(
+        cls, model: onnx.ModelProto, inputs: Sequence[object], device: str = "CPU", **_: Any
+    ) -> list[Array]:
+        """Compile a model and run it once."""
+        return cls.prepare(model, device).run(inputs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether a device's name is known: the machine model is all there is."""
+        return device == "CPU"
