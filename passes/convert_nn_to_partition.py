@@ -24,7 +24,7 @@ from ..dialects.structured import Composite, Movement, Reinterpretation, Structu
 from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout, linear_layout
 from ..ir.provenance import at, locate, place
-from .planner.derive import (
+from .plans.derive import (
     combining,
     compute_layouts,
     final_layout,
@@ -34,7 +34,7 @@ from .planner.derive import (
     operand_layouts,
     refined,
 )
-from .planner.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
+from .plans.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
 
 Values: TypeAlias = "Sequence[tuple[str, SSAValue]]"
 

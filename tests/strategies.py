@@ -19,7 +19,8 @@ from abele.ir.context import AbeleContext
 from abele.ir.geometry.space import Dim
 from abele.ir.provenance import named
 from abele.ir.text import print_module
-from abele.passes.planner.derive import can_pad, combine_structure
+from abele.passes.plans.derive import combine_structure
+from abele.passes.plans.padding import can_pad
 
 F32 = Float32Type()
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.distinct import distinct
+from .choice import Choice
 from .graph import Operator
-from .problem import Choice
 
 Integers = NDArray[np.int64]
 

@@ -11,7 +11,8 @@ from ...dialects.abele import Plan
 from ...ir.distinct import distinct
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import linear_groups
-from .derive import can_pad, result_layout
+from ..plans.derive import result_layout
+from ..plans.padding import can_pad
 from .price import Integers
 from .problem import Problem
 

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ...backends.codelets.prices import compute_cycles, number_dtype, roles
+from ...backends.codelets.prices import compute_cycles, roles
 from ...backends.cost import METHODS
 from ...backends.target import Target
 from ...dialects.abele import Plan, PlanAttr
@@ -24,13 +24,15 @@ from ...ir.near import nearest
 from ...ir.node_names import called, fitting, nobody
 from ...ir.provenance import origin, place
 from ...ir.upstream import ModuleOp
+from ..plans.derive import check_ranks, refined
 from .candidates import splits
+from .choice import Choice
 from .constraints import PROPORTION_KEY, Constraints, read_constraints
-from .derive import check_ranks, refined
 from .limits import PROPORTION, Limits, check_proportion
 from .network import NetworkPlan, plan_network
 from .price import largest_cells
-from .problem import Choice, Problem, movement_problem
+from .problem import Problem, movement_problem
+from .question import unplaced
 from .relaxed import Relaxed, relaxed_limits
 from .serial import priced
 from .terms import FREE, Terms
@@ -247,9 +249,9 @@ class _Operator:
 
     def _priced(self, problem: Problem, plan: Plan, key: str) -> Choice:
         """A plan and its price. Raises InputError for one that is none of the operator's."""
-        have = (None,) * len(problem.operand_dtypes)
+        question = unplaced(problem, self.target, self.target.usable_bytes_per_tile)
         try:
-            return priced(problem, plan, have, self.target, self.target.usable_bytes_per_tile)
+            return priced(question, plan)
         except ValueError as error:
             raise self.fail(str(error), key) from None
 
@@ -306,7 +308,7 @@ class _Operator:
             raise self.fail(f"no method {method!r}{nearest(method, METHODS)}", key)
         parts = splits(problem, self.target.tiles)
         cells = largest_cells(structure, parts)
-        dtype = number_dtype(problem.operand_dtypes)
+        dtype = problem.number_dtype
         cycles, _ = compute_cycles(
             structure.unchained, cells, dtype, problem.result_dtype, self.target, method
         )

@@ -14,8 +14,6 @@ from ...backends.codelets.prices import (
     chain_cycles,
     compute_cycles,
     elements,
-    number_dtype,
-    partials_dtype,
 )
 from ...backends.target import Target
 from ...ir.geometry.space import Space
@@ -62,7 +60,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     cells = largest_cells(problem.structure, parts)
     cycles = np.full(len(parts), float(cost.sync_cycles(target)))
     if not problem.moves:
-        types = number_dtype(problem.operand_dtypes), problem.result_dtype
+        types = problem.number_dtype, problem.result_dtype
         structure, method = problem.structure.unchained, problem.terms.method
         if method:
             cycles += compute_cycles(structure, cells, *types, target, method)[0]
@@ -96,7 +94,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     moved -= last_dims(problem, parts, target)[1]
     cycles += cost.exchange_cycles(moved, 0, target)
     copies = np.zeros_like(moved) if problem.moves else copied
-    between = partials_dtype(problem.result_dtype, problem.structure.body).itemsize
+    between = problem.partials_dtype.itemsize
     left = points * np.where(merged, between, problem.result_dtype.itemsize)
     # The result takes the place of the first of the partials, if it is as wide.
     width = problem.result_dtype.itemsize
@@ -120,7 +118,7 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
         return found
     parts, depth = parts[merged], depth[merged]
     cells = largest_cells(problem.structure, parts)
-    between = partials_dtype(problem.result_dtype, problem.structure.body)
+    between = problem.partials_dtype
     share = -(-elements(cells, result_dims(problem.structure.space)) // depth)
     found[merged] = (
         cost.sync_cycles(target)

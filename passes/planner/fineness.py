@@ -7,9 +7,9 @@ from dataclasses import replace
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
 from ...ir.errors import InputError
-from .derive import combine_structure, leaves_partials, refined
+from ..plans.derive import combine_structure, leaves_partials, refined
+from ..plans.steps import passes_of, takes_steps
 from .price import worker_parts
-from .steps import passes_of, takes_steps
 
 MOST_VERTICES = 1 << 16
 """Vertices of one compute set on a tile that may be asked for."""

@@ -26,10 +26,12 @@ from ...dialects.program import bytes_per_tile
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
-from .derive import check_ranks, home_of_free, operand_layouts
+from ..plans.derive import check_ranks, home_of_free, operand_layouts
+from .arrival import relayout_cycles
+from .choice import Choice
 from .graph import Graph, Operator, Relayout
-from .problem import Choice, Problem, final_layout_of
-from .search import relayout_cycles
+from .problem import Problem, final_layout_of
+from .question import Question
 from .serial import plans, priced
 
 STATES = 3
@@ -165,11 +167,14 @@ class Chooser:
             )
         return found
 
+    def _question(self, node: Operator, have: tuple[Layout | None, ...]) -> Question:
+        return Question(node.problem, have, self.target, self.bound)
+
     def choices(self, node: Operator, have: tuple[Layout | None, ...]) -> Sequence[Choice]:
         """The plans to choose from, the best for the operator itself first."""
         if node.given is not None:
             return [self._given(node, node.given, have)]
-        tried = plans(node.problem, have, self.target, self.bound, in_time=self.in_time)
+        tried = plans(self._question(node, have), in_time=self.in_time)
         if node in self.chosen:
             tried = (*tried, self._chosen(node, have))
         price = self.byte_price / node.times
@@ -186,7 +191,7 @@ class Chooser:
     def _chosen(self, node: Operator, have: tuple[Layout | None, ...]) -> Choice:
         if node.given is not None:
             return self._given(node, node.given, have)
-        return priced(node.problem, self.chosen[node], have, self.target, self.bound)
+        return priced(self._question(node, have), self.chosen[node])
 
     def option(self, node: Operator, choice: Choice) -> Option:
         """A choice with the layouts that it decides."""
@@ -209,7 +214,7 @@ class Chooser:
             check_ranks(node.problem.structure, plan)
             if last > self.target.tiles:
                 raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
-            return priced(node.problem, plan, have, self.target, self.bound)
+            return priced(self._question(node, have), plan)
         except ValueError as error:
             raise InputError(f"{node.op.name} at {place(node.op)}: plan: {error}") from None
 
@@ -232,7 +237,7 @@ class Chooser:
         if gain == 0:
             return option
         elsewhere = replace(plan, first_tile=first, combine=None)
-        moved = priced(node.problem, elsewhere, have, self.target, self.bound)
+        moved = priced(self._question(node, have), elsewhere)
         price = self.byte_price / node.times
         cheap = moved.cycles <= WORTH_MOVING * choice.cycles + price * gain
         return self.option(node, moved) if cheap else option

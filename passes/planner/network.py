@@ -19,10 +19,12 @@ from ...dialects.abele import Plan
 from ...dialects.program import bytes_per_tile
 from ...ir.geometry.layout import Layout
 from .budget import Fronts
+from .choice import Choice
 from .graph import Function, Graph, Operator, read_graph
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
-from .problem import Choice, Problem
+from .problem import Problem
+from .question import Question
 from .search import sketched
 from .serial import in_steps, priced
 
@@ -35,19 +37,6 @@ DEARER = (1, 2)
 
 ROUNDS = 5
 """How often the choice of plans that fit is corrected by what they need."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What an operator's plan was searched for: search(problem, have, target, bound) does.
-
-    have: the layout of every operand, None of those that stay where the plan wants them. bound:
-    bytes of a tile.
-    """
-
-    problem: Problem
-    have: tuple[Layout | None, ...]
-    bound: int
 
 
 @dataclass(frozen=True)
@@ -65,7 +54,7 @@ class NetworkPlan:
     cycles: float
     resident_bytes: int
     live_bytes: int
-    asked: dict[Operation, Asked]
+    questions: dict[Operation, Question]
 
     @property
     def bytes_per_tile(self) -> int:
@@ -163,7 +152,7 @@ class Network:
         stepped: dict[Operator, tuple[Choice, ...]] = {}
         for node in bounds:
             key = node.problem, decided.have[node]
-            stepped[node] = in_steps(*key, self.target, least[key])
+            stepped[node] = in_steps(Question(*key, self.target, least[key]))
             if not any(c.temporary_bytes <= room - others[node] for c in stepped[node]):
                 return {}
         return stepped
@@ -174,10 +163,11 @@ class Network:
         """The plans of an operator that trade cycles for bytes, its fastest among them."""
         if node.given is not None:
             return (fastest,)
-        found = (fastest, *sketched(node.problem, have, self.target, bound))
+        question = Question(node.problem, have, self.target, bound)
+        found = (fastest, *sketched(question))
         if not node.shared:
             return found
-        every = [priced(node.problem, c.plan, have, self.target, bound) for c in found]
+        every = [priced(question, c.plan) for c in found]
         return tuple([c for c in every if can_be_shared(node, c.plan)] or every)
 
     def _fitted(
@@ -236,7 +226,10 @@ class Network:
             cycles=decided.cycles,
             resident_bytes=int(decided.resident.max(initial=0)),
             live_bytes=_live_bytes(self.graph, decided),
-            asked={node.op: Asked(node.problem, decided.have[node], bound) for node in options},
+            questions={
+                node.op: Question(node.problem, decided.have[node], self.target, bound)
+                for node in options
+            },
         )
 
 

@@ -1,32 +1,34 @@
-"""One operator as the planner sees it, and a plan of it with its figures."""
+"""One operator as the planner sees it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...backends.codelets.prices import number_dtype, partials_dtype
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Dim, Space, identity_map
 from ...ir.hash_once import hash_once
-from .derive import final_layout, movement_result_layout
+from ..plans.derive import final_layout, movement_result_layout
 from .terms import FREE, Terms
 
 
 @hash_once
 @dataclass(frozen=True)
 class Problem:
-    """One operator, to be planned.
+    """One operator to be planned.
 
-    operand_dtypes: one each operand. resident: the operands that lie where this operator wants
-    them for good (weights and constants nobody has placed yet). moves: of a movement, whose
-    structure is then only the space of its result; empty for a compute. merges: whether
-    reductions may be split into partials. free: the operands that lie wherever this operator
-    likes, every element once (see ir.geometry.spread): a program's inputs. terms: what a plan has
-    to meet.
+    operand_dtypes: one per operand. resident: whether each operand is a weight or constant that no
+    operator has placed yet, so that this plan decides where it stays. moves: the spaces of a
+    movement, whose structure is then only the space of its result; empty for a compute. merges:
+    whether reductions may be split into partials. free: whether each operand is an input of the
+    program, which lies wherever this plan wants it, every element once (see ir.geometry.spread);
+    empty if none is. terms: what the plan has to meet.
     """
 
     structure: Structure
@@ -39,29 +41,18 @@ class Problem:
     free: tuple[bool, ...] = ()
 
     def is_free(self, operand: int) -> bool:
-        """Whether an operand lies wherever this operator likes."""
+        """Whether an operand lies wherever the plan wants it."""
         return bool(self.free) and self.free[operand]
 
+    @cached_property
+    def number_dtype(self) -> np.dtype[Any]:
+        """The dtype that decides the price: that of the first operand that is no boolean."""
+        return number_dtype(self.operand_dtypes)
 
-@dataclass(frozen=True)
-class Choice:
-    """A plan and what it costs, on the tile that has most.
-
-    resident_bytes: of operands that stay for good. temporary_bytes: copies of other operands,
-    partials and the result, at the worst moment. result_bytes: the result alone. cells: tiles
-    used. merge: of the cycles and bytes above, those of the compute that merges partials.
-    """
-
-    plan: Plan
-    cycles: float
-    compute_cycles: float
-    exchange_cycles: float
-    sync_cycles: float
-    resident_bytes: int
-    temporary_bytes: int
-    result_bytes: int
-    cells: int
-    merge: Choice | None = None
+    @cached_property
+    def partials_dtype(self) -> np.dtype[Any]:
+        """The dtype of partials, which sums are kept in."""
+        return partials_dtype(self.result_dtype, self.structure.body)
 
 
 def movement_problem(
@@ -70,7 +61,7 @@ def movement_problem(
     resident: tuple[bool, ...] = (),
     terms: Terms = FREE,
 ) -> Problem:
-    """The problem of a movement: to cut the axes of its result."""
+    """The problem of a movement: its plan cuts the axes of the result."""
     shape = moves[0].results[0].shape
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     access = identity_map(tuple(range(len(shape))), shape)

@@ -15,8 +15,8 @@ from xdsl.ir import Attribute, Operation
 from ...backends.target import Target
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
+from .choice import Choice
 from .limits import Limits
-from .problem import Choice
 from .terms import relaxed
 
 ATTRIBUTE = "abele.relaxed"

@@ -1,8 +1,8 @@
-"""Plans of several steps for one operator: what they cost, and those worth having.
+"""Plans of several steps for one operator: their price, and the search for the best.
 
-A tile that cannot hold its part of an operand takes it a step at a time. Where many tiles need
-the same part, each begins with another step of it, and the steps go round (see steps): what stays
-for good is then there once, and not once a tile.
+A tile that cannot hold its part of an operand takes it one step at a time. Where many tiles need
+the same part, each begins with a different step of it, and the steps rotate among the tiles (see
+`plans.steps`). A weight is then stored once instead of once per tile.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from typing import Any
 import numpy as np
 
 from ...backends import cost
-from ...backends.codelets.prices import elements, number_dtype, partials_dtype, roles
+from ...backends.codelets.prices import elements, roles
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
 from ...ir.geometry.layout import Layout
-from . import candidates
-from .account import pareto_rows
-from .charges import Charges, Cycles, target_charges
-from .derive import (
+from ..plans.derive import (
     combine_structure,
     compute_layouts,
     home_of_free,
@@ -36,11 +33,16 @@ from .derive import (
     refined,
     result_layout,
 )
+from ..plans.steps import Step, adding, passes_of
+from . import candidates
+from .account import pareto_rows
+from .charges import Charges, Cycles, target_charges
+from .choice import Choice, pareto
 from .estimate import result_dims
 from .price import Integers, block_elements, codelet
-from .problem import Choice, Problem
-from .search import exact, fastest, pareto
-from .steps import Step, adding, passes_of
+from .problem import Problem
+from .question import Question
+from .search import exact, fastest
 
 MOST_STEPS = 32
 """Steps that are looked at: each is an operation of its own."""
@@ -49,28 +51,27 @@ PRICED = 4
 """Plans whose exchange is computed exactly."""
 
 
-def priced_in_steps(
-    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target, bound: int
-) -> Choice:
+def priced_in_steps(question: Question, plan: Plan) -> Choice:
     """The price of a plan of several steps, one after another.
 
-    have, bound: as of `search`. The plan is completed: its method, its workers and how partials
-    combine. Of a row of steps that add up, those between the second and the last are charged what
-    the second one is: they move and compute as much. Resident operands lie where the plan wants
-    all their parts, and each step copies its own from there.
-    Raises ValueError where the plan is none of this operator.
+    The plan is completed: its method, its workers and how partials combine. In a row of steps that
+    add up, the steps between the second and the last are charged what the second costs: they move
+    and compute as much. Resident operands lie where the plan wants all their parts, and each step
+    copies its own part from there.
+    Raises ValueError if it is not a plan of this operator.
     """
-    plan = _completed(problem, plan, have, target, bound)
+    problem = question.problem
+    plan = _completed(question, plan)
     rows = tuple(passes_of(problem.structure, plan))
     homes = operand_layouts(problem.structure, plan)
-    steps = _Steps(problem, rows, _sources(problem, have, homes, target), target, bound)
+    steps = _Steps(question, rows, _sources(question, homes))
     paid: list[tuple[Choice, int]] = []
     results: list[int] = []
     for row in rows:
         paid += steps.paid(row, sum(results))
         results.append(paid[-1][0].result_bytes)
     if len(rows) > 1:
-        paid.append((_join(paid[-1][0], results, target), 1))
+        paid.append((_join(paid[-1][0], results, question.target), 1))
     stay = zip(homes, problem.operand_dtypes, problem.resident, strict=False)
     return Choice(
         plan=plan,
@@ -85,15 +86,13 @@ def priced_in_steps(
     )
 
 
-def _completed(
-    problem: Problem, plan: Plan, have: tuple[Layout | None, ...], target: Target, bound: int
-) -> Plan:
-    """A plan that says how partials combine, where it leaves any, and how its codelet works."""
+def _completed(question: Question, plan: Plan) -> Plan:
+    """A plan with how its partials combine, if it leaves any, its method and its workers."""
+    problem = question.problem
     rows = tuple(passes_of(problem.structure, plan))
     last = rows[-1][-1]
     if plan.combine is None and leaves_partials(last.structure, last.plan):
-        nowhere = (None,) * len(have)
-        merge = _Steps(problem, (), nowhere, target, bound).merged(last)
+        merge = _Steps(question, (), (None,) * len(question.have)).merged(last)
         plan = replace(plan, combine=merge.plan)
     if plan.method or plan.workers:
         return plan
@@ -102,27 +101,26 @@ def _completed(
     _, method, workers = codelet(
         structure.unchained,
         tuple(-(-n // p) for n, p in zip(structure.space.sizes, split, strict=True)),
-        number_dtype(problem.operand_dtypes),
-        partials_dtype(problem.result_dtype, problem.structure.body),
-        target,
+        problem.number_dtype,
+        problem.partials_dtype,
+        question.target,
     )
     return replace(plan, method=method, workers=workers[: len(plan.split)])
 
 
-def _sources(
-    problem: Problem, have: tuple[Layout | None, ...], homes: tuple[Layout, ...], target: Target
-) -> tuple[Layout, ...]:
-    """Where operands lie: those that nobody has placed, at home, free ones near it."""
+def _sources(question: Question, homes: tuple[Layout, ...]) -> tuple[Layout, ...]:
+    """Where operands lie. Operands without a layout lie at home; free ones lie near it."""
+    problem, tiles = question.problem, question.target.tiles
     return tuple(
-        layout or (home_of_free(home, dtype.itemsize, target.tiles) if problem.is_free(i) else home)
+        layout or (home_of_free(home, dtype.itemsize, tiles) if problem.is_free(i) else home)
         for i, (layout, home, dtype) in enumerate(
-            zip(have, homes, problem.operand_dtypes, strict=True)
+            zip(question.have, homes, problem.operand_dtypes, strict=True)
         )
     )
 
 
 def _join(last: Choice, results: list[int], target: Target) -> Choice:
-    """The price of laying the parts of a result, of so many bytes a tile, side by side."""
+    """The price of laying the parts of a result side by side. results: bytes of each on a tile."""
     copying = float(cost.copy_cycles(np.array(results), target).sum())
     sync = cost.sync_cycles(target)
     return replace(
@@ -136,22 +134,21 @@ def _join(last: Choice, results: list[int], target: Target) -> Choice:
 
 
 def _wanted(step: Step) -> tuple[Layout, ...]:
-    """The blocks that a step reads, but for its chain's."""
+    """The blocks that a step reads, without those of its chain."""
     return compute_layouts(step.structure.unchained, step.plan)
 
 
 @dataclass
 class _Steps:
-    """The prices of an operator's steps, each knowing which blocks those before it have fetched.
+    """The prices of an operator's steps, given which blocks earlier steps have fetched.
 
-    to_come: how often a block is still wanted, of each operand.
+    sources: where operands lie. fetched: (operand, block) pairs that are on the tiles. to_come: how
+    many later steps want each of them.
     """
 
-    problem: Problem
+    question: Question
     rows: tuple[tuple[Step, ...], ...]
     sources: tuple[Layout | None, ...]
-    target: Target
-    bound: int
     fetched: set[tuple[int, Layout]] = field(default_factory=set)
     to_come: Counter[tuple[int, Layout]] = field(default_factory=Counter)
 
@@ -161,20 +158,25 @@ class _Steps:
                 self.to_come.update(enumerate(_wanted(step)))
 
     @property
+    def problem(self) -> Problem:
+        """The operator."""
+        return self.question.problem
+
+    @property
     def between(self) -> np.dtype[Any]:
-        """The type of what steps leave to be added to."""
-        return partials_dtype(self.problem.result_dtype, self.problem.structure.body)
+        """The dtype of the partial sums that a step leaves to the next."""
+        return self.problem.partials_dtype
 
     def paid(self, row: tuple[Step, ...], held: int) -> list[tuple[Choice, int]]:
         """The prices of a row of steps, and how often each is paid.
 
-        held: bytes of a tile that rows before have left.
+        held: bytes of a tile that hold the results of earlier rows.
         """
         last = len(row) - 1
         found: list[tuple[Choice, int]] = []
         for number in dict.fromkeys((0, min(1, last), last)):
             choice = self.priced(row, number)
-            # What the steps before have left is there beside what this one makes.
+            # The sums of earlier steps are on the tile besides those that this step makes.
             left = found[-1][0].result_bytes if found else 0
             more = replace(choice, temporary_bytes=choice.temporary_bytes + held + left)
             found.append((more, last - 1 if 0 < number < last else 1))
@@ -186,7 +188,7 @@ class _Steps:
         return found
 
     def priced(self, row: tuple[Step, ...], number: int) -> Choice:
-        """The price of one step of a row, its partials not combined."""
+        """The price of one step of a row, without combining its partials."""
         step, own = row[number], self.problem.structure.body.own_arity
         ends = number == len(row) - 1 and not leaves_partials(step.structure, step.plan)
         structure, split, order = refined(step.structure, step.plan)
@@ -218,7 +220,7 @@ class _Steps:
         return self._exact(structure, dtypes, None, have, step.plan.combine)
 
     def _at_hand(self, step: Step) -> tuple[Layout | None, ...]:
-        """Where a step finds its operands: where it wants them, if a step before it did too."""
+        """Where a step finds its operands: where it wants them if an earlier step fetched them."""
         found: list[Layout | None] = []
         for i, wanted in enumerate(_wanted(step)):
             there = (i, wanted) in self.fetched
@@ -228,7 +230,7 @@ class _Steps:
         return tuple(found)
 
     def _kept_bytes(self) -> int:
-        """Bytes of the blocks that are there and still wanted."""
+        """Bytes of fetched blocks that later steps want."""
         dtypes = self.problem.operand_dtypes
         return sum(
             block.block_elements * dtypes[i].itemsize
@@ -246,17 +248,13 @@ class _Steps:
     ) -> Choice:
         made = result or self.problem.result_dtype
         part = Problem(structure, dtypes, made, (False,) * len(dtypes), merges=False)
-        if plan is None:
-            return fastest(part, have, self.target, self.bound)
-        return exact(part, plan, have, self.target, self.bound)
-
-
-# The search: products of matrices, whose depth takes steps.
+        question = replace(self.question, problem=part, have=have)
+        return fastest(question) if plan is None else exact(question, plan)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """Plans of one number of steps round one ring, with what they cost by their blocks alone.
+    """Plans of one number of steps round one ring, with prices estimated from block sizes.
 
     parts: (candidates, dimensions). ring: the dimension, or -1.
     """
@@ -269,15 +267,16 @@ class _Found:
 
 
 @lru_cache(maxsize=1024)
-def search_in_steps(
-    problem: Problem, have: tuple[Layout | None, ...], target: Target, bound: int
-) -> tuple[Choice, ...]:
-    """The best plans of a product that add up in several steps, as `search` returns them; none
-    where the operator is no product of matrices."""
+def search_in_steps(question: Question) -> tuple[Choice, ...]:
+    """The best plans of a matrix product that adds up in several steps, as `search` returns them.
+
+    Empty if the operator is not a matrix product.
+    """
+    problem, bound = question.problem, question.bound
     depth = _depth(problem.structure)
     if depth is None:
         return ()
-    found = _candidates(problem, depth, target)
+    found = _candidates(problem, depth, question.target)
     if not found:
         return ()
     cycles = np.concatenate([each.cycles for each in found])
@@ -292,12 +291,12 @@ def search_in_steps(
         group = bisect(starts, row) - 1
         plan = _plan(found[group], row - starts[group], depth)
         if is_legal_in_steps(problem.structure, plan, problem.result_dtype):
-            choices.append(priced_in_steps(problem, plan, have, target, bound))
+            choices.append(priced_in_steps(question, plan))
     return pareto(choices, bound) if choices else ()
 
 
 def _depth(structure: Structure) -> int | None:
-    """The dimension that a product of matrices is added up along; None for other operators."""
+    """The dimension that a matrix product sums over; None for other operators."""
     found = roles(structure)
     if found is None or found.kernel or found.groups:
         return None
@@ -313,11 +312,11 @@ def _plan(found: _Found, row: int, depth: int) -> Plan:
 
 
 def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
-    """All plans whose depth is cut in time alone, round every dimension that can be a ring."""
+    """All plans that cut depth in time only, without a ring and round each possible ring."""
     space = problem.structure.space
     parts = candidates.splits(problem, target.tiles)
     parts = parts[parts[:, depth] == 1]
-    charges = target_charges(target, number_dtype(problem.operand_dtypes))
+    charges = target_charges(target, problem.number_dtype)
     size = space.dims[depth].size
     whole = [access.dims() for access in space.operands[: problem.structure.body.own_arity]]
     rings = [
@@ -342,7 +341,7 @@ def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
 def _estimated(
     problem: Problem, depth: int, parts: Integers, steps: int, ring: int, charges: Charges
 ) -> _Found:
-    """What plans cost by their blocks alone, no producer's layout known."""
+    """Prices estimated from block sizes, whatever layouts the operands have."""
     structure = problem.structure
     space, found = structure.space, roles(structure)
     assert found is not None

@@ -13,7 +13,7 @@ from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
 from ..driver.files import check_files
 from ..views.planning.picture import draw_trade_offs, needs_matplotlib
-from ..views.planning.plan import DTYPES, Question, plan_model, product_of_matrices
+from ..views.planning.plan import DTYPES, PlannedModel, plan_model, product_of_matrices
 from ..views.planning.tables import memory_lines, plan_table, trade_off_table, wide_enough
 from ..views.progress import progress
 from .answers import answers, say, text_in
@@ -107,7 +107,7 @@ def _shape(text: str) -> tuple[int, int, int]:
 
 
 def _show(
-    question: Question, operator: str, every: bool, top: int | None, png: Path | None
+    question: PlannedModel, operator: str, every: bool, top: int | None, png: Path | None
 ) -> None:
     plan = question.plan
     if operator:
@@ -131,7 +131,7 @@ def _show(
         )
 
 
-def _write(path: Path, question: Question, operator: str) -> None:
+def _write(path: Path, question: PlannedModel, operator: str) -> None:
     """Write all figures as JSON, the Pareto set of an operator among them. Raises InputError."""
     record = question.plan.to_dict()
     if operator:

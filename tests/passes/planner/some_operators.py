@@ -1,13 +1,20 @@
 """Operators as mathematics, small and large, for the planner's tests."""
 
+import itertools
 from dataclasses import replace
+from math import prod
 
 import hypothesis.strategies as st
 import numpy as np
 
+from abele.backends.target import Target
+from abele.dialects.abele import Plan
 from abele.dialects.structured import Body, Stage, Structure
+from abele.ir.geometry.layout import linear_layout
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from abele.passes.planner.problem import Problem
+from abele.passes.planner.question import Question
+from abele.passes.plans.padding import can_pad
 
 F16, F32 = np.dtype(np.float16), np.dtype(np.float32)
 
@@ -119,3 +126,32 @@ def plain_structures(draw: st.DrawFn) -> Structure:
             return pool(size(6), k + size(8) - 1, k, size(3))
         case _:
             return add(size(7), size(9))
+
+
+def question_of(asked: Problem, target: Target, bound: int | None = None) -> Question:
+    """The question of an operator whose operands lie in linear order, without resident ones.
+
+    bound: all usable memory of a tile, unless given.
+    """
+    have = tuple(
+        None if stays else linear_layout(access.shape, dtype.itemsize, target.tiles)
+        for access, dtype, stays in zip(
+            asked.structure.space.operands, asked.operand_dtypes, asked.resident, strict=True
+        )
+    )
+    return Question(asked, have, target, target.usable_bytes_per_tile if bound is None else bound)
+
+
+def every_split(structure: Structure, tiles: int) -> list[Plan]:
+    """All legal splits, by definition."""
+    counts = []
+    for d, dim in enumerate(structure.space.dims):
+        free = dim.kind == "parallel" or can_pad(structure, d)
+        counts.append(
+            [
+                k
+                for k in range(1, min(dim.size, tiles) + 1)
+                if (free and (k - 1) * -(-dim.size // k) < dim.size) or dim.size % k == 0
+            ]
+        )
+    return [Plan(parts) for parts in itertools.product(*counts) if prod(parts) <= tiles]

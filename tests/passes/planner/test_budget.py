@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from abele.dialects.abele import Plan
 from abele.passes.planner.budget import Fronts
-from abele.passes.planner.problem import Choice
+from abele.passes.planner.choice import Choice
 
 
 class Node:

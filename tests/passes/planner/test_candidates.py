@@ -11,7 +11,7 @@ from abele.dialects.structured import Structure
 from abele.ir.geometry.layout import linear_layout
 from abele.passes.planner import candidates
 from abele.passes.planner.candidates import inherited, part_counts, splits
-from abele.passes.planner.derive import operand_layouts, result_layout
+from abele.passes.plans.derive import operand_layouts, result_layout
 
 from .some_operators import add, conv, matmul, problem, structures
 

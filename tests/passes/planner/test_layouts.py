@@ -16,12 +16,13 @@ from abele.dialects import nn
 from abele.dialects.abele import Plan
 from abele.ir.geometry.layout import Layout
 from abele.passes.planner import layouts
+from abele.passes.planner.arrival import relayout_cycles
+from abele.passes.planner.choice import Choice
 from abele.passes.planner.graph import Operator, read_graph
 from abele.passes.planner.layouts import Chooser
 from abele.passes.planner.limits import Limits
 from abele.passes.planner.network import Network, plan_network
-from abele.passes.planner.problem import Choice
-from abele.passes.planner.search import relayout_cycles
+from abele.passes.planner.question import Question
 from abele.passes.planner.serial import plans, priced
 
 from .test_network import Net, mlp
@@ -47,7 +48,8 @@ class Steadfast(Chooser):
         if node not in self.tried:
             self.tried[node] = [choice.plan for choice in super().choices(node, have)]
         every = (
-            priced(node.problem, plan, have, self.target, self.bound) for plan in self.tried[node]
+            priced(Question(node.problem, have, self.target, self.bound), plan)
+            for plan in self.tried[node]
         )
         return sorted(every, key=lambda choice: choice.cycles)
 

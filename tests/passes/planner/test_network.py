@@ -18,8 +18,8 @@ from abele.dialects.structured import Movement, Structured
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
 from abele.passes.planner import network, serial
-from abele.passes.planner.derive import operand_layouts
 from abele.passes.planner.network import NetworkPlan, plan_network
+from abele.passes.plans.derive import operand_layouts
 
 from ...strategies import context
 

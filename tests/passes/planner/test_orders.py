@@ -7,6 +7,7 @@ from abele.dialects.abele import Plan
 from abele.ir.geometry.layout import linear_layout
 from abele.passes.planner.orders import arriving, last_dims, orders
 from abele.passes.planner.problem import Problem
+from abele.passes.planner.question import Question, unplaced
 from abele.passes.planner.search import exact, fastest
 
 from .some_operators import matmul
@@ -22,7 +23,7 @@ def asked(free: bool, rows: int = 512, depth: int = 512, columns: int = 512) -> 
 
 def exchanged(problem: Problem, split: tuple[int, ...], order: tuple[int, ...]) -> float:
     plan = Plan(split, order)
-    return exact(problem, plan, (None, None), MK2, 2**62).exchange_cycles
+    return exact(unplaced(problem, MK2, 2**62), plan).exchange_cycles
 
 
 def test_the_dimension_placed_last_is_the_one_that_saves_most():
@@ -48,8 +49,8 @@ def test_what_lies_where_it_is_wanted_comes_from_its_neighbours():
 
 
 def test_free_operands_cost_less_than_linear_ones():
-    free = fastest(asked(True), (None, None), MK2, MK2.usable_bytes_per_tile)
+    free = fastest(unplaced(asked(True), MK2, MK2.usable_bytes_per_tile))
     linear = (linear_layout((512, 512), 2, MK2.tiles),) * 2
-    moved = fastest(asked(False), linear, MK2, MK2.usable_bytes_per_tile)
+    moved = fastest(Question(asked(False), linear, MK2, MK2.usable_bytes_per_tile))
     assert 0 < free.exchange_cycles < moved.exchange_cycles
     assert free.resident_bytes == 0

@@ -9,8 +9,8 @@ from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.passes.planner.candidates import splits
-from abele.passes.planner.derive import compute_layouts, refined
 from abele.passes.planner.price import block_elements, codelet, worker_parts
+from abele.passes.plans.derive import compute_layouts, refined
 
 from .some_operators import F16, F32, add, conv, matmul, problem, structures
 

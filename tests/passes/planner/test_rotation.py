@@ -18,6 +18,7 @@ from abele.ir.geometry.layout import linear_layout
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
 from abele.passes.pipelines import PASSES
+from abele.passes.planner.question import Question, unplaced
 from abele.passes.planner.rotation import priced_in_steps, search_in_steps
 from abele.passes.planner.search import search
 from abele.tools.cli import app
@@ -70,7 +71,7 @@ def lowered(plan: Plan, element: str):
 def test_the_price_is_that_of_the_program(plan: Plan, element: str):
     own = problem(matmul(M, K, N), F16 if element == "f16" else F32, (False, True))
     linear = linear_layout((M, K), own.operand_dtypes[0].itemsize, TARGET.tiles)
-    plan = priced_in_steps(own, plan, (linear, None), TARGET, PLENTY).plan
+    plan = priced_in_steps(Question(own, (linear, None), TARGET, PLENTY), plan).plan
     module, made = lowered(plan, element)
     entry = next(op for op in module.walk() if op.name == "func.func").regions[0].block
     arrives = partition_type(entry.args[0]).layout.data
@@ -79,7 +80,7 @@ def test_the_price_is_that_of_the_program(plan: Plan, element: str):
     steps = price(module, TARGET)
     paid = sum(step.cycles for step in steps if step.exchange_cycles or step.compute_cycles)
 
-    choice = priced_in_steps(own, plan, (arrives, None), TARGET, PLENTY)
+    choice = priced_in_steps(Question(own, (arrives, None), TARGET, PLENTY), plan)
     assert choice.cycles == pytest.approx(paid, rel=0.01)
     report = memory_report(module, TARGET)
     held = report.max_tile_bytes - TARGET.memory.reserved_bytes
@@ -90,21 +91,21 @@ def test_the_price_is_that_of_the_program(plan: Plan, element: str):
 
 def test_round_a_ring_weights_are_there_once():
     own = problem(matmul(64, 64, 64), F32, (False, True))
-    have = (None, None)
-    found = search_in_steps(own, have, TARGET, PLENTY)
+    question = unplaced(own, TARGET, PLENTY)
+    found = search_in_steps(question)
     rotating = [choice for choice in found if choice.plan.ring]
     assert rotating
     for choice in rotating:
         (d,) = (d for d, r in enumerate(choice.plan.ring) if r >= 0)
         steps, round_ = choice.plan.steps[d], choice.plan.split[choice.plan.ring[d]]
         assert choice.resident_bytes * choice.cells == 64 * 64 * 4 * round_ // steps
-    once = search(own, have, TARGET, PLENTY)
+    once = search(question)
     assert min(c.resident_bytes for c in rotating) <= min(c.resident_bytes for c in once)
 
 
 def test_of_what_is_found_none_is_slower_and_larger():
     own = problem(matmul(64, 128, 32), F16, (False, True))
-    found = search_in_steps(own, (None, None), TARGET, PLENTY)
+    found = search_in_steps(unplaced(own, TARGET, PLENTY))
     assert len(found) > 1
     cycles, resident = zip(*((c.cycles, c.resident_bytes) for c in found), strict=True)
     assert list(cycles) == sorted(cycles)
@@ -114,9 +115,9 @@ def test_of_what_is_found_none_is_slower_and_larger():
 
 def test_a_tight_bound_is_kept():
     own = problem(matmul(64, 64, 64), F32, (False, True))
-    free = search_in_steps(own, (None, None), TARGET, PLENTY)
+    free = search_in_steps(unplaced(own, TARGET, PLENTY))
     most = max(c.resident_bytes + c.temporary_bytes for c in free)
-    tight = search_in_steps(own, (None, None), TARGET, most - 1)
+    tight = search_in_steps(unplaced(own, TARGET, most - 1))
     assert tight
     assert all(c.resident_bytes + c.temporary_bytes < most for c in tight)
 
@@ -126,15 +127,14 @@ def test_a_chain_follows_the_last_step():
     plain = problem(matmul(64, 64, 64), F32)
     long = problem(chained(matmul(64, 64, 64), False), F32)
     without, with_chain = (
-        priced_in_steps(p, plan, (None,) * len(p.operand_dtypes), TARGET, PLENTY)
-        for p in (plain, long)
+        priced_in_steps(unplaced(p, TARGET, PLENTY), plan) for p in (plain, long)
     )
     assert without.cycles < with_chain.cycles < 1.2 * without.cycles
 
 
 def test_what_is_no_product_of_matrices_takes_no_steps():
-    assert search_in_steps(problem(conv(8, 8, 8, 3)), (None, None), TARGET, PLENTY) == ()
-    assert search_in_steps(problem(matmul(8, 1, 8)), (None, None), TARGET, PLENTY) == ()
+    assert search_in_steps(unplaced(problem(conv(8, 8, 8, 3)), TARGET, PLENTY)) == ()
+    assert search_in_steps(unplaced(problem(matmul(8, 1, 8)), TARGET, PLENTY)) == ()
 
 
 # End to end, where memory is tight.
@@ -174,7 +174,7 @@ def test_a_rotating_plan_fits_where_no_plan_of_one_step_does(
     target = resolve_target("small.toml")
     assert target.usable_bytes_per_tile == USABLE
     own = replace(problem(matmul(64, 64, 64), F32))
-    found = search_in_steps(own, (None, None), target, USABLE)
+    found = search_in_steps(unplaced(own, target, USABLE))
     assert found[0].resident_bytes + found[0].temporary_bytes <= USABLE
     plan = f"{{plan = #abele.plan<{PlanAttr(found[0].plan).text()}>}}"
     Path("steps.mlir").write_text(program(plan))

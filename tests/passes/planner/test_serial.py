@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 from abele.backends.target import resolve_target
 from abele.dialects.abele import PlanAttr
 from abele.passes.planner.problem import Problem
+from abele.passes.planner.question import Question, unplaced
 from abele.passes.planner.search import fastest
 from abele.passes.planner.serial import plans
-from abele.passes.planner.steps import takes_steps
 from abele.passes.planner.terms import Terms
+from abele.passes.plans.steps import takes_steps
 from abele.tools.cli import app
 
 from .some_operators import matmul
@@ -37,27 +38,31 @@ def product(rows: int, depth: int, columns: int, most: int, dtype: np.dtype = F3
     return Problem(structure, (dtype,) * 2, dtype, (False,) * 2, terms=terms, free=(True,) * 2)
 
 
+def on_mk2(problem: Problem) -> Question:
+    return unplaced(problem, MK2, USABLE)
+
+
 def test_what_fits_takes_one_step():
     asked = product(256, 256, 256, USABLE // 2)
-    best = plans(asked, (None, None), MK2, USABLE)[0]
-    assert best == fastest(asked, (None, None), MK2, USABLE)
+    best = plans(on_mk2(asked))[0]
+    assert best == fastest(on_mk2(asked))
 
 
 def test_what_does_not_fit_takes_the_fewest_steps_that_do():
     most = int(0.6 * USABLE)
     asked = product(2048, 2048, 8192, most, HALF)
-    assert fastest(asked, (None, None), MK2, USABLE).temporary_bytes > most
-    best = plans(asked, (None, None), MK2, USABLE)[0]
+    assert fastest(on_mk2(asked)).temporary_bytes > most
+    best = plans(on_mk2(asked))[0]
     assert takes_steps(best.plan)
     assert best.temporary_bytes <= most
-    roomy = fastest(replace(asked, terms=Terms()), (None, None), MK2, USABLE)
+    roomy = fastest(on_mk2(replace(asked, terms=Terms())))
     assert roomy.cycles < best.cycles < 1.2 * roomy.cycles
 
 
 def test_a_decided_split_is_kept_though_it_does_not_fit():
     asked = product(2048, 2048, 8192, 1000, HALF)
     asked = replace(asked, terms=replace(asked.terms, split=(16, 8, 4)))
-    assert {c.plan.split for c in plans(asked, (None, None), MK2, USABLE)} == {(16, 8, 4)}
+    assert {c.plan.split for c in plans(on_mk2(asked))} == {(16, 8, 4)}
 
 
 def program(plan: str) -> str:
@@ -76,7 +81,7 @@ def test_a_chosen_plan_of_several_steps_runs(tmp_path: Path, monkeypatch: pytest
     Path("small.toml").write_text(SMALL)
     target = resolve_target("small.toml")
     asked = product(64, 64, 64, 4096)
-    best = plans(asked, (None, None), target, 4096)[0]
+    best = plans(unplaced(asked, target, 4096))[0]
     assert takes_steps(best.plan)
     assert best.temporary_bytes <= 4096
     Path("steps.mlir").write_text(program(f"{{plan = #abele.plan<{PlanAttr(best.plan).text()}>}}"))

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from abele.backends.target import resolve_target
 from abele.dialects.structured import Structure
-from abele.ir.geometry.layout import Layout, linear_layout
+from abele.ir.geometry.layout import linear_layout
 from abele.passes.planner.candidates import splits
-from abele.passes.planner.problem import Choice, Problem
+from abele.passes.planner.choice import Choice
+from abele.passes.planner.question import Question
 from abele.passes.planner.search import considered, fastest
 from abele.passes.planner.terms import Terms, relaxed
 
@@ -20,19 +21,20 @@ TARGET = resolve_target("tiny:16")
 USABLE = TARGET.usable_bytes_per_tile
 
 
-def asked_of(structure: Structure, **terms: Any) -> tuple[Problem, tuple[Layout | None, ...]]:
+def asked_of(structure: Structure, **terms: Any) -> Question:
     """A product of matrices, whose right operand stays where it is wanted."""
     found = problem(structure, resident=(False, True))
     left = structure.space.operands[0].shape
-    return replace(found, terms=Terms(**terms)), (linear_layout(left, 4, TARGET.tiles), None)
+    have = (linear_layout(left, 4, TARGET.tiles), None)
+    return Question(replace(found, terms=Terms(**terms)), have, TARGET, USABLE)
 
 
 def considered_of(structure: Structure, **terms: Any) -> tuple[Choice, ...]:
-    return considered(*asked_of(structure, **terms), TARGET, USABLE)
+    return considered(asked_of(structure, **terms))
 
 
 def fastest_of(structure: Structure, **terms: Any) -> Choice:
-    return fastest(*asked_of(structure, **terms), TARGET, USABLE)
+    return fastest(asked_of(structure, **terms))
 
 
 PRODUCT = matmul(64, 64, 64)
@@ -40,7 +42,7 @@ SHALLOW = matmul(32, 8, 48)
 
 
 def test_a_part_count_that_is_asked_for_is_kept():
-    problem, _ = asked_of(PRODUCT, split=(3, 0, 0))
+    problem = asked_of(PRODUCT, split=(3, 0, 0)).problem
     assert set(splits(problem, 16)[:, 0]) == {3}
     every = considered_of(PRODUCT, split=(3, 0, 0))
     assert len(every) > 3

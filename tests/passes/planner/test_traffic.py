@@ -12,8 +12,8 @@ from abele.ir.geometry.layout import Layout, linear_layout
 from abele.ir.geometry.overlap import overlap
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from abele.passes.planner.candidates import splits
-from abele.passes.planner.derive import compute_layouts, movement_result_layout
 from abele.passes.planner.traffic import traffic
+from abele.passes.plans.derive import compute_layouts, movement_result_layout
 
 from .some_operators import problem, structures
 

@@ -18,8 +18,10 @@ from ....backends import cost
 from ....backends.target import Target
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
+from ....passes.planner.choice import Choice
 from ....passes.planner.limits import PROPORTION
-from ....passes.planner.problem import Choice, Problem
+from ....passes.planner.problem import Problem
+from ....passes.planner.question import unplaced
 from ....passes.planner.serial import plans
 from . import units
 from .cases import Convolution, Product
@@ -84,10 +86,9 @@ def predicted_cycles(problem: Problem, target: Target) -> dict[str, float]:
 
 
 def _best(problem: Problem, target: Target) -> Choice:
-    have = (None,) * len(problem.operand_dtypes)
     usable = target.usable_bytes_per_tile
     terms = replace(problem.terms, temporary_bytes=int(PROPORTION * usable))
-    return plans(replace(problem, terms=terms), have, target, usable)[0]
+    return plans(unplaced(replace(problem, terms=terms), target, usable))[0]
 
 
 def _values(dtype: str, *shapes: tuple[int, ...]) -> Sequence[SSAValue]:

@@ -19,8 +19,8 @@ from ....backends.target import Target
 from ....dialects.abele import Plan
 from ....dialects.structured import Body, Structure
 from ....ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
-from ....passes.planner.derive import compute_layouts, final_layout
 from ....passes.planner.traffic import traffic
+from ....passes.plans.derive import compute_layouts, final_layout
 from .cases import Stencil
 from .units import element_bytes
 

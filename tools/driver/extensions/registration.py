@@ -11,7 +11,7 @@ from ....backends.target import register_target
 from ....dialects.levels import register_dialect
 from ....dialects.structured import register_function
 from ....ir.user_entries import remove_entries
-from ....passes.planner.derive import register_identity
+from ....passes.plans.padding import register_identity
 from .checks import check_operations, check_pass
 from .extension import Extension
 

@@ -43,8 +43,9 @@ from ....passes.convert_partition_to_tile import ConvertPartitionToTile
 from ....passes.convert_tile_to_exchange import ConvertTileToExchange
 from ....passes.decompose import Decompose
 from ....passes.group_supersteps import GroupSupersteps
-from ....passes.planner.derive import can_pad, combine_structure, is_legal_in_steps
-from ....passes.planner.steps import passes_of, takes_steps
+from ....passes.plans.derive import combine_structure, is_legal_in_steps
+from ....passes.plans.padding import can_pad
+from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 
 STAGES = ("plain", "numbered", "placed", "addressed", "grouped")

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ....backends.codelets.prices import number_dtype, partials_dtype, roles
+from ....backends.codelets.prices import roles
 from ....backends.target import ConvUnits, Target
 from ....dialects.abele import Plan, PlanAttr
 from ....ir.geometry.space import Dim
-from ....passes.planner.network import Asked
+from ....passes.planner.choice import Choice
 from ....passes.planner.price import block_elements
-from ....passes.planner.problem import Choice, Problem
+from ....passes.planner.problem import Problem
+from ....passes.planner.question import Question
 from ....passes.planner.search import considered, fastest
-from ....passes.planner.steps import takes_steps
 from ....passes.planner.terms import FREE
+from ....passes.plans.steps import takes_steps
 
 WORTH_SAYING = 1.02
 """How much faster a plan must be for what kept it away to be named."""
@@ -105,13 +106,15 @@ def figures(
     node: str,
     op: str,
     times: int,
-    asked: Asked,
+    question: Question,
     choice: Choice,
-    target: Target,
     given: bool = False,
 ) -> OperatorPlan:
-    """The figures of a choice. asked: what it was searched for; given: it was not."""
-    problem = asked.problem
+    """The figures of the choice that answers a question.
+
+    given: the plan was not searched for, as it was there already.
+    """
+    problem, target = question.problem, question.target
     merge = choice.merge
     limit = problem.terms.temporary_bytes
     used, peak = _utilisation(problem, choice, target)
@@ -132,8 +135,8 @@ def figures(
         tiles=choice.cells,
         utilisation=used,
         peak=peak,
-        limited_by=_limited_by(asked, choice, target, given),
-        runner_up=_runner_up(asked, choice, target),
+        limited_by=_limited_by(question, choice, given),
+        runner_up=_runner_up(question, choice),
     )
 
 
@@ -148,10 +151,7 @@ def macs(problem: Problem) -> int:
 
 
 def _units(problem: Problem, target: Target) -> ConvUnits | None:
-    return target.conv_units(
-        number_dtype(problem.operand_dtypes).name,
-        partials_dtype(problem.result_dtype, problem.structure.body).name,
-    )
+    return target.conv_units(problem.number_dtype.name, problem.partials_dtype.name)
 
 
 def peak_macs(problem: Problem, target: Target) -> float:
@@ -159,7 +159,7 @@ def peak_macs(problem: Problem, target: Target) -> float:
     units = _units(problem, target)
     if units is not None:
         return units.macs_per_cycle
-    itemsize = number_dtype(problem.operand_dtypes).itemsize
+    itemsize = problem.number_dtype.itemsize
     return max(target.vector.vector_bytes / itemsize, 1.0)
 
 
@@ -184,9 +184,9 @@ def _utilisation(problem: Problem, choice: Choice, target: Target) -> tuple[floa
 # Why it is no faster
 
 
-def _limited_by(asked: Asked, choice: Choice, target: Target, given: bool) -> str:
+def _limited_by(question: Question, choice: Choice, given: bool) -> str:
     """What keeps an operator from being faster: what was asked, memory, or its largest phase."""
-    kept = _kept_away(asked, choice, target, given)
+    kept = _kept_away(question, choice, given)
     if kept:
         return kept
     merge = choice.merge
@@ -200,25 +200,26 @@ def _limited_by(asked: Asked, choice: Choice, target: Target, given: bool) -> st
     text = f"{name} {phases[name] / max(choice.cycles, 1):.0%}"
     if name != "compute" or takes_steps(choice.plan):
         return text
-    wasted = padding(asked.problem, choice.plan, target)
+    wasted = padding(question.problem, choice.plan, question.target)
     return f"{text}, {wasted:.0%} padding" if wasted >= 0.005 else text
 
 
-def _kept_away(asked: Asked, choice: Choice, target: Target, given: bool) -> str:
+def _kept_away(question: Question, choice: Choice, given: bool) -> str:
     """What kept a plan away that would be faster; "" if none would."""
-    problem, usable = asked.problem, target.usable_bytes_per_tile
+    problem, usable = question.problem, question.target.usable_bytes_per_tile
     limit = problem.terms.temporary_bytes
     if limit is not None and choice.temporary_bytes > limit > 0:
         return f"memory: no plan keeps {limit:,} bytes"
     chosen = replace(problem.terms, temporary_bytes=None)
-    within = fastest(replace(problem, terms=chosen), asked.have, target, NO_BOUND)
-    best = fastest(replace(problem, terms=FREE), asked.have, target, NO_BOUND)
+    unbounded = replace(question, bound=NO_BOUND)
+    within = fastest(replace(unbounded, problem=replace(problem, terms=chosen)))
+    best = fastest(replace(unbounded, problem=replace(problem, terms=FREE)))
     if choice.cycles <= WORTH_SAYING * best.cycles or choice.cycles == inf:
         return ""
     if given or within.cycles > WORTH_SAYING * best.cycles:
         return f"what was asked: {_faster(choice, best)} without"
     faster = _faster(choice, within)
-    if within.temporary_bytes > max(choice.temporary_bytes, min(limit or 0, asked.bound)):
+    if within.temporary_bytes > max(choice.temporary_bytes, min(limit or 0, question.bound)):
         return f"memory: {faster} with {within.temporary_bytes / usable:.2g} of a tile"
     if within.resident_bytes > choice.resident_bytes:
         return f"memory: {faster} with {within.resident_bytes:,} bytes of weights"
@@ -246,9 +247,9 @@ def padding(problem: Problem, plan: Plan, target: Target) -> float:
     return 1 - prod(sizes) / work if work else 0.0
 
 
-def _runner_up(asked: Asked, choice: Choice, target: Target) -> RunnerUp | None:
+def _runner_up(question: Question, choice: Choice) -> RunnerUp | None:
     cuts = choice.plan.split, choice.plan.steps
-    for other in considered(asked.problem, asked.have, target, asked.bound):
+    for other in considered(question):
         if (other.plan.split, other.plan.steps) != cuts and other.cycles < inf:
             slower = other.cycles / choice.cycles - 1 if choice.cycles else 0.0
             return RunnerUp(other.plan, other.cycles, slower)

@@ -23,7 +23,7 @@ def draw_trade_offs(found: TradeOffs, path: Path) -> None:
     were priced. Blue: those that no other beats. Red: the plan that was chosen.
     """
     figure = _figure()(figsize=(11, 5), layout="constrained")
-    dims = found.asked.problem.structure.space.dims
+    dims = found.question.problem.structure.space.dims
     panels = ("resident_bytes", "temporary_bytes")
     front = found.pareto
     for axes, name in zip(figure.subplots(1, len(panels), sharey=True), panels, strict=True):

@@ -23,9 +23,9 @@ from ....ir.pass_manager import PassManager, parse_pipeline
 from ....ir.provenance import at, locate, origin, origin_names, place
 from ....ir.upstream import ModuleOp
 from ....passes.pipelines import LEVELS, expand
+from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
-from ....passes.planner.network import Asked
-from ....passes.planner.problem import Choice
+from ....passes.planner.question import Question
 from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.search import traded
 from ...driver.compile import Watcher, refuse_tensors_larger_than, silent, verifiers
@@ -91,17 +91,17 @@ class ProgramPlan:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A program that was planned, to be asked about single operators."""
+class PlannedModel:
+    """A planned program. It answers questions about single operators."""
 
     plan: ProgramPlan
-    asked: Mapping[Operation, Asked]
+    questions: Mapping[Operation, Question]
     choices: Mapping[Operation, Choice]
 
     def operator(self, name: str) -> Operation:
         """The planned operation of that name, the first if there are several. Raises InputError."""
         names: dict[str, Operation] = {}
-        for op in self.asked:
+        for op in self.questions:
             for each in (_node(op), *origin_names(op)):
                 names.setdefault(each, op)
         if name not in names:
@@ -110,10 +110,9 @@ class Question:
 
     def trade_offs(self, op: Operation) -> TradeOffs:
         """What else the planner could have chosen for an operation."""
-        asked, chosen = self.asked[op], self.choices[op]
-        found = traded(asked.problem, asked.have, self.plan.target, asked.bound)
-        every = (chosen, *(each for each in found if each.plan != chosen.plan))
-        return TradeOffs(_node(op), asked, chosen, tuple(sorted(every, key=lambda c: c.cycles)))
+        question, chosen = self.questions[op], self.choices[op]
+        every = (chosen, *(each for each in traded(question) if each.plan != chosen.plan))
+        return TradeOffs(_node(op), question, chosen, tuple(sorted(every, key=lambda c: c.cycles)))
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class TradeOffs:
     """The plans of one operator that were priced in full, fastest first."""
 
     node: str
-    asked: Asked
+    question: Question
     chosen: Choice
     choices: tuple[Choice, ...]
 
@@ -169,7 +168,7 @@ def plan_model(
     constraints: str | os.PathLike[str] | None = None,
     memory_proportion: float | None = None,
     watch: Watcher | None = None,
-) -> Question:
+) -> PlannedModel:
     """Plan a model, or a program of nn that was read.
 
     passes: those that the program goes through first. All else as for compile_model.
@@ -208,15 +207,14 @@ def plan_model(
                 _node(op),
                 op.name,
                 _times(op),
-                network.asked[op],
+                network.questions[op],
                 choice,
-                machine,
                 op in planned.given,
             )
         )
     work = sum(
         _times(op) * macs(each.problem) / peak_macs(each.problem, machine)
-        for op, each in network.asked.items()
+        for op, each in network.questions.items()
     )
     found = ProgramPlan(
         title=f"{program.path}, planned for {machine.spelling()}",
@@ -227,10 +225,10 @@ def plan_model(
         cycles=network.cycles,
         resident_bytes=network.resident_bytes,
         live_bytes=network.live_bytes,
-        bound_bytes=min((each.bound for each in network.asked.values()), default=0),
+        bound_bytes=min((each.bound for each in network.questions.values()), default=0),
         utilisation=work / (machine.tiles * max(network.cycles, 1)),
     )
-    return Question(found, network.asked, network.choices)
+    return PlannedModel(found, network.questions, network.choices)
 
 
 def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> Program:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ....ir.geometry.space import Dim
-from ....passes.planner.problem import Choice
+from ....passes.planner.choice import Choice
 from .figures import OperatorPlan, split_text
 from .plan import ProgramPlan, TradeOffs
 
@@ -124,7 +124,7 @@ def memory_lines(plan: ProgramPlan) -> Iterable[str]:
 
 def trade_off_table(found: TradeOffs, *, every: bool = False) -> Table:
     """The Pareto set of an operator, fastest first; every: all plans that were priced."""
-    dims = found.asked.problem.structure.space.dims
+    dims = found.question.problem.structure.space.dims
     front = found.pareto
     shown = (
         found.choices if every else (*front, *(() if found.chosen in front else (found.chosen,)))

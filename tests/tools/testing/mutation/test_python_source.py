@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from abele.passes.convert_nn_to_partition import ConvertNnToPartition
-from abele.passes.planner import derive
+from abele.passes.plans import derive
 from abele.tools.testing.mutation.python_source import PythonFile, copy_of, files_of
 
 PASS = "abele.passes.convert_nn_to_partition"
-HELPER = "abele.passes.planner.derive"
+HELPER = "abele.passes.plans.derive"
 
 
 def test_a_pass_is_its_module_and_those_of_its_room_that_it_imports():

@@ -9,7 +9,7 @@ from some_models import convolutions
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.ir.geometry.space import Dim
-from abele.passes.planner.network import Asked
+from abele.passes.planner.question import Question
 from abele.passes.planner.search import exact, fastest
 from abele.passes.planner.terms import Terms
 from abele.tools.views.planning.figures import (
@@ -26,16 +26,16 @@ TARGET = resolve_target("tiny:16")
 DIMS = (Dim("m", 8), Dim("n", 1), Dim("k", 64, "reduction"))
 
 
-def asked(m: int, k: int, n: int) -> Asked:
-    """What a product of matrices is searched for, its right operand at home."""
-    question = plan_model(product_of_matrices(m, k, n, "f16", TARGET), TARGET)
-    (found,) = question.asked.values()
+def asked(m: int, k: int, n: int) -> Question:
+    """The question of a matrix product whose right operand is at home."""
+    model = plan_model(product_of_matrices(m, k, n, "f16", TARGET), TARGET)
+    (found,) = model.questions.values()
     return found
 
 
-def planned(found: Asked, plan: Plan) -> OperatorPlan:
-    choice = exact(found.problem, plan, found.have, TARGET, found.bound)
-    return figures("it", "nn.matmul", 1, found, choice, TARGET, given=True)
+def planned(found: Question, plan: Plan) -> OperatorPlan:
+    choice = exact(found, plan)
+    return figures("it", "nn.matmul", 1, found, choice, given=True)
 
 
 def test_phases_add_up_to_all_cycles():
@@ -89,26 +89,25 @@ def test_what_was_asked_is_blamed_for_what_it_costs():
     assert slow.limited_by.startswith("what was asked: ")
     assert slow.limited_by.endswith("faster without")
     # The best plan of those that keep a constraint is not blamed on its neighbours.
-    bound = replace(found.problem, terms=Terms(split=(1, 1, 0)))
-    choice = fastest(bound, found.have, TARGET, found.bound)
-    kept = figures("it", "nn.matmul", 1, replace(found, problem=bound), choice, TARGET)
+    bound = replace(found, problem=replace(found.problem, terms=Terms(split=(1, 1, 0))))
+    kept = figures("it", "nn.matmul", 1, bound, fastest(bound))
     assert kept.limited_by.startswith("what was asked: ")
 
 
 def test_memory_is_blamed_for_what_it_costs():
     found = asked(32, 512, 32)
-    best = fastest(found.problem, found.have, TARGET, found.bound)
-    tight = replace(found.problem, terms=Terms(temporary_bytes=best.temporary_bytes * 2 // 3))
-    choice = fastest(tight, found.have, TARGET, found.bound)
-    each = figures("it", "nn.matmul", 1, replace(found, problem=tight), choice, TARGET)
+    best = fastest(found)
+    terms = Terms(temporary_bytes=best.temporary_bytes * 2 // 3)
+    tight = replace(found, problem=replace(found.problem, terms=terms))
+    each = figures("it", "nn.matmul", 1, tight, fastest(tight))
     assert each.temporary_bytes <= each.limit_bytes < best.temporary_bytes
     assert each.limited_by.startswith("memory: ")
 
 
 def test_the_runner_up_is_cut_otherwise_and_no_better():
     found = asked(64, 128, 64)
-    best = fastest(found.problem, found.have, TARGET, found.bound)
-    each = figures("it", "nn.matmul", 1, found, best, TARGET)
+    best = fastest(found)
+    each = figures("it", "nn.matmul", 1, found, best)
     assert each.runner_up is not None
     assert each.runner_up.plan.split != each.plan.split
     assert each.runner_up.slower == pytest.approx(each.runner_up.cycles / each.cycles - 1)

@@ -21,7 +21,7 @@ def test_a_picture_is_a_png_of_its_size(found: TradeOffs, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "new folder" / "it.png"
     # What a node is called is no formula.
-    draw_trade_offs(TradeOffs("a$b^{", found.asked, found.chosen, found.choices), path)
+    draw_trade_offs(TradeOffs("a$b^{", found.question, found.chosen, found.choices), path)
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG")
     assert struct.unpack(">II", data[16:24]) == (1320, 600)

@@ -105,7 +105,7 @@ def test_operators_are_found_by_any_of_their_names():
         {"w": random((16, 8))},
     )
     question = plan_model(linear, "tiny:16")
-    (op,) = question.asked
+    (op,) = question.questions
     assert question.operator("the_p") is op
     assert question.operator("the_y") is op
     with pytest.raises(InputError, match=r"operator 'the_q': there is none; did you mean the_"):

@@ -1,11 +1,11 @@
 """What follows from a plan: the cut operator, the layouts of its tensors, how partials combine.
 
-Planner and conversion both ask here, so that what was priced is what is built.
+The planner and the conversion to partition both use these functions, so the plan that was priced
+is the plan that is built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -15,78 +15,18 @@ import numpy as np
 from ...backends.codelets.scalar import is_floating
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
-from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, canonical, linear_layout, raw_layout
 from ...ir.geometry.space import (
     AccessMap,
     AxisMap,
     Dim,
     Space,
-    can_split_unevenly,
     identity_map,
     split_reduction,
 )
 from ...ir.geometry.spread import spread
-from ...ir.user_entries import add_entry
+from .padding import can_pad
 from .steps import home_over_steps, passes_of, result_over_steps, takes_steps
-
-# By combiner, the functions of which one operand's identity element makes an identity element.
-CARRIES_IDENTITY: dict[str, frozenset[str]] = {
-    "sum": frozenset(
-        ("identity", "mul", "relu", "leaky_relu", "abs", "neg", "square", "sqrt", "tanh", "scale")
-    ),
-    "max": frozenset(("identity",)),
-    "min": frozenset(("identity",)),
-    "prod": frozenset(("identity", "abs", "square", "sqrt", "reciprocal")),
-}
-
-# The same for users' functions: by function, the combiners.
-USERS_CARRY_IDENTITY: dict[str, frozenset[str]] = {}
-
-
-def register_identity(function: str, combiners: Iterable[str], owner: str) -> None:
-    """Say of which combiners a user's function maps the identity to itself. Raises InputError."""
-    unknown = sorted(set(combiners) - set(CARRIES_IDENTITY))
-    if unknown:
-        raise InputError(
-            f"{owner}: scalar function {function!r}: carries the identity of {unknown[0]!r}; "
-            f"need combiners of {', '.join(CARRIES_IDENTITY)}"
-        )
-    add_entry(USERS_CARRY_IDENTITY, "identity of", function, frozenset(combiners), owner)
-
-
-def carries_identity(function: str, combiner: str) -> bool:
-    """Whether identity elements as operands make an identity element of a combiner."""
-    users = USERS_CARRY_IDENTITY.get(function, frozenset())
-    return function in CARRIES_IDENTITY[combiner] or combiner in users
-
-
-def can_pad(structure: Structure, dim: int) -> bool:
-    """True if the parts of a reduction dimension may be padded and the result stays the same.
-
-    The padding of every operand that has the dimension reads the combiner's identity; the
-    body's function must make an identity of it.
-    """
-    combiner, space = structure.body.combiner, structure.space
-    touches = [dim in access.dims() for access in space.operands]
-    return (
-        combiner is not None
-        and any(touches)
-        and carries_identity(structure.body.function, combiner)
-        and can_split_unevenly(space, dim)
-        and all(
-            not 0 <= axis.offset + a * space.dims[dim].size < axis.size
-            for access in space.operands
-            for axis in access.axes
-            for d, a in axis.terms
-            if d == dim
-        )
-        and all(
-            access.fill == structure.body.identity
-            for access, touched in zip(space.operands, touches, strict=True)
-            if touched and any(axis.outside == "fill" for axis in access.axes)
-        )
-    )
 
 
 def leaves_partials(structure: Structure, plan: Plan) -> bool:

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from abele.backends.codelets.prices import partials_dtype
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Body, Structure
-from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from abele.ir.geometry.space import Dim, Space, identity_map
 from abele.passes.planner.candidates import splits
-from abele.passes.planner.derive import (
-    can_pad,
+from abele.passes.plans.derive import (
     combine_structure,
     compute_layouts,
     final_layout,
@@ -21,7 +20,7 @@ from abele.passes.planner.derive import (
     result_layout,
 )
 
-from .some_operators import chained, conv, matmul, problem, structures
+from ..planner.some_operators import chained, conv, matmul, problem, structures
 
 
 def test_a_split_reduction_becomes_a_parallel_dimension_of_blocks():
@@ -127,25 +126,6 @@ def test_a_window_is_cut_by_divisors_only():
     refined(conv(2, 8, 2, 3), Plan((1, 1, 1, 1, 3, 1)))
     with pytest.raises(ValueError, match="dimension ky: 2 parts of 3 elements; need a divisor"):
         refined(conv(2, 8, 2, 3), Plan((1, 1, 1, 1, 2, 1)))
-
-
-def _reduction(function: str, combiner: str, axis: AxisMap, n: int) -> Structure:
-    dims = (Dim("k", n, "reduction"),)
-    return Structure(Space(dims, (AccessMap((axis,)),), (AccessMap(()),)), Body(function, combiner))
-
-
-def test_padding_must_not_change_the_result():
-    whole = AxisMap(5, ((0, 1),))
-    assert can_pad(_reduction("identity", "sum", whole, 5), 0)
-    assert can_pad(_reduction("square", "sum", whole, 5), 0)
-    # exp(0) is 1, and 1 is no zero to add.
-    assert not can_pad(_reduction("exp", "sum", whole, 5), 0)
-    assert not can_pad(_reduction("abs", "max", whole, 5), 0)
-
-
-def test_padding_must_not_reach_elements_that_exist():
-    part_of_a_larger_axis = AxisMap(9, ((0, 1),))
-    assert not can_pad(_reduction("identity", "sum", part_of_a_larger_axis, 5), 0)
 
 
 @given(structures(), st.data())

@@ -18,8 +18,8 @@ from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
 from abele.passes.pipelines import PASSES
-from abele.passes.planner.derive import final_layout, operand_layouts
-from abele.passes.planner.steps import check_steps, passes_of
+from abele.passes.plans.derive import final_layout, operand_layouts
+from abele.passes.plans.steps import check_steps, passes_of
 
 from ...strategies import context
 

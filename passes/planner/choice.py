@@ -1,0 +1,63 @@
+"""A plan of one operator with its price, and how choices compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...dialects.abele import Plan
+from .terms import FREE, Terms, relaxed
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plan and what it costs on the busiest tile.
+
+    resident_bytes: operands that stay on the tile for the whole run. temporary_bytes: copies of
+    other operands, partials and the result, at the worst moment. result_bytes: the result alone.
+    cells: tiles used. merge: the share of these cycles and bytes that the compute which merges
+    partials takes.
+    """
+
+    plan: Plan
+    cycles: float
+    compute_cycles: float
+    exchange_cycles: float
+    sync_cycles: float
+    resident_bytes: int
+    temporary_bytes: int
+    result_bytes: int
+    cells: int
+    merge: Choice | None = None
+
+
+def rank(choice: Choice) -> tuple[float, int, int, int]:
+    """The sort key of choices: the fastest first, then the one that needs least memory."""
+    return choice.cycles, choice.resident_bytes, choice.temporary_bytes, choice.cells
+
+
+def fitting(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> list[Choice]:
+    """The choices that fit a memory bound and the terms' own limit, in their order.
+
+    If none fits a limit, those that need least memory are returned.
+    """
+    every = list(choices)
+    least = min(c.resident_bytes + c.temporary_bytes for c in every)
+    fits = [c for c in every if c.resident_bytes + c.temporary_bytes <= max(bound, least)]
+    most = relaxed(terms.temporary_bytes, min(c.temporary_bytes for c in fits))
+    return [c for c in fits if c.temporary_bytes <= most]
+
+
+def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[Choice, ...]:
+    """The choices within a memory bound that no other beats in cycles and resident bytes."""
+    fits = fitting(choices, bound, terms)
+    front: list[Choice] = []
+    for c in sorted(fits, key=rank):
+        if not front or c.resident_bytes < front[-1].resident_bytes:
+            front.append(c)
+    return tuple(front)
+
+
+def best(choices: tuple[Choice, ...], byte_price: float) -> Choice:
+    """The cheapest choice if a resident byte costs `byte_price` cycles."""
+    return min(choices, key=lambda c: c.cycles + byte_price * c.resident_bytes)

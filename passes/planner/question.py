@@ -1,0 +1,44 @@
+"""What the planner is asked about one operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...backends.target import Target
+from ...dialects.structured import Structure
+from ...ir.geometry.layout import Layout
+from ...ir.hash_once import hash_once
+from .problem import Problem
+from .terms import Terms
+
+
+@hash_once
+@dataclass(frozen=True)
+class Question:
+    """Which plans does an operator have, given where its operands lie?
+
+    The planner caches its answers by question, so a question keeps its hash.
+
+    have: the layout of each operand; None for an operand that the plan places. bound: bytes of a
+    tile for resident operands and temporaries together.
+    """
+
+    problem: Problem
+    have: tuple[Layout | None, ...]
+    target: Target
+    bound: int
+
+    @property
+    def structure(self) -> Structure:
+        """The operator's structure."""
+        return self.problem.structure
+
+    @property
+    def terms(self) -> Terms:
+        """What the plan has to meet."""
+        return self.problem.terms
+
+
+def unplaced(problem: Problem, target: Target, bound: int) -> Question:
+    """The question of an operator none of whose operands has a layout yet."""
+    return Question(problem, (None,) * len(problem.operand_dtypes), target, bound)

@@ -1,0 +1,229 @@
+"""The first superstep of a plan: what arrives, what is computed, and what it leaves.
+
+Where a plan leaves partials, further supersteps combine them; `search` adds their price.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...backends import cost
+from ...backends.price import shares_bus
+from ...backends.target import Target
+from ...dialects.abele import Plan
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import Space
+from ..plans.derive import (
+    compute_layouts,
+    home_of_free,
+    leaves_partials,
+    movement_result_layout,
+)
+from .arrival import Operand, arrival_of
+from .choice import Choice
+from .estimate import result_dims
+from .price import codelets
+from .problem import Problem
+from .question import Question
+
+
+def lower_bounds(question: Question, plans: tuple[Plan, ...]) -> list[Choice]:
+    """Each plan with a price that is never above the real one.
+
+    The cost of combining partials is left out, and operands cost only what every layout has to
+    move. `arrived` replaces the second by the exact price.
+    """
+    problem, target = question.problem, question.target
+    found: list[Choice] = []
+    for plan, (cycles, method, workers) in zip(
+        plans, _codelets(problem, plans, target), strict=True
+    ):
+        plan = replace(plan, method=method, workers=workers) if method or workers else plan
+        sync = cost.sync_cycles(target)
+        left = left_elements(problem, plan) * left_dtype(problem, plan).itemsize
+        arriving = _least_arrival(question, plan)
+        found.append(
+            Choice(
+                plan=plan,
+                cycles=cycles + arriving.exchange_cycles + sync,
+                compute_cycles=cycles,
+                exchange_cycles=arriving.exchange_cycles,
+                sync_cycles=sync,
+                resident_bytes=arriving.resident_bytes,
+                temporary_bytes=arriving.copied_bytes + (0 if arriving.holds_result else left),
+                result_bytes=left,
+                cells=prod(plan.split),
+            )
+        )
+    return found
+
+
+def arrived(question: Question, least: Choice) -> Choice:
+    """A lower bound with the exact price of the arrival of its operands."""
+    sources = _sources(question, least.plan)
+    exchange, copying = arrival_of(
+        tuple(
+            Operand(each.lies, each.wanted, each.dtype.itemsize, each.move)
+            for each in sources
+            if each.lies is not None and (each.move is not None or each.lies != each.wanted)
+        ),
+        question.target,
+    )
+    compute = least.compute_cycles + copying
+    return replace(
+        least,
+        cycles=compute + exchange + least.sync_cycles,
+        compute_cycles=compute,
+        exchange_cycles=exchange,
+    )
+
+
+def left_dtype(problem: Problem, plan: Plan) -> np.dtype[Any]:
+    """The dtype of what the first superstep leaves: of the partials or of the result."""
+    merged = leaves_partials(problem.structure, plan)
+    return problem.partials_dtype if merged else problem.result_dtype
+
+
+def left_elements(problem: Problem, plan: Plan) -> int:
+    """Elements of the largest block that the first superstep leaves."""
+    space = problem.structure.space
+    return prod(-(-space.dims[d].size // plan.split[d]) for d in result_dims(space))
+
+
+def _codelets(
+    problem: Problem, plans: tuple[Plan, ...], target: Target
+) -> list[tuple[float, str, tuple[int, ...]]]:
+    """Cycles, method and workers of each plan's first superstep."""
+    if problem.moves:
+        return [(0.0, "", ())] * len(plans)
+    structure = problem.structure
+    found: dict[Plan, tuple[float, str, tuple[int, ...]]] = {}
+    for partial in (False, True):
+        some = [plan for plan in plans if leaves_partials(structure, plan) == partial]
+        cells = tuple(
+            tuple(-(-n // p) for n, p in zip(structure.space.sizes, plan.split, strict=True))
+            for plan in some
+        )
+        decided = tuple((plan.method, plan.workers) for plan in some)
+        own = structure.unchained if partial else structure
+        prices = codelets(own, cells, problem.number_dtype, problem.result_dtype, target, decided)
+        found |= zip(some, prices, strict=True)
+    return [found[plan] for plan in plans]
+
+
+class _Source(NamedTuple):
+    """An operand that a plan reads.
+
+    lies: where it is; None if it stays for good where it is wanted. wanted: the layout that the
+    plan reads. move: the space of the movement it passes through, or None.
+    """
+
+    lies: Layout | None
+    wanted: Layout
+    dtype: np.dtype[Any]
+    move: Space | None
+
+
+@lru_cache(maxsize=4096)
+def _sources(question: Question, plan: Plan) -> tuple[_Source, ...]:
+    """The operands that the first superstep of a plan reads."""
+    problem = question.problem
+    moves = problem.moves or (None,) * len(question.have)
+    found: list[_Source] = []
+    for i, (wanted, dtype) in enumerate(
+        zip(_wanted(problem, plan), problem.operand_dtypes, strict=False)
+    ):
+        lies = question.have[i]
+        if lies is None and problem.is_free(i):
+            lies = home_of_free(wanted, dtype.itemsize, question.target.tiles)
+        found.append(_Source(lies, wanted, dtype, moves[i]))
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
+    """The layouts that the first superstep reads. A movement reads all operands in one layout."""
+    if not problem.moves:
+        return compute_layouts(problem.structure, plan)
+    shape = problem.structure.space.results[0].shape
+    return (movement_result_layout(shape, plan),) * len(problem.moves)
+
+
+class _LeastArrival(NamedTuple):
+    """resident_bytes: operands that stay for good. copied_bytes: copies of other operands.
+    exchange_cycles: a lower bound of what their arrival takes. holds_result: whether the result may
+    be written over a copied operand.
+    """
+
+    resident_bytes: int
+    copied_bytes: int
+    exchange_cycles: int
+    holds_result: bool
+
+
+def _least_arrival(question: Question, plan: Plan) -> _LeastArrival:
+    """A lower bound of the arrival of a plan's operands.
+
+    The first cell is one of the largest. It already holds at most what its own block shares with
+    one block of the layout where the operand lies.
+    """
+    problem, target = question.problem, question.target
+    resident = copied = 0
+    received, holds_result = 0.0, False
+    sources = _sources(question, plan)
+    if problem.moves:
+        _, wanted, dtype, _ = sources[0]
+        held = sum(lies.block_elements for lies, *_ in sources if lies is not None)
+        whole = sum(move.points for move in problem.moves) == prod(wanted.shape)
+        received = max(wanted.block_elements - held, 0) * dtype.itemsize if whole else 0.0
+        sources = ()
+    for i, (lies, wanted, dtype, _) in enumerate(sources):
+        size = wanted.block_elements * dtype.itemsize
+        if lies is None:
+            resident += size
+        elif lies != wanted:
+            copied += size
+            holds_result = holds_result or _is_overwritten(problem, plan, i)
+            missing = max(_wanted_by_first(wanted) - _shared_at_most(lies, wanted), 0)
+            missing *= dtype.itemsize
+            shared = missing and shares_bus(wanted)[0]
+            received += missing / target.exchange.pair_factor if shared else missing
+    exchange = cost.exchange_cycles_of_one(received, 0, target)
+    return _LeastArrival(resident, copied, exchange, holds_result)
+
+
+def _is_overwritten(problem: Problem, plan: Plan, operand: int) -> bool:
+    """Whether a plan may write its result over its own copy of an operand."""
+    return (
+        not leaves_partials(problem.structure, plan)
+        and problem.structure.reads_in_place(operand)
+        and problem.operand_dtypes[operand].itemsize == problem.result_dtype.itemsize
+    )
+
+
+@lru_cache(maxsize=8192)
+def _wanted_by_first(layout: Layout) -> int:
+    """A lower bound of the tensor elements in the first cell of a layout; padding is no element."""
+    count = 1
+    for axis, size, step in zip(layout.access.axes, layout.box, layout.steps, strict=True):
+        if axis.divisor > 1 or axis.outside not in ("none", "fill"):
+            return 0
+        first, last = axis.offset, axis.offset + (size - 1) * step
+        if any(a < 0 for _, a in axis.terms):
+            return 0
+        low = max(-(first // step), 0)
+        high = min((axis.size - 1 - first) // step, size - 1) if last >= axis.size else size - 1
+        count *= max(high - low + 1, 0)
+    return count
+
+
+def _shared_at_most(source: Layout, wanted: Layout) -> int:
+    """An upper bound of the elements that a block of each of two layouts have in common."""
+    if source.shape != wanted.shape:
+        return source.block_elements
+    return prod(map(min, source.box, wanted.box))
