@@ -308,7 +308,7 @@ def sent_elements(shared: Overlap) -> Integers:
     cells = np.arange(source.cells)
     named = {d for g in shared.groups for d in g.destination_dims}
     free = prod(destination.parts[d] for d in destination.split_dims if d not in named)
-    wanted = free * shared.at_sources(tuple(group.given for group in shared.groups))
+    wanted = free * shared.at_sources(tuple(group.requested for group in shared.groups))
     first = cells.copy()
     for d in source.replica_dims:
         at = parts_of_cells(source.parts, (d,))

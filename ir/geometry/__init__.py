@@ -1,4 +1,4 @@
-"""Pure mathematics on integers: iteration spaces, access maps, grids, layouts, overlaps.
+"""Integer mathematics: iteration spaces, access maps, grids, layouts and overlaps.
 
-NumPy only; no op, no machine.
+Uses NumPy only. Nothing here knows an operation or a machine.
 """

@@ -1,7 +1,7 @@
 """Strided views of blocks in the memory of all tiles, and bulk moves to and from dense tensors.
 
-Memory is uint8[tiles, row bytes]; a variable is an address, a layout and a dtype. No function here
-loops over tiles or elements: only over the few shape classes of a grid.
+Memory is uint8[tiles, row bytes]. A variable is an address, a layout and a dtype. Loops in this
+file run over the few shape classes of a grid, never over tiles or elements.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Array = NDArray[Any]
 Memory = NDArray[np.uint8]
 
 SMALL_BYTES = 1 << 20
-"""Tensors of so many bytes are spread over all numerators at once: that is one step for many."""
+"""A tensor of at most this many bytes is spread over all numerators in one step."""
 
 
 def fill_of(fill: float, dtype: np.dtype[Any]) -> Any:
-    """The fill value in a dtype: in an integer's, the nearest it holds, fractions dropped."""
+    """The fill value in a dtype. An integer dtype drops the fraction and clamps to its range."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         return dtype.type(int(min(max(fill, limits.min), limits.max)))
@@ -70,7 +70,7 @@ def iteration_view(
 ) -> Array:
     """An operand's blocks seen from the iteration dimensions: (parts..., dimensions...).
 
-    layout is a raw one (every dimension of the space kept, in placement order). Dimensions that
+    layout: a raw layout, with every dimension of the space in placement order. Dimensions that
     the operand does not have get stride 0.
     """
     origin = 0
@@ -79,7 +79,7 @@ def iteration_view(
         for d, a in axis.terms:
             steps[d] += a * stride // step
             if a < 0:
-                # Of an empty dimension nothing is looked at, wherever it begins.
+                # An empty dimension is never read, so its start does not matter.
                 origin += -a * max(cls[d].size - 1, 0) * stride // step
     inner = tuple((run.size, steps[d]) for d, run in enumerate(cls))
     return _view(memory, address, layout, dtype, cls, inner, origin)
@@ -90,8 +90,8 @@ def window_view(
 ) -> Array:
     """The elements of a dense array of numerators that the blocks of one shape class hold.
 
-    dense: one axis for each axis of the layout, index 0 being numerator origins[axis].
-    Returns (parts of the class..., axes...), overlapping where the blocks do.
+    dense: one axis for each axis of the layout; index 0 is numerator origins[axis].
+    Returns a view of shape (parts of the class..., axes...), which overlaps where the blocks do.
     """
     sizes = tuple(run.size for run in cls)
     first: list[slice] = []
@@ -116,11 +116,12 @@ def window_view(
 def numerators(
     dense: Array, access: AccessMap, sizes: tuple[int, ...]
 ) -> tuple[Array, tuple[int, ...]]:
-    """A tensor spread over the numerators that a map reaches: division, padding and edges done.
+    """A tensor spread over the numerators that a map reaches, with division, padding and edges
+    applied.
 
     dense: the tensor, in the map's viewed shape. sizes: of the dimensions, all at least 1.
-    Returns the spread array and the numerator of its first element on each axis; a view where
-    the map reaches plain indices only.
+    Returns the spread array, and the numerator of its first element on each axis. The array is a
+    view if the map reaches plain indices only.
     """
     return _spread(dense, access, [axis.numerators(sizes) for axis in access.axes])
 
@@ -128,7 +129,10 @@ def numerators(
 def _spread(
     dense: Array, access: AccessMap, spans: list[tuple[int, int]]
 ) -> tuple[Array, tuple[int, ...]]:
-    """A tensor spread over a span of numerators on each axis, ends included; as numerators."""
+    """A tensor spread over a span of numerators on each axis, both ends included.
+
+    Returns the same as `numerators`.
+    """
     origins = tuple(low for low, _ in spans)
     shape = tuple(high - low + 1 for low, high in spans)
     take: list[slice] = []
@@ -164,7 +168,7 @@ def _spread(
 def windows_of(
     dense: Array, origins: tuple[int, ...], access: AccessMap, rank: int, sizes: tuple[int, ...]
 ) -> Array:
-    """An array of numerators seen from all dimensions at once: a view of shape sizes.
+    """A view of an array of numerators from all dimensions at once, of shape sizes.
 
     Dimensions that the map does not name get stride 0.
     """
@@ -179,7 +183,7 @@ def windows_of(
 
 
 def owner_classes(layout: Layout) -> list[tuple[Run, ...]]:
-    """The shape classes, cut down to the cells that a copy reads from: the first replicas."""
+    """The shape classes of the cells that a copy reads from: the first replicas only."""
     replica = set(layout.replica_dims)
     return [
         tuple(Run(0, 1, run.start, run.size) if d in replica else run for d, run in enumerate(cls))
@@ -189,10 +193,10 @@ def owner_classes(layout: Layout) -> list[tuple[Run, ...]]:
 
 
 def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -> Array:
-    """The tensor that the blocks hold, dense, in the layout's viewed shape.
+    """The dense tensor that the blocks hold, in the layout's viewed shape.
 
     Elements that several cells hold come from the first replica. The layout must be a
-    partition; elements no block holds are left unset.
+    partition. Elements that no block holds are left unset.
     """
     sizes = tuple(cut.size for cut in layout.grid)
     spans = [axis.numerators(sizes) for axis in layout.access.axes]
@@ -211,10 +215,10 @@ def placed_parts(
     layout: Layout,
     with_replicas: bool = True,
 ) -> list[tuple[Array, Array]]:
-    """Where a dense tensor belongs in the blocks of a layout: these, and what goes there.
+    """The blocks of a layout, each with the part of a dense tensor that belongs there.
 
-    Both of a pair have one shape, padding included; nothing is written. with_replicas: False for
-    the blocks of the first replica alone.
+    Both arrays of a pair have the same shape, padding included. This function writes nothing.
+    with_replicas: if False, only the blocks of the first replica.
     """
     dense, access = dense.reshape(layout.shape), layout.access
     classes = shape_classes(layout.grid) if with_replicas else owner_classes(layout)
@@ -247,15 +251,18 @@ def _span(axis: AxisMap, cls: Sequence[Run]) -> tuple[int, int]:
 
 
 def _by_edges(access: AccessMap, cls: tuple[Run, ...]) -> Iterator[tuple[Run, ...]]:
-    """A shape class in parts, of which as many as can reach into the tensor alone.
+    """Split a shape class so that most cells lie inside the tensor.
 
-    What lies inside is a view of the tensor, and the rest, at its edges, is little.
+    Cells inside are a view of the tensor. Few cells reach over its edges.
     """
     return product(*(_runs_by_edges(access, cls, d) for d in range(len(cls))))
 
 
 def _runs_by_edges(access: AccessMap, cls: tuple[Run, ...], d: int) -> list[Run]:
-    """The run of one dimension before, inside and behind the tensor, whatever the others do."""
+    """The run of one dimension, split into cells before, inside and after the tensor.
+
+    The split holds for any index of the other dimensions.
+    """
     run = cls[d]
     first = (*cls[:d], replace(run, count=1), *cls[d + 1 :])
     is_inside = np.ones(run.count, bool)
@@ -279,10 +286,10 @@ def scatter(dense: Array, memory: Memory, address: int, layout: Layout) -> None:
 
 
 def moved(sources: tuple[Array, ...], moves: tuple[Space, ...]) -> Array:
-    """The tensor made of several, each through a space with one operand and one result.
+    """The tensor that several sources make, each moved by a space with one operand and one result.
 
-    Returns an array of the moves' (common) result shape; a view of the source where one move
-    covers it all.
+    Returns an array of the moves' common result shape. It is a view of the source if one move
+    covers all of it.
     """
     result: Array | None = None
     for source, space in zip(sources, moves, strict=True):

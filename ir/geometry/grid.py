@@ -26,10 +26,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Cut:
-    """A dimension of size elements cut into parts; boundaries are multiples of grain.
+    """A dimension of size elements, cut into parts at multiples of grain.
 
-    The first (units % parts) parts have one grain more than the others, so that parts of one
-    size are neighbours; the very last element ends the last part, whole grain or not.
+    The first (units % parts) parts have one grain more than the others, so that parts of the same
+    size are neighbours. The last part ends at the last element, even inside a grain.
 
         size 7, parts 3:  |0 1 2|3 4|5 6|        size 7, parts 2, grain 2:  |0 1 2 3|4 5 6|
 
@@ -48,7 +48,7 @@ class Cut:
             )
 
     def edges(self) -> NDArray[np.int64]:
-        """Part boundaries: (parts + 1,), from 0 to size, not to be written to."""
+        """Part boundaries: (parts + 1,), from 0 to size. Read-only."""
         return _edges(self)
 
     @property
@@ -84,5 +84,5 @@ def _runs(cut: Cut) -> tuple[Run, ...]:
 
 
 def shape_classes(grid: tuple[Cut, ...]) -> tuple[tuple[Run, ...], ...]:
-    """The cells of a grid grouped by shape: one tuple of runs, a run for each cut, a class."""
+    """The cells of a grid grouped by shape. A class is a tuple of runs, one for each cut."""
     return tuple(product(*(cut.runs() for cut in grid)))

@@ -18,13 +18,15 @@ from .space import AccessMap, AxisMap, Dim
 @hash_once
 @dataclass(frozen=True)
 class Layout:
-    """Blocks of a tensor over a grid of cells, one cell a tile.
+    """Blocks of a tensor over a grid of cells, one cell per tile.
 
-    grid: the cut dimensions; cells are numbered row-major over their parts, and cell c lives on
-    tile first_tile + c. access: the tensor seen from the grid's dimensions. A block holds,
-    row-major over the tensor's (viewed) axes, the numerators that its cell touches, every
-    step-th one; all blocks have the box, and the strides, of the largest. Blocks overlap where
-    windows do, and repeat over grid dimensions that the access map does not name.
+    grid: the cut dimensions. Cells are numbered row-major over their parts, and cell c lives on
+    tile first_tile + c. access: the tensor seen from the grid's dimensions.
+
+    A block holds the numerators that its cell touches, every step-th one, row-major over the
+    tensor's (viewed) axes. All blocks have the box and the strides of the largest block. Blocks
+    overlap where windows overlap, and repeat over grid dimensions that the access map does not
+    name.
 
         tensor of 7, windows of 3, grid 7-2 outputs by 2:   tile 0: 0 1 2 3 4   tile 1: 3 4 5 6 .
     """
@@ -50,25 +52,25 @@ class Layout:
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
-        """Cells from one part to the next, for each grid dimension."""
+        """Distance in cells from one part to the next, for each grid dimension."""
         return tuple(prod(self.parts[i + 1 :]) for i in range(len(self.parts)))
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """For each axis, the distance of neighbouring numerators in a block."""
+        """Distance of neighbouring numerators in a block, for each axis."""
         return tuple(
             gcd(*(abs(a) for d, a in axis.terms if self.grid[d].largest > 1)) or 1
             for axis in self.access.axes
         )
 
     def window(self, axis: int, sizes: tuple[int, ...]) -> int:
-        """Numerators of an axis that a cell whose dimensions have these sizes touches."""
+        """Number of numerators of an axis that a cell with these dimension sizes touches."""
         terms = self.access.axes[axis].terms
         return sum(abs(a) * (sizes[d] - 1) for d, a in terms) // self.steps[axis] + 1
 
     @cached_property
     def box(self) -> tuple[int, ...]:
-        """Elements of the largest block, for each axis; all blocks have its strides."""
+        """Elements of the largest block, for each axis. All blocks have its strides."""
         largest = tuple(cut.largest for cut in self.grid)
         return tuple(self.window(i, largest) for i in range(len(self.access.axes)))
 
@@ -89,7 +91,7 @@ class Layout:
 
     @cached_property
     def replica_dims(self) -> tuple[int, ...]:
-        """Cut dimensions that the tensor does not depend on: each part holds a copy."""
+        """Cut dimensions that the tensor does not depend on. Each part holds a copy."""
         used = self.access.dims()
         return tuple(i for i in self.split_dims if i not in used)
 
@@ -99,16 +101,16 @@ class Layout:
         return prod(self.parts[i] for i in self.replica_dims)
 
     def starts(self, axis: int) -> NDArray[np.int64]:
-        """Smallest numerator of each cell along an axis: shape parts, with 1 where independent.
+        """Smallest numerator of each cell along an axis. Read-only.
 
-        Not to be written to.
+        The shape is parts, with 1 for dimensions that the axis does not depend on.
         """
         return self._reach[axis][0]
 
     def counts(self, axis: int) -> NDArray[np.int64]:
-        """Numerators of each cell along an axis: shape parts, with 1 where independent.
+        """Number of numerators of each cell along an axis. Read-only.
 
-        Not to be written to.
+        The shape is parts, with 1 for dimensions that the axis does not depend on.
         """
         return self._reach[axis][1]
 
@@ -118,7 +120,7 @@ class Layout:
         found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         for axis, step in enumerate(self.steps):
             low, high = (self._extreme(axis, lowest=lowest) for lowest in (True, False))
-            # Of a grid without dimensions, NumPy makes numbers.
+            # For a grid without dimensions, NumPy returns scalars.
             low, counts = np.asarray(low), np.asarray(np.maximum((high - low) // step + 1, 0))
             low.flags.writeable = counts.flags.writeable = False
             found.append((low, counts))
@@ -135,9 +137,9 @@ class Layout:
         return value
 
     def check_bounds(self) -> None:
-        """Raise ValueError if an axis is reached outside the tensor and has no rule for that.
+        """Raise ValueError if an axis reaches outside the tensor and has no rule for that.
 
-        A tensor without elements may lie anywhere.
+        A tensor without elements always passes.
         """
         if 0 in self.shape:
             return
@@ -161,17 +163,17 @@ class Layout:
     def members(
         self, axis: int, within: tuple[int, int] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The tensor indices in every cell's block along an axis, padding left out.
+        """The tensor indices in every cell's block along an axis, without padding.
 
-        within: the first index, and the one behind the last, of those that are wanted.
-        Returns (part, index), both (entries,): part is row-major over the parts of the grid
+        within: a range of indices (first, one past the last); others are left out.
+        Returns (part, index), both (entries,). part is row-major over the parts of the grid
         dimensions that the axis names, in grid order.
         """
         starts, counts = self.starts(axis).ravel(), self.counts(axis).ravel()
         rule, step = self.access.axes[axis], self.steps[axis]
         low, high = within or (0, rule.size)
         if rule.divisor == 1 and rule.outside in ("none", "fill"):
-            # Of each block what lies within, without a look at the rest.
+            # Only the part of each block that lies within is listed.
             before = np.clip(-((starts - low) // step), 0, counts)
             counts = np.clip(-((starts - high) // step), before, counts) - before
             starts = starts + before * step
@@ -183,9 +185,9 @@ class Layout:
 
     @cached_property
     def is_partition(self) -> bool:
-        """True if every element lies in exactly one block, replicas aside.
+        """True if every element lies in exactly one block, not counting replicas.
 
-        Such a layout can be the source of a copy: each element has one owner.
+        Such a layout can be the source of a copy, because each element has one owner.
         """
         used: set[int] = set()
         for i, axis in enumerate(self.access.axes):
@@ -201,10 +203,10 @@ class Layout:
         return True
 
     def _is_cut_in_order(self, axis: AxisMap) -> bool:
-        """Whether the blocks are runs of an axis, plainly one after another.
+        """True if the blocks are consecutive runs of an axis.
 
-        They are where the dimensions are the digits of an index, all before some digit in parts
-        of one element, and all behind it uncut.
+        This holds if the dimensions are the digits of an index, all digits before some digit are
+        cut into parts of one element, and all digits after it are uncut.
         """
         if len({d for d, _ in axis.terms}) < len(axis.terms):
             return False
@@ -235,10 +237,10 @@ def raw_layout(
     first_tile: int = 0,
     grains: tuple[int, ...] = (),
 ) -> Layout:
-    """The layout that a split gives an operand or result, every dimension kept.
+    """The layout that a split gives an operand or result, with every dimension kept.
 
-    split: parts of each dimension. order: the dimensions in which cells are numbered, slowest
-    first; those left out follow in their own order. The grid's dimensions are in that order.
+    split: parts of each dimension. order: the dimensions by which cells are numbered, slowest
+    first; dimensions that are left out follow in their own order. The grid has this order too.
     """
     full = placement_order(len(dims), order)
     grid = tuple(
@@ -251,22 +253,22 @@ def raw_layout(
 
 @lru_cache(maxsize=4096)
 def _cut(size: int, parts: int, grain: int) -> Cut:
-    """The one of many dimensions that are cut alike: layouts are compared all the time."""
+    """A shared Cut for equal cuts. Layouts are compared often, and this makes comparing fast."""
     return Cut(size, parts, grain)
 
 
 def placement_order(rank: int, order: tuple[int, ...]) -> tuple[int, ...]:
-    """order, completed by the dimensions that it leaves out."""
+    """order, followed by the dimensions that it leaves out."""
     return order + tuple(d for d in range(rank) if d not in order)
 
 
 @lru_cache(maxsize=8192)
 def canonical(layout: Layout) -> Layout:
-    """The one spelling of a layout: equal placements of equal blocks compare equal.
+    """The canonical form of a layout: equal placements of equal blocks compare equal.
 
-    Cut dimensions come first, in placement order, then the uncut ones that an axis names, in
-    the order of the axes; dimensions of one element are dropped, and rules that cannot fire or
-    do nothing.
+    Cut dimensions come first, in placement order. Then come the uncut dimensions that an axis
+    names, in the order of the axes. Dimensions of one element are dropped, and so are rules for
+    outside indices that never apply or change nothing.
     """
     sizes = tuple(cut.size for cut in layout.grid)
     named = [d for axis in layout.access.axes for d, _ in sorted(axis.terms)]
@@ -279,7 +281,7 @@ def canonical(layout: Layout) -> Layout:
     for axis in layout.access.axes:
         terms = tuple(sorted((index[d], a) for d, a in axis.terms if d in index))
         plain = 0 not in sizes and axis.is_plain(sizes)
-        # Made outright: replace() takes several times as long.
+        # Calling the constructor is several times as fast as replace().
         axes.append(
             AxisMap(
                 axis.size,
@@ -300,10 +302,10 @@ def canonical(layout: Layout) -> Layout:
 def linear_layout(
     shape: tuple[int, ...], itemsize: int, tiles: int, grain_bytes: int = 128
 ) -> Layout:
-    """A tensor spread evenly in row-major order, at least grain_bytes a tile.
+    """A layout that spreads a tensor evenly in row-major order, at least grain_bytes per tile.
 
-    The default for tensors whose user has no wish. Source of the 128 bytes: poplibs
-    TileMapping.cpp (linear mapping, minimum bytes a tile).
+    This is the default for tensors whose user prefers no layout. Source of the 128 bytes: poplibs
+    TileMapping.cpp (linear mapping, minimum bytes per tile).
     """
     elements = prod(shape)
     grain = max(1, grain_bytes // itemsize)

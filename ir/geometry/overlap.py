@@ -1,7 +1,7 @@
 """Which cells of two layouts share elements, how many, and the traffic between them.
 
-The element sets of cells are products over axes, so overlaps are computed axis group by axis
-group (an axis group is a smallest set of axes that both tensors' shapes agree on) and multiplied.
+The elements of a cell are a product over axes. Overlaps are therefore computed for each axis group
+and multiplied. An axis group is a smallest set of axes on which the shapes of both tensors agree.
 """
 
 from __future__ import annotations
@@ -22,77 +22,83 @@ Counts = NDArray[np.int64]
 
 
 FEW_PAIRS = 1 << 12
-"""So many pairs of parts are counted in a table of all of them."""
+"""At most this many pairs of parts are counted in a table of all pairs."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
-    """Elements that pairs of a destination's parts and a source's share.
+class SharedElements:
+    """The number of elements that each destination part shares with each source part.
 
-    shape: destination parts, source parts. to, of, count: of each pair that shares any, row-major,
-    which parts and how many elements: (pairs,). A table of all pairs would grow with the square of
-    the tiles. table: that all the same, where it is small.
+    shape: destination parts, source parts. destination, source, count: (pairs,) each, for the pairs
+    that share elements, row-major: the two parts, and the number of elements. A table of all pairs
+    would grow with the square of the tiles. table: the table of all pairs, if it is small.
     """
 
     shape: tuple[int, int]
-    to: Counts
-    of: Counts
+    destination: Counts
+    source: Counts
     count: Counts
     table: Counts | None
 
     @staticmethod
-    def in_table(table: Counts) -> Shared:
-        """Of a table of all pairs: (destination parts, source parts)."""
-        to, of = np.nonzero(table)
+    def from_table(table: Counts) -> SharedElements:
+        """Made from a table of all pairs: (destination parts, source parts)."""
+        destination, source = np.nonzero(table)
         rows, columns = table.shape
         kept = table if table.size <= FEW_PAIRS else None
-        return Shared((rows, columns), to, of, table[to, of], kept)
+        return SharedElements(
+            (rows, columns), destination, source, table[destination, source], kept
+        )
 
     @staticmethod
-    def of_elements(to: Counts, of: Counts, shape: tuple[int, int]) -> Shared:
-        """Of the parts on both sides that each element is in: (elements,) each."""
-        keys = to * shape[1] + of
+    def from_elements(
+        destination: Counts, source: Counts, shape: tuple[int, int]
+    ) -> SharedElements:
+        """Made from the destination part and the source part of each element: (elements,) each."""
+        keys = destination * shape[1] + source
         if prod(shape) <= FEW_PAIRS:
-            return Shared.in_table(np.bincount(keys, minlength=prod(shape)).reshape(shape))
+            return SharedElements.from_table(
+                np.bincount(keys, minlength=prod(shape)).reshape(shape)
+            )
         keys.sort()
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
         count = np.diff(begins, append=len(keys))
-        to, of = np.divmod(keys[begins], shape[1])
-        return Shared(shape, to, of, count, None)
+        destination, source = np.divmod(keys[begins], shape[1])
+        return SharedElements(shape, destination, source, count, None)
 
-    def at(self, to: Counts, of: Counts) -> Counts:
-        """Elements that some pairs share: (pairs asked for,)."""
+    def at(self, destination: Counts, source: Counts) -> Counts:
+        """Elements that the given pairs share: (given pairs,)."""
         if self.table is not None:
-            return self.table[to, of]
-        keys = self.to * self.shape[1] + self.of
-        asked = to * self.shape[1] + of
+            return self.table[destination, source]
+        keys = self.destination * self.shape[1] + self.source
+        asked = destination * self.shape[1] + source
         place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         return np.where(keys[place] == asked, self.count[place], 0) if len(keys) else 0 * asked
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Axes of destination and source that only depend on each other.
+    """Axes of destination and source that depend only on each other.
 
     shared: elements that each pair of parts shares. The parts are row-major over destination_dims
     and source_dims, dimensions of the two grids.
-    sent: (source parts,), elements of each source part that some destination part wants.
+    sent: (source parts,), elements of each source part that at least one destination part needs.
     """
 
     destination_dims: tuple[int, ...]
     source_dims: tuple[int, ...]
-    shared: Shared
+    shared: SharedElements
     sent: Counts
 
     @cached_property
     def wanted(self) -> Counts:
-        """Elements of each destination part that some source part has: (destination parts,)."""
-        return _summed(self.shared.to, self.shared.count, self.shared.shape[0])
+        """Elements of each destination part that a source part holds: (destination parts,)."""
+        return _summed(self.shared.destination, self.shared.count, self.shared.shape[0])
 
     @cached_property
-    def given(self) -> Counts:
-        """Elements of each source part, once for each part that wants them: (source parts,)."""
-        return _summed(self.shared.of, self.shared.count, self.shared.shape[1])
+    def requested(self) -> Counts:
+        """Elements of each source part, counted once per part that needs them: (source parts,)."""
+        return _summed(self.shared.source, self.shared.count, self.shared.shape[1])
 
 
 def _summed(part: Counts, count: Counts, parts: int) -> Counts:
@@ -104,7 +110,7 @@ def _summed(part: Counts, count: Counts, parts: int) -> Counts:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Elements that every pair of cells of two layouts shares, as a product over axis groups."""
+    """The elements that each pair of cells of two layouts shares, as a product over axis groups."""
 
     source: Layout
     destination: Layout
@@ -117,9 +123,9 @@ class Overlap:
 
     @cached_property
     def local(self) -> Counts:
-        """Of those, the elements that the same tile holds, replicas counting: (destination cells,).
+        """Elements of `wanted` that the same tile holds, in any replica: (destination cells,).
 
-        What a tile holds itself it reads there; all else comes from the first replica.
+        A tile reads what it holds itself. All other elements come from the first replica.
         """
         total = np.zeros(self.destination.cells, np.int64)
         first, of_first = self.destination.first_tile, self.source.first_tile
@@ -144,24 +150,26 @@ class Overlap:
 
     @cached_property
     def sources(self) -> Counts:
-        """Source cells that each destination cell hears: (destination cells,)."""
+        """Number of source cells that send to each destination cell: (destination cells,)."""
         return self._at_destinations(
-            tuple(np.bincount(g.shared.to, minlength=g.shared.shape[0]) for g in self.groups)
+            tuple(
+                np.bincount(g.shared.destination, minlength=g.shared.shape[0]) for g in self.groups
+            )
         )
 
     def _at_destinations(self, counts: tuple[Counts, ...]) -> Counts:
-        """The product of what every group counts for its destination parts, for each cell."""
+        """For each destination cell, the product of the counts of its parts over all groups."""
         return _product(self.destination, [g.destination_dims for g in self.groups], counts)
 
     def at_sources(self, counts: tuple[Counts, ...]) -> Counts:
-        """The product of what every group counts for its source parts, for each cell."""
+        """For each source cell, the product of the counts of its parts over all groups."""
         return _product(self.source, [g.source_dims for g in self.groups], counts)
 
     @cached_property
     def sent(self) -> Counts:
-        """Elements that each source cell puts on the fabric, at most: (source cells,).
+        """Upper bound of the elements that each source cell puts on the fabric: (source cells,).
 
-        A word that several tiles want is sent once. Words that only the own tile wants are
+        A word that several tiles need is sent once. Words that only the own tile needs are
         counted too.
         """
         total = self.at_sources(tuple(g.sent for g in self.groups))
@@ -183,8 +191,10 @@ class Overlap:
             return (values[:, None] + offset).ravel()
 
         for g in self.groups:
-            destination = add(destination, g.shared.to, self.destination, g.destination_dims)
-            source = add(source, g.shared.of, self.source, g.source_dims)
+            destination = add(
+                destination, g.shared.destination, self.destination, g.destination_dims
+            )
+            source = add(source, g.shared.source, self.source, g.source_dims)
             shared = (shared[:, None] * g.shared.count).ravel()
         named = {d for g in self.groups for d in g.destination_dims}
         for d in self.destination.split_dims:
@@ -206,7 +216,7 @@ class Overlap:
 
 
 def _product(layout: Layout, dims: list[tuple[int, ...]], counts: tuple[Counts, ...]) -> Counts:
-    """The product of counts by part, each along some dimensions, for every cell: (cells,)."""
+    """For every cell, the product of the counts of its parts along each group of dims: (cells,)."""
     alike = prod(int(count[0]) for count in counts if len(count) == 1)
     total = np.full(layout.cells, alike, np.int64)
     for along, count in zip(dims, counts, strict=True):
@@ -228,15 +238,17 @@ def parts_of_cells(parts: tuple[int, ...], dims: tuple[int, ...]) -> Counts:
 
 @lru_cache(maxsize=2048)
 def overlap(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
-    """How the blocks of destination are made of the blocks of source, through a move.
+    """The overlap of the blocks of destination with the blocks of source, through a move.
 
-    move: a space with one operand (the source's tensor) and one result (the destination's);
-    None: the same tensor, perhaps reshaped. The source must be a partition.
+    move: a space with one operand (the source's tensor) and one result (the destination's).
+    None means the same tensor, perhaps reshaped. The source must be a partition.
     """
     chain = (move,) if move else (plain_move(source.shape),)
     if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
-        # Of a tensor without elements nothing can be said axis by axis.
-        nothing = Group((), (), Shared.in_table(np.zeros((1, 1), np.int64)), np.zeros(1, np.int64))
+        # A tensor without elements cannot be treated axis by axis.
+        nothing = Group(
+            (), (), SharedElements.from_table(np.zeros((1, 1), np.int64)), np.zeros(1, np.int64)
+        )
         return Overlap(source, destination, (nothing,))
     found = components(source.access, destination.access, chain)
     groups = tuple(_group(part, source, destination, chain) for part in found)
@@ -318,7 +330,7 @@ def components(
 
 
 def _keeps(space: Space, axes_in: list[int], axes_out: list[int]) -> bool:
-    """Whether a move leaves every element of some axes where it is."""
+    """True if a move keeps the index of every element along some axes."""
     if len(axes_in) != len(axes_out):
         return False
     for i, j in zip(axes_in, axes_out, strict=True):
@@ -349,10 +361,10 @@ def _restricted(space: Space, axes_in: list[int], axes_out: list[int], dims: lis
 
 
 def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Counts:
-    """Who owns each element of a component's axes once a chain of moves has been made.
+    """The owner of each element of a component's axes after a chain of moves.
 
-    owner: of each element of the source's axes, row-major; -1 for none. The result is row-major
-    over the axes of the destination.
+    owner: the owner of each element of the source's axes, row-major; -1 for none. The result is
+    row-major over the axes of the destination.
     """
     for k, space in enumerate(chain):
         axes_in = component.get(f"operand {k}", [])
@@ -391,7 +403,7 @@ def _group(
         return component.get(name, [])
 
     source_dims = tuple(d for d in axes("source grid") if source.parts[d] > 1)
-    # A part of a concatenation, or of what is split, is looked at without the rest.
+    # A move that reads one part of a concatenation or of a split looks at that part only.
     read = _bounds(source.shape, chain[0].operands[0], chain[0].sizes)
     written = _bounds(destination.shape, chain[-1].results[0], chain[-1].sizes)
     part, index = _entries(source, axes("source"), source_dims, read)
@@ -404,7 +416,7 @@ def _group(
     to, of, index = to[of >= 0], of[of >= 0], index[of >= 0]
     rows = prod(destination.parts[d] for d in destination_dims)
     columns = prod(source.parts[d] for d in source_dims)
-    shared = Shared.of_elements(to, of, (rows, columns))
+    shared = SharedElements.from_elements(to, of, (rows, columns))
     heard = np.zeros(len(owner), bool)
     heard[index] = True
     sent = np.bincount(owner[heard], minlength=columns)
@@ -414,10 +426,10 @@ def _group(
 def _bounds(
     shape: tuple[int, ...], access: AccessMap, sizes: tuple[int, ...]
 ) -> dict[int, tuple[int, int]]:
-    """By axis of a tensor, the first element that a map may reach and the one behind the last.
+    """For each axis of a tensor, the range (first, one past the last) that a map can reach.
 
-    shape: as a layout views the tensor, which the map may view in another; the first axis is all
-    that is bounded then.
+    shape: the layout's view of the tensor. If the map views it in another shape, only the first
+    axis is bounded.
     """
     rules = {"none", "fill"}
     if 0 in sizes or not shape or not rules.issuperset(axis.outside for axis in access.axes):
@@ -443,7 +455,7 @@ def _entries(
 ) -> tuple[Counts, Counts]:
     """Every (part, element) of some axes: part row-major over dims, element over the axes.
 
-    within: of some axes, the first element and the one behind the last, of those that are wanted.
+    within: for some axes, a range of elements (first, one past the last); others are left out.
     """
     part = np.zeros(1, np.int64)
     element = np.zeros(1, np.int64)
@@ -459,7 +471,7 @@ def _entries(
         for d in mine:
             if d not in known:
                 offset += at[d] * weight[d]
-        # Entries of this axis go with those of the others that are of the same parts.
+        # Join the entries of this axis with those of the other axes that have the same parts.
         agree = np.ones((len(part), len(p)), bool)
         for d in known.keys() & at.keys():
             agree &= known[d][:, None] == at[d]

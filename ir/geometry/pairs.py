@@ -1,7 +1,8 @@
-"""Pairs of cells of two grids that touch a common element, listed without following every pair.
+"""Pairs of cells of two grids that touch a common element, listed without testing every pair.
 
-What a cell touches is a product over groups of axes that only depend on each other, and so are the
-pairs: each group's are found by following every element's owner; all others are sums of those.
+What a cell touches is a product over groups of axes that depend only on each other, and so are the
+pairs. The pairs of a group are found by following every element's owner. All pairs are sums of the
+pairs of the groups.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from .space import AccessMap, AxisMap, Space
 Integers = NDArray[np.int64]
 
 INNER = 1 << 16
-"""Pairs that the innermost factor should have: enough for an addition to be worth its call."""
+"""Pairs that the innermost factor should have, so that one NumPy addition does enough work."""
 
 INNERS = 16
-"""How many times as many it may have: it is held in memory."""
+"""The innermost factor has at most this many times INNER pairs, because it is held in memory."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """A tensor as the cells of a grid touch it.
+    """A tensor, and the cells of a grid that touch it.
 
-    access: the tensor seen from the grid's dimensions. bounds: the parts of each dimension, one
-    after another and none of them empty. Cells are numbered row-major over the parts.
+    access: the tensor seen from the grid's dimensions. bounds: the parts of each dimension,
+    consecutive and not empty. Cells are numbered row-major over the parts.
     """
 
     access: AccessMap
@@ -52,12 +53,12 @@ class Side:
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
-        """Cells from one part to the next, for each dimension."""
+        """Distance in cells from one part to the next, for each dimension."""
         return tuple(prod(self.parts[d + 1 :]) for d in range(len(self.parts)))
 
     @cached_property
     def free_dims(self) -> tuple[int, ...]:
-        """Dimensions in several parts on which the tensor does not depend."""
+        """Dimensions with several parts that the tensor does not depend on."""
         named = self.access.dims()
         return tuple(d for d, k in enumerate(self.parts) if k > 1 and d not in named)
 
@@ -66,8 +67,8 @@ class Side:
 class Factor:
     """Pairs along some dimensions of two grids: (pairs,) each.
 
-    source, destination: what the pair adds to the number of either cell. shared: the elements
-    that the two have in common along the axes of those dimensions.
+    source, destination: what the pair adds to the number of the source cell and of the
+    destination cell. shared: elements that both share along the axes of these dimensions.
     """
 
     source: Integers
@@ -78,7 +79,7 @@ class Factor:
         return len(self.source)
 
     def times(self, inner: Factor) -> Factor:
-        """Every pair of this factor with every pair of another, which varies faster."""
+        """The product of this factor and another one, whose pairs vary faster."""
         return Factor(
             np.add.outer(self.source, inner.source).ravel(),
             np.add.outer(self.destination, inner.destination).ravel(),
@@ -95,7 +96,7 @@ Block = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All pairs of cells that share an element: each combination of one pair of every factor."""
+    """All pairs of cells that share an element: each combination of one pair from every factor."""
 
     factors: tuple[Factor, ...]
 
@@ -106,11 +107,11 @@ class Pairs:
 
     @cached_property
     def shared_elements(self) -> int:
-        """Elements that pairs share, over all pairs."""
+        """Shared elements, summed over all pairs."""
         return prod(int(factor.shared.sum()) for factor in self.factors)
 
     def blocks(self, most: int) -> Iterator[Block]:
-        """The pairs, at most so many at a time, which can be written to."""
+        """The pairs in blocks of at most `most`. The arrays are writable."""
         outer, inner = self._halves
         for rows, columns in runs(0, self.count, len(inner), most):
             shape = (rows.stop - rows.start, columns.stop - columns.start)
@@ -124,12 +125,12 @@ class Pairs:
             yield source, destination, shared
 
     def listed(self) -> Factor:
-        """All pairs in one."""
+        """All pairs as one factor."""
         return reduce(Factor.times, self.factors, ONE)
 
     @cached_property
     def _halves(self) -> tuple[Factor, Factor]:
-        """The pairs as the product of two factors, the second of them long."""
+        """The pairs as the product of two factors, of which the second is long."""
         left = sorted(self.factors, key=len)
         inner = ONE
         while left and len(inner) < INNER and len(left[-1]) * len(inner) <= INNER * INNERS:
@@ -138,9 +139,9 @@ class Pairs:
 
 
 def runs(first: int, last: int, row: int, most: int) -> Iterator[tuple[slice, slice]]:
-    """Cut what is numbered [first, last) row by row into rectangles of (rows, columns).
+    """Cut the numbers [first, last), counted row by row, into rectangles of (rows, columns).
 
-    At most so many elements each; whole rows wherever a row is not longer than that.
+    Each has at most `most` elements. Rows are kept whole if a row is not longer than that.
     """
     while first < last:
         at, column = divmod(first, row)
@@ -157,9 +158,9 @@ def runs(first: int, last: int, row: int, most: int) -> Iterator[tuple[slice, sl
 def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pairs:
     """The pairs of cells that share an element, through a chain of moves.
 
-    moves: spaces with one operand (the tensor before) and one result (the one after); without any
-    the tensor is the same, perhaps reshaped. Source cells own what they touch; of several owners
-    along dimensions that the source's access names, the first one does.
+    moves: spaces with one operand (the tensor before) and one result (the tensor after). Without
+    moves it is the same tensor, perhaps reshaped. Source cells own what they touch. If several
+    cells along a dimension that the source's access names touch an element, the first owns it.
     """
     chain = moves or (plain_move(source.access.shape),)
     shapes = source.access.shape, destination.access.shape, *(m.sizes for m in chain)
@@ -196,17 +197,18 @@ def _factor(
 
 
 def _factor_of_runs(component: Component, source: Side, destination: Side) -> Factor | None:
-    """The pairs along one axis that both grids cut into runs; None of other axes.
+    """The pairs along one axis that both grids cut into runs; None for other axes.
 
-    They are told by where runs begin and end, so that what it takes is bounded by the cells:
-    element by element, an axis of 100 million takes 6 GB.
+    The pairs follow from the boundaries of the runs, so memory is bounded by the number of cells.
+    Element by element, an axis of 100 million elements would take 6 GB.
     """
     of = _runs_along(source, component.get("source", []))
     to = _runs_along(destination, component.get("destination", []))
     if of is None or to is None or of[1][-1] != to[1][-1]:
         return None
     edges: Integers = np.union1d(of[1], to[1]).astype(np.int64)
-    # Between two edges lies what one part of either side has, and no empty part begins at the last.
+    # The elements between two edges belong to one part of each side. No empty part begins at the
+    # last edge.
     first = edges[:-1]
     owner: Integers = np.searchsorted(of[1], first, "right") - 1
     taker: Integers = np.searchsorted(to[1], first, "right") - 1
@@ -214,8 +216,10 @@ def _factor_of_runs(component: Component, source: Side, destination: Side) -> Fa
 
 
 def _runs_along(side: Side, axes: Sequence[int]) -> tuple[int, Integers] | None:
-    """Cells from one part of an axis to the next, and where its runs begin and the last one ends;
-    None unless the axis is a whole dimension, in parts that follow on each other."""
+    """The distance in cells from one part of an axis to the next, and the boundaries of its runs.
+
+    None unless the axis is a whole dimension in consecutive parts.
+    """
     if len(axes) != 1:
         return None
     axis = side.access.axes[axes[0]]
@@ -230,10 +234,10 @@ def _runs_along(side: Side, axes: Sequence[int]) -> tuple[int, Integers] | None:
 
 
 def _touched(side: Side, axes: Sequence[int]) -> tuple[Integers, Integers]:
-    """Every (cell, element) of some axes, once: what each cell touches.
+    """Every (cell, element) of some axes, once: the elements that each cell touches.
 
-    cell: what the parts along the dimensions of those axes add to its number. element: row-major
-    over the axes.
+    cell: what the parts along the dimensions of these axes add to the number of the cell.
+    element: row-major over the axes.
     """
     after = {i: prod(side.access.shape[j] for j in axes[k + 1 :]) for k, i in enumerate(axes)}
     cell, element = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -245,7 +249,7 @@ def _touched(side: Side, axes: Sequence[int]) -> tuple[Integers, Integers]:
 
 
 def _clusters(access: AccessMap, axes: Sequence[int]) -> list[list[int]]:
-    """The axes in groups that name no dimension in common."""
+    """The axes in groups that have no dimension in common."""
     found: list[tuple[set[int], list[int]]] = []
     for i in axes:
         dims, members = {d for d, _ in access.axes[i].terms}, [i]
@@ -259,7 +263,10 @@ def _clusters(access: AccessMap, axes: Sequence[int]) -> list[list[int]]:
 def _cluster(
     side: Side, axes: Sequence[int], weights: Mapping[int, int]
 ) -> tuple[Integers, Integers]:
-    """Every (cell, element) of axes that share dimensions, once; weights: of an axis's index."""
+    """Every (cell, element) of axes that share dimensions, once.
+
+    weights: the weight of each axis's index in the element's number.
+    """
     maps = [side.access.axes[i] for i in axes]
     dims = sorted({d for axis in maps for d, _ in axis.terms})
     sizes = [int(side.bounds[d][1][-1]) for d in dims]
@@ -291,5 +298,5 @@ def _indices(axis: AxisMap, dims: Sequence[int], sizes: Sequence[int]) -> Intege
 
 
 def _is_injective(axis: AxisMap) -> bool:
-    """Whether no two points of its dimensions can touch one element."""
+    """True if no two points of the axis's dimensions can touch the same element."""
     return len(axis.terms) == 1 and axis.divisor == 1 and axis.outside in ("none", "fill")

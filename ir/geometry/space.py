@@ -1,4 +1,4 @@
-"""Iteration spaces and access maps: what an operator touches for which element of its result."""
+"""Iteration spaces and access maps: which elements an operator touches for each result element."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..hash_once import hash_once
 from ..signed import same_number
 
 Kind = Literal["parallel", "reduction", "whole"]
-"""parallel: one result element each; reduction: merged by the combiner; whole: never cut."""
+"""parallel: one result element per point; reduction: merged by the combiner; whole: never cut."""
 
 Division = Literal["exact", "floor"]
-"""exact: only numerators divisible by the divisor name an element; floor: all do."""
+"""exact: only numerators divisible by the divisor name an element. floor: rounds down."""
 
 Outside = Literal["none", "fill", "edge", "reflect", "wrap"]
 """What an index outside the tensor means. none: it cannot happen."""
@@ -25,7 +25,7 @@ Outside = Literal["none", "fill", "edge", "reflect", "wrap"]
 
 @dataclass(frozen=True)
 class Dim:
-    """One named dimension of an iteration space; size is at least 0."""
+    """One named dimension of an iteration space. Its size is at least 0."""
 
     name: str
     size: int
@@ -41,8 +41,8 @@ class AxisMap:
     """One axis of a tensor as a function of the iteration dimensions.
 
     index = (sum of coefficient * dimension + offset) / divisor. The value before the division is
-    the *numerator*: blocks in tile memory are dense windows of numerators, and the copy that
-    fills a block applies the division and the rule for indices outside the tensor.
+    the *numerator*. Blocks in tile memory are dense windows of numerators. The copy that fills a
+    block applies the division and the rule for indices outside the tensor.
 
     size: elements of the tensor's axis. terms: (dimension index, coefficient) pairs.
     """
@@ -72,7 +72,7 @@ class AxisMap:
         return low, high
 
     def resolve(self, numerators: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The tensor index of each numerator; -1 where there is no element (filled)."""
+        """The tensor index of each numerator; -1 if there is no element and it is filled."""
         index = numerators // self.divisor
         n = self.size
         match self.outside:
@@ -94,7 +94,7 @@ class AxisMap:
         return np.where(missing, -1, index)
 
     def is_plain(self, sizes: tuple[int, ...]) -> bool:
-        """True if over these dimension sizes every numerator is itself an index in bounds."""
+        """True if, for these dimension sizes, every numerator is itself an index in bounds."""
         low, high = self.numerators(sizes)
         return self.divisor == 1 and low >= 0 and high < self.size
 
@@ -102,18 +102,18 @@ class AxisMap:
 @hash_once
 @dataclass(frozen=True)
 class AccessMap:
-    """How an operand or result is addressed: one AxisMap for each axis of the viewed tensor.
+    """The addressing of an operand or result: one AxisMap for each axis of the viewed tensor.
 
-    The tensor is viewed row-major in the shape of the axes, which may factor its own axes (the
-    weights of a grouped convolution are seen as [groups, out, in, kernel...]).
-    fill: the value of elements that do not exist (padding); -inf means the dtype's smallest.
+    The tensor is viewed row-major in the shape of the axes, which may factor its own axes. For
+    example, the weights of a grouped convolution are viewed as [groups, out, in, kernel...].
+    fill: the value of elements that do not exist (padding). -inf means the dtype's smallest value.
     """
 
     axes: tuple[AxisMap, ...]
     fill: float = 0.0
 
     def __eq__(self, other: object) -> bool:
-        """Of the same axes and the same fill, whose sign counts."""
+        """True for the same axes and the same fill, including the sign of zero."""
         if not isinstance(other, AccessMap):
             return NotImplemented
         return self.axes == other.axes and same_number(self.fill, other.fill)
@@ -128,8 +128,8 @@ class AccessMap:
         return frozenset(d for axis in self.axes for d, _ in axis.terms)
 
     def renamed(self, new_index: dict[int, int]) -> AccessMap:
-        """The same map over renumbered dimensions; terms of dimensions not listed are dropped."""
-        # Made outright: replace() takes several times as long, and this runs for every plan.
+        """The same map over renumbered dimensions. Terms of dimensions not listed are dropped."""
+        # Runs for every plan; calling the constructor is several times as fast as replace().
         return AccessMap(
             tuple(
                 AxisMap(
@@ -156,12 +156,12 @@ def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
 @hash_once
 @dataclass(frozen=True)
 class Space:
-    """An operator's iteration space: its dimensions and one access map an operand and result.
+    """An operator's iteration space: its dimensions, and one access map per operand and result.
 
-    Result axes are single dimensions (with an offset where the operator writes a part of a
-    larger tensor, as concat does).
-    Raises ValueError if a map names a dimension that is not there, or an index outside a tensor
-    could be reached without a rule for it.
+    Result axes are single dimensions, with an offset if the operator writes a part of a larger
+    tensor, as concat does.
+    Raises ValueError if a map names a dimension that does not exist, or can reach an index outside
+    its tensor without a rule for it.
     """
 
     dims: tuple[Dim, ...]
@@ -201,8 +201,11 @@ class Space:
 
 
 def can_split_unevenly(space: Space, dim: int) -> bool:
-    """True if parts of a reduction dimension may be padded: in every operand that has it, it is
-    an axis of its own, so the padding reads fill."""
+    """True if the parts of a reduction dimension may be padded.
+
+    In every operand that has the dimension it must be an axis of its own, so that the padding
+    reads the fill value.
+    """
     return all(
         len(axis.terms) == 1 and axis.divisor == 1 and axis.outside in ("none", "fill")
         for access in space.operands
@@ -215,12 +218,12 @@ def can_split_unevenly(space: Space, dim: int) -> bool:
 def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
     """Rewrite reduction dimension k as ceil(n/parts)*kp + kk with a parallel kp.
 
-    The result gets a leading axis kp: one partial for each part. The last part is padded where
-    parts does not divide n; the padding reads fill, the identity of the combiner.
+    The result gets a leading axis kp with one partial per part. The last part is padded if parts
+    does not divide n. The padding reads fill, the identity of the combiner.
 
         k: 0 1 2 3 4 5 6, parts 2   ->   kp 0: 0 1 2 3   kp 1: 4 5 6 fill
 
-    Raises ValueError if dim is no reduction, or must be padded and cannot be.
+    Raises ValueError if dim is not a reduction, or must be padded and cannot be.
     """
     old = space.dims[dim]
     if old.kind != "reduction" or not 1 <= parts <= old.size:

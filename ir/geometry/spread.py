@@ -1,4 +1,4 @@
-"""Where to keep a tensor that many tiles want: near them, and every element once."""
+"""A home for a tensor that many tiles need: on these tiles, with every element stored once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .space import AccessMap, AxisMap
 
 
 def spread(layout: Layout) -> Layout | None:
-    """A layout of the same tiles whose blocks lie where a layout wants them, none of them twice.
+    """A layout on the same tiles that keeps blocks where a layout needs them, without copies.
 
-    What several tiles want a copy of is shared out among them: the dimension that numbers the
-    copies cuts the axis that the dimension before it cuts (of the first one: after it), as far as
-    that goes, then one that nothing cuts. Padding is left out, and windows are cut as if they did
-    not overlap. A layout without copies is itself the answer. None where the tiles cannot be
-    numbered so, or there are too few elements.
+    If several tiles need a copy of a block, the block is divided among them. The dimension that
+    numbers the copies cuts the axis that the dimension before it cuts (for the first dimension:
+    the one after it), as far as possible, and then an axis that nothing cuts. Padding is left out,
+    and windows are cut as if they did not overlap. A layout without copies is returned as it is.
+    Returns None if the tiles cannot be numbered this way, or if there are too few elements.
 
         [8, 6], rows in 2 parts, 3 copies of each:   rows in 6 parts
     """
@@ -53,16 +53,16 @@ def spread(layout: Layout) -> Layout | None:
                 rest //= share
         if rest > 1:
             return None
-    return _cut_so(layout, cuts)
+    return _layout_of_cuts(layout, cuts)
 
 
 def _largest_divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is at most so much; 0 where there is none."""
+    """The largest divisor of a number that is at most `most`; 0 if there is none."""
     return max((k for k in range(1, min(number, most) + 1) if number % k == 0), default=0)
 
 
-def _cut_so(layout: Layout, cuts: list[tuple[int, int]]) -> Layout | None:
-    """The layout whose tiles are numbered along such cuts of axes; None if an axis comes back."""
+def _layout_of_cuts(layout: Layout, cuts: list[tuple[int, int]]) -> Layout | None:
+    """The layout whose tiles are numbered along these cuts; None if an axis occurs twice."""
     merged: list[tuple[int, int]] = []
     for axis, parts in cuts:
         if merged and merged[-1][0] == axis:

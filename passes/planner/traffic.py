@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...ir.distinct import distinct
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.overlap import Group, Overlap, Shared, overlap
+from ...ir.geometry.overlap import Group, Overlap, SharedElements, overlap
 from ...ir.geometry.space import AccessMap, Space
 
 Integers = NDArray[np.int64]
@@ -137,7 +137,7 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
     return Group(
         to.split_dims,
         of.split_dims,
-        Shared.in_table(np.maximum(high - low, 0)),
+        SharedElements.from_table(np.maximum(high - low, 0)),
         before[last] - before[first],
     )
 

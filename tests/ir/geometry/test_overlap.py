@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from abele.ir.geometry import overlap as overlap_module
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout, canonical, linear_layout
-from abele.ir.geometry.overlap import FEW_PAIRS, Shared, linear_groups, overlap
+from abele.ir.geometry.overlap import FEW_PAIRS, SharedElements, linear_groups, overlap
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 from .strategies import cell_indices, cuttings, shapes
@@ -154,7 +154,7 @@ def test_what_layouts_share_takes_bytes_as_pairs_do_not_as_the_square_of_tiles()
     assert pairs <= 64 * 64
     kept = [group.shared for group in found.groups]
     tables = [each.table.nbytes for each in kept if each.table is not None]
-    listed = [array.nbytes for each in kept for array in (each.to, each.of, each.count)]
+    listed = [array.nbytes for each in kept for array in (each.destination, each.source, each.count)]
     assert sum(listed) + sum(tables) <= 24 * pairs + 8 * FEW_PAIRS
 
 
@@ -162,7 +162,7 @@ def test_pairs_that_share_nothing_are_asked_for_too():
     table = np.array([[0, 3], [2, 0], [0, 0]])
     to, of = np.divmod(np.arange(6), 2)
     listed = np.repeat(to, table.ravel()), np.repeat(of, table.ravel())
-    small, large = Shared.of_elements(*listed, (3, 2)), Shared.in_table(table)
+    small, large = SharedElements.from_elements(*listed, (3, 2)), SharedElements.from_table(table)
     sparse = replace(large, table=None)
     for each in (small, large, sparse):
         assert each.at(to, of).tolist() == table.ravel().tolist()
@@ -172,9 +172,9 @@ def test_pairs_that_share_nothing_are_asked_for_too():
 def test_many_parts_are_counted_as_few_are(monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(0)
     to, of = rng.integers(0, 7, 100), rng.integers(0, 9, 100)
-    few = Shared.of_elements(to.copy(), of.copy(), (7, 9))
+    few = SharedElements.from_elements(to.copy(), of.copy(), (7, 9))
     monkeypatch.setattr(overlap_module, "FEW_PAIRS", 0)
-    many = Shared.of_elements(to, of, (7, 9))
+    many = SharedElements.from_elements(to, of, (7, 9))
     assert many.table is None
-    for name in ("to", "of", "count"):
+    for name in ("destination", "source", "count"):
         assert getattr(few, name).tolist() == getattr(many, name).tolist()
