@@ -11,7 +11,7 @@ from abele.passes.pipelines import PASSES
 from abele.tools.testing import check_pass, check_pipeline
 from abele.tools.testing.generators.decisions import PLANNED, LowerAtRandom
 from abele.tools.testing.generators.levels import level_before
-from abele.tools.testing.oracle.contracts import goes_on, takes_all
+from abele.tools.testing.search.contracts import goes_on, takes_all
 
 
 @pytest.mark.parametrize("name", [name for name in PASSES if name != "plan-splits"])

@@ -19,7 +19,7 @@ from abele.passes.pipelines import DOWN, PASSES
 from abele.tools.debug.check import relative_error
 from abele.tools.testing import bounded_run, check_pass
 from abele.tools.testing.generators.program import Program
-from abele.tools.testing.oracle.oracles import apart, difference, narrowed_run, run
+from abele.tools.testing.oracle.oracles import difference, narrowed_run, run, with_both_errors
 
 from .programs import after
 
@@ -440,5 +440,5 @@ def test_a_result_that_moves_further_is_seen():
     after = Program(narrowed(text), ctx, inputs, TINY)
     wrong = Program(narrowed(text.replace("relu", "neg")), ctx, inputs, TINY)
     expected = bounded_run(before)
-    assert difference(apart(expected, narrowed_run(after)), run(after)) is None
-    assert difference(apart(expected, narrowed_run(wrong)), run(wrong)) is not None
+    assert difference(with_both_errors(expected, narrowed_run(after)), run(after)) is None
+    assert difference(with_both_errors(expected, narrowed_run(wrong)), run(wrong)) is not None

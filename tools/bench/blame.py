@@ -35,10 +35,12 @@ from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
 from ..testing.mutation.rule_classes import RULE_CLASSES
 from ..testing.mutation.study import chosen, plant
-from ..testing.search import checks
-from ..testing.search.checks import LIMIT, Report, check_pass
+from ..testing.search import shrink
+from ..testing.search.check import check_pass
 from ..testing.search.failures import AtFault, Miscompiled
 from ..testing.search.focus import programs_of_rules
+from ..testing.search.report import Report
+from ..testing.search.settings import LIMIT
 from ..views.table import console
 
 RULED = ("fold-scales", "canonicalize", "fuse-chains")
@@ -151,7 +153,7 @@ def blame(
     seed: Annotated[int, typer.Option(min=0, help="Of programs and mistakes.")] = 0,
 ) -> None:
     """Print who was blamed; exit 1 if a pass was blamed wrongly, or one rewrite in ten."""
-    checks.SHRINKING = shrinking
+    shrink.SHRINKING = shrinking
     budget = Budget(examples, seed=seed)
     table = Table(title="mistakes in rules, and who is blamed", title_justify="left")
     for name in ("mistake", "in rule", "found", "pass", "rewrite", "programs", "CPU s", "in all"):

@@ -28,7 +28,8 @@ from ..testing.generators.levels import level_before
 from ..testing.generators.sketch import random_sketch
 from ..testing.generators.strategies import programs
 from ..testing.rules.check import check_rules
-from ..testing.search.checks import Report, check_pass, check_pipeline
+from ..testing.search.check import check_pass, check_pipeline
+from ..testing.search.report import Report
 from ..views.table import console
 
 SKETCHES = 2000

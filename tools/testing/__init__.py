@@ -5,14 +5,15 @@
     def test_mine(check_pass):          # a fixture of the pytest plug-in
         check_pass(MyPass(), level="nn")
 
-Contracts. A `Program` is a module of any level with its context, its inputs and its target.
-`programs(level)` is a Hypothesis strategy of them; `machines()` one of targets. `bounded_run`
-gives what a program computes with an error bound for each element; `difference` says where another
-run is outside of it. `check_pass` and `check_pipeline` put all of it together, and raise
-`Miscompiled` with a reduced program, or `PassFailed` where the pass itself is at fault. A relation
-(`idempotent`, ...) is what must hold beside the results: `check_pass(mine, relation=idempotent)`.
+A `Program` is a module of any level with its context, its inputs and its target.
+`programs(level)` is a Hypothesis strategy of programs, and `machines()` one of targets.
+`bounded_run` returns what a program computes, with an error bound for each element; `difference`
+says where another run is outside of the bound. `check_pass` and `check_pipeline` combine all of
+these. They raise `Miscompiled` with a reduced program, or `PassFailed` if the pass itself fails. A
+relation, such as `idempotent`, must hold in addition to the results:
+`check_pass(mine, relation=idempotent)`.
 
-Names are loaded when they are asked for: Hypothesis (the extra "test") only by what needs it.
+A name is loaded on first use, and Hypothesis (the extra "test") only by the names that need it.
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ if TYPE_CHECKING:
         tile_count_invariant,
     )
     from .rules import RuleFailed, RuleWrong, check_rule, check_rules
-    from .search.checks import Report, check_pass, check_pipeline
+    from .search.check import check_pass, check_pipeline
     from .search.failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed
+    from .search.report import Report
 
 _HOME = {
     "Operators": "generators.build",
     "build": "generators.build",
-    "Report": "search.checks",
-    "check_pass": "search.checks",
-    "check_pipeline": "search.checks",
+    "Report": "search.report",
+    "check_pass": "search.check",
+    "check_pipeline": "search.check",
     "Miscompiled": "search.failures",
     "PassFailed": "search.failures",
     "RelationFailed": "search.failures",
@@ -116,7 +118,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A name of the kit, loaded now."""
+    """A name of the kit."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)

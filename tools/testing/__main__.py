@@ -12,19 +12,19 @@ from ...ir.errors import InputError
 from .generators.program import Program
 from .onnx_graphs.checks import replayed as replayed_model
 from .onnx_graphs.graph import MODEL
-from .search.checks import replayed
 from .search.failures import AtFault
+from .search.replay import replayed
 
 
 def main(arguments: list[str]) -> int:
-    """Replay the program of one folder; the exit status."""
+    """Replay the program or model of one folder. Returns the exit status."""
     if len(arguments) != 1:
         sys.stderr.write(f"{__doc__}\n")
         return 2
     folder = Path(arguments[0])
     try:
         if (folder / MODEL).exists():
-            return _of_model(folder)
+            return _replay_model(folder)
         program, record = Program.load(folder)
         wrong = replayed(program, record)
     except InputError as error:
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def _of_model(folder: Path) -> int:
+def _replay_model(folder: Path) -> int:
     graph, wrong = replayed_model(folder)
     sys.stdout.write(f"{graph.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")
     return 1 if wrong else 0

@@ -1,12 +1,12 @@
-"""The pytest plug-in: checks of passes and rules as fixtures, and what they have exercised.
+"""The pytest plug-in: checks of passes and rules as fixtures, and a summary of what they ran.
 
     def test_mine(check_pass):
         check_pass(MyPass(), level="nn")
 
     pytest --rules my_rules.rw      # every rule of a file is tested
 
-pytest loads it wherever abele is installed. So it imports nothing but pytest until a fixture is
-asked for, and says nothing where none has been.
+pytest loads it wherever abele is installed. So it imports only pytest until a test uses a fixture,
+and prints nothing if no test does.
 """
 
 from __future__ import annotations
@@ -24,86 +24,99 @@ if TYPE_CHECKING:
     from ...ir.rules import RuleSet
     from ...ir.rules.law import Law
     from .generators.build import Operators
-    from .rules.check import Property
-    from .search.checks import Report
+    from .rules.settings import Property, RuleReport
+    from .search.report import Report
 
 WRITTEN = "abele_reports"
-"""Under which name a process hands on its reports."""
+"""The key under which a worker process sends its reports."""
 T = TypeVar("T")
+R = TypeVar("R", bound="Report")
 
 REPORTS = pytest.StashKey[list["Report"]]()
 FEW = 12
-"""How many operations the summary names of those that were exercised least."""
+"""The number of least exercised operations that the summary names."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The budget of all checks, and the program of a single one."""
+    """Add the options that set the budget of all checks, and those that test files of rules."""
     group = parser.getgroup("abele", "property tests of compiler passes")
     group.addoption(
-        "--abele-examples", type=int, metavar="N", help="programs for each check (100 or its own)"
+        "--abele-examples",
+        type=int,
+        metavar="N",
+        help="number of programs per check",
     )
-    group.addoption(
-        "--abele-seconds", type=float, metavar="S", help="seconds after which a check ends"
-    )
+    group.addoption("--abele-seconds", type=float, metavar="S", help="seconds per check")
     group.addoption("--abele-seed", type=int, metavar="N", help="seed of the programs")
     group.addoption(
-        "--abele-replay", metavar="FOLDER", help="check the program saved in a folder, no others"
+        "--abele-replay",
+        type=Path,
+        metavar="FOLDER",
+        help="check only the program that is saved in a folder",
     )
     group.addoption(
         "--rules",
         action="append",
         default=[],
         metavar="FILE.rw",
-        help="test every rule of a file on programs made from it; may be given several times",
+        help="test every rule of a file on generated programs; may be given several times",
     )
     group.addoption(
         "--abele-load",
         action="append",
         default=[],
         metavar="FILE",
-        help="what the rules need: a .py with guards, functions or dialects; running it",
+        help="load a .py with guards, functions or dialects for the rules; this runs it",
     )
 
 
 def _files(config: pytest.Config, option: str) -> list[str]:
-    """The files that an option has named."""
+    """The files that an option names."""
     return list(config.getoption(option) or ())
 
 
 def _budget(config: pytest.Config) -> dict[str, Any]:
-    """What the command line says of examples, seconds and the seed."""
-    options = {
-        what: config.getoption(f"--abele-{what}") for what in ("examples", "seconds", "seed")
+    """The options of a check that the command line sets."""
+    given = {
+        "examples": config.getoption("--abele-examples"),
+        "seconds": config.getoption("--abele-seconds"),
+        "seed": config.getoption("--abele-seed"),
+        "replay": config.getoption("--abele-replay"),
     }
-    return {what: value for what, value in options.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 # Fixtures
 
 
-def _checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report | None]:
-    """The function of that name, with the budget of the command line for whatever a call leaves
-    open, and the command that replays this test."""
-    from .search import checks  # noqa: PLC0415
+def _checker(
+    request: pytest.FixtureRequest, function: Callable[..., R], report: Callable[[], R]
+) -> Callable[..., R]:
+    """A check with the budget of the command line, whose report the summary shows.
 
+    report: makes an empty report for a check that is given none.
+    """
     config = request.config
-    function: Callable[..., Report] = getattr(checks, name)
-    replay: str | None = config.getoption("--abele-replay")
+    command = f"pytest {shlex.quote(request.node.nodeid)} --abele-replay FOLDER"
 
-    def check(*arguments: Any, **keywords: Any) -> Report | None:
+    def check(*arguments: Any, **options: Any) -> R:
         __tracebackhide__ = True
-        if replay is not None:
-            _without_our_frames(checks.replay, Path(replay), *arguments, **keywords)
-            return None
-        report = _without_our_frames(function, *arguments, **_given(request, keywords))
-        config.stash.setdefault(REPORTS, []).append(report)
-        return report
+        budget = _budget(config)
+        # A time on the command line replaces the test's own number of programs.
+        if "seconds" in budget and "examples" not in budget:
+            options.pop("examples", None)
+        options = {"command": command, **options, **budget}
+        filled = options.setdefault("report", report())
+        reports = config.stash.setdefault(REPORTS, [])
+        if not any(each is filled for each in reports):
+            reports.append(filled)
+        return _without_our_frames(function, *arguments, **options)
 
     return check
 
 
 def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any) -> T:
-    """Call a check; what it finds is told at the test's line: how it was found says nothing."""
+    """Call a check, and raise what it finds at the test's line, without frames of the kit."""
     from .search.failures import AtFault, Miscompiled  # noqa: PLC0415
 
     __tracebackhide__ = True
@@ -111,75 +124,53 @@ def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any
         return function(*given, **keywords)
     except (AtFault, Miscompiled) as failure:
         found = failure
-    # The cause is kept: it is the user's own code.
+    # The cause keeps its frames: they are the user's own code.
     raise found.with_traceback(None) from found.__cause__
 
 
-def _given(request: pytest.FixtureRequest, keywords: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of a check: a budget that is asked for now is in place of the test's own."""
-    given = _budget(request.config)
-    if "seconds" in given and "examples" not in given:
-        keywords.pop("examples", None)
-    command = f"pytest {shlex.quote(request.node.nodeid)} --abele-replay FOLDER"
-    return {"command": command, **keywords, **given}
-
-
 @pytest.fixture
-def check_pass(request: pytest.FixtureRequest) -> Callable[..., Report | None]:
+def check_pass(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """abele.tools.testing.check_pass, with the budget of the command line."""
-    return _checker(request, "check_pass")
+    from .search import check, report  # noqa: PLC0415
+
+    return _checker(request, check.check_pass, report.Report)
 
 
 @pytest.fixture
-def check_pipeline(request: pytest.FixtureRequest) -> Callable[..., Report | None]:
+def check_pipeline(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """abele.tools.testing.check_pipeline, with the budget of the command line."""
-    return _checker(request, "check_pipeline")
+    from .search import check, report  # noqa: PLC0415
+
+    return _checker(request, check.check_pipeline, report.Report)
 
 
-def _rule_checker(request: pytest.FixtureRequest, name: str) -> Callable[..., Report]:
+@pytest.fixture
+def check_rule(request: pytest.FixtureRequest) -> Callable[..., RuleReport]:
+    """abele.tools.testing.check_rule, with the budget of the command line."""
     from . import rules  # noqa: PLC0415
 
-    config = request.config
-    function: Callable[..., Report] = getattr(rules, name)
-    replay: str | None = config.getoption("--abele-replay")
-
-    def check(*arguments: Any, **keywords: Any) -> Report:
-        __tracebackhide__ = True
-        given = _given(request, keywords)
-        if replay is not None:
-            given["replay"] = Path(replay)
-        report = given.setdefault("report", rules.RuleReport())
-        reports = config.stash.setdefault(REPORTS, [])
-        if not any(each is report for each in reports):
-            reports.append(report)
-        return _without_our_frames(function, *arguments, **given)
-
-    return check
+    return _checker(request, rules.check_rule, rules.RuleReport)
 
 
 @pytest.fixture
-def check_rule(request: pytest.FixtureRequest) -> Callable[..., Report]:
-    """abele.tools.testing.rules.check_rule, with the budget of the command line."""
-    return _rule_checker(request, "check_rule")
+def check_rules(request: pytest.FixtureRequest) -> Callable[..., RuleReport]:
+    """abele.tools.testing.check_rules, with the budget of the command line."""
+    from . import rules  # noqa: PLC0415
 
-
-@pytest.fixture
-def check_rules(request: pytest.FixtureRequest) -> Callable[..., Report]:
-    """abele.tools.testing.rules.check_rules, with the budget of the command line."""
-    return _rule_checker(request, "check_rules")
+    return _checker(request, rules.check_rules, rules.RuleReport)
 
 
 # Files of rules
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the files of --rules be collected: alone, where no other paths were given."""
+    """Collect the files of --rules, and nothing else if no other paths are given."""
     files = _files(config, "--rules")
     for file in files:
         if not file.endswith(".rw"):
             raise pytest.UsageError(
-                f"--rules {file}: need a file of rules, .rw; rules in Python are tested by the "
-                "fixture check_rules"
+                f"--rules {file}: need a .rw file; test rules in Python with the fixture "
+                "check_rules"
             )
     if files and config.args_source != pytest.Config.ArgsSource.ARGS:
         config.args = []
@@ -188,24 +179,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The rules of a file that was named."""
+    """The collector of a file of rules that the command line names."""
     if file_path.suffix == ".rw" and parent.session.isinitpath(file_path):
         return RulesFile.from_parent(parent, path=file_path)
     return None
 
 
 class RulesFile(pytest.File):
-    """The rules of a file, with the operators that programs are made of."""
+    """The rules of a file, and the operators that programs are generated from."""
 
     @cached_property
     def loaded(self) -> tuple[RuleSet, Operators]:
-        """The rules, checked. Raises InputError."""
+        """The checked rules and the operators. Raises InputError."""
         from .rules import rules_of  # noqa: PLC0415
 
         return rules_of(self.path, _files(self.config, "--abele-load"))
 
     def collect(self) -> Iterator[pytest.Collector]:
-        """One collector a rule."""
+        """One collector per rule."""
         from ...ir.errors import InputError  # noqa: PLC0415
 
         try:
@@ -217,14 +208,14 @@ class RulesFile(pytest.File):
 
 
 class RuleCollector(pytest.Collector):
-    """A rule; one test for each property."""
+    """A rule: one test per property."""
 
     def __init__(self, *, law: Law, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.law = law
 
     def collect(self) -> Iterator[pytest.Item]:
-        """A test for each property."""
+        """One test per property."""
         from .rules import PROPERTIES  # noqa: PLC0415
 
         for each in PROPERTIES:
@@ -232,20 +223,19 @@ class RuleCollector(pytest.Collector):
 
 
 class RuleItem(pytest.Item):
-    """A rule has a property."""
+    """A test that a rule has a property."""
 
     def __init__(self, *, law: Law, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.law = law
 
     def runtest(self) -> None:
-        """Test it, with the budget of the command line."""
+        """Run the test with the budget of the command line."""
         from .rules import RuleReport, check_rule  # noqa: PLC0415
 
         file = self.getparent(RulesFile)
         assert file is not None
         rules, operators = file.loaded
-        replay: str | None = self.config.getoption("--abele-replay")
         what: Property = self.name  # pyright: ignore[reportAssignmentType]
         report = RuleReport()
         self.config.stash.setdefault(REPORTS, []).append(report)
@@ -256,7 +246,6 @@ class RuleItem(pytest.Item):
             operators=operators,
             properties=(what,),
             command=self._command(),
-            replay=None if replay is None else Path(replay),
             **budget,
         )
 
@@ -267,7 +256,7 @@ class RuleItem(pytest.Item):
         return shlex.join(["pytest", self.nodeid, *load, "--abele-replay", "FOLDER"])
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What is wrong, without a traceback through the kit, but with one of the user's code."""
+        """What is wrong, with frames of the user's code but none of the kit."""
         from ...ir.errors import InputError  # noqa: PLC0415
         from .rules import NeverFired, RuleFailed, RuleWrong  # noqa: PLC0415
 
@@ -276,7 +265,7 @@ class RuleItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the rule is written."""
+        """The line that the rule is written on."""
         return self.path, self.law.source.line - 1, f"rule {self.law.name}: {self.name}"
 
 
@@ -285,7 +274,7 @@ class RuleItem(pytest.Item):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Take what the checks of one of several processes have exercised."""
+    """Take the reports of a worker process."""
     output: dict[str, Any] = getattr(node, "workeroutput", {})
     config: pytest.Config = node.config
     for written in output.get(WRITTEN, ()):
@@ -293,14 +282,14 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand on what the checks of this process have exercised, if it is one of several."""
+    """Send the reports of this process, if it is a worker."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None and REPORTS in session.config.stash:
         output[WRITTEN] = [_written(each) for each in session.config.stash[REPORTS]]
 
 
 def _written(report: Report) -> dict[str, Any]:
-    """A report as processes can send it to each other."""
+    """A report as plain data, to be sent to another process."""
     written: dict[str, Any] = {}
     for name, value in vars(report).items():
         counted = isinstance(value, Counter)
@@ -321,7 +310,7 @@ def _read(written: dict[str, Any]) -> Report:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """What the checks of this session have exercised."""
+    """Print what the checks of this session ran."""
     if REPORTS not in config.stash:
         return
     reports = config.stash[REPORTS]
@@ -346,11 +335,11 @@ def pytest_terminal_summary(
         terminalreporter.line(f"{level}: {len(by_op)} operations; {elements}")
         least = ", ".join(f"{name} {count}" for name, count in by_op.most_common()[: -FEW - 1 : -1])
         terminalreporter.line(f"  least: {least}")
-    _tell_rules(terminalreporter, reports)
+    _rules_summary(terminalreporter, reports)
 
 
-def _tell_rules(terminalreporter: pytest.TerminalReporter, reports: Sequence[Report]) -> None:
-    """How often each rule has fired, and how its guards were answered."""
+def _rules_summary(terminalreporter: pytest.TerminalReporter, reports: Sequence[Report]) -> None:
+    """Print how often each rule fired, and how often its guards were true and false."""
     fired: Counter[str] = Counter()
     guards: Counter[tuple[str, str, bool]] = Counter()
     for report in reports:

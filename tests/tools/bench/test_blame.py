@@ -10,8 +10,8 @@ from abele.passes.rules.own import own_vocabulary
 from abele.tools.bench.blame import Blamed, blamed
 from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant
-from abele.tools.testing.oracle.contracts import with_methods
-from abele.tools.testing.search import checks
+from abele.tools.testing.search import shrink
+from abele.tools.testing.search.contracts import with_methods
 
 RIGHT = "rule abs_of_abs: nn.abs(nn.abs(_) as a) => a"
 
@@ -31,7 +31,7 @@ def mutant(text: str) -> Mutant:
     ],
 )
 def test_a_wrong_rule_among_right_passes_is_named(text: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(checks, "SHRINKING", 1.0)
+    monkeypatch.setattr(shrink, "SHRINKING", 1.0)
     found = blamed(mutant(f"{text}\n{RIGHT}"), Budget(examples=200, seed=1))
     assert found is not None
     assert found.names_pass

@@ -1,4 +1,4 @@
-"""Generated programs of the lower levels, and what level a pass is tested on."""
+"""Generated programs of lower levels, and the level that each pass is tested on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .program import Program
 
 
 def at_level(program: Program, level: str) -> Program | None:
-    """A generated program of nn, taken down to a level by the decisions that its sketch says.
+    """A generated program of nn, lowered to a level by random decisions that its sketch seeds.
 
-    None where it does not fit its machine.
+    None if it does not fit its machine.
     """
     if level == "nn" or program.sketch is None:
         return program
@@ -33,7 +33,7 @@ def at_level(program: Program, level: str) -> Program | None:
 
 
 def level_before(name: str) -> str:
-    """What programs a pass is for; those of nn if it is not one of abele's."""
+    """The level of the programs that a pass is tested on; nn if it is not one of abele's passes."""
     return NEEDS.get(name) or TAKES.get(name, "nn")
 
 
@@ -44,7 +44,7 @@ NEEDS = {
     "group-supersteps": "addressed",
     "convert-tile-to-exchange": "grouped",
 }
-"""What is decided in a program where a pass stands on the way down, if its level leaves it open."""
+"""How far decided the programs of a pass must be, where its level alone does not say it."""
 
 KNOWN = (*LEVELS, PLANNED, *STAGES)
-"""All that programs can be asked for."""
+"""Every level and stage that programs can be generated for."""

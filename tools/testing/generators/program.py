@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ....backends.target import Target, resolve_target
+from ....dialects.program import verify_symbols
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.text import print_module, read_module, write_module
-from ....ir.upstream import ModuleOp
+from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.verify import verify
 from ....ir.whole_file import whole_file
 from ...driver.arrays import Array, read_npz, seeded, write_npz
 from ...driver.program import level_of, new_context, signature
@@ -24,10 +26,11 @@ ABOUT = "replay.json"
 class Program:
     """A module of any level, its context, and inputs by name.
 
-    target: what it is planned for, or is to be. source: the module of nn that it was made from, for
-    a program of a lower level: what it has to compute. sketch: what it was generated from. key: of
-    one that was generated in another way, what tells it from others; else "".
-    Printing one prints its text: the repr of an operation walks the whole program, again and again.
+    target: the machine that it is or will be planned for. source: for a program of a lower level,
+    the module of nn that it was lowered from, which says what it has to compute. sketch: the sketch
+    that it was generated from, or None. key: identifies a program that was generated in another
+    way; else "".
+    Its repr is its text: the repr of an operation would walk the whole program many times.
     """
 
     def __init__(
@@ -51,12 +54,12 @@ class Program:
 
     @property
     def level(self) -> str:
-        """The lowest level that the module speaks of."""
+        """The lowest level that the module has operations of."""
         return level_of(self.module)
 
     @property
     def state(self) -> dict[str, Array]:
-        """The first values of states, by name."""
+        """The initial values of states, by name."""
         found: dict[str, Array] = {}
         for op in self.module.body.block.ops:
             value = op.properties.get("value") or op.properties.get("initial")
@@ -71,10 +74,16 @@ class Program:
         """The module as people read it, without locations."""
         return print_module(self.module, locations=False)
 
-    def with_module(self, module: ModuleOp) -> Program:
-        """Another module with the same context and target. It has no source and no sketch.
+    def source_program(self) -> Program:
+        """The program that this one was lowered from; the program itself if it was not lowered."""
+        if self.source is None:
+            return self
+        return Program(self.source, self.context, self.inputs, self.target)
 
-        Inputs of the same name and type stay; those that are new get seeded values.
+    def with_module(self, module: ModuleOp) -> Program:
+        """Another module with the same context and target, without source and sketch.
+
+        Inputs of the same name and type keep their values; new ones get seeded values.
         """
         wanted = signature(module).inputs
         kept = {
@@ -98,7 +107,7 @@ class Program:
         )
 
     def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:
-        """Write module, blobs, inputs, and what else is needed to run it again, into a folder.
+        """Write module, blobs, inputs and target into a folder. about: added to the record.
 
         Raises InputError and OSError.
         """
@@ -113,7 +122,7 @@ class Program:
     def load(
         folder: Path, context: AbeleContext | None = None
     ) -> tuple[Program, dict[str, object]]:
-        """A program that was saved, and what was said about it. Raises InputError."""
+        """A saved program and its record. Raises InputError."""
         context = context or new_context()
         module = read_module(folder / MODULE, context)
         try:
@@ -126,3 +135,13 @@ class Program:
     def __repr__(self) -> str:
         """The text, headed by the target."""
         return f"// {self.target.spelling()}\n{self.text}"
+
+
+def invalidity(module: ModuleOp) -> str | None:
+    """Why a module does not verify; None if it does."""
+    try:
+        verify(module)
+        verify_symbols(module)
+    except VerifyException as error:
+        return str(error)
+    return None

@@ -19,10 +19,11 @@ from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.convert_nn_to_partition import TARGET
 from ....passes.pipelines import PASSES
-from ..oracle.contracts import acting_as, passes_behind
-from ..search.checks import LIMIT, check_pass
+from ..limits import TooLong, at_most
+from ..search.check import check_pass
+from ..search.contracts import acting_as, passes_behind
 from ..search.failures import AtFault, Miscompiled
-from ..search.limits import TooLong, at_most
+from ..search.settings import LIMIT, BudgetOptions
 
 ANY_TARGET = "mk2:4"
 """Where a program is not planned for one."""
@@ -38,6 +39,10 @@ class Budget:
     seconds: float = 60.0
     seed: int = 0
     limit: float = LIMIT
+
+    def options(self) -> BudgetOptions:
+        """The options of a check with this budget. Its seconds are counted by the trial."""
+        return {"examples": self.examples, "seed": self.seed, "limit": self.limit}
 
 
 class Spent(BaseException):
@@ -86,10 +91,8 @@ def cases(right: ModulePass, level: str, budget: Budget) -> list[Case]:
         check_pass(
             acting_as(right, apply),
             level,
-            examples=budget.examples,
-            seed=budget.seed,
-            limit=budget.limit,
             results=False,
+            **budget.options(),
         )
     return found
 

@@ -31,7 +31,7 @@ from ....ir.geometry.space import Space
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.allocate import ADDRESS
 from ....passes.schedule_supersteps import SUPERSTEP
-from ..oracle.contracts import acting_as
+from ..search.contracts import acting_as
 from .compare import Case
 from .mutant import Mutant
 

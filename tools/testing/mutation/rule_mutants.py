@@ -18,7 +18,7 @@ from ....ir.rules.parse import parse_rules
 from ....ir.rules.syntax import Rule, RuleFile
 from ....ir.upstream import ModulePass
 from ....passes.rules.own import FOLDER
-from ..oracle.contracts import with_methods
+from ..search.contracts import with_methods
 from .mutant import Mutant, Numbers
 from .rule_classes import changed_rules
 from .rule_text import file_text, rule_text

@@ -28,10 +28,13 @@ from ....dialects.superstep import Superstep, Sync
 from ....ir.errors import InputError
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.pipelines import PASSES
-from ..oracle.contracts import Refuses, acting_as, goes_on, takes_all
-from ..search.checks import LIMIT, SHRINKING, Report, check_pass
+from ..limits import TooLong
+from ..search import shrink
+from ..search.check import check_pass
+from ..search.contracts import Refuses, acting_as, goes_on, takes_all
 from ..search.failures import Miscompiled, PassFailed
-from ..search.limits import TooLong
+from ..search.report import Report
+from ..search.settings import LIMIT, CheckOptions
 from .compare import Budget, Case, Spent, compared
 from .mutant import Mutant
 
@@ -165,7 +168,7 @@ def start(mutant: Mutant, known: Sequence[Case], level: str, budget: Budget) -> 
 
 def _most(budget: Budget) -> float:
     # The difference is looked for first, then the bug; then the program is made small.
-    return 3 * budget.seconds + SHRINKING + 2 * LIMIT + PATIENCE
+    return 3 * budget.seconds + shrink.SHRINKING + 2 * LIMIT + PATIENCE
 
 
 def _child(reads: int, writes: int, work: Callable[[], Trial], budget: Budget) -> None:
@@ -248,19 +251,16 @@ def checked(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Tri
             raise Spent
         held.apply(ctx, op)
 
+    options: CheckOptions = {
+        **budget.options(),
+        "relation": goes_on(tested.name),
+        "folder": folder,
+        "report": report,
+    }
     try:
         # A mutant may change nothing.
         with catch_warnings(action="ignore"):
-            check_pass(
-                acting_as(tested, apply),
-                level,
-                relation=goes_on(tested.name),
-                examples=budget.examples,
-                seed=budget.seed,
-                limit=budget.limit,
-                folder=folder,
-                report=report,
-            )
+            check_pass(acting_as(tested, apply), level, **options)
     except Miscompiled as found:
         small = found.program.module
         detail = f"{found.wrong.kind}: {found.wrong.text}"

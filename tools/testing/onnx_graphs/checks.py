@@ -34,9 +34,9 @@ from ...driver.program import new_context
 from ...importers import UnsupportedError, import_onnx
 from ..generators.program import Program
 from ..generators.sketch import random_sketch
+from ..limits import TooLong, at_most
 from ..oracle.oracles import Difference, Outcome, bounded_run, difference
 from ..search.failures import Wrong
-from ..search.limits import TooLong, at_most
 from .build import build_graph
 from .deviations import Case, deviation
 from .graph import Graph

@@ -154,10 +154,10 @@ def narrowed_run(program: Program) -> Outcome:
     return _BOUNDED[program.level](program, _any_beyond)
 
 
-def apart(first: Outcome, second: Outcome) -> Outcome:
-    """The first outcome, with errors that say how far the second may be from it.
+def with_both_errors(first: Outcome, second: Outcome) -> Outcome:
+    """The first outcome, with errors that bound how far the second may be from it.
 
-    Of programs that need not round alike, such as one in float32 and one in float16.
+    For programs that round differently, such as one in float32 and one in float16.
     """
     none = np.zeros(())
     errors = {n: (e + second.errors.get(n, none)) / 2 for n, e in first.errors.items()}

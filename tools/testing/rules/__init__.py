@@ -1,14 +1,14 @@
-"""Rules under test: programs made from a rule's own left side, and those that it all but fits.
+"""Checks of rules, on programs made from a rule's left side and on near-misses of it.
 
     pytest --rules my_rules.rw
 
     def test_mine(check_rules):         # a fixture of the pytest plug-in
         check_rules("my_rules.rw")
 
-A rule has to fire wherever its text says that it fits, keep the meaning of the program, and fire
+A rule must fire wherever its text says that it matches, keep what the program means, and fire
 nowhere else.
 
-Names are loaded when they are asked for: checks of passes count what rules do, too.
+A name is loaded on first use, so that the pytest plug-in loads nothing that it does not need.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .check import PROPERTIES, RuleReport, check_rule, check_rules, rules_of
-    from .faults import NeverFired, RuleFailed, RuleWrong
-    from .watch import watching_rules
+    from .check import check_rule, check_rules, rules_of
+    from .failures import NeverFired, RuleFailed, RuleWrong
+    from .settings import PROPERTIES, RuleReport
 
 _HOME = {
-    "PROPERTIES": "check",
-    "RuleReport": "check",
+    "PROPERTIES": "settings",
+    "RuleReport": "settings",
     "check_rule": "check",
     "check_rules": "check",
     "rules_of": "check",
-    "NeverFired": "faults",
-    "RuleFailed": "faults",
-    "RuleWrong": "faults",
-    "watching_rules": "watch",
+    "NeverFired": "failures",
+    "RuleFailed": "failures",
+    "RuleWrong": "failures",
 }
 """The file of this folder that each name is defined in."""
 
@@ -43,12 +42,11 @@ __all__ = [
     "check_rule",
     "check_rules",
     "rules_of",
-    "watching_rules",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """A name of the folder, loaded now."""
+    """A name of this folder."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -1,67 +1,99 @@
-"""The rewrite that makes a program wrong: the last of the fewest with which it is."""
+"""Blaming: the first pass after which a program is wrong, and the rewrite that makes it wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 
 from xdsl.ir import Operation
 
+from ....ir.errors import DoesNotFit, InputError
 from ....ir.provenance import origin
 from ....ir.rewriting import Source, Watcher, limited, watched
 from ....ir.upstream import ModulePass
 from ...debug.bisect import BlamedRewrite
 from ..generators.program import Program
+from ..limits import TooLong, at_most
+from .failures import AtFault, Wrong
+from .judge import Judge
+from .run import PassList, Refused, apply
+from .settings import LIMIT
 
 
-class _Rewrites(Watcher):
-    """Remembers which rewrites a pass has made, and of what."""
-
-    def __init__(self) -> None:
-        self.made: list[tuple[Source, str, str | None]] = []
-        self.open = False
-
-    def begin(self, source: Source, root: Operation) -> None:
-        """Note the rewrite."""
-        self.made.append((source, root.name, origin(root)))
-        self.open = True
-
-    def end(self) -> None:
-        """It is complete."""
-        self.open = False
-
-    def blamed(self, number: int, of: int) -> BlamedRewrite:
-        """The rewrite of a number, from 1."""
-        source, root, node = self.made[number - 1]
-        return BlamedRewrite(number, of, source, root, node)
+def first_wrong_pass(program: Program, judge: Judge) -> tuple[Program, Judge]:
+    """The program before the first wrong pass, whatever its level, and a judge of that pass."""
+    before = program
+    for each in judge.passes.for_program(program):
+        alone = judge.only(passes=PassList((each,)), relation=None)
+        try:
+            found = alone.wrong(before)
+        except Refused:
+            found = None
+        if found is not None:
+            return before, alone
+        after = before.clone()
+        apply(each, after, before, judge.settings.limit)
+        after.source = before.source or program.module
+        after.sketch = None
+        before = after
+    # Each pass alone stays within its bound; only their errors together exceed it.
+    return program, fewest_passes(program, judge.only(relation=None))
 
 
-def _rewritten(each: ModulePass, program: Program, most: int | None = None) -> _Rewrites:
-    log, clone = _Rewrites(), program.module.clone()
-    with watched(log), nullcontext() if most is None else limited(most):
-        each.apply(program.context, clone)
-    return log
+def fewest_passes(program: Program, judge: Judge) -> Judge:
+    """A judge of the fewest passes, counted from the first, after which something is wrong."""
+    count = len(judge.passes.for_program(program))
+    for first in range(1, count):
+        some = judge.only(passes=replace(judge.passes, first=first))
+        try:
+            if some.wrong(program) is not None:
+                return some
+        except Refused:
+            continue
+    return judge.only(passes=replace(judge.passes, first=count))
 
 
-def unfinished_rewrite(each: ModulePass, program: Program) -> BlamedRewrite | None:
-    """The rewrite in which a pass raises, if it does so in one."""
-    log, clone = _Rewrites(), program.module.clone()
+def wrong_rewrite(program: Program, judge: Judge, wrong: Wrong) -> str:
+    """The rewrite of the last pass that makes a program wrong; "" where it is not known."""
+    # A relation runs the passes more than once; a hang takes its whole limit each time.
+    if wrong.kind in ("relation", "hang"):
+        return ""
+
+    def is_wrong(rewrites: int) -> bool:
+        some = judge.only(passes=replace(judge.passes, rewrites=rewrites))
+        return some.wrong(program) is not None
+
     try:
-        with watched(log):
-            each.apply(program.context, clone)
-    # Whatever it is, it is known already.
-    except Exception:
-        return log.blamed(len(log.made), len(log.made)) if log.open else None
-    return None
+        with at_most(LIMIT):
+            found = bisected_rewrite(judge.passes.for_program(program)[-1], program, is_wrong)
+    except (TooLong, Refused, AtFault, InputError, DoesNotFit):
+        return ""
+    return "" if found is None else str(found)
 
 
-def blamed_rewrite(
+def interrupted_rewrite(program: Program, judge: Judge, name: str) -> str:
+    """The rewrite that the pass of this name was making when it failed; "" if it is not known."""
+    before, limit = program.clone(), judge.settings.limit
+    try:
+        for each in judge.passes.for_program(program):
+            if each.name == name:
+                with at_most(limit):
+                    found = _unfinished(each, before)
+                return "" if found is None else str(found)
+            apply(each, before, program, limit)
+    except (Refused, AtFault, TooLong):
+        pass
+    return ""
+
+
+def bisected_rewrite(
     each: ModulePass, program: Program, is_wrong: Callable[[int], bool]
 ) -> BlamedRewrite | None:
-    """The rewrite of a pass with which a program becomes wrong.
+    """The rewrite of a pass with which a program becomes wrong, found by bisection.
 
-    is_wrong: whether it is after so many rewrites. None where the pass reports none, or what is
-    wrong is done outside of any. Raises what the pass and is_wrong raise.
+    is_wrong: whether the program is wrong after this many rewrites. None if the pass reports no
+    rewrites, or makes its mistake outside of them. Raises what the pass and is_wrong raise.
     """
     count = len(_rewritten(each, program).made)
     if not count or is_wrong(0):
@@ -75,3 +107,42 @@ def blamed_rewrite(
             low = middle
     log = _rewritten(each, program, high)
     return log.blamed(high, count) if len(log.made) >= high else None
+
+
+class _Rewrites(Watcher):
+    """Records the rewrites that a pass makes, and their roots."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Source, str, str | None]] = []
+        self.open = False
+
+    def begin(self, source: Source, root: Operation) -> None:
+        self.made.append((source, root.name, origin(root)))
+        self.open = True
+
+    def end(self) -> None:
+        self.open = False
+
+    def blamed(self, number: int, of: int) -> BlamedRewrite:
+        """The rewrite with this number, counted from 1."""
+        source, root, node = self.made[number - 1]
+        return BlamedRewrite(number, of, source, root, node)
+
+
+def _rewritten(each: ModulePass, program: Program, most: int | None = None) -> _Rewrites:
+    log, clone = _Rewrites(), program.module.clone()
+    with watched(log), nullcontext() if most is None else limited(most):
+        each.apply(program.context, clone)
+    return log
+
+
+def _unfinished(each: ModulePass, program: Program) -> BlamedRewrite | None:
+    """The rewrite in which a pass raises; None if it raises outside of one."""
+    log, clone = _Rewrites(), program.module.clone()
+    try:
+        with watched(log):
+            each.apply(program.context, clone)
+    # The caller already knows the error.
+    except Exception:
+        return log.blamed(len(log.made), len(log.made)) if log.open else None
+    return None

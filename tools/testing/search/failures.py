@@ -1,4 +1,4 @@
-"""What a check has to say where it fails: the compiler is wrong, or what was given is at fault."""
+"""How a check fails: the compiler is wrong, or the pass, relation or strategy itself failed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..generators.program import Program
 class Wrong:
     """What is wrong with a program after passes.
 
-    kind: "value", other results; "invalid", it does not verify; "fault", it cannot be run; "text",
-    it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
-    "narrow", its results are coarser than their types; "relation", a relation does not hold. text:
-    in words. relation: the name of the one that does not hold.
+    kind: "value", its results differ; "invalid", it does not verify; "fault", it cannot be run;
+    "text", it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
+    "narrow", its results are less exact than their types allow; "relation", a relation does not
+    hold. text: the same in words. relation: the name of the relation that does not hold.
     """
 
     kind: str
@@ -24,22 +24,24 @@ class Wrong:
     relation: str = ""
 
 
-def told(program: Program, folder: Path | None, command: str) -> list[str]:
-    """What every message ends with: the program, where it was saved, what runs it again."""
-    lines = [program.text.rstrip()]
-    if folder is not None:
-        lines += ["", f"saved in {folder}"]
-    if command:
-        lines.append(f"replay: {command}")
-    return lines
+def ending(program: Program, folder: Path | None, command: str) -> list[str]:
+    """The last lines of every message: the program, where it is saved, how to run it again."""
+    return [program.text.rstrip(), *saved_lines(folder, command)]
+
+
+def saved_lines(folder: Path | None, command: str) -> list[str]:
+    """Where a failing program is saved, and the command that runs it again."""
+    lines = ["", f"saved in {folder}"] if folder is not None else []
+    return [*lines, f"replay: {command}"] if command else lines
 
 
 class Miscompiled(AssertionError):
-    """A program that means something else after a pass. The message has all there is to know.
+    """A pass changes what a program means. The message shows everything below.
 
-    program: the smallest found, before the pass. passes: their names; blamed: the one. rewrite: the
-    one of its rewrites without which nothing is wrong, "" if that cannot be told. folder: where the
-    program was saved; command: what runs it again.
+    program: the smallest failing program found, before the pass. passes: the names of all passes.
+    blamed: the name of the wrong one. rewrite: the rewrite that makes the program wrong, "" if it
+    is not known. folder: where the program is saved. command: the command that runs it again.
+    examples: the number of programs up to this one.
     """
 
     def __init__(
@@ -70,14 +72,14 @@ class Miscompiled(AssertionError):
         if self.rewrite:
             lines.append(f"rewrite {self.rewrite}")
         lines += ["", f"The program before it, on {self.program.target.spelling()}:", ""]
-        return "\n".join((*lines, *told(self.program, self.folder, self.command)))
+        return "\n".join((*lines, *ending(self.program, self.folder, self.command)))
 
 
 class AtFault(Exception):
-    """Something that was given has failed itself, whatever the program means.
+    """A pass or a relation failed itself, whatever the program means.
 
-    program: the one that it was given. name: of what is at fault. rewrite: the one that it was at,
-    if it is a pass and reports them; or "". Its own error is the cause.
+    program: the program that it failed on. name: the pass or relation. problem: what it did.
+    rewrite: the rewrite that a pass was making, "" if it is not known. Its own error is the cause.
     """
 
     what: ClassVar[str] = ""
@@ -99,7 +101,7 @@ class AtFault(Exception):
         self.rewrite = rewrite
         lines = [f"{self.what} '{name}' {problem}, on {program.target.spelling()}:"]
         lines += [f"in rewrite {rewrite}", ""] if rewrite else [""]
-        super().__init__("\n".join((*lines, *told(program, folder, command))))
+        super().__init__("\n".join((*lines, *ending(program, folder, command))))
 
 
 class PassFailed(AtFault):
@@ -109,15 +111,15 @@ class PassFailed(AtFault):
 
 
 class RelationFailed(AtFault):
-    """A relation raised: nothing is known of the passes."""
+    """A relation raised, so nothing is known about the passes."""
 
     what = "relation"
 
 
 class StrategyFailed(Exception):
-    """What makes the programs has failed: it raised, or made one that is none.
+    """A strategy of programs raised, or made something that is not a valid program.
 
-    program: that one, or None. The strategy's own error is the cause.
+    program: what it made, or None. The strategy's own error is the cause.
     """
 
     def __init__(self, problem: str, program: Program | None = None) -> None:
@@ -129,7 +131,7 @@ class StrategyFailed(Exception):
         super().__init__(f"the strategy {problem}" + "\n".join(shown))
 
 
-def said(error: BaseException) -> str:
-    """An error in one line, with what was noted on its way: the rule that it was raised in."""
+def error_text(error: BaseException) -> str:
+    """An error in one line, with the notes added to it, such as the rule that raised it."""
     first = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     return "; ".join([first, *(str(note) for note in getattr(error, "__notes__", ()))])

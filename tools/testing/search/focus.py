@@ -22,8 +22,9 @@ from ....ir.rules.vocabulary import Vocabulary
 from ....ir.upstream import ModulePass
 from ..generators.build import Operators
 from ..generators.program import Program
+from ..generators.rules.reading import Fit, fit
+from ..generators.rules.sources import Sources
 from ..generators.sketch import DATA, Sketch
-from ..rules.reading import Fit, fit
 
 MOST = 12
 """A class that more operators belong to says nothing of what a pass looks for."""
@@ -53,9 +54,6 @@ def programs_of_rules(
 
     limit: seconds for one question to a rule's guards.
     """
-    # What rules are tested by is made of what passes are.
-    from ..rules.sources import Sources  # noqa: PLC0415
-
     known = operators.instances.vocabulary
     sources = [
         Sources(law, known, operators, seed, DATA, _fits(law, known), limit, inf)

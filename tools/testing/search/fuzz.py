@@ -18,8 +18,9 @@ from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....passes.pipelines import LEVELS, PASSES
 from ..generators.decisions import PLANNED, LowerAtRandom
 from ..generators.levels import level_before
-from .checks import Report, check_pass, check_pipeline
+from .check import check_pass, check_pipeline
 from .failures import Miscompiled, PassFailed
+from .report import Report
 
 Check = Callable[..., Report]
 """Takes seconds, seed and folder, as check_pass does."""

@@ -30,7 +30,7 @@ LAWS = "rule mine: nn.square(x) as s => nn.mul(x, x) where same_type(x, s)\n"
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are made small for a second: a trial inherits what its parent has loaded."""
-    monkeypatch.setattr("abele.tools.testing.search.checks.SHRINKING", 1.0)
+    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 1.0)
 
 
 def abele(*arguments: str | Path) -> Result:

@@ -17,7 +17,7 @@ from abele.tools.testing.mutation import study
 from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant, some
 from abele.tools.testing.mutation.trial import MEMORY, Trial
-from abele.tools.testing.oracle.contracts import acting_as
+from abele.tools.testing.search.contracts import acting_as
 
 BUDGET = Budget(examples=120, seconds=20.0)
 IMPATIENT = replace(BUDGET, limit=1.0)
@@ -26,7 +26,7 @@ IMPATIENT = replace(BUDGET, limit=1.0)
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are made small for some seconds: a trial inherits what its parent has loaded."""
-    monkeypatch.setattr("abele.tools.testing.search.checks.SHRINKING", 8.0)
+    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 8.0)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_a_bug_is_found_and_its_program_is_small(
     folding: study.Planted, monkeypatch: pytest.MonkeyPatch
 ):
     # Until nothing more can be left out, on a slow machine too.
-    monkeypatch.setattr("abele.tools.testing.search.checks.SHRINKING", 60.0)
+    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 60.0)
     found = trial(folding, named(folding, "left-wrong-element", "first"))
     assert (found.verdict, found.how) == ("found", "value")
     assert 0 < found.examples <= BUDGET.examples

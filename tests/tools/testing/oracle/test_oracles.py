@@ -32,8 +32,8 @@ from abele.tools.testing import (
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
 from abele.tools.testing.oracle.oracles import Known, Outcome, coarseness
-from abele.tools.testing.search import checks as checks_of_kit
-from abele.tools.testing.search.checks import disagreement
+from abele.tools.testing.search import judge, shrink
+from abele.tools.testing.search.judge import disagreement
 
 from ..wrong_passes import NarrowPartials
 
@@ -120,7 +120,7 @@ def test_sums_that_are_held_in_too_few_bits_are_found_in_200_programs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(checks_of_kit, "SHRINKING", 0.1)
+    monkeypatch.setattr(shrink, "SHRINKING", 0.1)
     with pytest.raises(Miscompiled) as caught:
         check_pass(tested, level, programs=some, examples=200, seed=seed, folder=tmp_path)
     assert caught.value.wrong.kind in ("value", "narrow")
@@ -249,7 +249,7 @@ def test_results_that_differ_from_run_to_run_are_found(monkeypatch: pytest.Monke
 
     expected = bounded_run(program)
     expected.errors.update({name: np.ones_like(e) for name, e in expected.errors.items()})
-    monkeypatch.setattr(checks_of_kit, "run", drifting)
+    monkeypatch.setattr(judge, "run", drifting)
     wrong = disagreement(expected, program, twice=True)
     assert wrong is not None
     assert (wrong.kind, "two runs differ" in wrong.text) == ("random", True)

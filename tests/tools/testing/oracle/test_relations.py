@@ -80,7 +80,7 @@ def test_relations_hold_of_the_whole_way_down():
 
 def test_relations_are_named_in_what_is_reported():
     report = check_pass("canonicalize", examples=5, seed=0, relation=idempotent)
-    assert "idempotent held of 5 and skipped 0" in str(report)
+    assert "idempotent held for 5 and skipped for 0" in str(report)
 
 
 @dataclass(frozen=True)

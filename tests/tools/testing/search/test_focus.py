@@ -12,7 +12,7 @@ from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.pipelines import PASSES
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import random_sketch
-from abele.tools.testing.oracle.contracts import acting_as
+from abele.tools.testing.search.contracts import acting_as
 from abele.tools.testing.search.focus import about, named_operators
 
 

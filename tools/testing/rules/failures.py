@@ -1,4 +1,4 @@
-"""What a check of a rule has to say where it fails."""
+"""How a check of a rule fails."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pathlib import Path
 
 from ....ir.rules.law import Law
 from ..generators.program import Program
-from ..search.failures import Miscompiled, PassFailed, Wrong
+from ..search.failures import Miscompiled, PassFailed, Wrong, saved_lines
 
 
 class RuleWrong(Miscompiled):
-    """A rule changes what a program means, or does not fire exactly where it fits.
+    """A rule changes what a program means, or does not fire exactly where it matches.
 
-    program: the smallest found, before the rule. made: what the rule has made of it, as text.
+    program: the smallest failing program found, before the rule. made: the same program after the
+    rule, as text.
     """
 
     def __init__(
@@ -38,12 +39,14 @@ class RuleWrong(Miscompiled):
         lines.append(self.program.text.rstrip())
         if self.made:
             lines += ["", "What the rule makes of it:", "", self.made.rstrip()]
-        return "\n".join([*lines, *_ending(self.folder, self.command)])
+        return "\n".join([*lines, *saved_lines(self.folder, self.command)])
 
 
 class RuleFailed(PassFailed):
-    """A rule is at fault itself: what is written in Python raises or hangs, or its right side
-    cannot be built. Its own error is the cause."""
+    """A rule failed itself: its Python code raises or hangs, or its right side cannot be built.
+
+    Its own error is the cause.
+    """
 
     def __init__(
         self,
@@ -57,13 +60,8 @@ class RuleFailed(PassFailed):
         self.law = law
         lines = [f"rule {law.source} {problem}", "", law.text.rstrip(), ""]
         lines += [f"The program, on {program.target.spelling()}:", "", program.text.rstrip()]
-        self.args = ("\n".join([*lines, *_ending(folder, command)]),)
+        self.args = ("\n".join([*lines, *saved_lines(folder, command)]),)
 
 
 class NeverFired(AssertionError):
-    """No program was found that a rule fits, so nothing is known of it."""
-
-
-def _ending(folder: Path | None, command: str) -> list[str]:
-    lines = ["", f"saved in {folder}"] if folder is not None else []
-    return [*lines, f"replay: {command}"] if command else lines
+    """A rule matches no program that was tried, so nothing is known about it."""

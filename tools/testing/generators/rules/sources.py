@@ -18,20 +18,19 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
-from ....ir.errors import DoesNotFit, InputError
-from ....ir.pass_manager import parse_pipeline
-from ....ir.rules.evaluate import CallFailed
-from ....ir.rules.law import Law
-from ....ir.rules.samples import Sampler
-from ....ir.rules.vocabulary import Vocabulary
-from ....ir.upstream import ModulePass
-from ....passes.pipelines import DOWN, LEVELS, PASSES, expand
-from ..generators.build import Operators, build
-from ..generators.levels import at_level
-from ..generators.program import Program
-from ..generators.sketch import Data, edges, machine_of, random_sketch
-from ..search.checks import invalid
-from ..search.limits import TooLong, at_most
+from .....ir.errors import DoesNotFit, InputError
+from .....ir.pass_manager import parse_pipeline
+from .....ir.rules.evaluate import CallFailed
+from .....ir.rules.law import Law
+from .....ir.rules.samples import Sampler
+from .....ir.rules.vocabulary import Vocabulary
+from .....ir.upstream import ModulePass
+from .....passes.pipelines import DOWN, LEVELS, PASSES, expand
+from ...limits import TooLong, at_most
+from ..build import Operators, build
+from ..levels import at_level
+from ..program import Program, invalidity
+from ..sketch import Data, edges, machine_of, random_sketch
 from .embed import Flow, Instance, Style, Unsuited, embedded
 from .misses import MISSES, missed, retyped
 from .reading import Fit, places_of, unmet
@@ -215,7 +214,7 @@ class Sources:
 
     # Programs that it all but fits
 
-    def near(self) -> Iterator[tuple[str, Program]]:
+    def near_misses(self) -> Iterator[tuple[str, Program]]:
         """Programs that the rule all but fits, with what was changed in each.
 
         Of several that can be made of one, those come first whose like was rare so far: in which
@@ -245,7 +244,7 @@ class Sources:
         assert found is not None
         for name in random.sample(list(MISSES), len(MISSES)):
             made = missed(name, instance, found, self.law, self.vocabulary, random)
-            if made is not None and invalid(made.program.module) is None:
+            if made is not None and invalidity(made.program.module) is None:
                 failed = self._unmet(made.root)
                 yield failed[0] if failed else name, name, made.program
 

@@ -17,21 +17,21 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ....backends.target import Target
-from ....dialects import control, nn
-from ....dialects.dtypes import numpy_dtype
-from ....dialects.structured import Structured
-from ....ir.blob import BlobStore
-from ....ir.context import AbeleContext
-from ....ir.provenance import named
-from ....ir.rules.samples import Sample
-from ....ir.tensor_type import tensor_type
-from ....ir.upstream import ModuleOp, VerifyException
-from ....ir.verify import verify
-from ...driver.arrays import Array
-from ..generators.build import MOST_POINTS, Operators, values_of
-from ..generators.program import Program
-from ..generators.sketch import Data
+from .....backends.target import Target
+from .....dialects import control, nn
+from .....dialects.dtypes import numpy_dtype
+from .....dialects.structured import Structured
+from .....ir.blob import BlobStore
+from .....ir.context import AbeleContext
+from .....ir.provenance import named
+from .....ir.rules.samples import Sample
+from .....ir.tensor_type import tensor_type
+from .....ir.upstream import ModuleOp, VerifyException
+from .....ir.verify import verify
+from ....driver.arrays import Array
+from ..build import MOST_POINTS, Operators, values_of
+from ..program import Program
+from ..sketch import Data
 
 Flow: TypeAlias = Literal["", "repeat", "if", "split"]
 """What a sample stands in: nothing, a loop, a branch; or its root alone stands in a loop."""

@@ -17,9 +17,11 @@ from ....ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify
 from ....passes.pipelines import DOWN, LEADS_TO, LEVELS, PASSES, ROUNDS, STAGE, TAKES
 from ..generators.program import Program
-from ..search.checks import LIMIT, Refused, apply, disagreement, invalid
-from ..search.failures import PassFailed
-from .relations import Compiled, NotApplicable, Relation, expected_of
+from ..oracle.relations import Compiled, NotApplicable, Relation, expected_of
+from .failures import PassFailed
+from .judge import disagreement, invalid
+from .run import Refused, apply
+from .settings import LIMIT
 
 
 class Refuses(Exception):

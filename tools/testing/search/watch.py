@@ -1,4 +1,4 @@
-"""Which rules have fired, and which of their guards have held, while something runs."""
+"""Counting which rules fire, and how often their guards hold, while something runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ....ir.rules.evaluate import shown
 from ....ir.rules.law import Law
 from ....ir.rules.match import watched_guards
 from ....ir.rules.syntax import Place
-from .reading import guards_of
+from ..generators.rules.reading import guards_of
 
 
 class Counts(Protocol):
-    """What is counted: fired, by the name of the rule; guards, by rule, text and outcome."""
+    """The counters: fired by the rule's name; guards by rule, text and answer."""
 
     fired: Counter[str]
     guards: Counter[tuple[str, str, bool]]
@@ -33,7 +33,7 @@ class _Watch(Watcher):
         self.counts.fired[source.name] += 1
 
     def asked(self, law: Law, failed: Place | None) -> None:
-        """Count the guards that were asked: those before the one that failed have held."""
+        """Count the guards up to the one that failed; those before it held."""
         for guard in guards_of(law):
             holds = guard.place != failed
             self.counts.guards[law.name, shown(guard), holds] += 1
@@ -43,7 +43,7 @@ class _Watch(Watcher):
 
 @contextmanager
 def watching_rules(counts: Counts) -> Generator[None]:
-    """Within the block, count what rules do, in what is given."""
+    """Within the block, count what rules do."""
     watch = _Watch(counts)
     with watched(watch), watched_guards(watch.asked):
         yield

@@ -26,15 +26,15 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import HasParent
 
-from ....dialects.dtypes import numpy_dtype
-from ....ir.rules.build import Infers
-from ....ir.rules.choices import Choices, Hints
-from ....ir.rules.law import BoundPattern, Law
-from ....ir.rules.vocabulary import Vocabulary
-from ....ir.upstream import UNKNOWN_LOC, ModuleOp
-from ....passes.pipelines import LEVELS
-from ..generators.build import values_of
-from ..generators.program import Program
+from .....dialects.dtypes import numpy_dtype
+from .....ir.rules.build import Infers
+from .....ir.rules.choices import Choices, Hints
+from .....ir.rules.law import BoundPattern, Law
+from .....ir.rules.vocabulary import Vocabulary
+from .....ir.upstream import UNKNOWN_LOC, ModuleOp
+from .....passes.pipelines import LEVELS
+from ..build import values_of
+from ..program import Program
 from .embed import Instance
 from .reading import Fit, places_of
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from abele.tools.testing.search import limits
-from abele.tools.testing.search.limits import TooLong, at_most
+from abele.tools.testing import limits
+from abele.tools.testing.limits import TooLong, at_most
 
 
 def busy(seconds: float) -> None:

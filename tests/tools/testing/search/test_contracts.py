@@ -10,14 +10,14 @@ from abele.passes.pipelines import PASSES
 from abele.passes.schedule_supersteps import ScheduleSupersteps
 from abele.tools.testing import Miscompiled, PassFailed, check_pass
 from abele.tools.testing.generators.levels import level_before
-from abele.tools.testing.oracle.contracts import acting_as, goes_on, takes_all
+from abele.tools.testing.search.contracts import acting_as, goes_on, takes_all
 
 BUDGET = {"examples": 12, "seed": 2}
 
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("abele.tools.testing.search.checks.SHRINKING", 1.0)
+    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 1.0)
 
 
 def _refuses(ctx: Context, op: ModuleOp) -> None:
@@ -38,7 +38,7 @@ def test_a_pass_that_has_to_take_a_program_must_not_refuse_it():
 
 
 def test_a_program_that_does_not_fit_may_be_refused():
-    with pytest.raises(InputError, match="no program was taken"):
+    with pytest.raises(InputError, match="programs were refused"):
         check_pass(takes_all(acting_as(Allocate(), _is_too_small)), "placed", **BUDGET)
 
 

@@ -24,8 +24,8 @@ from abele.tools.testing import (
     check_pipeline,
     programs,
 )
-from abele.tools.testing.search.checks import LIMIT
-from abele.tools.testing.search.limits import at_most
+from abele.tools.testing.limits import at_most
+from abele.tools.testing.search.settings import LIMIT
 
 from ..wrong_passes import DropOtherUses, DropRemainder, NarrowPartials, SwapSub, never_holds
 
@@ -70,7 +70,7 @@ def test_a_smaller_program_may_take_some_times_as_long_as_the_failing_one(
         with at_most(seconds):
             yield
 
-    monkeypatch.setattr("abele.tools.testing.search.checks.at_most", noted)
+    monkeypatch.setattr("abele.tools.testing.search.judge.at_most", noted)
     failure(SwapSub(), "nn", tmp_path, 200)
     assert limits[0] == LIMIT
     assert min(limits) < LIMIT / 4
@@ -210,7 +210,7 @@ class Refuses(ModulePass):
 
 
 def test_a_pass_that_refuses_every_program_is_told():
-    with pytest.raises(InputError, match="no program was taken.*not this one"):
+    with pytest.raises(InputError, match="programs were refused.*not this one"):
         check_pass(Refuses(), seed=1)
 
 
@@ -267,9 +267,9 @@ def without_inputs(draw: st.DrawFn) -> Program:
     ("strategy", "said"),
     [
         (st.integers().map(drawn), "the strategy raised KeyError: 'drawn'"),
-        (st.integers(), "the strategy has made a int; need a Program"),
-        (ill_typed(), "has made a program that is none: the program does not verify"),
-        (without_inputs(), "has made a program that cannot be run before any pass"),
+        (st.integers(), "the strategy made a value of type int; need a Program"),
+        (ill_typed(), "made an invalid program: the program does not verify"),
+        (without_inputs(), "made a program that cannot run before any pass"),
         (st.nothing(), "the strategy"),
     ],
 )

@@ -16,9 +16,9 @@ from typing import Any
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
-from ....ir.rules.evaluate import NoValue, attribute_value, evaluate, plainly, shown
-from ....ir.rules.law import BoundNested, BoundPattern, Law
-from ....ir.rules.syntax import (
+from .....ir.rules.evaluate import NoValue, attribute_value, evaluate, plainly, shown
+from .....ir.rules.law import BoundNested, BoundPattern, Law
+from .....ir.rules.syntax import (
     Expression,
     Field,
     Name,
@@ -31,8 +31,8 @@ from ....ir.rules.syntax import (
     TypePattern,
     Variable,
 )
-from ....ir.rules.values import alike, element_type, plain, tensor_parts
-from ....ir.rules.vocabulary import Vocabulary
+from .....ir.rules.values import alike, element_type, plain, tensor_parts
+from .....ir.rules.vocabulary import Vocabulary
 
 ANY = "_"
 

@@ -40,18 +40,18 @@ from abele.passes.rules.own import own_rules, own_vocabulary
 from abele.tools.driver.program import new_context
 from abele.tools.testing import Miscompiled, PassFailed
 from abele.tools.testing.generators.build import Operators, build, default_operators
+from abele.tools.testing.generators.rules import sources
+from abele.tools.testing.generators.rules.reading import fit, guards_of
 from abele.tools.testing.generators.sketch import Sketch, Step
 from abele.tools.testing.rules import (
     NeverFired,
     RuleFailed,
     RuleWrong,
-    check,
     check_rule,
     check_rules,
-    sources,
-    watching_rules,
 )
-from abele.tools.testing.rules.reading import fit, guards_of
+from abele.tools.testing.search import shrink
+from abele.tools.testing.search.watch import watching_rules
 
 pytest_plugins = ["pytester"]
 
@@ -68,7 +68,7 @@ def wrong(text: str, folder: Path, **budget: Any) -> RuleWrong:
 
 @pytest.fixture(autouse=True)
 def soon_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "SHRINKING", 0.5)
+    monkeypatch.setattr(shrink, "SHRINKING", 0.5)
 
 
 # Rules that are wrong

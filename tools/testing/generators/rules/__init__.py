@@ -1,0 +1,1 @@
+"""Programs made from a rule: from its left side, and from near-misses of it."""

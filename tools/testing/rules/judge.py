@@ -1,0 +1,188 @@
+"""Judging a rule on one program: whether it fires where it matches, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation
+
+from ....dialects.levels import legal_ops
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.provenance import place
+from ....ir.rewriting import Source, Watcher, watched
+from ....ir.rules import RuleSet, Vocabulary
+from ....ir.rules.evaluate import CallFailed
+from ....ir.rules.law import Law
+from ....ir.rules.match import match_law
+from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.verify import verify
+from ...driver.program import level_of
+from ..generators.program import Program
+from ..generators.rules.reading import Fit, fit, misfit
+from ..generators.rules.sources import level_of_rule, way_down
+from ..limits import TooLong, at_most
+from ..oracle.oracles import Outcome, bounded_run
+from ..search.failures import Wrong
+from ..search.judge import disagreement, invalid
+from ..search.run import Refused
+from ..search.watch import watching_rules
+from .failures import RuleFailed
+from .settings import RuleReport
+
+
+@dataclass
+class RuleJudge:
+    """Applies a rule to one program after another, and says what is wrong with each.
+
+    rules: the set that the rule belongs to. limit: CPU seconds for one program.
+    """
+
+    law: Law
+    rules: RuleSet
+    limit: float
+    report: RuleReport = field(default_factory=RuleReport)
+
+    def __post_init__(self) -> None:
+        self.level = level_of_rule(self.law, self.vocabulary)
+        self._applied = (
+            self.rules if self.law.kind == "lower" else RuleSet((self.law,), self.vocabulary)
+        )
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The operations that rules may use."""
+        return self.rules.vocabulary
+
+    def uncounted(self) -> RuleJudge:
+        """The same judge with a report of its own."""
+        return RuleJudge(self.law, self.rules, self.limit)
+
+    def fit(self, op: Operation, program: Program) -> Fit | None:
+        """How the rule matches an operation; None if it does not. Raises RuleFailed."""
+        try:
+            with at_most(self.limit / 2):
+                return fit(self.law, op, self.vocabulary)
+        except TooLong as late:
+            raise self._failed(program, f"is not done after {self.limit / 2:g} s") from late
+        except CallFailed as failure:
+            raise self._raised(program, failure.error) from failure.error
+
+    def wrong(self, program: Program, must: bool = False) -> Wrong | None:
+        """What is wrong with the rule on a program; None if nothing is.
+
+        must: the program contains the rule's left side. Raises Refused where there is nothing to
+        compare, and RuleFailed.
+        """
+        fitting = [op for op in program.module.walk() if self.fit(op, program) is not None]
+        problem = self._mismatch(program, fitting)
+        if problem is not None:
+            return problem
+        if self.law.kind == "lower" and not must:
+            # Without the rule, the program cannot be lowered, so there is nothing to run.
+            return None
+        after, fired = self.applied(program)
+        alone = self.law.kind == "rule"
+        if alone and fitting and not fired and not self._declines(fitting):
+            return Wrong("unfired", f"it matches {_named(fitting[0])}, and does not fire")
+        if alone and fired and not fitting:
+            return Wrong("fires", "it fires, and matches no operation")
+        if not fired and (alone or not must):
+            # The program is unchanged.
+            return None
+        self.report.changed += 1
+        return invalid(after.module) or self._differs(program, after)
+
+    def _differs(self, program: Program, after: Program) -> Wrong | None:
+        try:
+            with at_most(self.limit):
+                expected = _expected(program)
+                self.report.undecided += not expected.decided
+                return disagreement(expected, after)
+        except TooLong as late:
+            return Wrong("hang", f"the program is not done after {self.limit:g} s ({late})")
+
+    def _mismatch(self, program: Program, fitting: Sequence[Operation]) -> Wrong | None:
+        """Where the matcher disagrees with the text of the rule."""
+        for op in program.module.walk():
+            if type(op) not in self.law.roots:
+                continue
+            try:
+                found = match_law(self.law, op, self.vocabulary) is not None
+            except CallFailed as failure:
+                raise self._raised(program, failure.error) from failure.error
+            if found and op not in fitting:
+                why = misfit(self.law, op, self.vocabulary)
+                return Wrong("fires", f"the matcher accepts {_named(op)}, but {why}")
+            if not found and op in fitting:
+                return Wrong("unfired", f"it matches {_named(op)}, and the matcher rejects it")
+        return None
+
+    def _declines(self, fitting: Sequence[Operation]) -> bool:
+        """Whether Python code of the rule rejects every match."""
+        matches = [match_law(self.law, op, self.vocabulary) for op in fitting]
+        return all(match is not None and self.law.make(match) is None for match in matches)
+
+    def applied(self, program: Program) -> tuple[Program, int]:
+        """The program after the rule, and how often the rule fired. Raises Refused, RuleFailed."""
+        after = program.clone()
+        firing = _Firing(self.law.name)
+        try:
+            with at_most(self.limit / 2), watched(firing), watching_rules(self.report):
+                self._applied.apply(after.module)
+        except (InputError, DoesNotFit) as error:
+            if self.law.kind == "lower":
+                raise Refused(str(error)) from None
+            raise self._failed(program, f"cannot be applied: {error}") from error
+        except TooLong as late:
+            raise self._failed(program, f"is not done after {self.limit / 2:g} s") from late
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._raised(program, error) from error
+        if self.law.kind == "lower" and not _is_on_one_level(after.module):
+            try:
+                way_down(self.level, program)[-1].apply(after.context, after.module)
+            except (InputError, DoesNotFit) as error:
+                raise Refused(str(error)) from None
+        return after, firing.count
+
+    def _raised(self, program: Program, error: BaseException) -> RuleFailed:
+        first = str(error).partition("\n")[0]
+        return self._failed(program, f"raised {type(error).__name__}: {first}")
+
+    def _failed(self, program: Program, problem: str) -> RuleFailed:
+        return RuleFailed(self.law, program, problem)
+
+
+@dataclass
+class _Firing(Watcher):
+    """Counts the rewrites of one rule."""
+
+    name: str
+    count: int = 0
+
+    def begin(self, source: Source, root: Operation) -> None:
+        self.count += source.name == self.name
+
+
+def _expected(program: Program) -> Outcome:
+    """What a program has to compute. Raises Refused if it cannot be run."""
+    try:
+        return bounded_run(program.source_program())
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise Refused(f"{type(error).__name__}: {error}") from None
+
+
+def _is_on_one_level(module: ModuleOp) -> bool:
+    try:
+        verify(module, legal_ops(level_of(module)))
+    except VerifyException:
+        return False
+    return True
+
+
+def _named(op: Operation) -> str:
+    return f"{op.name} at {place(op)}"

@@ -1,0 +1,228 @@
+"""Checks of passes and pipelines: generated programs run before and after them.
+
+The oracle says what a program computes and how far a right result may be from that. A check draws
+programs, judges each, and reports the first failure: the wrong pass, the program made small, and
+the command that runs it again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, process_time
+from typing import Unpack
+
+from ....ir.errors import InputError
+from ....ir.garbage import set_aside
+from ....ir.upstream import ModulePass
+from ..generators.program import Program
+from ..oracle.relations import name_of
+from .blame import fewest_passes, first_wrong_pass, interrupted_rewrite, wrong_rewrite
+from .draw import drawn, generated
+from .failures import AtFault, Miscompiled, Wrong
+from .judge import Judge
+from .report import Report, exercised
+from .run import Passes, PassList, Refused
+from .save import save_failure
+from .settings import CheckOptions, CheckSettings
+from .shrink import fails_alike, fails_with, smallest
+
+EXAMPLES = 100
+"""Programs of a check, if neither their number nor the time is set."""
+HURRIED, SLOWER = 0.25, 4
+"""A smaller program may take this many seconds, plus this many times what the failing one took."""
+FEW_PASSES = 3
+"""If at most this many passes are under test, generate programs around the operators they name."""
+REFUSALS = 50
+"""A check ends once this many programs are refused and none has run."""
+
+
+def check_pass(tested: Passes, level: str = "nn", **options: Unpack[CheckOptions]) -> Report:
+    """Run generated programs of a level before and after a pass, and compare the results.
+
+    tested: the pass or its name, or several. options: the fields of CheckSettings, among them
+    examples, seconds, seed, programs, relation, results, rounded_once, limit, folder and report.
+    A pass of ROUNDS may change results by as much as the casts that it adds, and may round on the
+    way. All other passes may change them only within the error bound of the program's own
+    operations.
+    Raises Miscompiled if a program means something else afterwards, does not verify, cannot be run
+    or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
+    raises or hangs; RelationFailed or StrategyFailed if a relation or the strategy of programs
+    fails; InputError if every program is refused.
+    """
+    return _Check.of(tested, level, options).run()
+
+
+def check_pipeline(
+    tested: Passes = "nn,partition,tile,exchange",
+    level: str = "nn",
+    **options: Unpack[CheckOptions],
+) -> Report:
+    """Run generated programs before and after a whole pipeline, and name the pass that is wrong.
+
+    tested: passes, or their names as abele opt -p takes them. A level stands for the passes that
+    end there, and each program is compiled for its own machine. Everything else as check_pass.
+    """
+    return _Check.of(tested, level, options).run()
+
+
+class _Found(BaseException):
+    """Ends the search with a failure. Not an Exception, so that Hypothesis passes it on at once."""
+
+    def __init__(self, program: Program, wrong: Wrong | AtFault) -> None:
+        super().__init__()
+        self.program = program
+        self.wrong = wrong
+
+
+class _Enough(BaseException):
+    """Ends the search: the time is over, or every program is refused."""
+
+
+@dataclass
+class _Check:
+    """A search for a program on which passes fail. refusal: why the last program was refused."""
+
+    level: str
+    settings: CheckSettings
+    judge: Judge
+    report: Report
+    refusal: str = ""
+
+    @staticmethod
+    def of(tested: Passes, level: str, options: CheckOptions) -> _Check:
+        settings = CheckSettings(**options)
+        report = settings.report or Report()
+        return _Check(level, settings, Judge(PassList.of(tested), settings, report), report)
+
+    def run(self) -> Report:
+        """Judge as many programs as the budget allows. Raises as check_pass."""
+        if self.settings.replay is not None:
+            self._replay(self.settings.replay)
+            return self.report
+        found: _Found | None = None
+        begin, cpu = monotonic(), process_time()
+        end = None if self.settings.seconds is None else begin + self.settings.seconds
+        try:
+            with set_aside():
+                self._draw(lambda program: self._look(program, end))
+        except _Enough:
+            pass
+        except _Found as wrong:
+            found = wrong
+        finally:
+            self.report.seconds = monotonic() - begin
+            self.report.cpu_seconds = process_time() - cpu
+        if found is not None:
+            if isinstance(found.wrong, AtFault):
+                raise self._fault(found.program, found.wrong)
+            raise self._miscompiled(found.program, found.wrong)
+        if self.report.examples == 0 and self.report.refused:
+            raise InputError(
+                f"all {self.report.refused} programs were refused, the last one by {self.refusal}"
+            )
+        if self.report.examples and not self.report.changed:
+            warnings.warn(
+                f"none of {self.report.examples} programs was changed, so little was tested; name "
+                "the operators that the pass looks for: programs=programs(operators=[nn.ReluOp])",
+                stacklevel=3,
+            )
+        return self.report
+
+    def _draw(self, look: Callable[[Program], bool]) -> None:
+        count, seed = self.settings.count(EXAMPLES), self.settings.any_seed()
+        if self.settings.programs is not None:
+            drawn(self.settings.programs, count, seed, look)
+        else:
+            generated(self.level, count, seed, self._aims(), look)
+
+    def _aims(self) -> tuple[ModulePass, ...]:
+        """The passes that programs are aimed at; a long pipeline would name all operators."""
+        passes = self.judge.passes.on()
+        return passes if self.level == "nn" and len(passes) <= FEW_PASSES else ()
+
+    def _look(self, program: Program, end: float | None) -> bool:
+        """Judge one program; returns whether the passes change it."""
+        if end is not None and monotonic() > end:
+            raise _Enough
+        changed = self.report.changed
+        try:
+            wrong = self.judge.wrong(program)
+        except Refused as refused:
+            self.report.refused += 1
+            self.refusal = str(refused)
+            if self.report.refused >= REFUSALS and not self.report.examples:
+                raise _Enough from None
+            return False
+        except AtFault as failed:
+            raise _Found(program, failed) from None
+        self.report.examples += 1
+        self.report.exercised.update(set(exercised(program.module)))
+        if wrong is not None:
+            raise _Found(program, wrong)
+        return self.report.changed > changed
+
+    def _miscompiled(self, program: Program, wrong: Wrong) -> Miscompiled:
+        """The failure to raise: blamed on one pass, made small, and saved."""
+        if wrong.kind == "relation":
+            broken = [r for r in self.settings.relations if name_of(r) == wrong.relation]
+            before = program
+            alone = fewest_passes(program, self.judge.only(relation=broken, results=False))
+        else:
+            before, alone = first_wrong_pass(program, self.judge)
+        begin = process_time()
+        wrong = alone.wrong(before) or wrong
+        hurried = _hurried(alone, wrong, process_time() - begin)
+        small = smallest(before, self.level, fails_with(hurried, wrong))
+        wrong = alone.wrong(small) or wrong
+        folder, command = save_failure(
+            small, alone.passes, alone.settings.relations, wrong.kind, self.settings
+        )
+        return Miscompiled(
+            small,
+            wrong,
+            tuple(each.name for each in self.judge.passes.for_program(program)),
+            alone.passes.for_program(small)[-1].name,
+            wrong_rewrite(small, alone, wrong),
+            folder,
+            command,
+            self.report.examples,
+        )
+
+    def _fault(self, program: Program, failed: AtFault) -> AtFault:
+        """The failure of a pass or relation to raise: on a small program, which is saved."""
+        judge = self.judge.only()
+        fails = fails_alike(judge, failed)
+        small = smallest(program, self.level, fails)
+        if not fails(small):
+            return failed
+        rewrite = interrupted_rewrite(small, judge, failed.name)
+        folder, command = save_failure(
+            small, judge.passes, self.settings.relations, failed.what, self.settings
+        )
+        found = type(failed)(small, failed.name, failed.problem, folder, command, rewrite)
+        found.__cause__ = failed.__cause__
+        return found
+
+    def _replay(self, folder: Path) -> None:
+        """Judge the one program that is saved in a folder. Raises as check_pass."""
+        program, _ = Program.load(folder)
+        try:
+            wrong = self.judge.wrong(program)
+        except Refused as refused:
+            raise InputError(f"{folder}: {refused}") from None
+        if wrong is not None:
+            names = tuple(each.name for each in self.judge.passes.for_program(program))
+            raise Miscompiled(program, wrong, names, names[-1], "", folder)
+
+
+def _hurried(judge: Judge, wrong: Wrong, seconds: float) -> Judge:
+    """A judge of smaller programs, given the seconds that the failing one took.
+
+    A change that makes a program smaller can make a loop endless, so the limit is lower.
+    """
+    if wrong.kind == "hang":
+        return judge
+    return judge.only(limit=min(judge.settings.limit, HURRIED + SLOWER * seconds))

@@ -1,0 +1,219 @@
+"""Judging one program: what is wrong with it after the passes, if anything is."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ....dialects.levels import legal_ops
+from ....ir.equal import same_program
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.text import blobs_of, parse_module, print_module
+from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.verify import verify_legal
+from ....passes.pipelines import ROUNDS
+from ...driver.program import level_of
+from ..generators.program import Program, invalidity
+from ..limits import TooLong, at_most, guarded
+from ..oracle.oracles import (
+    Outcome,
+    coarseness,
+    difference,
+    narrowed_run,
+    run,
+    with_both_errors,
+)
+from ..oracle.relations import NotApplicable, expected_of, name_of
+from .failures import (
+    AtFault,
+    RelationFailed,
+    StrategyFailed,
+    Wrong,
+    ending,
+    error_text,
+)
+from .report import Report
+from .run import PassList, Refused
+from .save import save_failure
+from .settings import CheckSettings
+
+STUCK = 3
+"""Times the limit after which the process ends, where the program cannot be interrupted."""
+COMPILED_TWICE = 8
+"""One program in this many is compiled and run twice, to see whether the results repeat."""
+READ_BACK = 6
+"""One program in this many is printed and read again, which takes as long as all the rest."""
+
+
+@dataclass
+class Judge:
+    """Runs passes on one program after another, and says what is wrong with each.
+
+    doing: the current step, to be named if it takes too long.
+    """
+
+    passes: PassList
+    settings: CheckSettings
+    report: Report = field(default_factory=Report)
+    doing: str = ""
+
+    def only(self, *, passes: PassList | None = None, **settings: Any) -> Judge:
+        """A judge of fewer passes or with other settings. It counts by itself and saves nothing."""
+        less = replace(self.settings, **{"folder": None, "command": "", **settings})
+        return Judge(passes or self.passes, less)
+
+    def wrong(self, program: Program) -> Wrong | None:
+        """What is wrong with a program after the passes; None if nothing is.
+
+        Raises Refused, AtFault, and StrategyFailed for a program that cannot run before any pass.
+        """
+        limit = self.settings.limit
+        try:
+            with (
+                guarded(STUCK * limit, lambda: self._last_words(program)),
+                at_most(limit),
+            ):
+                return self._problem(program)
+        except TooLong as late:
+            return Wrong("hang", f"{self.doing} is not done after {limit:g} s ({late})")
+
+    def _last_words(self, program: Program) -> str:
+        """Save a program that cannot be interrupted; the message to end the process with."""
+        saved = save_failure(program, self.passes, self.settings.relations, "hang", self.settings)
+        late = f"{self.doing} is not done after {STUCK * self.settings.limit:g} s"
+        names = ", ".join(each.name for each in self.passes.for_program(program))
+        lines = [f"passes {names}: {late}, and cannot be interrupted", ""]
+        return "\n".join([*lines, *ending(program, *saved)])
+
+    def _problem(self, program: Program) -> Wrong | None:
+        twice = _is_nth(program, COMPILED_TWICE)
+        self.doing = "compiling the program"
+        after = self.compiled(program)
+        self.doing = "printing and reading the program"
+        problem = invalid(after.module)
+        if problem is None and _is_nth(program, READ_BACK):
+            problem = unreadable(after)
+        if problem is not None:
+            return problem
+        # The same program computes the same, so it need not run.
+        runs = twice
+        if not same_program(after.module, program.module):
+            self.report.changed += 1
+            runs = True
+        if twice:
+            self.doing = "compiling the program again"
+            again = self.compiled(program)
+            if print_module(again.module) != print_module(after.module):
+                return Wrong("random", "two runs of the pass gave different programs")
+        problem = self._differs(program, after, twice) if runs and self.settings.results else None
+        return problem or self._unrelated(program, after)
+
+    def _differs(self, program: Program, after: Program, twice: bool) -> Wrong | None:
+        self.doing = "running the program as it was before"
+        expected = self._expected(program)
+        rounds = any(each.name in ROUNDS for each in self.passes.for_program(program))
+        if rounds:
+            self.doing = "computing the error bound of the compiled program"
+            expected = with_both_errors(expected, narrowed_run(after))
+        self.report.undecided += not expected.decided
+        self.doing = "running the program"
+        return disagreement(expected, after, twice, self.settings.rounded_once and not rounds)
+
+    def _unrelated(self, program: Program, after: Program) -> Wrong | None:
+        """The first relation that does not hold."""
+        for relation in self.settings.relations:
+            name = name_of(relation)
+            self.doing = f"checking {name}"
+            try:
+                problem = relation(program, after, self.compiled)
+            except (NotApplicable, Refused):
+                self.report.skipped[name] += 1
+                continue
+            except (AtFault, MemoryError):
+                raise
+            except Exception as error:
+                raise RelationFailed(program, name, f"raised {error_text(error)}") from error
+            if problem is not None:
+                return Wrong("relation", f"{name} does not hold: {problem}", name)
+            self.report.held[name] += 1
+        return None
+
+    def _expected(self, program: Program) -> Outcome:
+        source = program.source_program()
+        try:
+            return expected_of(source)
+        except (InputError, DoesNotFit) as error:
+            raise Refused(str(error)) from None
+        except MemoryError:
+            raise
+        except Exception as error:
+            problem = f"made a program that cannot run before any pass ({error_text(error)})"
+            raise StrategyFailed(problem, source) from error
+
+    def compiled(self, program: Program) -> Program:
+        """The program after all passes. Raises Refused and PassFailed."""
+        return self.passes.compiled(program, self.settings.limit, self.report)
+
+
+def invalid(module: ModuleOp) -> Wrong | None:
+    """Why a module does not verify; None if it does."""
+    why = invalidity(module)
+    return Wrong("invalid", f"the program does not verify: {why}") if why else None
+
+
+def unreadable(program: Program) -> Wrong | None:
+    """Why a program's text does not read as the same program; None if it does."""
+    text = print_module(program.module)
+    for blob in blobs_of(program.module):
+        program.context.blobs.add(blob)
+    try:
+        again = print_module(parse_module(text, program.context))
+    except InputError as error:
+        return Wrong("text", f"its text cannot be read: {error}")
+    if again == text:
+        return None
+    pairs = zip(text.splitlines(), again.splitlines(), strict=False)
+    line = next((f"{a!r} is read as {b!r}" for a, b in pairs if a != b), "lines are missing")
+    return Wrong("text", f"its text reads as another program: {line}")
+
+
+def disagreement(
+    expected: Outcome, after: Program, twice: bool = False, rounded_once: bool = True
+) -> Wrong | None:
+    """What is wrong with the results of a program; None if they are within their bounds.
+
+    twice: run it again and require the same bits. rounded_once: require narrow results to be as
+    exact as 32-bit results that are rounded once. Raises Refused for a program that is on several
+    levels.
+    """
+    try:
+        verify_legal(after.module, legal_ops(level_of(after.module)))
+    except VerifyException as error:
+        raise Refused(f"left on several levels: {error}") from None
+    try:
+        found = run(after, expected.known)
+        again = run(after) if twice else found
+    except MemoryError:
+        raise
+    except Exception as error:
+        return Wrong("fault", f"the program cannot be run: {type(error).__name__}: {error}")
+    differs = difference(expected, found)
+    if differs is not None:
+        return Wrong("value", str(differs))
+    coarse = coarseness(expected, found) if rounded_once else None
+    if coarse is not None:
+        return Wrong("narrow", str(coarse))
+    for name, array in found.outputs.items():
+        if array.tobytes() != again.outputs[name].tobytes():
+            return Wrong("random", f"{name}: two runs differ")
+    return None
+
+
+def _is_nth(program: Program, n: int) -> bool:
+    """Whether a program is one in n, which depends on the program alone.
+
+    A program that was not generated always is.
+    """
+    key = program.key if program.sketch is None else repr(program.sketch)
+    return not key or zlib.crc32(key.encode()) % n == 0

@@ -1,0 +1,81 @@
+"""Running a saved failure again: the passes and relations are found by its record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, cast
+
+from ....ir.errors import InputError
+from ....ir.pass_manager import parse_pipeline
+from ....ir.upstream import ModulePass
+from ....passes.pipelines import PASSES
+from ..generators.program import Program
+from ..oracle.relations import RELATIONS, Relation
+from .failures import Wrong
+from .judge import Judge
+from .run import PassList, Refused
+from .save import LOCAL
+from .settings import CheckSettings
+
+
+def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
+    """What is wrong with a saved program, run as its record says; None if nothing is.
+
+    Raises InputError for a record that cannot be read, and AtFault.
+    """
+    relations = recorded_relations(record)
+    first = record.get("first")
+    passes = PassList(recorded_passes(record), first if isinstance(first, int) else None)
+    judge = Judge(passes, CheckSettings(relation=relations, results=not relations))
+    try:
+        return judge.wrong(program)
+    except Refused:
+        return None
+
+
+def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...]:
+    """The passes that a record names, and texts of pipelines. Loading a file runs it.
+
+    Raises InputError.
+    """
+    found: list[ModulePass | str] = []
+    for each in cast("list[dict[str, str]]", record.get("passes", [])):
+        if "pipeline" in each:
+            found.append(each["pipeline"])
+            continue
+        registry: dict[str, Any] = dict(PASSES)
+        if "file" in each:
+            cls: type[ModulePass] = _loaded(Path(each["file"]), each["class"])
+            registry = {cls.name: cls}
+        found += parse_pipeline(each["spec"], registry)
+    return tuple(found)
+
+
+def recorded_relations(record: Mapping[str, object]) -> tuple[Relation, ...]:
+    """The relations that a record names. Loading a file runs it. Raises InputError."""
+    written = cast("list[dict[str, str]]", record.get("relations", []))
+    unknown = [e["name"] for e in written if "name" in e and e["name"] not in RELATIONS]
+    if unknown:
+        raise InputError(f"no relation '{unknown[0]}'; need one of {', '.join(RELATIONS)}")
+    return tuple(
+        RELATIONS[each["name"]] if "name" in each else _loaded(Path(each["file"]), each["class"])
+        for each in written
+    )
+
+
+def _loaded(file: Path, name: str) -> Any:
+    spec = spec_from_file_location(f"replayed_{file.stem}", file)
+    if spec is None or spec.loader is None or LOCAL in name:
+        raise InputError(f"{file}: {name}: cannot be loaded; run the test that found it")
+    module = module_from_spec(spec)
+    # Dataclasses look up their module.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+        return attrgetter(name)(module)
+    except Exception as error:
+        raise InputError(f"{file}: {name}: {type(error).__name__}: {error}") from error

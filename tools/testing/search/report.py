@@ -1,0 +1,76 @@
+"""What a check has looked at: programs, operations, rules and relations, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation
+
+from ....dialects.partition import PartitionTensor
+from ....ir.upstream import ModuleOp
+
+
+@dataclass
+class Report:
+    """What a check has looked at.
+
+    examples: programs that ran.
+    refused: programs that a pass refused, or that did not fit the machine.
+    changed: programs that the passes changed.
+    undecided: programs whose results could not be compared, because a branch depended on rounding.
+    seconds, cpu_seconds: time until the end or until the failure, without shrinking.
+    exercised: number of programs with each operation, by its name, level and element type.
+    fired: how often each rule fired, by its name.
+    guards: how often each guard was true or false, by the rule's name, the guard's text and the
+    answer.
+    held, skipped: number of programs for which each relation held, or did not apply, by its name.
+    """
+
+    examples: int = 0
+    refused: int = 0
+    changed: int = 0
+    undecided: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    exercised: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    fired: Counter[str] = field(default_factory=Counter[str])
+    guards: Counter[tuple[str, str, bool]] = field(default_factory=Counter[tuple[str, str, bool]])
+    held: Counter[str] = field(default_factory=Counter[str])
+    skipped: Counter[str] = field(default_factory=Counter[str])
+
+    def __str__(self) -> str:
+        related = "".join(
+            f", {name} held for {self.held[name]} and skipped for {self.skipped[name]}"
+            for name in dict.fromkeys((*self.held, *self.skipped))
+        )
+        return (
+            f"{self.examples} programs in {self.seconds:.1f} s, {self.changed} changed, "
+            f"{self.refused} refused, {self.undecided} undecided{related}"
+        )
+
+
+def exercised(module: ModuleOp) -> Iterator[tuple[str, str, str]]:
+    """Each operation of a module that computes: its name, its level and its element type."""
+    for op in module.walk():
+        level, _, _ = op.name.partition(".")
+        if level in ("builtin", "func"):
+            continue
+        yield op.name, level, _element(op)
+
+
+def _element(op: Operation) -> str:
+    for value in (*op.results, *op.operands):
+        type_ = value.type.tensor if isinstance(value.type, PartitionTensor) else value.type
+        if isinstance(type_, TensorType):
+            return _element_name(cast("TensorType[Attribute]", type_).element_type)
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _element_name(element: Attribute) -> str:
+    return str(element)

@@ -1,0 +1,101 @@
+"""Saving a failing program, with the passes and relations that another process needs for it."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from ....ir.pass_manager import load_pass
+from ....ir.upstream import ModulePass
+from ....passes.pipelines import PASSES
+from ..generators.program import Program
+from ..oracle.relations import RELATIONS, Relation, name_of
+from .run import PassList
+from .settings import Budget
+
+LOCAL = "<locals>"
+"""What the name of a class or function contains that no other process can find."""
+
+
+class Saved(NamedTuple):
+    """A saved program: its folder, and the command that runs it again, "" if there is none."""
+
+    folder: Path
+    command: str
+
+
+def save_failure(
+    program: Program, passes: PassList, relations: Sequence[Relation], kind: str, budget: Budget
+) -> Saved:
+    """Save a program on which passes fail, where the budget says. kind: as Wrong.kind."""
+    record = replay_record(passes.tested, kind, relations) | {"first": passes.first}
+    return save_program(program, budget, record, lambda folder: replay_command(folder, record))
+
+
+def save_program(
+    program: Program,
+    budget: Budget,
+    record: Mapping[str, object],
+    command: Callable[[Path], str],
+) -> Saved:
+    """Save a program with a record of its failure.
+
+    command: makes the command that runs it again, where the budget has none of its own.
+    """
+    folder = budget.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
+    program.save(folder, record)
+    given = budget.command.replace("FOLDER", str(folder))
+    return Saved(folder, given or command(folder))
+
+
+def replay_record(
+    passes: Sequence[ModulePass | str], kind: str, relations: Sequence[Relation] = ()
+) -> dict[str, object]:
+    """What replay.json records: the passes, the relations, and the kind of failure."""
+    return {
+        "passes": [_pass_record(each) for each in passes],
+        "kind": kind,
+        "relations": [_relation_record(each) for each in relations],
+    }
+
+
+def replay_command(folder: Path, record: Mapping[str, object]) -> str:
+    """The command that runs a saved program again; "" if another process cannot find its passes."""
+    written = cast("list[dict[str, str]]", record["passes"])
+    written = [*written, *cast("list[dict[str, str]]", record.get("relations", []))]
+    if any(LOCAL in each.get("class", "") for each in written):
+        return ""
+    return shlex.join([sys.executable, "-m", "abele.tools.testing", str(folder)])
+
+
+def _pass_record(each: ModulePass | str) -> dict[str, str]:
+    if isinstance(each, str):
+        return {"pipeline": each}
+    spec, cls = str(each.spec()), type(each)
+    if cls.name in PASSES and load_pass(cls.name, PASSES) is cls:
+        return {"spec": spec}
+    return {"spec": spec, **_definition(cls, cls.__qualname__)}
+
+
+def _relation_record(relation: Relation) -> dict[str, str]:
+    name = name_of(relation)
+    if RELATIONS.get(name) is relation:
+        return {"name": name}
+    return _definition(inspect.unwrap(relation), getattr(relation, "__qualname__", LOCAL))
+
+
+def _definition(thing: Any, name: str) -> dict[str, str]:
+    """The file that defines a class or function, and its name there."""
+    try:
+        file = inspect.getsourcefile(thing)
+    # Code that was typed at a prompt is in no file.
+    except (TypeError, OSError):
+        file = None
+    if file is None or not Path(file).exists():
+        return {"file": "", "class": f"{LOCAL}.{name}"}
+    return {"file": str(Path(file).resolve()), "class": name}

@@ -1,0 +1,106 @@
+"""The settings of a check: how many programs it runs, and what must hold for each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+from ..generators.program import Program
+from ..oracle.relations import Relation
+from .report import Report
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Relations: TypeAlias = "Relation | Sequence[Relation] | None"
+"""What must hold in addition to the results: see relations.py."""
+
+LIMIT = 20.0
+"""CPU seconds that one program may take, compiling and running included."""
+UNLIMITED = 1_000_000
+"""The number of programs where only the time is limited."""
+
+
+class BudgetOptions(TypedDict, total=False):
+    """The keywords that every check takes: the fields of Budget."""
+
+    examples: int | None
+    seconds: float | None
+    seed: int | None
+    limit: float
+    folder: Path | None
+    command: str
+    replay: Path | None
+
+
+class CheckOptions(BudgetOptions, total=False):
+    """The keywords of check_pass and check_pipeline: the fields of CheckSettings."""
+
+    programs: SearchStrategy[Program] | None
+    relation: Relations
+    results: bool
+    rounded_once: bool
+    report: Report | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much a check may do, and where it saves a failure.
+
+    examples: number of programs; each kind of check has its own default.
+    seconds: time after which the check starts no more programs.
+    seed: seed of the programs. None means any, or 0 where the environment sets CI.
+    limit: CPU seconds for one program.
+    folder: where to save a failing program; a new temporary folder if None.
+    command: the command that replays the failure, with FOLDER for the folder; the check works it
+    out if "".
+    replay: a folder with a saved program, which the check runs instead of generated ones.
+    """
+
+    examples: int | None = None
+    seconds: float | None = None
+    seed: int | None = None
+    limit: float = LIMIT
+    folder: Path | None = None
+    command: str = ""
+    replay: Path | None = None
+
+    def count(self, default: int) -> int:
+        """The number of programs; the default if neither it nor the time is set."""
+        return self.examples or (UNLIMITED if self.seconds is not None else default)
+
+    def any_seed(self) -> int:
+        """The seed, or one that is chosen now."""
+        if self.seed is not None:
+            return self.seed
+        return 0 if os.environ.get("CI") else Random().randrange(1 << 32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckSettings(Budget):
+    """The budget of a check of passes, and what must hold for each program.
+
+    programs: a Hypothesis strategy of programs; any programs of the level if None.
+    relation: one or several relations that must hold in addition to the results.
+    results: whether to compare results. False checks the relations alone.
+    rounded_once: whether a result of fewer than 32 bits must be as exact as a 32-bit result that is
+    rounded once. False lets passes round intermediate values.
+    report: the report to fill in, which is also complete if the check raises; a new one if None.
+    """
+
+    programs: SearchStrategy[Program] | None = None
+    relation: Relations = None
+    results: bool = True
+    rounded_once: bool = True
+    report: Report | None = None
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations, however many there are."""
+        if self.relation is None:
+            return ()
+        return (self.relation,) if callable(self.relation) else tuple(self.relation)
