@@ -154,7 +154,9 @@ def test_what_layouts_share_takes_bytes_as_pairs_do_not_as_the_square_of_tiles()
     assert pairs <= 64 * 64
     kept = [group.shared for group in found.groups]
     tables = [each.table.nbytes for each in kept if each.table is not None]
-    listed = [array.nbytes for each in kept for array in (each.destination, each.source, each.count)]
+    listed = [
+        array.nbytes for each in kept for array in (each.destination, each.source, each.count)
+    ]
     assert sum(listed) + sum(tables) <= 24 * pairs + 8 * FEW_PAIRS
 
 
