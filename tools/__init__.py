@@ -1,7 +1,7 @@
-"""The edge: argv, files, printing.
+"""The edge: argv, files, printing. docs/public.md lists the public names.
 
-What is named here is loaded when it is asked for: pytest loads the plug-in in tools/testing in
-every project of an environment, and nothing else of abele with it.
+Names are imported on first use: pytest imports the plug-in in tools/testing in every project of an
+environment, and must not import the rest of abele with it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from .driver.executable import Executable
 
 _HOME = {"Executable": "driver.executable", "compile_model": "driver.compile"}
-"""The file of this folder that each name is defined in."""
+"""The module that defines each name."""
 
 __all__ = ["Executable", "compile_model"]
 
 
 def __getattr__(name: str) -> object:
-    """A name of the package, loaded now."""
+    """Import a public name on first use."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)
