@@ -1,9 +1,13 @@
 # make test is the whole gate; every target installs what it needs into .venv first.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Python 3.11, 3.12 or 3.13. `make test PYTHON=python3.12` replaces a .venv of another version.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || \
+	command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+ASK_VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+VERSION := $(shell $(PYTHON) $(ASK_VERSION))
+INSTALLED := $(VENV)/.installed-$(VERSION)
 
 .PHONY: demo test lint bench fuzz scan reference install
 
@@ -42,9 +46,12 @@ reference: install
 
 install: $(INSTALLED)
 
-# The install is editable: new files need none, only a changed pyproject.toml does.
+# The install is editable: new files need none, only a changed pyproject.toml does. setuptools warns
+# at every editable install that folders may shadow packages; tests/test_packages.py checks that.
 $(INSTALLED): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	[ "$$($(BIN)/python $(ASK_VERSION) 2>/dev/null)" = "$(VERSION)" ] || \
+	  $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	PYTHONWARNINGS='ignore:Editable installation' \
+	  $(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@

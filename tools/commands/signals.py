@@ -1,4 +1,4 @@
-"""Signals that end a process, as exceptions: what was begun is put away, as it is for Ctrl-C."""
+"""Turn signals that end the process into exceptions, so that it cleans up as it does for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def end_by_exception() -> None:
-    """Let the signals that end this process raise SystemExit, of 128 and the signal's number.
+    """Make SIGTERM and SIGHUP raise SystemExit with code 128 plus the signal's number.
 
-    One that is ignored stays so, as nohup wants. Processes forked later end at once, as before:
-    who waits for them may wait until native code has returned.
+    A signal that is ignored stays ignored, as nohup expects. Processes forked later still end at
+    once: an exception would wait until their native code returns, and so would their parent.
     """
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:

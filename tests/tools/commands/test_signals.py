@@ -1,4 +1,4 @@
-"""A command that is told to end leaves no part of a file behind."""
+"""A command that a signal ends leaves no part of a file behind."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 WRITING = """
 from pathlib import Path
-import sys, time
+import signal, sys, time
 from abele.ir.whole_file import whole_file
 from abele.tools import cli
 
@@ -19,6 +19,8 @@ def write():
         print("writing", flush=True)
         time.sleep(60)
 
+# Under nohup, tests inherit that SIGHUP is ignored.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 cli.app = write
 cli.main()
 """

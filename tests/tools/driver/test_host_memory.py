@@ -10,9 +10,9 @@ import pytest
 from google.protobuf.message import DecodeError
 from typer.testing import CliRunner
 
+from abele.ir import host_memory
 from abele.tools.cli import app
 from abele.tools.commands.compiling import Compilation
-from abele.tools.driver import host_memory
 
 NEGATE = """
 builtin.module {
@@ -26,11 +26,12 @@ builtin.module {
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A host that says nothing of itself, and where it would."""
+    """A host whose files about its memory are absent, and the folder where they would be."""
     (tmp_path / "proc" / "self").mkdir(parents=True)
     (tmp_path / "cgroup" / "memory").mkdir(parents=True)
     monkeypatch.setattr(host_memory, "PROC", tmp_path / "proc")
     monkeypatch.setattr(host_memory, "CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(host_memory.os, "sysconf_names", {})
     monkeypatch.chdir(tmp_path)
     Path("net.mlir").write_text(NEGATE)
     return tmp_path

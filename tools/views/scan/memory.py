@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from ....ir.errors import InputError
+from ....ir.host_memory import available_bytes
 from .sample import EDGES_A_VERTEX, LEAST, MOST
 from .threads import SLICES
 
@@ -49,22 +49,6 @@ def needed_bytes(graph: Counted, size: int) -> int:
     laying = VERTEX_BYTES * graph.vertex_count + EDGE_BYTES * kept
     drawing = DRAWN_BYTES * graph.vertex_count + PIXEL_BYTES * size * size
     return BASE_BYTES + BLOCK_BYTES + max(laying, drawing)
-
-
-def available_bytes() -> int | None:
-    """Memory that is free on this host, or in this container; None where nothing tells."""
-    found: list[int] = []
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        values = dict(line.split(":", 1) for line in lines)
-        found.append(int(values["MemAvailable"].split()[0]) * 1024)
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        if limit != "max":
-            used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-            found.append(int(limit) - used)
-    except (OSError, KeyError, ValueError):
-        pass
-    return min(found, default=None)
 
 
 def check_memory(graph: Counted, size: int, available: int | None = None) -> None:

@@ -2,12 +2,11 @@ import pytest
 from layered_graph import LayeredGraph
 
 from abele.ir.errors import InputError
-from abele.tools.views.scan.memory import available_bytes, check_memory, needed_bytes
+from abele.tools.views.scan.memory import check_memory, needed_bytes
 
 
 def test_a_small_graph_fits():
     check_memory(LayeredGraph(), 256)
-    assert (available_bytes() or 1) > 0
 
 
 def test_what_does_not_fit_says_so_and_what_would():
