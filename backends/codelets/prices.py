@@ -19,6 +19,8 @@ from ...ir.errors import InputError
 from ...ir.geometry.grid import Cut
 from ...ir.user_entries import add_entry
 from .. import cost
+from ..contractions.contraction import Contraction
+from ..contractions.methods import METHODS, contraction_cycles
 from ..target import Target
 from .scalar import is_floating
 
@@ -139,7 +141,7 @@ def compute_cycles(
 
     cells: sizes of the cells, (candidates, dimensions). operand, result: the element types of the
     first operand that is a number and of the result. method: of a contraction, one of
-    cost.METHODS; the cheapest if "". workers: parts of a cell's dimensions over the workers, of
+    METHODS; the cheapest if "". workers: parts of a cell's dimensions over the workers, of
     all cells or of each, so that the busiest one decides; () shares the work evenly. Of more parts
     than workers, these take turns, each of which is started anew.
     The chain is paid for. A method the machine lacks costs infinitely much; the methods returned
@@ -172,9 +174,9 @@ def _turn_cycles(
         core, methods = _turn_cycles(structure.unchained, shares, threads, *types, method)
         return core + chain_cycles(body, outputs, result, target), methods
     if roles(structure) is not None:
-        if method not in ("", *cost.METHODS):
-            raise ValueError(f"method {method!r}; need one of {', '.join(cost.METHODS)}")
-        methods = (method,) if method else cost.METHODS
+        if method not in ("", *METHODS):
+            raise ValueError(f"method {method!r}; need one of {', '.join(METHODS)}")
+        methods = (method,) if method else METHODS
         prices = _contraction_prices(structure, shares, threads, *types, methods)
         return prices.min(axis=0), np.array(methods)[prices.argmin(axis=0)]
     function = PRICED_AS.get(body.function, body.function)
@@ -215,7 +217,7 @@ def method_cycles(
     target: Target,
     parts: Integers,
 ) -> FloatCycles:
-    """As compute_cycles, of a contraction, by every method of cost.METHODS, twice: of workers that
+    """As compute_cycles, of a contraction, by every method of METHODS, twice: of workers that
     share the work evenly, and of those that have these parts of each cell.
 
     Returns (2, methods, candidates), infinite for a method that the machine lacks.
@@ -224,7 +226,7 @@ def method_cycles(
     shares, threads, turns = (np.concatenate(each) for each in zip(*both, strict=True))
     outputs = elements(shares, structure.space.of_kind("parallel")) * threads
     types = operand, result, target
-    core = _contraction_prices(structure.unchained, shares, threads, *types, cost.METHODS)
+    core = _contraction_prices(structure.unchained, shares, threads, *types, METHODS)
     cycles = (core + chain_cycles(structure.body, outputs, result, target)) * turns
     return cycles.reshape(len(core), 2, len(cells)).swapaxes(0, 1)
 
@@ -295,21 +297,21 @@ def _contraction_prices(
     target: Target,
     methods: Sequence[str],
 ) -> FloatCycles:
-    """Cycles by some methods of cost.METHODS, in their order: (methods, candidates)."""
+    """Cycles by some methods of METHODS, in their order: (methods, candidates)."""
     parts = roles(structure)
     assert parts is not None
-    sizes = (
-        elements(cells, parts.field) * threads,
-        elements(cells, parts.in_channels),
-        elements(cells, parts.out_channels),
-        elements(cells, parts.kernel),
-        elements(cells, parts.groups),
+    contraction = Contraction(
+        field=elements(cells, parts.field) * threads,
+        in_channels=elements(cells, parts.in_channels),
+        out_channels=elements(cells, parts.out_channels),
+        kernel_elements=elements(cells, parts.kernel),
+        conv_groups=elements(cells, parts.groups),
+        dtype_name=operand.name,
+        partials_name=partials_dtype(result, structure.body).name,
+        field_rows=elements(cells, parts.field[:-1]) * threads,
+        stride=_stride(structure),
     )
-    names = operand.name, partials_dtype(result, structure.body).name
-    rows = elements(cells, parts.field[:-1]) * threads
-    return cost.contraction_cycles(
-        *sizes, *names, target, field_rows=rows, stride=_stride(structure), methods=methods
-    )
+    return contraction_cycles(contraction, target, methods)
 
 
 @lru_cache(maxsize=1024)

@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...backends import cost
 from ...backends.codelets.prices import partials_dtype
+from ...backends.contractions.contraction import Contraction
+from ...backends.contractions.methods import contraction_cycles
 from ...backends.target import Target
 
 Cycles = NDArray[np.float64]
@@ -132,7 +134,8 @@ def _multiply_cycles(
     depth: ArrayLike,
     columns: ArrayLike,
 ) -> Cycles:
-    return cost.contraction_cycles(rows, depth, columns, 1, 1, element, between, target).min(axis=0)
+    product = Contraction.of(rows, depth, columns, 1, 1, element, between)
+    return contraction_cycles(product, target).min(axis=0)
 
 
 def _receive_cycles(target: Target, received_bytes: ArrayLike) -> Cycles:

@@ -12,7 +12,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ...backends.codelets.prices import compute_cycles, roles
-from ...backends.cost import METHODS
+from ...backends.contractions.methods import METHODS
 from ...backends.target import Target
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype

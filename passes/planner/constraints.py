@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from ...backends.cost import METHODS
+from ...backends.contractions.methods import METHODS
 from ...dialects.abele import Plan, PlanAttr
 from ...ir.errors import InputError
 from ...ir.json_lines import JsonText, read_json

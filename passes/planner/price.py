@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends import cost
 from ...backends.codelets.prices import (
     compute_cycles,
     elements,
@@ -18,7 +17,8 @@ from ...backends.codelets.prices import (
     partials_dtype,
     roles,
 )
-from ...backends.cost import METHODS, SUPERVISED
+from ...backends.contractions.amp import amp_pass_cycles
+from ...backends.contractions.methods import METHODS, SUPERVISED
 from ...backends.target import Target
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, AxisMap
@@ -168,7 +168,7 @@ def least_compute_cycles(
     groups, field = elements(cells, parts.groups), elements(cells, parts.field)
     for streamed, kept in ((field, out), (out, field)):
         passes = np.ceil(in_ / units.in_grain) * np.ceil(kept / units.units) * groups
-        dots = np.minimum(dots, passes * cost.amp_pass_cycles(streamed, units, target))
+        dots = np.minimum(dots, passes * amp_pass_cycles(streamed, units, target))
     return dots
 
 

@@ -12,6 +12,8 @@ from ...backends import cost
 from ...backends.codelets.prices import PRICED_AS
 from ...backends.codelets.reduction import MERGE
 from ...backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
+from ...backends.contractions.contraction import Contraction
+from ...backends.contractions.methods import PRICES
 from ...backends.target import PRESETS, Target
 from ...dialects.structured import CHAINABLE, COMBINERS
 from .documents import document
@@ -23,8 +25,8 @@ OPERANDS = ("float32", "float16", "float8_e4m3fn")
 PARTIALS = ("float32", "float16")
 """The types that contractions are priced for."""
 
-Price = Callable[..., object]
-"""Cycles of a contraction, as cost.amp_cycles."""
+Price = Callable[[Contraction, Target], object]
+"""Cycles of a contraction on a target."""
 
 ELEMENTS = 1 << 14
 """So many elements a worker, and twice as many, make the price of one more."""
@@ -63,7 +65,7 @@ def codelets_page() -> str:
         "## Methods",
         "How a contraction, a sum of products, is computed; a plan's `method`. Rates are "
         "multiply-accumulates a cycle of a tile on a very large cell.",
-        *(f"### {name}\n\n{_method(name)}" for name in cost.METHODS),
+        *(f"### {name}\n\n{_method(name)}" for name in PRICES),
     )
 
 
@@ -132,7 +134,7 @@ def _rates(rate: Callable[[Target], float]) -> str:
 
 
 def _method(name: str) -> str:
-    price = getattr(cost, f"{name}_cycles")
+    price = PRICES[name]
     says = document(price, [*inspect.signature(price).parameters, "Source"])
     source = f"Source: {plain(says.fields['Source'])}." if "Source" in says.fields else ""
     rows = [(operand, *rates) for operand in OPERANDS for rates in _throughputs(price, operand)]
@@ -158,6 +160,7 @@ def _throughput(price: Price, operand: str, partials: str, target: Target) -> st
     best = 0.0
     for channels, groups in ((4096, 1), (1, 4096)):
         sizes = target.workers * ELEMENTS, channels, channels, 1, groups
-        cycles = float(np.asarray(price(*sizes, operand, partials, target)))
+        contraction = Contraction.of(*sizes, operand, partials)
+        cycles = float(np.asarray(price(contraction, target)))
         best = max(best, prod(sizes) / cycles)
     return f"{best:.3g}" if best else ""

@@ -16,6 +16,11 @@ from abele.backends.codelets.prices import (
     vertices_cycles,
 )
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
+from abele.backends.contractions.amp import amp_cycles
+from abele.backends.contractions.contraction import Contraction
+from abele.backends.contractions.methods import METHODS
+from abele.backends.contractions.slic import slic_cycles
+from abele.backends.contractions.workers import mac_cycles
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import (
@@ -83,8 +88,8 @@ def test_the_roles_of_a_convolution_are_those_of_its_names():
 def test_a_contraction_takes_its_cheapest_method_or_the_one_asked_for():
     structure = conv()
     sizes = 28 * 28, 32, 64, 9, 1
-    amp = cost.amp_cycles(*sizes, "float16", "float32", MK2, field_rows=28)
-    mac = cost.mac_cycles(*sizes, "float16", "float32", MK2)
+    tile = Contraction.of(*sizes, "float16", "float32", field_rows=28)
+    amp, mac = amp_cycles(tile, MK2), mac_cycles(tile, MK2)
     cells = np.array([structure.space.sizes])
     assert compute_cycles(structure, cells, F16, F16, MK2)[1].tolist() == ["amp"]
     for method, cycles in (("", amp), ("amp", amp), ("mac", mac)):
@@ -110,9 +115,9 @@ def test_a_window_that_moves_far_or_is_dilated_is_not_for_slic():
         structure = Structure(space, Body("mul", "sum"))
         return compute_cycles(structure, cells, F16, F16, MK2, "slic")[0][0]
 
-    sizes = 60, 4, 4, 4, 1, "float16", "float32", MK2
-    assert slic(1, 1) == cost.slic_cycles(*sizes)
-    assert slic(2, 1) == cost.slic_cycles(*sizes, stride=2)
+    sizes = 60, 4, 4, 4, 1, "float16", "float32"
+    assert slic(1, 1) == slic_cycles(Contraction.of(*sizes), MK2)
+    assert slic(2, 1) == slic_cycles(Contraction.of(*sizes, stride=2), MK2)
     assert np.isinf(slic(4, 1))
     assert np.isinf(slic(1, 2))
 
@@ -187,7 +192,7 @@ def chained(structure: Structure, *stages: Stage) -> Structure:
     )
 
 
-@pytest.mark.parametrize("method", ["", *cost.METHODS])
+@pytest.mark.parametrize("method", ["", *METHODS])
 def test_a_chain_adds_its_functions_to_any_method(method: str):
     alone, structure = conv(), chained(conv(), Stage("add"), Stage("relu"))
     cells = np.array([[1, 16, 4, 28, 32, 3, 3], [1, 8, 2, 28, 32, 3, 3]], np.int64)

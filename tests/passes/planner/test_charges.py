@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from abele.backends import cost
+from abele.backends.contractions.contraction import Contraction
+from abele.backends.contractions.methods import contraction_cycles
 from abele.backends.target import resolve_target
 from abele.passes.planner.charges import T10, divided, target_charges
 
@@ -41,8 +43,8 @@ def test_a_targets_charges_are_its_prices(name: str):
     charges = target_charges(target, np.dtype(np.float16))
     assert (charges.tiles, charges.bytes_per_tile) == (target.tiles, target.usable_bytes_per_tile)
     assert (charges.element_bytes, charges.partial_bytes) == (2, 4)
-    types = "float16", "float32", target
-    methods = cost.contraction_cycles(40, 64, 32, 1, 1, *types)
+    product = Contraction.of(40, 64, 32, 1, 1, "float16", "float32")
+    methods = contraction_cycles(product, target)
     assert charges.multiply_cycles(40, 64, 32) == methods.min()
     assert charges.receive_cycles(1000) == cost.exchange_cycles(1000, 0, target)
     assert charges.reduce_cycles(99.5, 7) == cost.reduce_cycles(100, 7, "float32", target)

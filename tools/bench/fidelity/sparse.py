@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....backends import cost
+from ....backends.contractions.amp import amp_cycles
+from ....backends.contractions.contraction import Contraction
+from ....backends.contractions.workers import mac_cycles
 from ....backends.target import Target
 from .cases import SparseProduct
 from .units import element_bytes
@@ -31,10 +34,9 @@ def product(case: SparseProduct, target: Target) -> dict[str, float]:
     share = case.density * (OVERSIZE if case.dynamic else 1.0)
     # Of each row of blocks, as many as lie in a tile's terms on average, at least one.
     present = np.maximum(np.ceil(share * k / case.block), 1).astype(np.int64) * case.block
-    sizes = (n, present, np.minimum(m, present * m), 1, 1)
-    types = case.operand, case.partials, target
-    by_units = cost.amp_cycles(*sizes, *types)
-    compute = np.minimum(by_units, cost.mac_cycles(*sizes, *types))
+    columns_out = np.minimum(m, present * m)
+    tile = Contraction.of(n, present, columns_out, 1, 1, case.operand, case.partials)
+    compute = np.minimum(amp_cycles(tile, target), mac_cycles(tile, target))
     each, partial = element_bytes(case.operand), element_bytes(case.partials)
     received = k * n * each + (m * present * each if case.dynamic else 0)
     phases = 1 + (PROPAGATIONS if case.dynamic else 0)

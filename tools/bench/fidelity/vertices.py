@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ....backends import cost
+from ....backends.contractions.amp import amp_cycles
+from ....backends.contractions.contraction import Contraction
 from ....backends.target import Target
 from .cases import Elementwise, Triad, Vertex
 
 
 def vertex(case: Vertex, target: Target) -> dict[str, float]:
     """The conv units' vertex; infinite where the machine has none for its types."""
-    cycles = cost.amp_cycles(
+    contraction = Contraction.of(
         case.field,
         case.in_channels,
         case.out_channels,
@@ -19,9 +21,8 @@ def vertex(case: Vertex, target: Target) -> dict[str, float]:
         case.groups,
         case.operand,
         case.partials,
-        target,
     )
-    return {"compute": float(cycles)}
+    return {"compute": float(amp_cycles(contraction, target))}
 
 
 def elementwise(case: Elementwise, target: Target) -> dict[str, float]:

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType,
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ....backends.codelets.prices import compute_cycles, number_dtype, roles
-from ....backends.cost import METHODS
+from ....backends.contractions.methods import METHODS
 from ....backends.target import Target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
