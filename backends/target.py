@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 from ..ir.errors import InputError
 from ..ir.hash_once import hash_once
-from ..ir.near import nearest
+from ..ir.suggestions import suggestion
 from ..ir.user_entries import add_entry
 
 Number = TypeVar("Number", int, float)
@@ -600,7 +600,7 @@ def _unknown(key: str, known: Mapping[str, object]) -> str:
     section = key.rpartition(".")[0]
     near = [name for name in known if name.rpartition(".")[0] == section]
     near = near or list(dict.fromkeys(name.partition(".")[0] for name in known))
-    return f"{key}: no such key; need one of {', '.join(near)}{nearest(key, list(known))}"
+    return f"{key}: no such key; need one of {', '.join(near)}{suggestion(key, list(known))}"
 
 
 def _problem(key: str, value: object) -> str:

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 
 from xdsl.ir import Operation
 
-from .near import nearest
 from .provenance import origin_names
+from .suggestions import suggestion
 
 EVERY = "*"
 """The pattern that every operation fits, one without a name too."""
@@ -49,4 +49,4 @@ def nobody(name: str, ops: Sequence[Operation], others: Iterable[Operation], lac
     other = next((op for op in others if name in origin_names(op)), None)
     if other is not None:
         return f"{other.name} {lack}"
-    return f"no operator of that name{nearest(name, names)}"
+    return f"no operator of that name{suggestion(name, names)}"

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from .errors import InputError
-from .near import nearest
 from .pass_options import dashed, leaves, option_types, settable, suits, type_words
+from .suggestions import suggestion
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
 
 PassEntry: TypeAlias = str | type[ModulePass]
@@ -156,7 +156,7 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
     """The class of a pass. Raises InputError if no pass is called so."""
     entry = registry.get(name)
     if entry is None:
-        raise InputError(f"no pass '{name}'{nearest(name, registry)}")
+        raise InputError(f"no pass '{name}'{suggestion(name, registry)}")
     if isinstance(entry, type):
         return entry
     module, _, attribute = entry.partition(":")
@@ -169,7 +169,7 @@ def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
     values = {key.replace("-", "_"): value for key, value in spec.parameters.items()}
     for option in values:
         if option not in options:
-            near = nearest(dashed(option), map(dashed, options))
+            near = suggestion(dashed(option), map(dashed, options))
             raise InputError(f"pass '{spec.name}': no option '{dashed(option)}'{near}")
     numbers = {
         option: tuple(map(_as_float, value)) if _wants_float(options[option]) else value

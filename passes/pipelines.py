@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..ir.errors import InputError
-from ..ir.near import nearest
 from ..ir.pass_manager import parse_specs
+from ..ir.suggestions import suggestion
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
@@ -105,7 +105,7 @@ def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> st
     for each in parse_specs(spec):
         if each.name not in DOWN:
             if each.name not in known:
-                raise InputError(f"no pass '{each.name}'{nearest(each.name, [*known, *DOWN])}")
+                raise InputError(f"no pass '{each.name}'{suggestion(each.name, [*known, *DOWN])}")
             names.append(str(each))
             continue
         if each.parameters:

@@ -12,8 +12,8 @@ from xdsl.ir import Operation
 from xdsl.traits import Commutative
 
 from ..errors import InputError
-from ..near import nearest
 from ..rewriting import Source
+from ..suggestions import suggestion
 from .build import Builder, builds
 from .divisible import Divisors
 from .evaluate import plainly, shown
@@ -130,14 +130,16 @@ def _members(each: Class, file: RuleFile, vocabulary: Vocabulary) -> frozenset[t
         if each.name not in CLASSES:
             raise refusal(
                 each.place,
-                f"no class {each.name} is written in Python{nearest(each.name, CLASSES)}; "
+                f"no class {each.name} is written in Python{suggestion(each.name, CLASSES)}; "
                 "decorate its predicate with @op_class and load its file first",
                 file.text,
             )
         return frozenset(vocabulary.members(CLASSES[each.name]))
     for name, place in each.members:
         if name not in vocabulary.ops:
-            raise refusal(place, f"no operation {name}{nearest(name, vocabulary.ops)}", file.text)
+            raise refusal(
+                place, f"no operation {name}{suggestion(name, vocabulary.ops)}", file.text
+            )
     return frozenset(vocabulary.ops[name] for name, _ in each.members)
 
 
@@ -145,13 +147,13 @@ def _check_declaration(each: Declaration, file: RuleFile) -> None:
     what = "function" if each.result else "guard"
     for kind in (*each.kinds, *([each.result] if each.result else [])):
         if kind not in KINDS:
-            raise refusal(each.place, f"no kind {kind}{nearest(kind, KINDS)}", file.text)
+            raise refusal(each.place, f"no kind {kind}{suggestion(kind, KINDS)}", file.text)
     found = FUNCTIONS.get(each.name)
     if found is None:
         raise refusal(
             each.place,
-            f"no {what} {each.name} is written in Python{nearest(each.name, FUNCTIONS)}; decorate "
-            f"it with @{what} and load its file first",
+            f"no {what} {each.name} is written in Python{suggestion(each.name, FUNCTIONS)}; "
+            f"decorate it with @{what} and load its file first",
             file.text,
         )
     wanted = (each.kinds, each.result or "bool")
@@ -269,7 +271,7 @@ class _Binder:
         for head in pattern.heads:
             if "." in head:
                 if head not in self.scope.vocabulary.ops:
-                    near = nearest(head, self.scope.vocabulary.ops)
+                    near = suggestion(head, self.scope.vocabulary.ops)
                     self.refuse(pattern.place, f"no operation {head}{near}")
                 found.add(self.scope.vocabulary.ops[head])
             elif head in self.scope.classes:
@@ -277,7 +279,7 @@ class _Binder:
             else:
                 self.refuse(
                     pattern.place,
-                    f"no class of operations {head}{nearest(head, self.scope.classes)}; an "
+                    f"no class of operations {head}{suggestion(head, self.scope.classes)}; an "
                     "operation is written with its dialect, as in nn.relu",
                 )
         if not found:
@@ -418,7 +420,7 @@ class _Binder:
         found = common(infos, name)
         if found is None:
             known = set(infos[0].attributes).intersection(*(info.attributes for info in infos))
-            self.refuse(place, f"{heads} has no attribute {name}{nearest(name, known)}")
+            self.refuse(place, f"{heads} has no attribute {name}{suggestion(name, known)}")
         return found
 
     def _name(self, place: Place, name: str, kind: str, infos: tuple[OpInfo, ...] = ()) -> None:
@@ -465,7 +467,7 @@ class _Binder:
             hint = (
                 "; a guard or function is called with its arguments in ()"
                 if name in FUNCTIONS
-                else nearest(name, self.names)
+                else suggestion(name, self.names)
             )
             self.refuse(place, f"nothing binds {name}{hint}")
         known.uses += 1
@@ -493,7 +495,7 @@ class _Binder:
             self.refuse(
                 call.place,
                 f"no guard or function {call.name} is written in Python, with @guard or @function "
-                f"from abele.ir.rules{nearest(call.name, FUNCTIONS)}",
+                f"from abele.ir.rules{suggestion(call.name, FUNCTIONS)}",
             )
         if len(call.arguments) != len(found.kinds):
             self.refuse(
@@ -604,7 +606,7 @@ class _Binder:
         vocabulary = self.scope.vocabulary
         if "." in build.head:
             if build.head not in vocabulary.ops:
-                near = nearest(build.head, vocabulary.ops)
+                near = suggestion(build.head, vocabulary.ops)
                 self.refuse(build.place, f"no operation {build.head}{near}")
             infos: tuple[OpInfo, ...] = (vocabulary.info(vocabulary.ops[build.head]),)
         else:

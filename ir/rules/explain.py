@@ -10,8 +10,8 @@ from io import StringIO
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from ..errors import InputError
-from ..near import nearest
 from ..provenance import place
+from ..suggestions import suggestion
 from ..upstream import ModuleOp, Printer
 from .evaluate import CallFailed
 from .law import Law, Match, ordered
@@ -91,7 +91,7 @@ def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[Law, RuleSet]:
     if not found:
         names = [law.name for own in rules for law in own.laws]
         where = f" in {file}" if file else ""
-        raise InputError(f"no rule {name}{where}{nearest(name, names)}")
+        raise InputError(f"no rule {name}{where}{suggestion(name, names)}")
     if len(found) > 1:
         files = " and ".join(dict.fromkeys(law.source.file for law, _ in found))
         raise InputError(

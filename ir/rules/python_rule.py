@@ -19,9 +19,9 @@ from typing import Any, NoReturn, cast
 from xdsl.ir import Operation, SSAValue
 
 from ..errors import InputError
-from ..near import nearest
 from ..provenance import fused, is_known, place
 from ..rewriting import Source
+from ..suggestions import suggestion
 from ..upstream import VerifyException
 from .bind import bind_pattern
 from .law import Law, Made, Match
@@ -140,7 +140,8 @@ def _law(rule: PythonRule, vocabulary: Vocabulary) -> Law:
         if name not in names:
             _refuse(
                 _site(rule.call),
-                f"rule {rule.name}: nothing in its pattern is called {name}{nearest(name, names)}",
+                f"rule {rule.name}: nothing in its pattern is called {name}"
+                f"{suggestion(name, names)}",
             )
     source = Source(rule.name, rule.file, rule.line)
     at = Place(rule.file, rule.line, 1, 2)

@@ -12,9 +12,9 @@ from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
 from ..errors import InputError
-from ..near import nearest
 from ..provenance import LocatingWalker, place
 from ..rewriting import Source
+from ..suggestions import suggestion
 from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePattern
 from .bind import bind_rules
 from .evaluate import CallFailed
@@ -50,7 +50,7 @@ class RuleSet:
         names = [law.name for law in self.laws]
         for name in (*only, *skip):
             if name not in names:
-                raise InputError(f"no rule {name}{nearest(name, names)}")
+                raise InputError(f"no rule {name}{suggestion(name, names)}")
         kept = [law for law in self.laws if (not only or law.name in only) and law.name not in skip]
         return replace(self, laws=tuple(kept))
 

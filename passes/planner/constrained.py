@@ -20,9 +20,9 @@ from ...dialects.nn import element_of
 from ...dialects.structured import Movement, Structure, Structured
 from ...ir.errors import InputError
 from ...ir.json_lines import JsonText
-from ...ir.near import nearest
 from ...ir.node_names import called, fitting, nobody
 from ...ir.provenance import origin, place
+from ...ir.suggestions import suggestion
 from ...ir.upstream import ModuleOp
 from ..plans.derive import check_ranks, refined
 from .candidates import splits
@@ -266,7 +266,7 @@ class _Operator:
         names = [dim.name for dim in structure.space.dims]
         if name not in names:
             raise self.fail(
-                f"no dimension {name!r} in {self.op.name}{nearest(name, names)}",
+                f"no dimension {name!r} in {self.op.name}{suggestion(name, names)}",
                 key,
                 *way or (name,),
             )
@@ -305,7 +305,7 @@ class _Operator:
         if problem.moves or roles(structure) is None:
             raise self.fail(f"{self.op.name} sums no products; leave the method out", key)
         if method not in METHODS:
-            raise self.fail(f"no method {method!r}{nearest(method, METHODS)}", key)
+            raise self.fail(f"no method {method!r}{suggestion(method, METHODS)}", key)
         parts = splits(problem, self.target.tiles)
         cells = largest_cells(structure, parts)
         dtype = problem.number_dtype

@@ -21,7 +21,7 @@ from ...backends.contractions.methods import METHODS
 from ...dialects.abele import Plan, PlanAttr
 from ...ir.errors import InputError
 from ...ir.json_lines import JsonText, read_json
-from ...ir.near import nearest
+from ...ir.suggestions import suggestion
 from ...ir.upstream import Context, ParseError, Parser
 
 PROPORTION_KEY = "memory_proportion"
@@ -78,7 +78,7 @@ def _members(
     members = _mapping(json, way, value if way else json.value)
     for key in members:
         if key not in known:
-            raise _fail(json, (*way, key), f"no such key{nearest(key, known)}")
+            raise _fail(json, (*way, key), f"no such key{suggestion(key, known)}")
     return members
 
 
@@ -111,7 +111,7 @@ def _texts(json: JsonText, way: tuple[str, ...], value: object) -> dict[str, str
 def _method(json: JsonText, way: tuple[str, ...], value: object) -> str:
     name = _text(json, way, value)
     if name not in METHODS:
-        raise _fail(json, way, f"no method {name!r}{nearest(name, METHODS)}")
+        raise _fail(json, way, f"no method {name!r}{suggestion(name, METHODS)}")
     return name
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ...ir.errors import InputError
-from ...ir.near import nearest
+from ...ir.suggestions import suggestion
 from ..driver.files import check_files
 from .answers import answers
 
@@ -99,7 +99,7 @@ def bench_command(
     with answers():
         if name not in PROGRAMS:
             raise InputError(
-                f"bench {name!r}; need one of {', '.join(PROGRAMS)}{nearest(name, PROGRAMS)}"
+                f"bench {name!r}; need one of {', '.join(PROGRAMS)}{suggestion(name, PROGRAMS)}"
             )
         program = PROGRAMS[name]
         _only(name, given, program.options)

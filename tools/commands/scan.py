@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from ...ir.errors import InputError
-from ...ir.near import nearest
+from ...ir.suggestions import suggestion
 from ..driver.files import check_files
 from ..views.progress import progress
 from ..views.scan.formats import check_format
@@ -133,7 +133,7 @@ def _check(output: Path | None, zoom: Path | None, size: int, color: str) -> Non
         raise InputError(f"--size {size}: need {SMALLEST} to {LARGEST} pixels")
     if color not in COLOURS:
         raise InputError(
-            f"--color {color}: need one of {', '.join(COLOURS)}{nearest(color, COLOURS)}"
+            f"--color {color}: need one of {', '.join(COLOURS)}{suggestion(color, COLOURS)}"
         )
 
 

@@ -32,7 +32,7 @@ from ..driver.extensions.loaded import Extensions
 from ..driver.program import Model, level_of, plan_target, read_program, signature, target_of
 from ..importers.huge_weights import refusing_huge_weights
 from .check import relative_error, tolerance
-from .run_level import PhaseConflict, Value, run_observed
+from .run_level import PhaseConflict, Value, run_level
 
 Kind = Literal["value", "fault", "invalid", "crash"]
 """What went wrong: outputs, the run, the module, the pass itself."""
@@ -296,7 +296,7 @@ class _Search:
         level = level_of(module)
         target = target_of(module, None, "<module>") if level != "nn" else self.target
         try:
-            return run_observed(level, module, target, self.inputs, watch)
+            return run_level(level, module, target, self.inputs, watch)
         finally:
             # Evaluators are cycles, which hold the memory of all tiles until they are looked for.
             if target.tiles * target.bytes_per_tile > WORTH_COLLECTING:

@@ -55,7 +55,7 @@ Watch = Callable[[Value], None]
 """Told of every value, in the order of execution."""
 
 
-def run_observed(
+def run_level(
     level: str,
     module: ModuleOp,
     target: Target,

@@ -8,7 +8,7 @@ from abele.backends.target import resolve_target
 from abele.ir.rules.parse import parse_rules
 from abele.ir.rules.syntax import Build
 from abele.ir.text import parse_module
-from abele.tools.debug.run_level import _ON_BYTES, Value, run_observed
+from abele.tools.debug.run_level import _ON_BYTES, Value, run_level
 
 from ...strategies import context
 
@@ -41,6 +41,6 @@ def test_operands_that_are_written_over_are_told_as_they_were():
 
     ramp = np.arange(4, dtype=np.float32)
     module = parse_module(text, context())
-    done = run_observed("exchange", module, resolve_target("tiny:1"), {"x": ramp}, watch)
+    done = run_level("exchange", module, resolve_target("tiny:1"), {"x": ramp}, watch)
     assert done.outputs["y"].tolist() == [0, 1, 4, 9]
     assert told == [[0, 1, 2, 3]]

@@ -32,7 +32,7 @@ from ....dialects import control, nn, partition
 from ....dialects.host import host_names
 from ....dialects.program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
 from ....dialects.structured import Movement, Reinterpretation, Structured
-from ...debug.run_level import Value, run_observed
+from ...debug.run_level import Value, run_level
 from ...driver.arrays import Array
 from ..generators.program import Program
 from .bounds import Errors, bounded_structure, moved_error, no_error, structure_error
@@ -137,7 +137,7 @@ def run(program: Program, known: Known | None = None) -> Run:
     if known is not None and program.level == "nn":
         done = run_reference(program.module, program.inputs, evaluate=known.value)
         return Run(done.outputs, done.state)
-    return run_observed(program.level, program.module, program.target, program.inputs)
+    return run_level(program.level, program.module, program.target, program.inputs)
 
 
 def bounded_run(program: Program) -> Outcome:
@@ -458,7 +458,7 @@ class _Find:
 
 def _program(program: Program, admit: Admit) -> Outcome:
     watch = _Variables(program, admit)
-    done = run_observed(program.level, program.module, program.target, program.inputs, watch.wrote)
+    done = run_level(program.level, program.module, program.target, program.inputs, watch.wrote)
     # What nothing writes may be held in part: a weight lives in the layout that its users want.
     state = {name: array for name, array in done.state.items() if name in watch.errors}
     errors = {f"@{name}": watch.error_of(name, array) for name, array in state.items()}

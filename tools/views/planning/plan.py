@@ -18,9 +18,9 @@ from ....dialects import control, nn
 from ....dialects.abele import PlanAttr
 from ....dialects.dtypes import element_type
 from ....ir.errors import DoesNotFit, InputError
-from ....ir.near import nearest
 from ....ir.pass_manager import PassManager, parse_pipeline
 from ....ir.provenance import at, locate, origin, origin_names, place
+from ....ir.suggestions import suggestion
 from ....ir.upstream import ModuleOp
 from ....passes.pipelines import LEVELS, expand
 from ....passes.planner.choice import Choice
@@ -105,7 +105,7 @@ class PlannedModel:
             for each in (_node(op), *origin_names(op)):
                 names.setdefault(each, op)
         if name not in names:
-            raise InputError(f"operator {name!r}: there is none{nearest(name, names)}")
+            raise InputError(f"operator {name!r}: there is none{suggestion(name, names)}")
         return names[name]
 
     def trade_offs(self, op: Operation) -> TradeOffs:
