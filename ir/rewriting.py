@@ -1,7 +1,7 @@
 """Single rewrites: which rule made each, who watches them, how many may happen.
 
-LocatingWalker reports every rewrite of every pattern here; a pass that rewrites by hand reports its
-own by Rewrite. Nothing is kept unless somebody watches.
+LocatingWalker reports every rewrite of every pattern here. A pass that rewrites by hand uses
+`edit.Edit`, which reports each change. Nothing is kept unless somebody watches.
 """
 
 from __future__ import annotations
@@ -127,16 +127,9 @@ def may_rewrite() -> bool:
 
 
 class Rewrite:
-    """One rewrite, reported as it happens: begun with its first change, ended by done.
+    """One rewrite, reported as it happens: it begins with its first change, and ends with done.
 
-    A hand-written pass makes one for each operation it replaces, asks may_rewrite before, and
-    reports what it does:
-
-        rewrite = Rewrite(Source("decompose", "decompose.py", 30), op)
-        rewrite.inserted(new)
-        rewrite.replaced(op, new.results)
-        rewrite.removed(op)
-        rewrite.done()
+    `edit.Edit` makes the changes as well.
     """
 
     def __init__(self, source: Source, root: Operation) -> None:

@@ -1,36 +1,35 @@
-"""Operations made of others, replaced by what they are made of."""
+"""Replace composite operations by the operations they are made of."""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from ..dialects.nn.composite import CompositeOp
 from ..dialects.structured import Composite
+from ..ir.edit import Edit, source_at
 from ..ir.provenance import at, is_known, locate
-from ..ir.rewriting import Rewrite, Source, may_rewrite
+from ..ir.rewriting import Source, may_rewrite
 
 
 @dataclass(frozen=True)
 class Decompose(ModulePass):
-    """Replace composite operations by their parts, and parts that are composite again. nn -> nn.
+    """Replace composite operations by their parts, until no composite is left. nn -> nn.
 
-    A part is located below its whole, "bn1/scale", unless its decomposition says otherwise.
+    A part's location is below that of the whole operation, "bn1/scale", unless the decomposition
+    sets another.
     """
 
     name = "decompose"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Take composites until there are none."""
+        """Replace composites until there are none."""
         pending = [each for each in op.walk() if isinstance(each, Composite)]
         while pending and may_rewrite():
             whole = pending.pop()
@@ -40,32 +39,25 @@ class Decompose(ModulePass):
 
 
 def _replaced(whole: Operation) -> list[Operation]:
-    """Put a composite's parts where it stood; the parts."""
+    """Replace a composite by its parts; returns the parts."""
     assert isinstance(whole, Composite)
-    rewrite = Rewrite(_source(type(whole)), whole)
-    builder = Builder(InsertPoint.before(whole))
-    made: list[Operation] = []
-    builder.operation_insertion_handler += [made.append, rewrite.inserted]
-    values = whole.decompose(builder)
-    for part in made:
-        if not is_known(part.location):
-            locate(part, at(whole, part.name.rpartition(".")[2]))
-    for old, new in zip(whole.results, values, strict=True):
-        if old.type != new.type:
-            raise ValueError(f"{whole.name}: decomposed into {new.type}; need {old.type}")
-    rewrite.replaced(whole, values)
-    for old, new in zip(whole.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    rewrite.removed(whole)
-    Rewriter.erase_op(whole)
-    rewrite.done()
+    with Edit(_source(type(whole)), whole) as edit:
+        builder = Builder(InsertPoint.before(whole))
+        made: list[Operation] = []
+        builder.operation_insertion_handler += [made.append, edit.inserted]
+        values = whole.decompose(builder)
+        for part in made:
+            if not is_known(part.location):
+                locate(part, at(whole, part.name.rpartition(".")[2]))
+        for old, new in zip(whole.results, values, strict=True):
+            if old.type != new.type:
+                raise ValueError(f"{whole.name}: decomposed into {new.type}; need {old.type}")
+        edit.replace(whole, values)
     return made
 
 
-@cache
 def _source(cls: type[Operation]) -> Source:
-    """Where it is written what an operation is made of."""
+    """Where the parts of an operation are defined."""
     assert issubclass(cls, Composite)
     made_by = cls.parts if issubclass(cls, CompositeOp) else cls.decompose
-    code = inspect.unwrap(made_by).__code__
-    return Source(f"decompose {cls.name}", Path(code.co_filename).name, code.co_firstlineno)
+    return source_at(f"decompose {cls.name}", made_by)

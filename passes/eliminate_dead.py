@@ -1,27 +1,26 @@
-"""What nobody reads, removed."""
+"""Remove operations and states that have no effect on the results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 
 from ..dialects import control, nn
-from ..ir.rewriting import Rewrite, Source, may_rewrite
+from ..ir.edit import Edit, source_at
+from ..ir.rewriting import Source, may_rewrite
 
 
 @dataclass(frozen=True)
 class EliminateDead(ModulePass):
-    """Remove operations without effect whose results nobody reads, and states without use.
+    """Remove operations without effect whose results have no uses, and states without uses.
 
-    nn -> nn. A repeat or an if is without effect if everything in it is; a while may never end,
-    and a call may store, so both stay.
+    nn -> nn. A repeat or an if has no effect if nothing inside it has one. A while and a call stay:
+    a while may never end, and a call may store.
     """
 
     name = "eliminate-dead"
@@ -52,12 +51,9 @@ def _is_removable(op: Operation) -> bool:
 
 def _erase(op: Operation, source: Source) -> None:
     if may_rewrite():
-        rewrite = Rewrite(source, op)
-        rewrite.removed(op)
-        Rewriter.erase_op(op)
-        rewrite.done()
+        with Edit(source, op) as edit:
+            edit.erase(op)
 
 
-_LINE = EliminateDead.apply.__code__.co_firstlineno
-UNREAD = Source("remove what nobody reads", Path(__file__).name, _LINE)
-UNUSED = Source("remove a state without use", Path(__file__).name, _LINE)
+UNREAD = source_at("remove what nobody reads", EliminateDead.apply)
+UNUSED = source_at("remove a state without use", EliminateDead.apply)

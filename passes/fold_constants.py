@@ -1,38 +1,46 @@
-"""What is the same in every run, computed before the first."""
+"""Compute operations on constants once, at compile time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import prod
-from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint
 
 from ..backends.codelets.scalar import Array
 from ..backends.reference import evaluate_pure, is_evaluable, tensor_kind
 from ..dialects import nn
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
+from ..ir.edit import Edit, source_at
 from ..ir.provenance import locate
-from ..ir.rewriting import Rewrite, Source, may_rewrite
+from ..ir.rewriting import may_rewrite
 
 MAX_GROWTH = 4
+"""How many times the bytes of its operands a folded result may have.
+
+Chosen by judgement, not measured: a broadcast is cheaper to compute than to keep on every tile.
+"""
+
 MAX_FREE_BYTES = 1 << 16
+"""Bytes up to which a result is folded however small its operands are.
+
+Chosen by judgement, not measured: spread over the tiles, 64 KiB are a few bytes of each.
+"""
 
 
 @dataclass(frozen=True)
 class FoldConstants(ModulePass):
     """Replace operations on constants by constants. nn -> nn.
 
-    The value is the reference's: computed in float64, rounded once. A state that nothing stores to
-    is a constant to the operations that read it, but its load stays a load. What makes constants
-    more than 4 times as large as what it reads, and larger than 64 KiB, is left to the machine.
+    The reference computes the value in float64 and rounds it once. A state that no operation stores
+    to counts as a constant, but its load stays a load. An operation whose results would be more
+    than 4 times as large as its operands, and larger than 64 KiB, is left to the machine.
     """
 
     name = "fold-constants"
@@ -71,7 +79,7 @@ def _loads(module: ModuleOp) -> dict[SSAValue, Array]:
 
 
 def _grows(op: Operation, operands: Sequence[Array]) -> bool:
-    """Whether the results are far larger than what they are made from, known from types alone."""
+    """Whether the results are far larger than the operands; their types decide."""
     bytes_made = sum(_bytes(result) for result in op.results)
     return bytes_made > max(MAX_GROWTH * sum(a.nbytes for a in operands), MAX_FREE_BYTES)
 
@@ -82,25 +90,17 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _replace(op: Operation, known: dict[SSAValue, Array], ctx: Context) -> None:
-    """Erase a folded operation; users come first, so what is still used is used unfolded."""
-    block = op.parent
-    assert block is not None
-    rewrite = Rewrite(_source(op.name), op)
-    for result in op.results:
-        if result.first_use is not None:
+    """Replace a folded operation; its folded users are gone, so the uses left are real ones."""
+    with Edit(source_at(f"fold {op.name}", _replace), op) as edit:
+        values: list[SSAValue | None] = []
+        for result in op.results:
+            if result.first_use is None:
+                values.append(None)
+                continue
             array = known[result]
             blob = ctx.blobs.add(array) if isinstance(ctx, AbeleContext) else Blob(array)
             constant = nn.ConstantOp(blob)
-            block.insert_op_before(constant, op)
             locate(constant, op)
-            rewrite.inserted(constant)
-            rewrite.replaced(op, [constant.result if r is result else None for r in op.results])
-            result.replace_all_uses_with(constant.result)
-    rewrite.removed(op)
-    Rewriter.erase_op(op)
-    rewrite.done()
-
-
-@cache
-def _source(name: str) -> Source:
-    return Source(f"fold {name}", Path(__file__).name, _replace.__code__.co_firstlineno)
+            edit.insert(constant, InsertPoint.before(op))
+            values.append(constant.result)
+        edit.replace(op, values)

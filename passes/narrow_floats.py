@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from math import copysign, isfinite, prod
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,9 +25,10 @@ from ..dialects.dtypes import numpy_dtype
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
+from ..ir.edit import Edit, source_at
 from ..ir.number_attr import float_attr
 from ..ir.provenance import at, locate
-from ..ir.rewriting import Rewrite, Source, may_rewrite
+from ..ir.rewriting import may_rewrite
 
 ENTRY = "main"
 
@@ -86,9 +86,9 @@ class NarrowFloats(ModulePass):
         for each in tuple(op.walk()):
             rewrite_of = _REWRITES.get(type(each), _narrow_operation)
             if each not in wide and may_rewrite():
-                rewrite = Rewrite(_source(each.name), each)
-                rewrite_of(narrowing, each, rewrite)
-                rewrite.done()
+                source = source_at(f"narrow {each.name}", _narrow_operation)
+                with Edit(source, each) as edit:
+                    rewrite_of(narrowing, each, edit)
 
 
 # What stays wide
@@ -218,28 +218,27 @@ class _Narrowing:
                 found.setdefault(op.callee.string_value(), []).append(op)
         return found
 
-    def give(self, op: Operation, index: int, rewrite: Rewrite) -> None:
+    def give(self, op: Operation, index: int, edit: Edit) -> None:
         """Let an operation read a float32 operand in the narrow type."""
         value = op.operands[index]
-        op.operands[index] = self._narrow(value, op, rewrite)
+        op.operands[index] = self._narrow(value, op, edit)
         if value.owner in self.widened and value.first_use is None:
             assert isinstance(value.owner, Operation)
             self.widened.discard(value.owner)
-            rewrite.removed(value.owner)
-            Rewriter.erase_op(value.owner)
+            edit.erase(value.owner)
 
-    def _narrow(self, value: SSAValue, user: Operation, rewrite: Rewrite) -> SSAValue:
+    def _narrow(self, value: SSAValue, user: Operation, edit: Edit) -> SSAValue:
         """A float32 value in the narrow type, made where it is, so that all may read it."""
         source = self.source(value)
         if source is not value:
             return source
         if value not in self.casts:
-            cast = nn.CastOp(self._saturated(value, rewrite), self.element)
+            cast = nn.CastOp(self._saturated(value, edit), self.element)
             made_by = value.op if isinstance(value, OpResult) else user
             self.casts[value] = cast
             self._insert(cast, cast.operand)
             locate(cast, made_by if value in self.stored else at(made_by, "narrow"))
-            rewrite.inserted(cast)
+            edit.inserted(cast)
         return self.casts[value].result
 
     def source(self, value: SSAValue) -> SSAValue:
@@ -249,7 +248,7 @@ class _Narrowing:
             return cast.operand if nn.element_of(cast.operand) == self.element else value
         return value
 
-    def retype(self, value: SSAValue, rewrite: Rewrite) -> None:
+    def retype(self, value: SSAValue, edit: Edit) -> None:
         """Make a float32 value a narrow one, and widen it for who reads it now."""
         cast = self.casts.pop(value, None)
         narrow = Rewriter.replace_value_with_new_type(
@@ -257,21 +256,17 @@ class _Narrowing:
         )
         readers = [use for use in narrow.uses if use.operation is not cast]
         if cast is not None:
-            rewrite.replaced(cast, [narrow])
-            cast.result.replace_all_uses_with(narrow)
-            rewrite.removed(cast)
-            Rewriter.erase_op(cast)
+            edit.replace(cast, [narrow])
         if readers:
             wide = nn.CastOp(narrow, f32)
             self.widened.add(wide)
             self._insert(wide, narrow)
-            made_by = narrow.owner if isinstance(narrow, OpResult) else rewrite.root
+            made_by = narrow.owner if isinstance(narrow, OpResult) else edit.root
             assert isinstance(made_by, Operation)
             locate(wide, at(made_by, "widen"))
-            rewrite.inserted(wide)
+            edit.inserted(wide)
             for use in readers:
-                rewrite.modified(use.operation)
-                use.operation.operands[use.index] = wide.result
+                edit.read(use.operation, use.index, wide.result)
 
     def _insert(self, op: Operation, value: SSAValue) -> None:
         """Put an operation where a value is made; behind those put there before, in a block."""
@@ -286,7 +281,7 @@ class _Narrowing:
         first = next(each for each in block.ops if each is op or each not in ours)
         block.insert_op_before(op, first)
 
-    def _saturated(self, value: SSAValue, rewrite: Rewrite) -> SSAValue:
+    def _saturated(self, value: SSAValue, edit: Edit) -> SSAValue:
         """A value, or a constant in which its finite numbers are within the narrow type's range.
 
         Rounding would make infinities of them, whose differences are no numbers.
@@ -304,7 +299,7 @@ class _Narrowing:
         constant = nn.ConstantOp(blob)
         self._insert(constant, value)
         locate(constant, value.op)
-        rewrite.inserted(constant)
+        edit.inserted(constant)
         return constant.result
 
 
@@ -312,7 +307,7 @@ def _float32_places(values: Iterable[SSAValue]) -> list[int]:
     return [i for i, value in enumerate(values) if _is_float32(value)]
 
 
-def _narrow_operation(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) -> None:
+def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let an operation compute in the narrow type; one that says nothing of itself stays."""
     if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
         return
@@ -321,11 +316,11 @@ def _narrow_operation(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) ->
     results = _float32_places(op.results)
     if not (operands or results):
         return
-    rewrite.modified(op)
+    edit.modified(op)
     for i in operands:
-        narrowing.give(op, i, rewrite)
+        narrowing.give(op, i, edit)
     for i in results:
-        narrowing.retype(op.results[i], rewrite)
+        narrowing.retype(op.results[i], edit)
     largest = float_limits(numpy_dtype(narrowing.element)).largest
     for name in LIMITS.get(type(op), ()):
         number = op.properties[name]
@@ -334,56 +329,54 @@ def _narrow_operation(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) ->
             op.properties[name] = float_attr(copysign(largest, number.value.data))
 
 
-def _narrow_cast(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) -> None:
+def _narrow_cast(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let a cast give the narrow type, or read what its operand was widened from."""
     assert isinstance(op, nn.CastOp)
     if narrowing.source(op.result) is not op.result:
         return
     if narrowing.source(op.operand) is not op.operand:
-        rewrite.modified(op)
-        narrowing.give(op, 0, rewrite)
+        edit.modified(op)
+        narrowing.give(op, 0, edit)
     if _is_float32(op.result):
-        rewrite.modified(op)
-        narrowing.retype(op.result, rewrite)
+        edit.modified(op)
+        narrowing.retype(op.result, edit)
 
 
-def _narrow_loop(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) -> None:
+def _narrow_loop(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let a loop carry narrow values."""
     places = _float32_places(op.operands)
     if not places:
         return
-    rewrite.modified(op)
+    edit.modified(op)
     for i in places:
-        narrowing.give(op, i, rewrite)
+        narrowing.give(op, i, edit)
         for region in op.regions:
-            narrowing.retype(region.block.args[i], rewrite)
-        narrowing.retype(op.results[i], rewrite)
-    _narrow_yields(narrowing, op, places, rewrite)
+            narrowing.retype(region.block.args[i], edit)
+        narrowing.retype(op.results[i], edit)
+    _narrow_yields(narrowing, op, places, edit)
 
 
-def _narrow_branch(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) -> None:
+def _narrow_branch(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let both branches give narrow values."""
     places = _float32_places(op.results)
     if not places:
         return
-    rewrite.modified(op)
+    edit.modified(op)
     for i in places:
-        narrowing.retype(op.results[i], rewrite)
-    _narrow_yields(narrowing, op, places, rewrite)
+        narrowing.retype(op.results[i], edit)
+    _narrow_yields(narrowing, op, places, edit)
 
 
-def _narrow_yields(
-    narrowing: _Narrowing, op: Operation, places: Sequence[int], rewrite: Rewrite
-) -> None:
+def _narrow_yields(narrowing: _Narrowing, op: Operation, places: Sequence[int], edit: Edit) -> None:
     for region in op.regions:
         last = region.block.last_op
         if isinstance(last, control.YieldOp):
-            rewrite.modified(last)
+            edit.modified(last)
             for i in places:
-                narrowing.give(last, i, rewrite)
+                narrowing.give(last, i, edit)
 
 
-def _narrow_function(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) -> None:
+def _narrow_function(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let a function take and give narrow values, and whoever calls it; the entry stays."""
     assert isinstance(op, func.FuncOp)
     if op.sym_name.data == ENTRY or op.is_declaration:
@@ -394,21 +387,21 @@ def _narrow_function(narrowing: _Narrowing, op: Operation, rewrite: Rewrite) -> 
     if not (taken or given):
         return
     for each in (op, last):
-        rewrite.modified(each)
+        edit.modified(each)
     for i in taken:
-        narrowing.retype(op.args[i], rewrite)
+        narrowing.retype(op.args[i], edit)
     for i in given:
-        narrowing.give(last, i, rewrite)
+        narrowing.give(last, i, edit)
     op.update_function_type()
     for call in narrowing.calls.get(op.sym_name.data, ()):
-        rewrite.modified(call)
+        edit.modified(call)
         for i in taken:
-            narrowing.give(call, i, rewrite)
+            narrowing.give(call, i, edit)
         for i in given:
-            narrowing.retype(call.results[i], rewrite)
+            narrowing.retype(call.results[i], edit)
 
 
-_Rewrite = Callable[[_Narrowing, Operation, Rewrite], None]
+_Rewrite = Callable[[_Narrowing, Operation, Edit], None]
 
 _REWRITES: dict[type[Operation], _Rewrite] = {
     func.FuncOp: _narrow_function,
@@ -418,8 +411,3 @@ _REWRITES: dict[type[Operation], _Rewrite] = {
     nn.CastOp: _narrow_cast,
 }
 """How operations become narrow that are more than a function of their operands."""
-
-
-@cache
-def _source(name: str) -> Source:
-    return Source(f"narrow {name}", Path(__file__).name, _narrow_operation.__code__.co_firstlineno)

@@ -1,24 +1,24 @@
-"""What waits long for its next reader, made again right before it."""
+"""Compute values again right before a late reader, instead of keeping them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint
 from xdsl.traits import Pure
 
 from ..dialects import nn
 from ..dialects.structured import Reinterpretation
+from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
 from ..ir.node_names import EVERY, called, fitting, nobody
 from ..ir.provenance import locate
-from ..ir.rewriting import Rewrite, Source, may_rewrite
+from ..ir.rewriting import may_rewrite
 from ..ir.walk import operations
 from .analysis.waiting import Moments, Reader, moments
 
@@ -27,15 +27,15 @@ from .analysis.waiting import Moments, Reader, moments
 class Recompute(ModulePass):
     """Compute values again instead of keeping them: cycles for memory. nn -> nn.
 
-    A value waits where two of its readers in a block are far apart. Those behind its longest wait,
-    and behind any other that is at least half as long, read a copy of the operation, made right
-    before the first of them, so that the value itself dies early. What a copy reads is copied with
-    it if it is of a named operation too, and would wait for the copy else. What it reads of others
-    stays, but not in the layout that it was read in: behind a long wait it is read through a
-    reshape to its own shape, so that it is laid out anew. States and constants always live, and
-    are never copied; reshapes go with what they reshape.
-    nodes: names of framework nodes, of those that were fused, or patterns with *; all operations if
-    none is given.
+    A value waits where two of its readers in a block are far apart. The readers after its longest
+    wait, and after each other wait at least half as long, read a copy of the operation instead. The
+    copy is made right before the first of them, so the value itself dies early. An operand of the
+    copy is copied too if a named operation makes it and it would otherwise wait for the copy. Other
+    operands stay, but not in their old layout: after a long wait they are read through a reshape to
+    their own shape, so that they are laid out anew. States and constants live for the whole run and
+    are never copied. Reshapes are copied with the value that they reshape.
+    nodes: names of framework nodes, names of nodes that were fused, or patterns with *; all
+    operations if none is given.
 
         %a = nn.tanh %x                  %a = nn.tanh %x
         %b = nn.exp %a                   %b = nn.exp %a
@@ -49,7 +49,7 @@ class Recompute(ModulePass):
     nodes: tuple[str, ...] = (EVERY,)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module. Raises InputError for a name that no operation has."""
+        """Run on a module. Raises InputError for a name that matches no operation."""
         named = chosen(self.nodes, op)
         for block in dict.fromkeys(each.parent for each in operations(op) if each in named):
             assert block is not None
@@ -57,9 +57,9 @@ class Recompute(ModulePass):
 
 
 def chosen(nodes: Sequence[str], module: ModuleOp) -> frozenset[Operation]:
-    """The operations of some names that can be computed again.
+    """The operations with these names that can be computed again.
 
-    Raises InputError for a name that none of them has, nor fits if it is a pattern.
+    Raises InputError for a name or pattern that matches none of them.
     """
     every = operations(module)
     ops = [each for each in every if is_repeatable(each)]
@@ -74,8 +74,8 @@ def chosen(nodes: Sequence[str], module: ModuleOp) -> frozenset[Operation]:
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Whether an operation gives the same whenever it is done, and its results do not live
-    anyway."""
+    """Whether an operation gives the same results whenever it runs, and computing them again can
+    save memory."""
     return (
         op.has_trait(Pure)
         and bool(op.results)
@@ -86,7 +86,7 @@ def is_repeatable(op: Operation) -> bool:
 
 @dataclass
 class _Block:
-    """The operations of one block. front: what stands first of all that is new before an index."""
+    """The operations of one block. front: the first of the new operations before an index."""
 
     moments: Moments
     named: frozenset[Operation]
@@ -94,7 +94,7 @@ class _Block:
     front: dict[int, Operation] = field(default_factory=dict[int, Operation])
 
     def run(self) -> None:
-        """Users before what they use, which their copies read too."""
+        """Copy users before what they use, since their copies read that too."""
         own = [op for op in self.moments.ops if op in self.named]
         for op in reversed(own):
             readers = (r for v in op.results for r in self.moments.readers_in_any_shape(v))
@@ -108,70 +108,59 @@ class _Block:
                     self._lay_out_anew(value, op, stay)
 
     def _copy(self, op: Operation, readers: Sequence[Reader]) -> None:
-        """Let readers have the results of a copy."""
-        rewrite = Rewrite(COMPUTE, op)
-        copy = op.clone()
-        self._insert(copy, readers[0].at, rewrite)
-        self.copies.add(copy)
-        shapes = _Shapes(dict(zip(op.results, copy.results, strict=True)), copy, rewrite)
-        for each in readers:
-            _read(each, shapes.of(each.use.operation.operands[each.use.index]), rewrite)
-        for shape in shapes.left:
-            rewrite.removed(shape)
-            Rewriter.erase_op(shape)
-        rewrite.done()
+        """Let readers use the results of a copy."""
+        with Edit(COMPUTE, op) as edit:
+            copy = op.clone()
+            self._insert(copy, readers[0].at, edit)
+            self.copies.add(copy)
+            shapes = _Shapes(dict(zip(op.results, copy.results, strict=True)), copy, edit)
+            for each in readers:
+                user, index = each.use.operation, each.use.index
+                edit.read(user, index, shapes.of(user.operands[index]))
+            for shape in shapes.left:
+                edit.erase(shape)
 
     def _lay_out_anew(self, value: SSAValue, op: Operation, readers: Sequence[Reader]) -> None:
-        """Let readers have a value by another name: what is laid out is found by its name."""
-        rewrite = Rewrite(LAY_OUT, op)
-        again = nn.ReshapeOp(value, nn.shape_of(value))
-        locate(again, readers[0].use.operation)
-        self._insert(again, readers[0].at, rewrite)
-        for each in readers:
-            _read(each, again.result, rewrite)
-        rewrite.done()
+        """Let readers use a value under another name, since layouts are found by name."""
+        with Edit(LAY_OUT, op) as edit:
+            again = nn.ReshapeOp(value, nn.shape_of(value))
+            locate(again, readers[0].use.operation)
+            self._insert(again, readers[0].at, edit)
+            for each in readers:
+                edit.read(each.use.operation, each.use.index, again.result)
 
-    def _insert(self, op: Operation, at: int, rewrite: Rewrite) -> None:
-        """Put an operation before all that is new before an index: that may read it."""
-        self.moments.block.insert_op_before(op, self.front.get(at, self.moments.ops[at]))
+    def _insert(self, op: Operation, at: int, edit: Edit) -> None:
+        """Insert an operation before all other new operations at an index, which may read it."""
+        edit.insert(op, InsertPoint.before(self.front.get(at, self.moments.ops[at])))
         self.moments.index[op] = at
         self.front[at] = op
-        rewrite.inserted(op)
-
-
-def _read(reader: Reader, value: SSAValue, rewrite: Rewrite) -> None:
-    reader.use.operation.operands[reader.use.index] = value
-    rewrite.modified(reader.use.operation)
 
 
 @dataclass
 class _Shapes:
-    """What takes the place of values, in all the shapes that these are read in.
+    """New values for old ones, in all the shapes in which the old ones are read.
 
-    values: the new ones by the old ones. last: what the next new reshape is put behind.
+    values: new values by old value. last: the operation after which the next reshape is inserted.
     """
 
     values: dict[SSAValue, SSAValue]
     last: Operation
-    rewrite: Rewrite
+    edit: Edit
 
     def of(self, value: SSAValue) -> SSAValue:
-        """The new value for an old one; a reshape of it is made anew."""
+        """The new value for an old one. Reshapes of the old value are cloned for the new one."""
         if value not in self.values:
             assert isinstance(value, OpResult)
-            block = self.last.parent
-            assert block is not None
             (source,) = value.op.operands
             shape = value.op.clone({source: self.of(source)})
-            block.insert_op_after(shape, self.last)
+            self.edit.insert(shape, InsertPoint.after(self.last))
             self.last = shape
-            self.rewrite.inserted(shape)
             self.values[value] = shape.results[0]
         return self.values[value]
 
     @property
     def left(self) -> list[Operation]:
-        """The old reshapes that nobody reads any more, users first."""
+        """The old reshapes that have no users any more, users before what they use."""
         found: list[Operation] = []
         for value in reversed(self.values):
             assert isinstance(value, OpResult)
@@ -181,6 +170,5 @@ class _Shapes:
         return found
 
 
-_FILE, _LINE = Path(__file__).name, Recompute.apply.__code__.co_firstlineno
-COMPUTE = Source("compute it again", _FILE, _LINE)
-LAY_OUT = Source("lay it out anew", _FILE, _LINE)
+COMPUTE = source_at("compute it again", Recompute.apply)
+LAY_OUT = source_at("lay it out anew", Recompute.apply)

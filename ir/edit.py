@@ -1,0 +1,76 @@
+"""A rewrite that a pass makes by hand, reported as an event."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from .rewriting import Rewrite, Source
+
+
+class Edit(Rewrite):
+    """One rewrite of a pass without patterns. Each method changes the program and reports it.
+
+    The rewrite counts when the block ends without an error. Ask may_rewrite before:
+
+        if may_rewrite():
+            with Edit(source_at("fold nn.add", fold), op) as edit:
+                edit.insert(constant, InsertPoint.before(op))
+                edit.replace(op, [constant.result])
+    """
+
+    def __enter__(self) -> Edit:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.done()
+
+    def insert(self, op: Operation, point: InsertPoint) -> None:
+        """Insert a new operation."""
+        Rewriter.insert_op(op, point)
+        self.inserted(op)
+
+    def pass_on(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
+        """Let the users of an operation's results use these values; None leaves a result as it is.
+
+        The operation stays.
+        """
+        self.replaced(op, values)
+        for old, new in zip(op.results, values, strict=True):
+            if new is not None:
+                old.replace_all_uses_with(new)
+
+    def erase(self, op: Operation) -> None:
+        """Remove an operation whose results have no users."""
+        self.removed(op)
+        Rewriter.erase_op(op)
+
+    def replace(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
+        """Let the users of an operation's results use these values, and remove it."""
+        self.pass_on(op, values)
+        self.erase(op)
+
+    def read(self, op: Operation, index: int, value: SSAValue) -> None:
+        """Let an operation read another value as its operand of that index."""
+        op.operands[index] = value
+        self.modified(op)
+
+
+@cache
+def source_at(name: str, function: Callable[..., Any]) -> Source:
+    """The source of a rewrite that a function makes: the function's file and line."""
+    code = inspect.unwrap(function).__code__
+    return Source(name, Path(code.co_filename).name, code.co_firstlineno)
