@@ -8,13 +8,14 @@ name them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .codelets.scalar import loops_of
 from .dtype_kinds import kind_of, vector_elements
+from .loops import ASSUMED_LOOP, Loop
 from .target import Target
 from .whole_numbers import divided_up, integers, together
 
@@ -57,92 +58,6 @@ def sync_cycles(target: Target) -> int:
 # Element-wise work.
 
 
-@dataclass(frozen=True)
-class Loop:
-    """The inner loop of an element-wise codelet: cycles a pass, elements a pass.
-
-    elements: 0 for a full vector. counted: whether loads and stores are in the cycles.
-    """
-
-    cycles: int
-    elements: int = 0
-    counted: bool = False
-
-
-def _vector(cycles: int) -> Loop:
-    return Loop(cycles)
-
-
-def _single(cycles: int) -> Loop:
-    return Loop(cycles, elements=1)
-
-
-def _unrolled(cycles: int, elements: int) -> Loop:
-    return Loop(cycles, elements, counted=True)
-
-
-# Cycles of a function nobody published for: a short library routine, an element at a time.
-ASSUMED_LOOP = _single(20)
-
-# Source: poplibs lib/popops/codelets/popopsCycleEstimators.hpp; relu, gelu, logaddexp from its
-# non-linearity codelets. By function, the loops for 32-bit floats, 16-bit floats and integers;
-# None: not published. sin, cos and tan are published for a whole turn and depend on the data.
-LOOPS: dict[str, tuple[Loop | None, Loop | None, Loop | None]] = {
-    "identity": (_vector(1), _vector(1), _vector(1)),
-    "cast": (_vector(1), _vector(1), _single(1)),
-    "abs": (_single(1), _single(1), _single(2)),
-    "acos": (_single(102), _single(102), None),
-    "add": (_vector(1), _vector(1), _unrolled(7, 1)),
-    "and": (None, None, _unrolled(49, 4)),
-    "asin": (_single(102), _single(102), None),
-    "atan2": (_unrolled(272, 2), _unrolled(578, 4), None),
-    "bitwise_and": (None, None, _unrolled(7, 1)),
-    "bitwise_not": (None, None, _vector(1)),
-    "bitwise_or": (None, None, _unrolled(7, 1)),
-    "bitwise_xor": (None, None, _unrolled(7, 1)),
-    "ceil": (_vector(2), _vector(2), None),
-    "cos": (_single(2300), _single(2300), None),
-    "div": (_unrolled(10, 2), _unrolled(21, 4), _unrolled(277, 1)),
-    "equal": (_unrolled(14, 4), _unrolled(9, 4), _unrolled(29, 2)),
-    "exp": (_vector(2), _vector(2), None),
-    "expm1": (_single(4), _vector(5), None),
-    "floor": (_vector(2), _vector(2), None),
-    "gelu": (_vector(10), _vector(5), None),
-    "greater": (_unrolled(14, 4), _unrolled(9, 4), _unrolled(30, 2)),
-    "greater_equal": (_unrolled(14, 4), _unrolled(9, 4), _unrolled(31, 2)),
-    "is_inf": (_vector(3), _vector(5), None),
-    "is_nan": (_vector(3), _vector(3), None),
-    "less": (_unrolled(14, 4), _unrolled(9, 4), _unrolled(30, 2)),
-    "less_equal": (_unrolled(14, 4), _unrolled(9, 4), _unrolled(31, 2)),
-    "log": (_vector(60), _vector(15), None),
-    "log1p": (_vector(180), _vector(180), None),
-    "logaddexp": (_vector(23), _vector(13), None),
-    "max": (_unrolled(4, 2), _unrolled(4, 4), _unrolled(7, 1)),
-    "min": (_unrolled(4, 2), _unrolled(4, 4), _unrolled(7, 1)),
-    "mod": (_unrolled(133, 2), _unrolled(300, 4), _unrolled(292, 1)),
-    "mul": (_vector(1), _vector(1), _unrolled(7, 1)),
-    "neg": (_vector(1), _vector(1), _single(2)),
-    "not": (None, None, _single(17)),
-    "not_equal": (_unrolled(20, 4), _unrolled(11, 4), _unrolled(29, 2)),
-    "or": (None, None, _unrolled(23, 4)),
-    "pow": (_unrolled(312, 1), _unrolled(325, 1), None),
-    "reciprocal": (_vector(5), _vector(15), None),
-    "relu": (_vector(1), _vector(1), None),
-    "round": (_vector(2), _vector(2), None),
-    "rsqrt": (_single(1), _vector(3), None),
-    "shift_left": (None, None, _unrolled(7, 1)),
-    "shift_right": (None, None, _unrolled(7, 1)),
-    "sigmoid": (_vector(5), _vector(2), None),
-    "sign": (_vector(5), _vector(5), _single(5)),
-    "sin": (_single(2300), _single(2300), None),
-    "sqrt": (_single(23), _single(23), _single(110)),
-    "square": (_vector(1), _vector(1), _vector(1)),
-    "sub": (_vector(1), _vector(1), _unrolled(7, 1)),
-    "tan": (_single(3900), _single(3900), None),
-    "tanh": (_vector(5), _vector(1), None),
-}
-
-
 def elementwise_cycles(
     elements: ArrayLike,
     operands: int,
@@ -155,7 +70,8 @@ def elementwise_cycles(
     """Cycles to apply a function to every element of a block, shared among the workers.
 
     operands: how many tensors it reads; each past the second costs one more load a loop.
-    function: a key of LOOPS, any other being charged as ASSUMED_LOOP; or the loop of a codelet.
+    function: a name that loops_of knows, any other being charged as ASSUMED_LOOP; or the loop of a
+    codelet.
     in_place: whether the result takes the place of the first operand.
     Source: poplibs lib/popops/PerformanceEstimation.cpp and popopsCycleEstimators.hpp. A measured
     float32 addition is met to 2.2 % (abele bench fidelity, family vector).
@@ -242,8 +158,8 @@ def _loop(function: str | Loop, dtype_name: str, target: Target) -> tuple[Loop, 
     if isinstance(function, Loop):
         loop = function
     else:
-        column = ("float32", "float16", "int").index(kind_of(dtype_name))
-        loop = LOOPS.get(function, (None, None, None))[column] or ASSUMED_LOOP
+        loops = loops_of(function)
+        loop = (loops and loops.of(kind_of(dtype_name))) or ASSUMED_LOOP
     return loop, loop.elements or vector_elements(dtype_name, target)
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from .target import Target
 
+Kind = Literal["float32", "float16", "int"]
+"""The kinds of elements that have prices of their own."""
 
-def kind_of(dtype_name: str) -> str:
+
+def kind_of(dtype_name: str) -> Kind:
     """The constants that a dtype is charged with: "float32", "float16" or "int".
 
     float64 uses those of float32 on half as many elements per vector.

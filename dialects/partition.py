@@ -44,7 +44,8 @@ from .abele import (
 )
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype
-from .structured import FUNCTIONS, Structure
+from .scalar_functions import FUNCTIONS
+from .structured import Structure
 
 
 @irdl_attr_definition
@@ -120,11 +121,11 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
             f"scalar function {body.function}; need one of {', '.join(sorted(FUNCTIONS))}"
         )
     given = len(structure.space.operands), len(body.parameters)
-    if given != (body.arity, FUNCTIONS[body.function][1]):
+    if given != (body.arity, FUNCTIONS[body.function].parameters):
         chain = f" then {stages_text(body.then)}" if body.then else ""
         raise VerifyException(
             f"{body.function}{chain} of {given[0]} operands and {given[1]} parameters; need "
-            f"{body.arity} and {FUNCTIONS[body.function][1]}"
+            f"{body.arity} and {FUNCTIONS[body.function].parameters}"
         )
     _verify_extras(structure)
     if len(plan.split) != len(dims):

@@ -16,107 +16,16 @@ from xdsl.ir import SSAValue
 from ..ir.geometry.space import AxisMap, Space
 from ..ir.hash_once import hash_once
 from ..ir.signed import same_numbers
-from ..ir.user_entries import add_entry
-
-COMBINERS: dict[str, float] = {
-    "sum": 0.0,
-    "max": float("-inf"),
-    "min": float("inf"),
-    "prod": 1.0,
-}
-"""Merge functions over reduction dimensions, with their identities."""
-
-
-FUNCTIONS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(
-        (
-            "add",
-            "sub",
-            "mul",
-            "div",
-            "max",
-            "min",
-            "pow",
-            "less",
-            "less_equal",
-            "greater",
-            "greater_equal",
-            "equal",
-            "logical_and",
-            "logical_or",
-        ),
-        (2, 0),
-    ),
-    **dict.fromkeys(
-        (
-            "identity",
-            "relu",
-            "exp",
-            "log",
-            "sqrt",
-            "reciprocal",
-            "tanh",
-            "sigmoid",
-            "neg",
-            "abs",
-            "square",
-            "logical_not",
-        ),
-        (1, 0),
-    ),
-    **dict.fromkeys(("leaky_relu", "scale", "shift", "power"), (1, 1)),
-    "clip": (1, 2),
-    "select": (3, 0),
-}
-"""Scalar functions of a body: how many operands and how many parameters each takes. What they
-compute is the codelets' business."""
-
-
-def register_function(name: str, arity: int, parameters: int, owner: str) -> None:
-    """Let bodies name a user's scalar function. Raises InputError if the name is taken."""
-    add_entry(FUNCTIONS, "scalar function", name, (arity, parameters), owner)
-
-
-CHAINABLE: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(("add", "sub", "max", "min"), (0, 1)),
-    **dict.fromkeys(
-        (
-            "mul",
-            "div",
-            "identity",
-            "relu",
-            "leaky_relu",
-            "clip",
-            "scale",
-            "shift",
-            "neg",
-            "abs",
-            "square",
-            "sqrt",
-            "exp",
-            "log",
-            "tanh",
-            "sigmoid",
-        ),
-        (0,),
-    ),
-}
-"""The functions that may follow in a chain, and which of their operands may be the value so far.
-
-Error bounds rest on this table: a value known to lie in v - e .. v + e is bounded after a function
-by what the function makes of the two ends. That needs a function which in this operand, the others
-fixed, is monotone (or convex, or concave) wherever it is defined; then the ends deviate most from
-the middle. leaky_relu is monotone for slopes of 0 or more, convex for others. A reciprocal, a
-divisor and powers have poles or a turning point that an interval may hide, truth values jump.
-"""
+from .scalar_functions import COMBINERS, FUNCTIONS, chain_operands, chainable
 
 
 @dataclass(frozen=True)
 class Stage:
     """A scalar function that follows in a chain.
 
-    function: a key of CHAINABLE. parameters: its constants. at: which operand of the function is
-    the value so far; its other operands, in order, are further operands of the operation.
+    function: the name of a function that may be in a chain. parameters: its constants. at: which
+    operand of the function is the value so far; its other operands, in order, are further operands
+    of the operation.
     Raises ValueError for a function, an operand or constants that a chain cannot have.
     """
 
@@ -125,16 +34,17 @@ class Stage:
     at: int = 0
 
     def __post_init__(self) -> None:
-        if self.function not in CHAINABLE:
+        allowed = chain_operands(self.function)
+        if not allowed:
             raise ValueError(
-                f"function {self.function!r} in a chain; need one of {', '.join(sorted(CHAINABLE))}"
+                f"function {self.function!r} in a chain; need one of "
+                f"{', '.join(sorted(chainable()))}"
             )
-        allowed = CHAINABLE[self.function]
         if self.at not in allowed:
             raise ValueError(
                 f"{self.function} at {self.at} in a chain; need {' or '.join(map(str, allowed))}"
             )
-        count = FUNCTIONS[self.function][1]
+        count = FUNCTIONS[self.function].parameters
         if len(self.parameters) != count or any(p != p for p in self.parameters):
             raise ValueError(
                 f"{self.function} with parameters {list(self.parameters)}; need {count} numbers"
@@ -150,7 +60,7 @@ class Stage:
     @property
     def extras(self) -> int:
         """Operands beside the value so far."""
-        return FUNCTIONS[self.function][0] - 1
+        return FUNCTIONS[self.function].arity - 1
 
 
 def extras_of(stages: Sequence[Stage]) -> int:
@@ -162,7 +72,7 @@ def extras_of(stages: Sequence[Stage]) -> int:
 class Body:
     """What happens at each point of an iteration space.
 
-    function: a scalar function of the operands' elements, a key of the codelets' table.
+    function: a scalar function of the operands' elements, a key of FUNCTIONS.
     combiner: merges the points of the reduction dimensions; None where there are none.
     parameters: constants of the function (a slope, an exponent).
     then: functions applied to every result element once its points are merged, in order. The
@@ -196,7 +106,7 @@ class Body:
     @property
     def own_arity(self) -> int:
         """Operands of the function, the chain's extras left out."""
-        return FUNCTIONS[self.function][0]
+        return FUNCTIONS[self.function].arity
 
     @property
     def arity(self) -> int:

@@ -22,6 +22,7 @@ from ..backends.codelets.scalar import float_limits
 from ..backends.reference import is_evaluable
 from ..dialects import control, nn
 from ..dialects.dtypes import numpy_dtype
+from ..dialects.scalar_functions import FUNCTIONS
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
@@ -34,10 +35,6 @@ ENTRY = "main"
 
 ELEMENTS: dict[str, Attribute] = {"f16": f16, "bf16": bf16}
 """The types that may take the place of float32."""
-
-FAR = frozenset(("square", "mul", "pow", "power", "exp", "sub"))
-"""Functions whose results may be far larger or smaller than their operands, sub by cancelling: read
-by a sum alone, such results stay wide, as importers and composites leave them."""
 
 AS_THEY_ARE: dict[type[Operation], tuple[int, ...]] = {nn.BatchNormOp: (1, 2, 3, 4)}
 """Operands whose type is not the result's: one number a channel, folded in float32. A variance may
@@ -152,14 +149,17 @@ def _is_no_larger(op: Operation) -> bool:
 
 
 def _may_be_far(op: Operation) -> bool:
-    """Whether what only sums read should be given to them as it is."""
+    """Whether what only sums read should be given to them as it is.
+
+    As importers and composites do, results that may be far from their operands stay float32.
+    """
     if isinstance(op, nn.CastOp) or _is_no_larger(op):
         return True
     if not _is_pointwise(op):
         return False
     assert isinstance(op, Structured)
     body = op.structure().body
-    return not FAR.isdisjoint((body.function, *(stage.function for stage in body.then)))
+    return any(FUNCTIONS[name].far for name in (body.function, *(s.function for s in body.then)))
 
 
 def _elements(values: Iterable[SSAValue]) -> int:

@@ -1,16 +1,20 @@
 """Every operation has its entries, and every table what it names."""
 
+import ast
 import inspect
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from xdsl.traits import Commutative
 
+import abele.dialects
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.evaluate import partition as evaluate_partition
 from abele.dialects import nn, partition
 from abele.dialects.levels import LEVELS as LEGAL
+from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import (
-    FUNCTIONS,
     Composite,
     Movement,
     Reinterpretation,
@@ -20,9 +24,64 @@ from abele.ir.pass_manager import load_pass, parse_pipeline
 from abele.passes import pipelines
 from abele.passes.pipelines import LEVELS, PASSES, pipeline
 
+RECORDS = ("dialects/scalar_functions.py", "backends/codelets/scalar.py")
+"""The only files with tables that are keyed by names of scalar functions."""
+
 
 def test_scalar_functions_are_known_to_dialects_and_codelets_alike():
-    assert {n: (f.arity, f.parameters) for n, f in SCALAR_FUNCTIONS.items()} == FUNCTIONS
+    assert list(SCALAR_FUNCTIONS) == list(FUNCTIONS)
+    for name, function in SCALAR_FUNCTIONS.items():
+        for each in fields(Mathematics):
+            assert getattr(function, each.name) == getattr(FUNCTIONS[name], each.name)
+
+
+def test_every_scalar_function_is_computed_and_priced():
+    for function in SCALAR_FUNCTIONS.values():
+        assert callable(function.kernel)
+        assert function.loops is not None, function.name
+
+
+def test_an_instruction_of_the_host_takes_what_its_function_has():
+    for name, function in SCALAR_FUNCTIONS.items():
+        by = [step.by for step in function.compiled or ()]
+        assert by.count("parameter") in (0, function.parameters), name
+        if function.compiled is not None:
+            assert function.arity in (1, 2), name
+            assert by == ["operand"] or function.arity == 1, name
+
+
+def tables_of_functions(text: str) -> list[int]:
+    """The lines of dicts, sets, lists and tuples that have three scalar functions or more."""
+    found: list[int] = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Dict(keys=words) | ast.Set(elts=words):
+                pass
+            case ast.List(elts=words) | ast.Tuple(elts=words):
+                pass
+            case _:
+                continue
+        names = {each.value for each in words if isinstance(each, ast.Constant)}
+        if len(names & FUNCTIONS.keys()) >= 3:
+            found.append(node.lineno)
+    return found
+
+
+def test_no_other_table_is_keyed_by_scalar_functions():
+    assert tables_of_functions('A = {"relu": 1, "exp": 2, "log": 3}') == [1]
+    assert tables_of_functions('A = frozenset(("relu", "exp", "log"))') == [1]
+    root = Path(abele.dialects.__path__[0]).parent
+    rooms = ("ir", "dialects", "backends", "passes", "tools")
+    for path in (path for room in rooms for path in (root / room).rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        lines = [] if name in RECORDS else tables_of_functions(path.read_text())
+        assert not lines, f"{name}:{lines}: put these facts into {' or '.join(RECORDS)}"
+
+
+def test_an_operation_is_commutative_if_its_function_is():
+    for op in nn.ELEMENTWISE:
+        known = FUNCTIONS.get(op.name.partition(".")[2])
+        assert op.has_trait(Commutative) == (known is not None and known.commutative), op.name
 
 
 def test_every_operation_of_nn_shows_what_it_is():

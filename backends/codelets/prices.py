@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
-from ...ir.errors import InputError
 from ...ir.geometry.grid import Cut
-from ...ir.user_entries import add_entry
 from .. import cost
 from ..contractions.contraction import Contraction
 from ..contractions.methods import METHODS, contraction_cycles
@@ -26,37 +24,6 @@ from .scalar import is_floating
 
 Integers = NDArray[np.int64]
 FloatCycles = NDArray[np.float64]
-
-# Scalar functions that cost what another one is published to cost.
-PRICED_AS = {
-    "clip": "max",
-    "leaky_relu": "relu",
-    "logical_and": "and",
-    "logical_not": "not",
-    "logical_or": "or",
-    "power": "pow",
-    "scale": "mul",
-    "select": "max",
-    "shift": "add",
-}
-
-
-def register_price(name: str, priced_as: str | cost.Loop, owner: str) -> None:
-    """Let a user's scalar function cost what another one does, or a loop of its own.
-
-    Raises InputError if the function has a price, or the other one has none.
-    """
-    if isinstance(priced_as, cost.Loop):
-        loops = (priced_as, priced_as, priced_as)
-        add_entry(cost.LOOPS, "price of", name, loops, owner, reserved=PRICED_AS)
-        return
-    if PRICED_AS.get(priced_as, priced_as) not in cost.LOOPS:
-        known = ", ".join(sorted({*cost.LOOPS, *PRICED_AS}))
-        raise InputError(
-            f"{owner}: scalar function {name!r}: priced as {priced_as!r}; need one of {known}"
-        )
-    other = PRICED_AS.get(priced_as, priced_as)
-    add_entry(PRICED_AS, "price of", name, other, owner, reserved=cost.LOOPS)
 
 
 @dataclass(frozen=True)
@@ -123,8 +90,7 @@ def chain_cycles(
     cycles = np.zeros(len(outputs))
     name = partials_dtype(result).name
     for stage in body.then:
-        function = PRICED_AS.get(stage.function, stage.function)
-        cycles += cost.following_cycles(outputs, 1 + stage.extras, function, name, target)
+        cycles += cost.following_cycles(outputs, 1 + stage.extras, stage.function, name, target)
     return cycles
 
 
@@ -179,7 +145,7 @@ def _turn_cycles(
         methods = (method,) if method else METHODS
         prices = _contraction_prices(structure, shares, threads, *types, methods)
         return prices.min(axis=0), np.array(methods)[prices.argmin(axis=0)]
-    function = PRICED_AS.get(body.function, body.function)
+    function = body.function
     if function == "identity" and operand != result:
         function = "cast"
     points = elements(shares, tuple(range(shares.shape[1]))) * threads

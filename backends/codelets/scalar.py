@@ -8,16 +8,19 @@ by zero raises or warns: they give infinities, NaN or wrapped integers, as on th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, fields
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_function
+from ...ir.errors import InputError
 from ...ir.user_entries import add_entry
-from ..cost import Loop
+from ..loops import PUBLISHED, Loop, Loops, single, unrolled, vector
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
@@ -129,38 +132,78 @@ Sensitivity = Callable[[Parameters, Arrays, Doubles], Doubles]
 """Error beyond the result's own roundoff, in units of the unit roundoff; it may be absolute."""
 
 
-@dataclass(frozen=True, eq=False)
-class ScalarFunction:
-    """The numerics of one function of a point's elements.
+class Opcode(IntEnum):
+    """Instructions of the host's compiled kernels, by the numbers that they read."""
 
-    arity: operands. kernel: how it is computed. ulps: its error in the dtype it is computed in, in
-    units of the result's roundoff (u |r|; the correctly rounded have 1, the exact 0). parameters:
-    how many it takes. boolean: the result is a bool whatever the operands. steps: with more than
-    one the kernel keeps intermediate values in the array it writes, which must have the computing
-    dtype.
-    values: first operand that is a number (a select's first one is a condition).
-    sensitivity: what rounding the parameters adds to the error.
-    priced_as: the function that it costs as much as, or its own loop; "" where prices know it.
-    carries_identity_of: combiners whose identity it maps to itself, as abs does the sum's 0, so
-    that the parts of a reduction may be padded.
+    ADD = 1
+    SUB = 2
+    MUL = 3
+    DIV = 4
+    MAX = 5
+    MIN = 6
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction of the host's compiled kernels, which changes the value so far.
+
+    by: with what: a constant, the function's other operand, its next
+    parameter, or the value itself. first: whether that stands before the value, as in 1 / value.
     """
 
-    name: str
-    arity: int
+    opcode: Opcode
+    by: float | Literal["operand", "parameter", "itself"]
+    first: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarFunction(Mathematics):
+    """One scalar function with its numerics and its price.
+
+    Abele's own functions have their mathematics in dialects/scalar_functions.py; a user's function
+    gives it here, as keywords.
+
+    kernel: how NumPy computes it.
+    ulps: the error in the dtype that it is computed in, in units of the result's roundoff (u |r|).
+    A correctly rounded function has 1, an exact one 0.
+    steps: with more than one, the kernel keeps intermediate values in the array that it writes,
+    which must have the computing dtype.
+    sensitivity: what rounding the parameters adds to the error.
+    priced_as: the inner loops that it costs, or the name of another function with its price; ""
+    for a published loop of its own name, or else the assumed one.
+    compiled: the instructions of the host's kernels; None where the host calls NumPy.
+    """
+
     kernel: Kernel
+    _: KW_ONLY
     ulps: float = 0.0
-    parameters: int = 0
-    boolean: bool = False
     steps: int = 1
-    values: int = 0
     sensitivity: Sensitivity | None = None
-    priced_as: str | Loop = ""
-    carries_identity_of: tuple[str, ...] = ()
+    priced_as: str | Loop | Loops = ""
+    compiled: tuple[Step, ...] | None = None
 
     @property
     def is_exact(self) -> bool:
         """Whether the result is right to the last bit, before it is rounded to its dtype."""
         return not self.ulps and self.sensitivity is None
+
+    @property
+    def is_rounded_correctly(self) -> bool:
+        """Whether no last bit depends on which vector loop computes it, whatever its parameters."""
+        return self.ulps <= 1 and self.sensitivity is not _of_power
+
+    @property
+    def loops(self) -> Loops | None:
+        """The inner loops that it costs; None if there is no price."""
+        match self.priced_as:
+            case Loops():
+                return self.priced_as
+            case Loop() as loop:
+                return Loops(loop, loop, loop)
+            case other if other in ("", self.name):
+                return PUBLISHED.get(self.name)
+            case other:
+                return loops_of(other)
 
     def result_dtype(self, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype of the result for operands of these."""
@@ -446,54 +489,179 @@ _EXP_ULPS, _LOG_ULPS, _POWER_ULPS = 8.0, 8.0, 8.0
 """NumPy's float32 vector loops promise 4 units in the last place, which is 8 unit roundoffs."""
 
 
+def _function(
+    name: str,
+    kernel: Kernel,
+    *,
+    ulps: float = 0.0,
+    steps: int = 1,
+    sensitivity: Sensitivity | None = None,
+    priced_as: str | Loops,
+    compiled: tuple[Step, ...] | None = None,
+) -> ScalarFunction:
+    """The numerics and the price of a function whose mathematics dialects has."""
+    facts = {each.name: getattr(FUNCTIONS[name], each.name) for each in fields(Mathematics)}
+    return ScalarFunction(
+        **facts,
+        kernel=kernel,
+        ulps=ulps,
+        steps=steps,
+        sensitivity=sensitivity,
+        priced_as=priced_as,
+        compiled=compiled,
+    )
+
+
 def _table(*functions: ScalarFunction) -> dict[str, ScalarFunction]:
     return {function.name: function for function in functions}
 
 
+_VECTOR = Loops(vector(1), vector(1), vector(1))
+_ADDING = Loops(vector(1), vector(1), unrolled(7, 1))
+_EXTREME = Loops(unrolled(4, 2), unrolled(4, 4), unrolled(7, 1))
+_LESS = Loops(unrolled(14, 4), unrolled(9, 4), unrolled(30, 2))
+_LESS_EQUAL = Loops(unrolled(14, 4), unrolled(9, 4), unrolled(31, 2))
+_POW = Loops(unrolled(312, 1), unrolled(325, 1), None)
+
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
-    ScalarFunction("identity", 1, _identity),
-    ScalarFunction("add", 2, _ufunc(np.add), ulps=1),
-    ScalarFunction("sub", 2, _ufunc(np.subtract), ulps=1),
-    ScalarFunction("mul", 2, _ufunc(np.multiply), ulps=1),
-    ScalarFunction("div", 2, _divide, ulps=1),
-    ScalarFunction("max", 2, _ufunc(np.maximum)),
-    ScalarFunction("min", 2, _ufunc(np.minimum)),
-    ScalarFunction("pow", 2, _power, ulps=_POWER_ULPS),
-    ScalarFunction("relu", 1, _ufunc(np.maximum, 0)),
-    ScalarFunction("exp", 1, _in_floats(np.exp), ulps=_EXP_ULPS),
-    ScalarFunction("log", 1, _in_floats(np.log), ulps=_LOG_ULPS),
-    ScalarFunction("sqrt", 1, _in_floats(np.sqrt), ulps=1),
-    ScalarFunction("reciprocal", 1, _reciprocal, ulps=1),
-    ScalarFunction("tanh", 1, _in_floats(np.tanh), ulps=8),
-    ScalarFunction("sigmoid", 1, _sigmoid, ulps=_EXP_ULPS + 2, steps=4),
-    ScalarFunction("neg", 1, _negate),
-    ScalarFunction("abs", 1, _ufunc(np.absolute)),
-    ScalarFunction("square", 1, _ufunc(np.square), ulps=1),
-    ScalarFunction("less", 2, _predicate(np.less), boolean=True),
-    ScalarFunction("less_equal", 2, _predicate(np.less_equal), boolean=True),
-    ScalarFunction("greater", 2, _predicate(np.greater), boolean=True),
-    ScalarFunction("greater_equal", 2, _predicate(np.greater_equal), boolean=True),
-    ScalarFunction("equal", 2, _predicate(np.equal), boolean=True),
-    ScalarFunction("logical_and", 2, _predicate(np.logical_and), boolean=True),
-    ScalarFunction("logical_or", 2, _predicate(np.logical_or), boolean=True),
-    ScalarFunction("logical_not", 1, _logical_not, boolean=True),
-    ScalarFunction("select", 3, _select, values=1),
-    ScalarFunction("leaky_relu", 1, _leaky_relu, parameters=1, steps=2, sensitivity=_of_leaky_relu),
-    ScalarFunction("clip", 1, _clip, parameters=2, steps=2, sensitivity=_of_clip),
-    ScalarFunction(
-        "scale", 1, _with_parameters(np.multiply), ulps=1, parameters=1, sensitivity=_of_scale
+    _function("identity", _identity, priced_as=_VECTOR, compiled=()),
+    _function(
+        "add", _ufunc(np.add), ulps=1, priced_as=_ADDING, compiled=(Step(Opcode.ADD, "operand"),)
     ),
-    ScalarFunction(
-        "shift", 1, _with_parameters(np.add), ulps=1, parameters=1, sensitivity=_of_shift
+    _function(
+        "sub",
+        _ufunc(np.subtract),
+        ulps=1,
+        priced_as=_ADDING,
+        compiled=(Step(Opcode.SUB, "operand"),),
     ),
-    ScalarFunction("power", 1, _to_power, parameters=1, sensitivity=_of_power),
+    _function(
+        "mul",
+        _ufunc(np.multiply),
+        ulps=1,
+        priced_as=_ADDING,
+        compiled=(Step(Opcode.MUL, "operand"),),
+    ),
+    _function(
+        "div",
+        _divide,
+        ulps=1,
+        priced_as=Loops(unrolled(10, 2), unrolled(21, 4), unrolled(277, 1)),
+        compiled=(Step(Opcode.DIV, "operand"),),
+    ),
+    _function(
+        "max", _ufunc(np.maximum), priced_as=_EXTREME, compiled=(Step(Opcode.MAX, "operand"),)
+    ),
+    _function(
+        "min", _ufunc(np.minimum), priced_as=_EXTREME, compiled=(Step(Opcode.MIN, "operand"),)
+    ),
+    _function("pow", _power, ulps=_POWER_ULPS, priced_as=_POW),
+    _function(
+        "relu",
+        _ufunc(np.maximum, 0),
+        priced_as=Loops(vector(1), vector(1), None),
+        compiled=(Step(Opcode.MAX, 0.0),),
+    ),
+    _function(
+        "exp", _in_floats(np.exp), ulps=_EXP_ULPS, priced_as=Loops(vector(2), vector(2), None)
+    ),
+    _function(
+        "log", _in_floats(np.log), ulps=_LOG_ULPS, priced_as=Loops(vector(60), vector(15), None)
+    ),
+    _function(
+        "sqrt", _in_floats(np.sqrt), ulps=1, priced_as=Loops(single(23), single(23), single(110))
+    ),
+    _function(
+        "reciprocal",
+        _reciprocal,
+        ulps=1,
+        priced_as=Loops(vector(5), vector(15), None),
+        compiled=(Step(Opcode.DIV, 1.0, first=True),),
+    ),
+    _function("tanh", _in_floats(np.tanh), ulps=8, priced_as=Loops(vector(5), vector(1), None)),
+    _function(
+        "sigmoid",
+        _sigmoid,
+        ulps=_EXP_ULPS + 2,
+        steps=4,
+        priced_as=Loops(vector(5), vector(2), None),
+    ),
+    _function(
+        "neg",
+        _negate,
+        priced_as=Loops(vector(1), vector(1), single(2)),
+        compiled=(Step(Opcode.SUB, -0.0, first=True),),
+    ),
+    _function("abs", _ufunc(np.absolute), priced_as=Loops(single(1), single(1), single(2))),
+    _function(
+        "square",
+        _ufunc(np.square),
+        ulps=1,
+        priced_as=_VECTOR,
+        compiled=(Step(Opcode.MUL, "itself"),),
+    ),
+    _function("less", _predicate(np.less), priced_as=_LESS),
+    _function("less_equal", _predicate(np.less_equal), priced_as=_LESS_EQUAL),
+    _function("greater", _predicate(np.greater), priced_as=_LESS),
+    _function("greater_equal", _predicate(np.greater_equal), priced_as=_LESS_EQUAL),
+    _function(
+        "equal",
+        _predicate(np.equal),
+        priced_as=Loops(unrolled(14, 4), unrolled(9, 4), unrolled(29, 2)),
+    ),
+    _function("logical_and", _predicate(np.logical_and), priced_as="and"),
+    _function("logical_or", _predicate(np.logical_or), priced_as="or"),
+    _function("logical_not", _logical_not, priced_as="not"),
+    _function("select", _select, priced_as="max"),
+    _function("leaky_relu", _leaky_relu, steps=2, sensitivity=_of_leaky_relu, priced_as="relu"),
+    _function(
+        "clip",
+        _clip,
+        steps=2,
+        sensitivity=_of_clip,
+        priced_as="max",
+        compiled=(Step(Opcode.MAX, "parameter"), Step(Opcode.MIN, "parameter")),
+    ),
+    _function(
+        "scale",
+        _with_parameters(np.multiply),
+        ulps=1,
+        sensitivity=_of_scale,
+        priced_as="mul",
+        compiled=(Step(Opcode.MUL, "parameter"),),
+    ),
+    _function(
+        "shift",
+        _with_parameters(np.add),
+        ulps=1,
+        sensitivity=_of_shift,
+        priced_as="add",
+        compiled=(Step(Opcode.ADD, "parameter"),),
+    ),
+    _function("power", _to_power, sensitivity=_of_power, priced_as="pow"),
 )
-"""Every function that a body may name."""
+"""The numerics and prices of all functions of FUNCTIONS, by name."""
 
 
 def register_scalar_function(function: ScalarFunction, owner: str) -> None:
-    """Let codelets compute a user's function. Raises InputError if its name is taken."""
+    """Let bodies and chains name a user's function, and codelets compute it at its price.
+
+    Raises InputError if its name is taken, or if it is priced as a function without a price.
+    """
+    other = function.priced_as
+    if isinstance(other, str) and other and loops_of(other) is None:
+        known = ", ".join(sorted({*PUBLISHED, *SCALAR_FUNCTIONS}))
+        raise InputError(
+            f"{owner}: scalar function {function.name!r}: priced as {other!r}; need one of {known}"
+        )
+    register_function(function, owner)
     add_entry(SCALAR_FUNCTIONS, "codelet", function.name, function, owner)
+
+
+def loops_of(name: str) -> Loops | None:
+    """The inner loops of a function, by its own name or that of poplibs; None if unknown."""
+    function = SCALAR_FUNCTIONS.get(name)
+    return PUBLISHED.get(name) if function is None else function.loops
 
 
 def scalar_function(name: str) -> ScalarFunction:

@@ -14,12 +14,13 @@ import numpy as np
 
 from ...dialects.structured import Body, Stage
 from ..codelets.calls import Call, coalesced
+from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode
 from .fast import LANES, Array, Compiled, Table, address, kernels
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that memory may have; registers are float32."""
 
-TAKE, ADD, SUB, MUL, DIV, MAX, MIN = range(7)
+TAKE = 0
 REVERSED = 8
 KEEP, STORE = 15, 16
 NOTHING, WORDS_TOGETHER, HALVES_TOGETHER, WORD, HALF, EVERY_SECOND, WORDS_APART, HALVES_APART = (
@@ -30,30 +31,12 @@ WHAT, COUNT, PLACES, HOW, BY, COLUMN, FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_C
 STEP = 10
 """What is written in tables, as kernels read it."""
 
-BINARY: Mapping[str, int] = {
-    "add": ADD,
-    "sub": SUB,
-    "mul": MUL,
-    "div": DIV,
-    "max": MAX,
-    "min": MIN,
+MERGES: Mapping[str, int] = {
+    "sum": Opcode.ADD,
+    "prod": Opcode.MUL,
+    "max": Opcode.MAX,
+    "min": Opcode.MIN,
 }
-MERGES: Mapping[str, int] = {"sum": ADD, "prod": MUL, "max": MAX, "min": MIN}
-
-UNARY: Mapping[str, tuple[tuple[int, float, bool], ...]] = {
-    "identity": (),
-    "relu": ((MAX, 0.0, False),),
-    "neg": ((SUB, -0.0, True),),
-    "reciprocal": ((DIV, 1.0, True),),
-}
-"""Steps with a constant: what, the constant, and whether it stands first."""
-
-WITH_PARAMETERS: Mapping[str, tuple[int, ...]] = {
-    "scale": (MUL,),
-    "shift": (ADD,),
-    "clip": (MAX, MIN),
-}
-"""Steps with a parameter each."""
 
 NEAR_BYTES = 1 << 13
 """Elements that are closer may lie in one row."""
@@ -102,28 +85,30 @@ class Steps:
 
         An input that is None is the total so far.
         """
-        if function in BINARY:
+        known = SCALAR_FUNCTIONS.get(function)
+        if known is None or known.compiled is None:
+            return False
+        if len(inputs) == 2:
+            (step,) = known.compiled
             a, b = inputs
             if b is None:
                 if a is None:
                     return False
-                self.add(BINARY[function], a, first=True)
+                self.add(step.opcode, a, first=True)
                 return True
             if a is not None:
                 self.add(TAKE, a)
-            self.add(BINARY[function], b)
+            self.add(step.opcode, b)
             return True
-        known = function in UNARY or function in WITH_PARAMETERS or function == "square"
-        if not known or len(inputs) != 1:
-            return False
         if inputs[0] is not None:
             self.add(TAKE, inputs[0])
-        if function == "square":
-            self.add_other(MUL, ITSELF)
-        for what, value, first in UNARY.get(function, ()):
-            self.add_constant(what, value, first)
-        for what, value in zip(WITH_PARAMETERS.get(function, ()), parameters, strict=False):
-            self.add_constant(what, value, False)
+        rest = iter(parameters)
+        for step in known.compiled:
+            if step.by == "itself":
+                self.add_other(step.opcode, ITSELF)
+            else:
+                value = next(rest) if isinstance(step.by, str) else step.by
+                self.add_constant(step.opcode, value, step.first)
         return True
 
     def stages(self, stages: Sequence[Stage], extras: Sequence[Array]) -> bool:

@@ -9,9 +9,10 @@ for such operands), of the accumulator, or of the result.
 - a product of k: the same, of the absolute product;
 - a maximum or minimum: the largest error of what is compared;
 - rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds;
-- a stage of a chain: what it makes of both ends of the interval v - e .. v + e that the value is in
-  (see `CHAINABLE`), and u times its condition there. Rounding turns no sign: the interval ends at 0
-  where nothing before was below it, so that the square root of a sum of squares has a bound.
+- a stage of a chain: its deviation at both ends of the interval v - e .. v + e that the value is in
+  (see `Mathematics.ends_decide`), and u times its condition there. Rounding changes no sign: the
+  interval ends at 0 if nothing before was negative, so that the square root of a sum of squares has
+  a bound.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from ...ir.upstream import VerifyException
-from ..structured import CHAINABLE, Body, Stage, Structure, Structured
+from ..scalar_functions import chain_operands
+from ..structured import Body, Stage, Structure, Structured
 from .base import (
     NUMBER,
     PureTensorOp,
@@ -85,9 +86,10 @@ def stage_of(op: Operation, at: int) -> Stage | None:
     value = op.operands[at]
     if value.type != op.result.type or list(op.operands).count(value) > 1:
         return None
-    # The order of the operands is nothing to the bits.
-    place = 0 if op.has_trait(Commutative) and 0 in CHAINABLE.get(op.function, ()) else at
-    if place not in CHAINABLE.get(op.function, ()):
+    allowed = chain_operands(op.function)
+    # Swapping the operands of a commutative function changes no bit.
+    place = 0 if op.has_trait(Commutative) and 0 in allowed else at
+    if place not in allowed:
         return None
     return Stage(op.function, op.parameters, place)
 

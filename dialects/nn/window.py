@@ -10,7 +10,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, Dim, Space
 from ...ir.upstream import VerifyException
-from ..structured import COMBINERS, Body, Structure
+from ..scalar_functions import COMBINERS
+from ..structured import Body, Structure
 from .base import (
     INTEGERS,
     Windowed,

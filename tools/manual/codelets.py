@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 import numpy as np
 
 from ...backends import cost
-from ...backends.codelets.prices import PRICED_AS
 from ...backends.codelets.reduction import MERGE
 from ...backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
 from ...backends.contractions.contraction import Contraction
 from ...backends.contractions.methods import PRICES
+from ...backends.dtype_kinds import Kind
 from ...backends.target import PRESETS, Target
-from ...dialects.structured import CHAINABLE, COMBINERS
+from ...dialects.scalar_functions import COMBINERS, chainable
 from .documents import document
 from .markdown import code, link, page, plain, prose, table
 
-DTYPES = ("float32", "float16", "int32")
+KINDS: Mapping[str, Kind] = {"float32": "float32", "float16": "float16", "int32": "int"}
+"""The types that scalar functions are priced for, and whose loops they take."""
+
+DTYPES = tuple(KINDS)
 
 OPERANDS = ("float32", "float16", "float8_e4m3fn")
 PARTIALS = ("float32", "float16")
@@ -54,7 +57,7 @@ def codelets_page() -> str:
         "costs there. *at* is the operand that may be the value so far.",
         table(
             ("function", "at", *(f"cycles, {d}" for d in DTYPES)),
-            (_following(SCALAR_FUNCTIONS[name], at) for name, at in CHAINABLE.items()),
+            (_following(SCALAR_FUNCTIONS[name], at) for name, at in chainable().items()),
         ),
         "## Combiners",
         "What merges points, from its identity on; the price is for one more point that is merged.",
@@ -70,7 +73,7 @@ def codelets_page() -> str:
 
 
 def _function(each: ScalarFunction) -> tuple[str, ...]:
-    same = PRICED_AS.get(each.name)
+    same = each.priced_as if isinstance(each.priced_as, str) else ""
     prices = (_price(each, dtype, _apart) for dtype in DTYPES)
     name = code(each.name) + (f", priced as {code(same)}" if same else "")
     return name, str(each.arity), str(each.parameters or ""), _error(each), *prices
@@ -96,20 +99,20 @@ def _combiner(name: str, identity: float) -> tuple[str, ...]:
 def _price(
     each: ScalarFunction, dtype: str, price: Callable[[ScalarFunction, str, Target], float]
 ) -> str:
-    loops = cost.LOOPS.get(PRICED_AS.get(each.name, each.name))
-    published = loops is not None and loops[DTYPES.index(dtype)] is not None
+    loops = each.loops
+    published = loops is not None and loops.of(KINDS[dtype]) is not None
     text = _rates(lambda target: price(each, dtype, target))
     return text if published else f"*{text}*"
 
 
 def _apart(each: ScalarFunction, dtype: str, target: Target) -> float:
-    name = PRICED_AS.get(each.name, each.name)
-    return _more(lambda n: cost.elementwise_cycles(n, each.arity, name, dtype, target), target)
+    count, name = each.arity, each.name
+    return _more(lambda n: cost.elementwise_cycles(n, count, name, dtype, target), target)
 
 
 def _in_a_chain(each: ScalarFunction, dtype: str, target: Target) -> float:
-    name = PRICED_AS.get(each.name, each.name)
-    return _more(lambda n: cost.following_cycles(n, each.arity, name, dtype, target), target)
+    count, name = each.arity, each.name
+    return _more(lambda n: cost.following_cycles(n, count, name, dtype, target), target)
 
 
 def _merging(dtype: str, target: Target) -> float:

@@ -9,10 +9,11 @@ from abele.backends.codelets.numerics import BoundVertices, Placed, bind_vertice
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.host.fast import History
 from abele.dialects.abele import Plan
-from abele.dialects.structured import CHAINABLE, FUNCTIONS, Body, Stage, Structure
+from abele.dialects.scalar_functions import FUNCTIONS, chainable
+from abele.dialects.structured import Body, Stage, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
-POSITIONS = [(name, at) for name, allowed in CHAINABLE.items() for at in allowed]
+POSITIONS = [(name, at) for name, allowed in chainable().items() for at in allowed]
 RNG = np.random.default_rng(0)
 
 
@@ -38,11 +39,11 @@ def run(structure: Structure, plan: Plan, arrays: list[np.ndarray], dtype: str) 
 
 
 @pytest.mark.parametrize(
-    ("name", "at"), [(n, at) for n, places in CHAINABLE.items() for at in places]
+    ("name", "at"), [(n, at) for n, places in chainable().items() for at in places]
 )
 @pytest.mark.parametrize("columns", [3, 3000])
 def test_in_float32_a_chain_is_the_functions_apart_to_the_bit(name: str, at: int, columns: int):
-    arity, count = FUNCTIONS[name]
+    arity, count = FUNCTIONS[name].arity, FUNCTIONS[name].parameters
     stage = Stage(name, (-0.3, 0.7)[:count], at)
     arrays = [RNG.normal(size=(64, columns)).astype(np.float32) for _ in range(arity + 1)]
     structure, plan = rows(Body("mul", then=(stage,)), 64, columns, arity + 1, 8)

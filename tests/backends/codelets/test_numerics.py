@@ -16,7 +16,8 @@ from abele.backends.codelets.numerics import (
     run_vertices,
 )
 from abele.dialects.abele import Plan
-from abele.dialects.structured import COMBINERS, Body, Structure
+from abele.dialects.scalar_functions import COMBINERS
+from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.blocks import gather, scatter
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 

@@ -23,9 +23,8 @@ from abele.backends.contractions.slic import slic_cycles
 from abele.backends.contractions.workers import mac_cycles
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
+from abele.dialects.scalar_functions import FUNCTIONS, chainable
 from abele.dialects.structured import (
-    CHAINABLE,
-    FUNCTIONS,
     Body,
     Stage,
     Structure,
@@ -223,9 +222,9 @@ def test_a_chain_of_halves_is_priced_in_the_dtype_it_works_in():
     assert cycles[1] - cycles[0] == cost.following_cycles(600, 1, "exp", "float32", MK2)
 
 
-@pytest.mark.parametrize("function", CHAINABLE)
+@pytest.mark.parametrize("function", chainable())
 def test_to_follow_is_cheaper_than_a_vertex_set_of_its_own(function: str):
-    stage = Stage(function, (1.0,) * FUNCTIONS[function][1])
+    stage = Stage(function, (1.0,) * FUNCTIONS[function].parameters)
     for dtype in (F32, F16):
         for n in (6, 600, 6000):
             alone = elementwise("mul", n)

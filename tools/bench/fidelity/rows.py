@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
-from ....backends import cost
-from ....backends.codelets.prices import PRICED_AS
+from ....backends.codelets.scalar import SCALAR_FUNCTIONS, loops_of
 from ....backends.target import PRESETS, Target
+from ....dialects.scalar_functions import FUNCTIONS
 from ....ir.errors import InputError
 from . import units
 from .cases import (
@@ -211,7 +211,8 @@ SYNONYMS: Mapping[str, str] = {
     "copy": "identity",
     "absolute": "abs",
 }
-BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "atan2", "rem", "equal", "select")
+ALSO_BINARY = ("atan2", "rem")
+"""Functions of two operands that abele has no record of."""
 
 
 def _elementwise(op: str, shape: str, dtype: str, tiles: int) -> Elementwise:
@@ -227,7 +228,7 @@ def _elementwise(op: str, shape: str, dtype: str, tiles: int) -> Elementwise:
         function, operands = "reduce", 1
     else:
         function = _function(text)
-        operands = 2 if "binary" in text or (function in BINARY and "unary" not in text) else 1
+        operands = 2 if "binary" in text or (_is_binary(function) and "unary" not in text) else 1
     return Elementwise(
         function,
         operands,
@@ -239,12 +240,19 @@ def _elementwise(op: str, shape: str, dtype: str, tiles: int) -> Elementwise:
     )
 
 
+def _is_binary(function: str) -> bool:
+    known = FUNCTIONS.get(function)
+    return function in ALSO_BINARY if known is None else known.arity > 1
+
+
 def _function(text: str) -> str:
     """The scalar function that an operation is called by. Raises Unclear."""
     for word in re.findall(r"[a-z]\w+", text.replace("-", "_")):
         for name in (word, SYNONYMS.get(word, "")):
-            if name in cost.LOOPS or name in PRICED_AS:
-                return PRICED_AS.get(name, name)
+            if loops_of(name) is not None:
+                function = SCALAR_FUNCTIONS.get(name)
+                other = function.priced_as if function else ""
+                return other if other and isinstance(other, str) else name
     raise Unclear(f"op {text!r}: no function that abele prices")
 
 

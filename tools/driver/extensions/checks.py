@@ -8,7 +8,7 @@ from inspect import get_annotations, isabstract
 from xdsl.ir import Dialect
 
 from ....dialects.nn import ElementwiseOp
-from ....dialects.structured import FUNCTIONS
+from ....dialects.scalar_functions import FUNCTIONS
 from ....ir.errors import InputError
 from ....ir.pass_manager import check_options
 from ....ir.upstream import ModulePass

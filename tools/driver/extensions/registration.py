@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....backends.codelets.prices import register_price
 from ....backends.codelets.scalar import register_scalar_function
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
-from ....dialects.structured import register_function
 from ....ir.user_entries import remove_entries
-from ....passes.plans.padding import register_identity
 from .checks import check_operations, check_pass
 from .extension import Extension
 
@@ -60,11 +57,7 @@ def uninstall(key: str) -> None:
 
 def _register(extension: Extension, owner: str) -> None:
     for function in extension.functions:
-        register_function(function.name, function.arity, function.parameters, owner)
         register_scalar_function(function, owner)
-        if function.priced_as:
-            register_price(function.name, function.priced_as, owner)
-        register_identity(function.name, function.carries_identity_of, owner)
     for dialect in extension.dialects:
         register_dialect(dialect, owner)
         check_operations(dialect, owner)

@@ -18,9 +18,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ....dialects import control, nn
 from ....dialects.dtypes import numpy_dtype
+from ....dialects.scalar_functions import FUNCTIONS, chainable
 from ....dialects.structured import (
-    CHAINABLE,
-    FUNCTIONS,
     Composite,
     Movement,
     Reinterpretation,
@@ -386,15 +385,12 @@ def _is_cheap(op: Operation) -> bool:
     return prod(op.structure().space.sizes) <= MOST_POINTS
 
 
-_STAGES = tuple((name, at) for name, places in CHAINABLE.items() for at in places)
-_PARAMETERS = {"clip": ((-5.0, 40.0), (0.0, 6.0)), "leaky_relu": ((0.5,), (-2.0,))}
-
-
 def _stage(random: Random) -> Stage:
-    function, at = random.choice(_STAGES)
-    count = FUNCTIONS[function][1]
-    some = tuple(random.choice((2.0, -1.0, 0.5)) for _ in range(count))
-    return Stage(function, random.choice(_PARAMETERS.get(function, (some,))), at)
+    stages = [(name, at) for name, places in chainable().items() for at in places]
+    name, at = random.choice(stages)
+    function = FUNCTIONS[name]
+    some = tuple(random.choice((2.0, -1.0, 0.5)) for _ in range(function.parameters))
+    return Stage(name, random.choice(function.samples or (some,)), at)
 
 
 # Values

@@ -24,6 +24,7 @@ from ....dialects.abele import PlanAttr, SpaceAttr
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.partition import laid_out, partition_type
 from ....dialects.program import ALIGNMENT, Copy, HostOutput, Variable, Vertices
+from ....dialects.scalar_functions import FUNCTIONS
 from ....dialects.superstep import Superstep, Sync
 from ....ir.blob import Blob
 from ....ir.equal import same_program
@@ -84,14 +85,11 @@ def _swapped(items: Sequence[Any], may: Callable[[Any, Any], bool]) -> Iterator[
             yield (*items[:i], b, a, *items[i + 2 :])
 
 
-_SYMMETRIC = ("add", "mul", "max", "min", "equal", "logical_and", "logical_or")
-
-
 def _commutes(op: Operation) -> bool:
     """Whether operands may stand either way round, so that nothing is wrong."""
     if isinstance(op, Vertices | partition.ComputeOp):
         body = op.structure().body
-        return body.function in _SYMMETRIC and not body.then
+        return FUNCTIONS[body.function].commutative and not body.then
     return op.has_trait(Commutative)
 
 

@@ -26,31 +26,10 @@ from ....backends.codelets.scalar import (
 )
 from ....backends.reference import evaluate_moves, evaluate_structure, structure_value
 from ....backends.reference.gather import gathered, whole_box
-from ....dialects.structured import CHAINABLE, Structure
+from ....dialects.scalar_functions import FUNCTIONS
+from ....dialects.structured import Structure
 from ....ir.geometry.space import AccessMap, Space
 from ...driver.arrays import Array
-
-POLES: dict[str, tuple[int, ...]] = {"reciprocal": (0,), "div": (1,), "pow": (0,), "power": (0,)}
-"""The functions that are not monotone, and in which operands: an interval of theirs must not reach
-across 0."""
-
-KNOWN = frozenset(
-    (
-        *CHAINABLE,
-        *POLES,
-        *("less", "less_equal", "greater", "greater_equal", "equal", "select"),
-        *("logical_and", "logical_or", "logical_not"),
-    )
-)
-"""The functions of which the ends of intervals say all, poles apart."""
-
-WHOLE = frozenset(
-    (
-        *("add", "sub", "mul", "max", "min", "relu", "neg", "abs", "square", "identity"),
-        *("select", "clip", "scale", "shift", "leaky_relu"),
-    )
-)
-"""The functions that make whole numbers of whole numbers, if their parameters are whole."""
 
 SLACK = 1.001
 """What errors of second order are covered by."""
@@ -135,7 +114,9 @@ def _is_certain(structure: Structure, value: Array) -> Array:
     body = structure.body
     if body.then or not is_floating(value.dtype):
         return np.zeros(value.shape, bool)
-    if body.combiner in ("sum", "prod") or body.function in POLES or body.function not in KNOWN:
+    function = FUNCTIONS[body.function]
+    unsure = function.poles or function.positive or not function.ends_decide
+    if body.combiner in ("sum", "prod") or unsure:
         return np.isnan(value)
     return ~np.isfinite(value)
 
@@ -169,7 +150,9 @@ def _is_exact(
     body = structure.body
     stages = ((stage.function, stage.parameters) for stage in body.then)
     for function, parameters in ((body.function, body.parameters), *stages):
-        if function not in WHOLE or any(p != round(p) for p in parameters if np.isfinite(p)):
+        if not FUNCTIONS[function].whole or any(
+            p != round(p) for p in parameters if np.isfinite(p)
+        ):
             return False
     return (
         bool((local < 0.5).all())
@@ -259,7 +242,7 @@ def _deviation(
     floating = all(is_floating(a.dtype) for a in operands)
     if floating and body.function == "mul" and body.combiner == "sum":
         return _of_products(own, operands, errors)
-    if body.function not in KNOWN or not all(
+    if not FUNCTIONS[body.function].ends_decide or not all(
         is_floating(a.dtype) or a.dtype == np.bool_ or not e.any()
         for a, e in zip(operands, errors, strict=True)
     ):
@@ -339,19 +322,18 @@ def _corners(
     distance = np.abs(there.astype(np.float64, copy=False) - made.astype(np.float64, copy=False))
     distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
     deviation = distance.max(tuple(range(len(rough))))
-    if function.name == "equal":
+    if function.meets:
         # What is equal somewhere within is so at no end.
         apart = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
         reach = errors[0] + errors[1]
         deviation = np.where((apart <= reach) & (reach > 0), 1.0, deviation)
-    for i in POLES.get(function.name, ()):
-        if i in rough:
-            near = (errors[i] > 0) & (np.abs(wide[i]) <= errors[i])
-            below = (wide[i] - errors[i] <= 0) & (errors[i] > 0) if "pow" in function.name else near
-            deviation = np.where(near | below, np.inf, deviation)
+    for i in rough:
+        reach = wide[i] - errors[i] if i in function.positive else np.abs(wide[i]) - errors[i]
+        if i in function.poles or i in function.positive:
+            deviation = np.where((reach <= 0) & (errors[i] > 0), np.inf, deviation)
     for i in rough:
         deviation = np.where(np.isposinf(errors[i]), np.inf, deviation)
-    if function.name == "select" and 0 not in rough:
+    if function.selects and 0 not in rough:
         # Only the value that was taken matters.
         taken = np.where(arrays[0], errors[1], errors[2])
         deviation = np.where(np.broadcast_to(taken, deviation.shape) == 0, 0.0, deviation)

@@ -8,7 +8,7 @@ nothing under- or overflows, so a value whose last digits are at stake has no de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -17,59 +17,15 @@ from xdsl.ir import Operation, SSAValue
 
 from ....backends.codelets.scalar import is_floating
 from ....backends.reference import tensor_kind
+from ....dialects.scalar_functions import FUNCTIONS, Degree
 from ....dialects.structured import Movement, Reinterpretation, Structure, Structured
 from ....ir.geometry.space import Space
-
-Degree = Fraction | None
-"""None: multiplied by nothing in particular."""
-
-Parameters = tuple[float, ...]
 
 NOTHING = Fraction(0)
 
 
-def _alike(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+def _alike(degrees: Sequence[Fraction]) -> Degree:
     return degrees[0] if len(set(degrees)) == 1 else None
-
-
-def _compared(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
-    return NOTHING if len(set(degrees)) == 1 else None
-
-
-def _chosen(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
-    condition, *rest = degrees
-    return _alike(parameters, rest) if condition == NOTHING else None
-
-
-def _limited(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
-    scaled = all(limit == 0 or np.isinf(limit) for limit in parameters)
-    return degrees[0] if scaled else None
-
-
-def _to_power(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
-    # The others are computed by logarithms, whose last digits are of the operand's magnitude.
-    (p,) = parameters
-    return degrees[0] * int(p) if p in (1.0, 2.0, -1.0) else None
-
-
-_RULES: dict[str, Callable[[Parameters, Sequence[Fraction]], Degree]] = {
-    **dict.fromkeys(("identity", "neg", "abs", "relu", "leaky_relu", "scale"), _alike),
-    **dict.fromkeys(("add", "sub", "max", "min"), _alike),
-    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal"), _compared),
-    "mul": lambda parameters, degrees: degrees[0] + degrees[1],
-    "div": lambda parameters, degrees: degrees[0] - degrees[1],
-    "square": lambda parameters, degrees: 2 * degrees[0],
-    "sqrt": lambda parameters, degrees: degrees[0] / 2,
-    "reciprocal": lambda parameters, degrees: -degrees[0],
-    "power": _to_power,
-    "select": _chosen,
-    "clip": _limited,
-}
-"""The degree of a function of operands of degrees that are not all 0. A function that is not here
-has none."""
-
-_MULTIPLIES = frozenset(("mul", "div", "square", "reciprocal", "power"))
-"""The functions after which a number may be far from those before."""
 
 
 def degrees_of(main: FuncOp, operand: SSAValue) -> dict[SSAValue, Degree]:
@@ -98,7 +54,7 @@ def _degree(op: Operation, degrees: Sequence[Degree], known: Mapping[SSAValue, D
         return some[0]
     if isinstance(op, Movement):
         scaled = all(map(_is_filled_alike, op.moves(), some))
-        return _alike((), some) if scaled else None
+        return _alike(some) if scaled else None
     if not isinstance(op, Structured):
         return None
     result = _of_structure(op.structure(), some)
@@ -108,7 +64,7 @@ def _degree(op: Operation, degrees: Sequence[Degree], known: Mapping[SSAValue, D
 
 def _of_structure(structure: Structure, degrees: Sequence[Fraction]) -> Degree:
     space, body = structure.space, structure.body
-    if sum(s.function in _MULTIPLIES for s in body.then) > 1 or body.combiner == "prod":
+    if sum(FUNCTIONS[s.function].rescales for s in body.then) > 1 or body.combiner == "prod":
         return None
     for access, degree in zip(space.operands, degrees, strict=True):
         outside = any(axis.outside == "fill" for axis in access.axes)
@@ -126,10 +82,12 @@ def _of_structure(structure: Structure, degrees: Sequence[Fraction]) -> Degree:
     return value
 
 
-def _of_function(function: str, parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+def _of_function(
+    function: str, parameters: tuple[float, ...], degrees: Sequence[Fraction]
+) -> Degree:
     if all(d == NOTHING for d in degrees):
         return NOTHING
-    rule = _RULES.get(function)
+    rule = FUNCTIONS[function].degree
     return None if rule is None else rule(parameters, degrees)
 
 

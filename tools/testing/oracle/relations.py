@@ -135,7 +135,7 @@ def _is_rounded_alike(module: ModuleOp) -> bool:
         if body.combiner in ("sum", "prod"):
             return False
         for name in (body.function, *(stage.function for stage in body.then)):
-            if scalar_function(name).ulps > 1 or name == "power":
+            if not scalar_function(name).is_rounded_correctly:
                 return False
     return True
 

@@ -6,7 +6,7 @@ import pytest
 from some_extensions import RELU, abele
 from some_models import model, node
 
-from abele.backends.codelets.prices import PRICED_AS
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.passes.pipelines import LEVELS
 from abele.tools import compile_model
 
@@ -34,7 +34,7 @@ def test_a_users_operation_is_printed_parsed_priced_and_checked(soft: Path, relu
     result = abele("run", "out.mlir", "--load", soft, "--target", "tiny", "--check")
     assert result.exit_code == 0, result.stderr
     assert "1 operations" in result.stdout
-    assert PRICED_AS["softplus"] == "exp"
+    assert SCALAR_FUNCTIONS["softplus"].priced_as == "exp"
     exp = Path("exp.mlir")
     exp.write_text(RELU.replace("nn.relu", "nn.exp"))
     mine, plain = compile_model("out.mlir", "tiny", load=[soft]), compile_model(exp, "tiny")

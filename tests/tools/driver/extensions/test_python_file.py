@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from some_extensions import BODY, HEAD, SOFT, abele
 
-from abele.backends.codelets.prices import PRICED_AS
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.ir import rules
 from abele.ir.errors import InputError
 from abele.tools.extensions import load_extensions
@@ -39,7 +39,7 @@ def test_a_changed_file_is_loaded_anew(soft: Path):
     again = load_extensions([soft])
     assert "smoother" in again.passes
     assert "smooth-relu" not in again.passes
-    assert PRICED_AS["softplus"] == "log"
+    assert SCALAR_FUNCTIONS["softplus"].priced_as == "log"
 
 
 GUARDS = """

@@ -1,0 +1,350 @@
+"""Scalar functions as mathematics: one record for each function that a body or a chain may name.
+
+Passes, planner, prices, oracle and generators read these records; none of them has a table of its
+own that is keyed by function names. How a function is computed, how exactly, and what it costs is
+in backends/codelets/scalar.py, which has one record for the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from math import isinf
+
+from ..ir.user_entries import add_entry
+
+COMBINERS: dict[str, float] = {
+    "sum": 0.0,
+    "max": float("-inf"),
+    "min": float("inf"),
+    "prod": 1.0,
+}
+"""Merge functions over reduction dimensions, with their identities."""
+
+Parameters = tuple[float, ...]
+
+Degree = Fraction | None
+"""A value of degree d becomes factor**d times as large. None: it follows no such rule."""
+
+DegreeRule = Callable[[Parameters, Sequence[Fraction]], Degree]
+"""The degree of a result, from the parameters and the degrees of the operands."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mathematics:
+    """What is true of one scalar function, however it is computed.
+
+    name: what bodies, chains and the text of the IR call it.
+    arity: the number of operands.
+    parameters: the number of constants that it takes.
+    boolean: whether the result is a truth value, whatever the operands are.
+    values: the index of the first operand that is a number; the operands before it are truth
+    values.
+    commutative: whether the two operands may be swapped.
+    ends_decide: whether interval arithmetic may look at end points only. In each operand, the
+    others fixed, the function is monotone, convex or concave, so that within an interval it
+    deviates most from its middle at one of the ends. Poles and meets are exceptions.
+    chain: the operands that may be the value so far where the function follows in a chain. Needs
+    ends_decide, because error bounds of chains rest on it, and an operand without poles.
+    poles: the operands that an interval around 0 makes unbounded.
+    positive: the operands that must be positive for ends_decide to hold.
+    meets: whether the result jumps where two operands are equal, which no end point shows.
+    selects: whether the first operand only chooses which of the others is the result.
+    carries_identity_of: the combiners whose identity the function maps to itself. Of several
+    operands, one that is the identity is enough. The parts of a reduction may then be padded.
+    degree: how the result scales if operands are multiplied by a power of two; None for a function
+    that follows no such rule.
+    rescales: whether the result is a product, quotient or power of operands. Two such functions in
+    a chain may leave the range of a type in between.
+    far: whether the result may be far larger or smaller than the operands, or have lost their
+    digits. A sum that alone reads such a value reads it in float32.
+    whole: whether whole operands and whole parameters give a whole result.
+    samples: parameters that test programs use; () for any.
+    Raises ValueError if the facts contradict each other.
+    """
+
+    name: str
+    arity: int
+    _: KW_ONLY
+    parameters: int = 0
+    boolean: bool = False
+    values: int = 0
+    commutative: bool = False
+    ends_decide: bool = False
+    chain: tuple[int, ...] = ()
+    poles: tuple[int, ...] = ()
+    positive: tuple[int, ...] = ()
+    meets: bool = False
+    selects: bool = False
+    carries_identity_of: tuple[str, ...] = ()
+    degree: DegreeRule | None = None
+    rescales: bool = False
+    far: bool = False
+    whole: bool = False
+    samples: tuple[Parameters, ...] = ()
+
+    def __post_init__(self) -> None:
+        for what, operands in (
+            ("chain", self.chain),
+            ("poles", self.poles),
+            ("positive", self.positive),
+        ):
+            if not set(operands) <= set(range(self.arity)):
+                raise ValueError(
+                    f"scalar function {self.name!r}: {what} {list(operands)}; need operands of "
+                    f"0 to {self.arity - 1}"
+                )
+        unknown = sorted(set(self.carries_identity_of) - set(COMBINERS))
+        if unknown:
+            raise ValueError(
+                f"scalar function {self.name!r}: identity of {unknown[0]!r}; need combiners of "
+                f"{', '.join(COMBINERS)}"
+            )
+        if self.chain and (self.boolean or not self.ends_decide):
+            raise ValueError(
+                f"scalar function {self.name!r} in chains; need ends_decide, and a result that is "
+                "a number"
+            )
+        if {*self.chain} & {*self.poles, *self.positive}:
+            raise ValueError(
+                f"scalar function {self.name!r} in chains at {list(self.chain)}; need operands "
+                "without poles"
+            )
+
+
+# Degrees
+
+
+def _alike(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+    return degrees[0] if len(set(degrees)) == 1 else None
+
+
+def _of_sign(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+    # The signs of the operands, or of their difference, decide alone.
+    return Fraction(0) if len(set(degrees)) == 1 else None
+
+
+def _product(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+    return degrees[0] + degrees[1]
+
+
+def _quotient(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+    return degrees[0] - degrees[1]
+
+
+def _to_the(power: Fraction | int) -> DegreeRule:
+    return lambda parameters, degrees: degrees[0] * power
+
+
+def _chosen(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+    condition, *rest = degrees
+    return _alike(parameters, rest) if condition == 0 else None
+
+
+def _limited(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+    scaled = all(limit == 0 or isinf(limit) for limit in parameters)
+    return degrees[0] if scaled else None
+
+
+def _to_parameter(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
+    # The others are computed by logarithms, whose last digits are of the operand's magnitude.
+    (p,) = parameters
+    return degrees[0] * int(p) if p in (1.0, 2.0, -1.0) else None
+
+
+# The functions
+
+
+def _table(*functions: Mathematics) -> dict[str, Mathematics]:
+    return {function.name: function for function in functions}
+
+
+def _logical(name: str, arity: int) -> Mathematics:
+    return Mathematics(name, arity, boolean=True, commutative=arity == 2, ends_decide=True)
+
+
+def _comparison(name: str) -> Mathematics:
+    return Mathematics(name, 2, boolean=True, ends_decide=True, degree=_of_sign)
+
+
+FUNCTIONS: dict[str, Mathematics] = _table(
+    Mathematics(
+        "identity",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum", "max", "min", "prod"),
+        degree=_alike,
+        whole=True,
+    ),
+    Mathematics(
+        "add", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
+    ),
+    # A difference loses the digits that both operands have.
+    Mathematics("sub", 2, ends_decide=True, chain=(0, 1), degree=_alike, far=True, whole=True),
+    Mathematics(
+        "mul",
+        2,
+        commutative=True,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        degree=_product,
+        rescales=True,
+        far=True,
+        whole=True,
+    ),
+    Mathematics(
+        "div", 2, ends_decide=True, chain=(0,), poles=(1,), degree=_quotient, rescales=True
+    ),
+    Mathematics(
+        "max", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
+    ),
+    Mathematics(
+        "min", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
+    ),
+    Mathematics("pow", 2, ends_decide=True, positive=(0,), far=True),
+    Mathematics(
+        "relu",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        degree=_alike,
+        whole=True,
+    ),
+    Mathematics("exp", 1, ends_decide=True, chain=(0,), far=True),
+    Mathematics("log", 1, ends_decide=True, chain=(0,)),
+    Mathematics(
+        "sqrt",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum", "prod"),
+        degree=_to_the(Fraction(1, 2)),
+    ),
+    Mathematics(
+        "reciprocal",
+        1,
+        ends_decide=True,
+        poles=(0,),
+        carries_identity_of=("prod",),
+        degree=_to_the(-1),
+        rescales=True,
+    ),
+    Mathematics("tanh", 1, ends_decide=True, chain=(0,), carries_identity_of=("sum",)),
+    Mathematics("sigmoid", 1, ends_decide=True, chain=(0,)),
+    Mathematics(
+        "neg",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        degree=_alike,
+        whole=True,
+    ),
+    Mathematics(
+        "abs",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum", "prod"),
+        degree=_alike,
+        whole=True,
+    ),
+    Mathematics(
+        "square",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum", "prod"),
+        degree=_to_the(2),
+        rescales=True,
+        far=True,
+        whole=True,
+    ),
+    _comparison("less"),
+    _comparison("less_equal"),
+    _comparison("greater"),
+    _comparison("greater_equal"),
+    Mathematics(
+        "equal",
+        2,
+        boolean=True,
+        commutative=True,
+        ends_decide=True,
+        meets=True,
+        degree=_of_sign,
+    ),
+    _logical("logical_and", 2),
+    _logical("logical_or", 2),
+    _logical("logical_not", 1),
+    Mathematics("select", 3, values=1, ends_decide=True, selects=True, degree=_chosen, whole=True),
+    # Monotone if the slope is not negative, convex otherwise.
+    Mathematics(
+        "leaky_relu",
+        1,
+        parameters=1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        degree=_alike,
+        whole=True,
+        samples=((0.5,), (-2.0,)),
+    ),
+    Mathematics(
+        "clip",
+        1,
+        parameters=2,
+        ends_decide=True,
+        chain=(0,),
+        degree=_limited,
+        whole=True,
+        samples=((-5.0, 40.0), (0.0, 6.0)),
+    ),
+    Mathematics(
+        "scale",
+        1,
+        parameters=1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        degree=_alike,
+        whole=True,
+    ),
+    Mathematics("shift", 1, parameters=1, ends_decide=True, chain=(0,), whole=True),
+    Mathematics(
+        "power",
+        1,
+        parameters=1,
+        ends_decide=True,
+        positive=(0,),
+        degree=_to_parameter,
+        rescales=True,
+        far=True,
+    ),
+)
+"""The functions that a body may name, users' included, by name."""
+
+
+def register_function(function: Mathematics, owner: str) -> None:
+    """Let bodies and chains name a user's scalar function.
+
+    Raises InputError if the name is taken.
+    """
+    add_entry(FUNCTIONS, "scalar function", function.name, function, owner)
+
+
+def chain_operands(name: str) -> tuple[int, ...]:
+    """The operands of a function that may be the value so far in a chain.
+
+    Empty for a function that cannot follow in a chain, or that nobody has defined.
+    """
+    function = FUNCTIONS.get(name)
+    return () if function is None else function.chain
+
+
+def chainable() -> dict[str, tuple[int, ...]]:
+    """The functions that may follow in a chain, each with its chain_operands."""
+    return {name: function.chain for name, function in FUNCTIONS.items() if function.chain}
