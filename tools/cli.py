@@ -43,7 +43,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    # Tables cut long names off, such as --mlir-print-ir-after-change.
+    # Markup would cut off long names, such as --mlir-print-ir-after-change.
     rich_markup_mode=None,
 )
 opt_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -54,14 +54,14 @@ opt_app.command()(opt)
 
 
 def main() -> None:
-    """The command abele."""
+    """Run the command abele."""
     end_by_exception()
     with left_behind():
         app()
 
 
 def opt_main() -> None:
-    """The command abele-opt: abele opt, under the name that users of mlir-opt expect."""
+    """Run the command abele-opt, which is abele opt under a name that mlir-opt users expect."""
     end_by_exception()
     with left_behind():
         opt_app()

@@ -136,7 +136,7 @@ def test_missing_inputs_are_seeded_and_said(tmp_path: Path):
         tmp_path / "y.npz",
     )
     assert result.exit_code == 0, result.stderr
-    assert "seeded: 'b' (float32[3])" in result.stderr
+    assert "missing inputs get seeded values: 'b' (float32[3])" in result.stderr
     with np.load(tmp_path / "y.npz") as stored:
         assert np.abs(stored["y"]).min() > 0
 
@@ -528,7 +528,7 @@ def test_files_that_cannot_be_written(small: Path, tmp_path: Path):
         )
     program = tmp_path / "file" / "p.abele"
     refused(tmp_path, "compile", small, "-o", program, "--target", "tiny", says="be written")
-    refused(tmp_path, "compile", small, "-o", tmp_path / "p.zip", says="end in .abele")
+    refused(tmp_path, "compile", small, "-o", tmp_path / "p.zip", says="ends in .abele")
 
 
 def test_a_file_is_not_written_over_another(small: Path, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""The arguments and options that several commands take."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TargetName = Annotated[
     str | None,
     typer.Option(
         "--target",
-        help=f"A preset ({', '.join(PRESETS)}), NAME:TILES, a TOML file or a target of an "
-        "extension; if none is given, the model's own, else mk2.",
+        help=f"A preset ({', '.join(PRESETS)}), NAME:TILES, a TOML file, or a target of an "
+        "extension. Default: the model's own, else mk2.",
     ),
 ]
 Dims = Annotated[
     list[str] | None,
-    typer.Option("--dim", metavar="NAME=SIZE", help="The size of a symbolic dimension."),
+    typer.Option("--dim", metavar="NAME=SIZE", help="Set the size of a symbolic dimension."),
 ]
 Pipeline = Annotated[
     str,
@@ -29,8 +29,8 @@ Pipeline = Annotated[
         "-p",
         "--pass-pipeline",
         metavar="SPEC",
-        help="Passes: 'a,b{option=1}', in order; nn, partition, tile and exchange stand for the "
-        "default passes that end there. If none are given, the whole way.",
+        help="Passes in order: 'a,b{option=1}'. nn, partition, tile and exchange stand for the "
+        "default passes that lead there. Default: all four.",
     ),
 ]
 Load = Annotated[
@@ -38,8 +38,8 @@ Load = Annotated[
     typer.Option(
         "--load",
         metavar="FILE",
-        help="An extension: passes, dialects and functions in a .py, rules in a .rw, a target in "
-        "a .toml. May be repeated.",
+        help="An extension: passes, dialects and functions in a .py file, rules in a .rw file, a "
+        "target in a .toml file. May be repeated.",
     ),
 ]
 ConstraintsFile = Annotated[
@@ -47,7 +47,7 @@ ConstraintsFile = Annotated[
     typer.Option(
         "--constraints",
         metavar="FILE.json",
-        help="Choices for operators by name: method, split, tiles, steps, memory_proportion, plan.",
+        help="Choices per operator: method, split, tiles, steps, memory_proportion, plan.",
     ),
 ]
 MemoryProportion = Annotated[
@@ -55,8 +55,9 @@ MemoryProportion = Annotated[
     typer.Option(
         "--memory-proportion",
         metavar="P",
-        help="Of a tile's usable memory, 0..1: what one operator may take for copies, partials and "
-        "its result. Relaxed, and said, where no plan keeps it. The constraints' own, else 0.6.",
+        help="The share of a tile's usable memory, 0..1, that one operator may take for copies, "
+        "partials and its result. Relaxed, with a warning, if no plan keeps it. Default: the "
+        "constraints' own, else 0.6.",
     ),
 ]
 VerticesPerTile = Annotated[
@@ -64,8 +65,8 @@ VerticesPerTile = Annotated[
     typer.Option(
         "--vertices-per-tile",
         metavar="N",
-        help="How fine work is cut: at most N vertices of each compute set on a tile, which its "
-        "workers take in turns. One a worker if none is given.",
+        help="Split work into at most N vertices of each compute set per tile; the workers of the "
+        "tile take turns. Default: one per worker.",
     ),
 ]
 ProfileFile = Annotated[
@@ -79,11 +80,11 @@ DumpFolder = Annotated[
 
 
 LARGEST_DIGITS = 9
-"""Digits of a size: the text of more takes Python long, and no tile machine holds as much."""
+"""Digits of a size. Python takes long to read more, and no tile machine holds such a tensor."""
 
 
 def sizes(given: list[str] | None) -> dict[str, int]:
-    """The sizes of dimensions, each NAME=SIZE. Raises InputError."""
+    """The sizes of dimensions by name, each from NAME=SIZE. Raises InputError."""
     found: dict[str, int] = {}
     for each in given or ():
         name, _, size = each.rpartition("=")

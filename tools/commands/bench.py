@@ -13,19 +13,19 @@ import typer
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
 from ..driver.files import check_files
-from .answers import answers
+from .user_errors import user_errors
 
 
 @dataclass(frozen=True)
 class Program:
-    """A benchmark that is loaded when it is asked for. options: those of `abele bench` it takes."""
+    """A benchmark, imported on first use. options: the options of `abele bench` that it takes."""
 
     module: str
     function: str
     options: tuple[str, ...]
 
     def load(self) -> Callable[..., None]:
-        """Its function. Raises InputError where what it needs is not installed."""
+        """Its function. Raises InputError if a package that it needs is not installed."""
         try:
             found = getattr(import_module(self.module, __package__), self.function)
         except ModuleNotFoundError as error:
@@ -35,7 +35,7 @@ class Program:
         return found
 
 
-# Some need onnxruntime, or what tests need.
+# Some need onnxruntime or the packages of the extra "test".
 PROGRAMS: Mapping[str, Program] = {
     "fidelity": Program("..bench.fidelity.bench", "fidelity", ("csv", "rows", "json")),
     "light": Program("..bench.__main__", "bench", ("networks", "target", "json")),
@@ -50,7 +50,7 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 PARAMETERS = {"json": "report"}
-"""Options whose parameter is called otherwise."""
+"""Parameters whose name differs from that of their option."""
 
 
 def bench_command(
@@ -58,32 +58,33 @@ def bench_command(
     csv: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="fidelity: measurements; if none are given, the calibration's."
+            metavar="FILE", help="fidelity: measurements. Default: those of the calibration."
         ),
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="fidelity: show every row.")] = False,
     networks: Annotated[
         str | None,
         typer.Option(
-            help="light, fusion, trace and planning: names of light networks, separated by commas."
+            help="light, fusion, trace, planning: names of light networks, separated by commas."
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Of the same, utilisation and graphs: a preset.")
+        str | None, typer.Option(help="The same, utilisation and graphs: a preset.")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--json", metavar="OUT", help="fidelity, light and comparator: write all figures here."
+            "--json", metavar="OUT", help="fidelity, light, comparator: write all figures here."
         ),
     ] = None,
 ) -> None:
     """Measure abele.
 
-    fidelity: predictions against measurements on chips. light: networks against onnxruntime, and
-    fusion and trace: what two of its parts bring. planning: of whole networks; utilisation: of the
-    peak; comparator: plans against another planner's. graphs: tables of vertices and edges. kit:
-    the testing kit; blame: whom it blames.
+    fidelity: predictions compared with measurements on chips. light: networks compared with
+    onnxruntime. fusion: what the fusing rules gain. trace: whether every operation names its
+    origin. planning: time to plan whole networks. utilisation: the share of peak performance.
+    comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
+    kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
     """
     given = {
         option: value
@@ -96,7 +97,7 @@ def bench_command(
         )
         if value is not None
     }
-    with answers():
+    with user_errors():
         if name not in PROGRAMS:
             raise InputError(
                 f"bench {name!r}; need one of {', '.join(PROGRAMS)}{suggestion(name, PROGRAMS)}"

@@ -10,8 +10,8 @@ import typer
 
 from ..debug.bisect import bisect
 from ..views.progress import progress
-from .answers import CHECK_FAILED, answers, text_in
 from .arguments import Dims, Load, Pipeline, TargetName, sizes
+from .user_errors import CHECK_FAILED, text_in, user_errors
 
 
 def bisect_command(
@@ -19,19 +19,19 @@ def bisect_command(
     passes: Pipeline = "",
     inputs: Annotated[
         Path | None,
-        typer.Option(metavar="X.npz", help="Inputs by name; those missing get seeded values."),
+        typer.Option(metavar="X.npz", help="Inputs by name. Missing ones get seeded values."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the values of missing inputs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,
     target: TargetName = None,
     dim: Dims = None,
     load: Load = None,
 ) -> None:
-    """Run a model after every pass, and name the pass, the rewrite and the value that went wrong.
+    """Run a model after every pass, and name the first pass, rewrite and value that are wrong.
 
-    Exits 0 if nothing is wrong, 1 if something is.
+    Exits with 0 if nothing is wrong, and with 1 otherwise.
     """
-    with answers(text_in(model)) as about:
-        extensions = about.load(load)
+    with user_errors(text_in(model)) as context:
+        extensions = context.load(load)
         with progress() as tell:
             verdict = bisect(
                 model,

@@ -11,10 +11,10 @@ from ...ir.errors import InputError
 from ..driver.executable import PROGRAM_FILE
 from ..driver.files import check_files, write_profile
 from ..views.progress import progress
-from .answers import answers, text_in
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles
 from .showing import show
+from .user_errors import text_in, user_errors
 
 
 @compiles
@@ -27,11 +27,11 @@ def compile_command(
     how: Compilation,
     profile: ProfileFile = None,
 ) -> None:
-    """Compile a model into a program file, which abele run takes."""
-    with answers(text_in(model)) as about:
-        extensions = about.load(how.load)
+    """Compile a model into a program file, which `abele run` runs."""
+    with user_errors(text_in(model)) as context:
+        extensions = context.load(how.load)
         if output.suffix != PROGRAM_FILE:
-            raise InputError(f"{output}: program files end in {PROGRAM_FILE}")
+            raise InputError(f"{output}: need a program file that ends in {PROGRAM_FILE}")
         check_files(
             {"the model": Path(model), "--constraints": how.constraints},
             {"-o": output, "--profile": profile},

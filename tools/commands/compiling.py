@@ -1,4 +1,4 @@
-"""How a model is compiled: the options that all commands which compile one have in common."""
+"""The options that all compiling commands share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .arguments import (
 
 @dataclass(frozen=True)
 class Compilation:
-    """The options, as they were given. A field here is an option of every such command."""
+    """The options, as given. Every field becomes an option of each compiling command."""
 
     target: TargetName = None
     dim: Dims = None
@@ -41,7 +41,7 @@ class Compilation:
     def compiled(
         self, model: str, extensions: Extensions, tell: Watcher, *, unbounded: bool = False
     ) -> Executable:
-        """The model, compiled. unbounded: as of compile_model, whose errors these are."""
+        """Compile a model. unbounded: as for compile_model, and raises what that raises."""
         return compile_model(
             model,
             self.target,
@@ -59,7 +59,7 @@ class Compilation:
 
 
 def compiles(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with an option for each field of the Compilation that it takes."""
+    """Give a command one option per field of its Compilation parameter."""
     hints = get_type_hints(command, include_extras=True)
     own = get_type_hints(Compilation, include_extras=True)
     (how,) = (name for name, hint in hints.items() if hint is Compilation)
@@ -82,7 +82,7 @@ def compiles(command: Callable[..., None]) -> Callable[..., None]:
         options = {field.name: given.pop(field.name) for field in fields(Compilation)}
         command(**given, **{how: Compilation(**options)})
 
-    # What typer makes a command of.
+    # typer reads these.
     cast(Any, run).__signature__ = inspect.Signature(parameters)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run

@@ -16,9 +16,9 @@ from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.table import console
-from .answers import answers
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName
 from .showing import show
+from .user_errors import user_errors
 
 
 def demo(
@@ -28,18 +28,18 @@ def demo(
     profile: ProfileFile = None,
     dump_ir: DumpFolder = None,
     scan: Annotated[
-        Path | None, typer.Option(metavar="SCAN.png", help="Draw its vertices and edges here.")
+        Path | None, typer.Option(metavar="SCAN.png", help="Draw the vertices and edges here.")
     ] = None,
 ) -> None:
-    """Compile AlexNet with seeded weights, run it on Mk2, check it, and show what it cost."""
-    with answers() as about:
-        extensions = about.load(load)
+    """Compile AlexNet with seeded weights, run it on Mk2, check it, and print its cost."""
+    with user_errors() as context:
+        extensions = context.load(load)
         check_files({}, {"--profile": profile, "--scan": scan})
         if scan is not None:
             needs_libraries()
             check_format(scan)
         with progress() as tell:
-            # Only here is onnx needed for what is no .onnx file.
+            # onnx is an import of this command only: other commands run models without it.
             from .demo_network import demo_model  # noqa: PLC0415
 
             tell("seed AlexNet's weights")

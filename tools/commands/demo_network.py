@@ -1,4 +1,4 @@
-"""The network that abele demo shows: AlexNet with seeded weights, and one image."""
+"""The network of `abele demo`: AlexNet with seeded weights, and one image."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..views.scan.progress import Tell
 
 
 def demo_model() -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """The model and its inputs."""
+    """The model, and its inputs by name."""
     return seeded("alexnet"), dict(light_input("alexnet"))
 
 
 SIZE = 1024
-"""Pixels a side of the demo's picture."""
+"""Width and height of the demo's picture, in pixels."""
 
 
 def draw_demo(exe: Executable, model: onnx.ModelProto, path: Path, tell: Tell) -> None:
     """Draw the program's vertices and edges. Raises InputError."""
-    # Only here are the libraries needed that draw.
+    # Only drawing needs these libraries.
     from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
     from ..views.scan.names import telling_names  # noqa: PLC0415
     from ..views.scan.scan import laid_out, scan, write_picture  # noqa: PLC0415

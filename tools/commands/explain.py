@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from ..debug.explain import explain_rule
-from .answers import answers, text_in
 from .arguments import Load
+from .user_errors import text_in, user_errors
 
 
 def explain_command(
     rule: Annotated[
-        str, typer.Argument(help="A rule's name, or FILE:NAME where several files have it.")
+        str, typer.Argument(help="The name of a rule, or FILE:NAME if several files have it.")
     ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="An .onnx or .mlir of any level.")],
     load: Load = None,
@@ -22,12 +22,12 @@ def explain_command(
         str,
         typer.Option(
             metavar="SPEC",
-            help="Passes that the program goes through first, such as nn or decompose.",
+            help="Passes to run on the program first, such as nn or decompose.",
         ),
     ] = "",
-    target: Annotated[str, typer.Option(help="For passes that want one.")] = "",
+    target: Annotated[str, typer.Option(help="The target for passes that need one.")] = "",
 ) -> None:
-    """Say why a rule fires, or does not, operation by operation."""
-    with answers(text_in(file)) as about:
-        found = explain_rule(rule, file, load=about.load(load), after=after, target=target)
+    """Explain for each operation why a rule matches or does not match."""
+    with user_errors(text_in(file)) as context:
+        found = explain_rule(rule, file, load=context.load(load), after=after, target=target)
         sys.stdout.write(f"{found.text.rstrip()}\n")

@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from ..views.table import console
-from .answers import CHECK_FAILED, answers
 from .arguments import Load
+from .user_errors import CHECK_FAILED, user_errors
 
 if TYPE_CHECKING:
     from ..testing.search.fuzz import Fuzzed
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
 def fuzz_command(
     passes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PASS]...", help="Passes, each with its options; all if none."),
+        typer.Argument(metavar="[PASS]...", help="Passes, each with its options. Default: all."),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="For each of them.")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds for each pass.")] = 60.0,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the programs; another one each time if none.")
+        int | None, typer.Option(min=0, help="Seed for the programs. Default: a new one.")
     ] = None,
     output: Annotated[
-        Path, typer.Option("-o", metavar="DIR", help="Failing programs are saved here.")
+        Path, typer.Option("-o", metavar="DIR", help="Save failing programs here.")
     ] = Path("fuzz"),
-    jobs: Annotated[int, typer.Option(min=1, help="How many run at once.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="How many passes to test at once.")] = 1,
     load: Load = None,
 ) -> None:
     """Run generated programs before and after each pass, for as long as you like.
 
-    Exits 0 if all computed the same, 1 if something failed: it is made small, saved and printed.
+    Exits with 0 if all results agree. Otherwise reduces, saves and prints each failing program, and
+    exits with 1.
     """
-    # The kit takes a second to load, which other commands need not wait for.
+    # The kit takes a second to import; other commands need not wait for it.
     from ..testing.search import fuzz as fuzzing  # noqa: PLC0415
 
-    with answers() as about:
-        checks = fuzzing.jobs(passes or (), about.load(load).passes)
+    with user_errors() as context:
+        checks = fuzzing.jobs(passes or (), context.load(load).passes)
         number = Random().randrange(1 << 32) if seed is None else seed
         terminal = console()
         terminal.print(f"seed {number}; {len(checks)} jobs of {seconds:g} s, {jobs} at once")

@@ -17,10 +17,10 @@ from ..views.graph.listing import graph_summary
 from ..views.graph.parquet import needs_pyarrow
 from ..views.progress import progress
 from ..views.table import console
-from .answers import answers, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
+from .user_errors import text_in, user_errors
 
 
 @compiles
@@ -38,17 +38,17 @@ def graph_command(
     ] = None,
     loops: Annotated[
         bool,
-        typer.Option("--loops", help="Also the edges that are carried round a loop only."),
+        typer.Option("--loops", help="Include edges that exist only between turns of a loop."),
     ] = False,
     *,
     how: Compilation,
 ) -> None:
-    """Write every vertex of the compiled program, and every edge between them, as tables.
+    """Write all vertices of the compiled program, and all edges between them, as tables.
 
-    Without -o or --graphml only the sizes are printed: nothing needs to be listed for them.
+    Without -o or --graphml, prints only the sizes, which needs no list of edges.
     """
-    with answers(text_in(model)) as about:
-        extensions = about.load(how.load)
+    with user_errors(text_in(model)) as context:
+        extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--constraints": how.constraints}, {"--graphml": graphml}
         )
@@ -60,7 +60,7 @@ def graph_command(
         with progress() as tell:
             exe = how.compiled(model, extensions, tell)
             if MACHINE not in exe.levels:
-                raise InputError(f"{model}: stops above {MACHINE}; a graph needs a whole program")
+                raise InputError(f"{model}: stops above {MACHINE}; need a complete program")
             tell("count")
             graph = graph_of(exe.module_at(MACHINE), exe.target)
             if graphml is not None:

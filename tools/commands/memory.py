@@ -25,12 +25,12 @@ from ..driver.files import check_files
 from ..views.planning.tables import wide_enough
 from ..views.progress import progress
 from ..views.table import console
-from .answers import TOO_LARGE, answers, say, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
+from .user_errors import TOO_LARGE, print_error_line, text_in, user_errors
 
-NOTHING_AGAIN = "computing again what waits where the tile is fullest would make no room"
+NOTHING_AGAIN = "computing values again would free no memory on the fullest tile"
 
 
 @compiles
@@ -39,27 +39,27 @@ def memory_command(
     *,
     how: Compilation,
     top: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Layers and supersteps that are shown.")
+        int, typer.Option(min=1, metavar="N", help="Layers and supersteps to show.")
     ] = 8,
     advise: Annotated[
-        bool, typer.Option("--advise", help="Try what would make room; each trial compiles.")
+        bool, typer.Option("--advise", help="Try changes that free memory. Each trial compiles.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all figures here.")
     ] = None,
 ) -> None:
-    """Say what fills the fullest tile at its worst superstep, by category and layer.
+    """Show what fills the fullest tile in its worst superstep, by category and layer.
 
-    A program that does not fit is reported all the same; the exit code is 3 then. Code, vertex
-    state, exchange code and stacks follow from the target's table code.
+    Reports a program that does not fit, too, and then exits with 3. The sizes of code, vertex
+    state, exchange code and stacks follow from rules in the target's table `code`.
     """
-    with answers(text_in(model)) as about:
-        extensions = about.load(how.load)
+    with user_errors(text_in(model)) as context:
+        extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--constraints": how.constraints}, {"--json": output}
         )
         if advise and model.endswith(PROGRAM_FILE):
-            raise InputError(f"{model}: compiled already; --advise needs its model")
+            raise InputError(f"{model}: compiled already; --advise needs the model")
 
         def compiled(other: Way) -> Executable:
             changed = replace(
@@ -95,9 +95,9 @@ def memory_command(
         _tell_overheads(found)
         if not found.fits:
             over = found.variable_bytes - found.target.usable_bytes_per_tile
-            say(
+            print_error_line(
                 f"error: does not fit: tile {found.tile} needs {over:,} bytes more than it has"
-                + ("" if advise else "; --advise tries what would make room")
+                + ("" if advise else "; --advise tries changes that free memory")
             )
             raise typer.Exit(TOO_LARGE)
 
@@ -106,16 +106,16 @@ def memory_command(
 def _constraints(
     given: Path | None, operators: Sequence[tuple[str, float]]
 ) -> Generator[Path | None]:
-    """A file of constraints, with memory proportions of some operators."""
+    """A file of constraints, extended by the memory proportions of some operators."""
     if not operators:
         yield given
         return
-    # It has been read before as one of constraints.
-    said = None if given is None else cast("Mapping[str, object]", read_json(given).value)
-    whole = constraints_with(said, operators)
+    # Compiling has already checked that the file holds constraints.
+    own = None if given is None else cast("Mapping[str, object]", read_json(given).value)
+    extended = constraints_with(own, operators)
     with TemporaryDirectory() as folder:
         path = Path(folder, "constraints.json")
-        path.write_text(json.dumps(whole), encoding="utf-8")
+        path.write_text(json.dumps(extended), encoding="utf-8")
         yield path
 
 
@@ -138,7 +138,7 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
     table.add_row("all", f"{total:,}", f"{total / tile:.1%}")
     terminal.print(table)
 
-    table = Table(title="layers on this tile, then", title_justify="left")
+    table = Table(title="layers on this tile in that superstep", title_justify="left")
     for name in ("layer", "always live", "live now"):
         table.add_column(name, justify="left" if name == "layer" else "right")
     for each in found.layers[:top]:
@@ -157,7 +157,7 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
 
 
 def _trial_table(tried: tuple[Trial, ...]) -> Table:
-    table = Table(title="what would make room", title_justify="left")
+    table = Table(title="changes that free memory", title_justify="left")
     for name in ("change", "fullest tile", "of", "fits", "cycles"):
         table.add_column(name, justify="left" if name == "change" else "right")
     for each in tried:
@@ -168,12 +168,12 @@ def _trial_table(tried: tuple[Trial, ...]) -> Table:
 
 
 def _tell_overheads(found: MemoryMap) -> None:
-    """Say where code and the like take more than the target keeps for them."""
+    """Warn if code, vertex state, exchange code and stacks need more than is reserved for them."""
     if found.overhead_bytes > found.reserved:
-        say(
+        print_error_line(
             f"warning: code, vertex state, exchange code and stacks take {found.overhead_bytes:,} "
-            f"bytes by the target's rules; {found.reserved:,} are reserved for them: plan with "
-            f"memory.reserved_bytes={found.overhead_bytes} in the target to keep room"
+            f"bytes by the target's rules, and {found.reserved:,} are reserved; set "
+            f"memory.reserved_bytes={found.overhead_bytes} in the target to plan with enough room"
         )
 
 

@@ -15,8 +15,8 @@ from ...passes.pipelines import PASSES
 from ..driver.files import check_files
 from ..views.progress import progress
 from ..views.table import console
-from .answers import CHECK_FAILED, answers, say
 from .arguments import Load
+from .user_errors import CHECK_FAILED, print_error_line, user_errors
 
 if TYPE_CHECKING:
     from ...ir.upstream import ModulePass
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ALL = "all"
 
 UNTESTED = ("plan-splits",)
-"""Passes that decide and do nothing: whatever they decide is right."""
+"""Passes that only decide. All their decisions are right, so no program finds a bug in them."""
 
 
 def mutate_command(
@@ -35,40 +35,42 @@ def mutate_command(
     ],
     load: Load = None,
     level: Annotated[
-        str, typer.Option(help="Of the programs; the pass's own, or nn, if none is given.")
+        str, typer.Option(help="Level of the programs. Default: the pass's own, else nn.")
     ] = "",
     examples: Annotated[int, typer.Option(min=1, help="Programs for each mutant.")] = 2000,
     seconds: Annotated[float, typer.Option(min=0.1, help="CPU time for each mutant.")] = 60.0,
     seed: Annotated[
-        int, typer.Option(min=0, help="Of the programs, and of what --limit takes.")
+        int, typer.Option(min=0, help="Seed for the programs, and for what --limit selects.")
     ] = 0,
     only: Annotated[
         str,
-        typer.Option(metavar="CLASS,...", help="Mutants of these classes, or of these names."),
+        typer.Option(metavar="CLASS,...", help="Only mutants of these classes or names."),
     ] = "",
     limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Mutants of each pass; all if none.")
+        int | None, typer.Option(min=1, metavar="N", help="Mutants of each pass. Default: all.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, max=2, help="How many run at once.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, max=2, help="How many mutants to test at once.")] = 1,
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all results here.")
     ] = None,
-    only_list: Annotated[bool, typer.Option("--list", help="Say what there is to plant.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="List the mutants, and stop.")] = False,
     fail_under: Annotated[
-        float, typer.Option(min=0, max=100, metavar="PERCENT", help="Exit 1 if fewer are found.")
+        float,
+        typer.Option(min=0, max=100, metavar="PERCENT", help="Exit with 1 if fewer are found."),
     ] = 0.0,
 ) -> None:
-    """Plant bugs into copies of passes, and say which ones generated programs find, and how soon.
+    """Plant bugs in copies of passes, and report which ones generated programs find, and how soon.
 
-    Nothing is changed on disk. What is planted must make a difference for some program to count.
-    Exits 1 if a pass is wrong without any bug planted, or fewer are found than --fail-under says.
+    Changes nothing on disk. A planted bug counts only if some program computes something else with
+    it. Exits with 1 if a pass is wrong without any planted bug, or if fewer are found than
+    --fail-under demands.
     """
-    # The kit takes a second to load, which other commands need not wait for.
+    # The kit takes a second to import; other commands need not wait for it.
     from ..testing.mutation import report, study  # noqa: PLC0415
     from ..testing.mutation.compare import Budget  # noqa: PLC0415
 
-    with answers() as about:
-        rights = _passes(passes, about.load(load))
+    with user_errors() as context:
+        rights = _passes(passes, context.load(load))
         check_files({}, {"--json": output})
         wanted = tuple(name for each in only.split(",") if (name := each.strip()))
         budget = Budget(examples, seconds, seed)
@@ -86,8 +88,10 @@ def mutate_command(
                 tell(f"{right.name}: check the pass itself")
                 wrong = study.clean(planted, budget)
                 if wrong.verdict == "found":
-                    say(f"{right.name} is wrong without any bug planted: {wrong.detail}")
-                    say(wrong.text)
+                    print_error_line(
+                        f"{right.name} is wrong without any bug planted: {wrong.detail}"
+                    )
+                    print_error_line(wrong.text)
                     raise typer.Exit(CHECK_FAILED)
                 own: list[report.Done] = []
                 for mutant, trial in study.trials(planted, chosen, budget, jobs):
@@ -110,15 +114,15 @@ def mutate_command(
 
 
 def _passes(spec: str, extensions: Extensions) -> tuple[ModulePass, ...]:
-    """The passes of a text; all of abele's that do something, for "all". Raises InputError."""
+    """The passes of a pipeline; for "all", every pass of abele's that acts. Raises InputError."""
     if spec.strip() == ALL:
         spec = ",".join(name for name in PASSES if name not in UNTESTED)
     found = parse_pipeline(spec, extensions.passes)
     if not found:
-        raise InputError("no pass; need passes as abele opt -p takes them, or all")
+        raise InputError("no pass; need passes as for abele opt -p, or all")
     for each in found:
         if each.name in UNTESTED:
-            raise InputError(f"pass '{each.name}' decides and does nothing; name what applies it")
+            raise InputError(f"pass '{each.name}' only decides; name a pass that applies it")
     return found
 
 

@@ -15,18 +15,18 @@ from ...ir.pass_manager import PassEntry, load_pass
 from ..debug.opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
 from ..driver.files import check_files
 from ..views.pass_listing import description, listing
-from .answers import CHECK_FAILED, answered, answers, say
 from .arguments import DumpFolder, Load
+from .user_errors import CHECK_FAILED, print_error_line, report_errors, user_errors
 
 
 def _names(name: str) -> tuple[str, str]:
-    """An option's name, and mlir-opt's."""
+    """The names of an option: abele's and mlir-opt's."""
     return f"--{name}", f"--mlir-{name}"
 
 
 def opt(
     file: Annotated[
-        str, typer.Argument(metavar="FILE.mlir", help="- is standard input.")
+        str, typer.Argument(metavar="FILE.mlir", help="The module; - is standard input.")
     ] = STANDARD_INPUT,
     passes: Annotated[
         str,
@@ -34,42 +34,45 @@ def opt(
             "-p",
             "--pass-pipeline",
             metavar="SPEC",
-            help="Passes: 'a,b{option=1}', in order; nn, partition, tile and exchange stand for "
-            "the default passes that end there.",
+            help="Passes in order: 'a,b{option=1}'. nn, partition, tile and exchange stand for the "
+            "default passes that lead there.",
         ),
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option("-o", metavar="OUT.mlir", help="Write here, blobs beside it in blobs/."),
+        typer.Option("-o", metavar="OUT.mlir", help="Write the result here, blobs to blobs/."),
     ] = None,
     target: Annotated[
         str,
         typer.Option(
             "--target",
-            help="What partition in SPEC plans for; the module's own if none is given, else mk2.",
+            help="The target for partition in SPEC. Default: the module's own, else mk2.",
         ),
     ] = "",
     load: Load = None,
     verify_each: Annotated[bool, typer.Option(help="Verify after each pass.")] = True,
     split_input_file: Annotated[
-        bool, typer.Option(*_names("split-input-file"), help="Treat parts between // ----- apart.")
+        bool,
+        typer.Option(
+            *_names("split-input-file"), help="Treat the parts between // ----- as files."
+        ),
     ] = False,
     verify_diagnostics: Annotated[
         bool,
         typer.Option(
             *_names("verify-diagnostics"),
-            help="Hold errors to the comments // expected-error@+1 {{text}}.",
+            help="Compare errors with comments // expected-error@+1 {{text}}.",
         ),
     ] = False,
     timing: Annotated[
-        bool, typer.Option(*_names("timing"), help="Print what each pass took.")
+        bool, typer.Option(*_names("timing"), help="Print the time of each pass.")
     ] = False,
     statistics: Annotated[
         bool,
         typer.Option(
             "--statistics",
             *_names("pass-statistics"),
-            help="Print operations, rewrites by rule and counts of each pass.",
+            help="Print operations, rewrites per rule and counts for each pass.",
         ),
     ] = False,
     before: Annotated[
@@ -85,28 +88,28 @@ def opt(
         ),
     ] = None,
     before_all: Annotated[
-        bool, typer.Option(*_names("print-ir-before-all"), help="Print before each pass.")
+        bool, typer.Option(*_names("print-ir-before-all"), help="Print before every pass.")
     ] = False,
     after_all: Annotated[
-        bool, typer.Option(*_names("print-ir-after-all"), help="Print after each pass.")
+        bool, typer.Option(*_names("print-ir-after-all"), help="Print after every pass.")
     ] = False,
     after_change: Annotated[
         bool,
         typer.Option(
-            *_names("print-ir-after-change"), help="Print after each pass that changed something."
+            *_names("print-ir-after-change"), help="Print after each pass that changes something."
         ),
     ] = False,
     after_failure: Annotated[
         bool,
-        typer.Option(*_names("print-ir-after-failure"), help="Print what a failing pass has left."),
+        typer.Option(*_names("print-ir-after-failure"), help="Print the module of a failed pass."),
     ] = False,
     tree: Annotated[
         Path | None,
         typer.Option(
             *_names("print-ir-tree-dir"),
             metavar="DIR",
-            help="Write here what is printed around passes, a file each; if nothing is chosen, "
-            "after all of them.",
+            help="Write what --print-ir options select to this folder, one file per module. "
+            "Default: after all passes.",
         ),
     ] = None,
     generic: Annotated[
@@ -118,7 +121,7 @@ def opt(
     allow_unregistered_dialect: Annotated[
         bool,
         typer.Option(
-            *_names("allow-unregistered-dialect"), help="Take operations of unknown dialects."
+            *_names("allow-unregistered-dialect"), help="Accept operations of unknown dialects."
         ),
     ] = False,
     dump_ir: DumpFolder = None,
@@ -126,19 +129,19 @@ def opt(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="If a pass fails, write what it was given here, not in a fresh folder.",
+            help="If a pass fails, write its input to this folder instead of a new one.",
         ),
     ] = None,
     list_passes: Annotated[
-        bool, typer.Option("--list-passes", help="Say what passes there are, and stop.")
+        bool, typer.Option("--list-passes", help="List all passes, and stop.")
     ] = False,
     help_pass: Annotated[
-        str, typer.Option("--help-pass", metavar="PASS", help="Say what a pass does, and stop.")
+        str, typer.Option("--help-pass", metavar="PASS", help="Describe a pass, and stop.")
     ] = "",
 ) -> None:
-    """Run passes on a module of any level, and print it."""
-    with answers("<stdin>" if file == STANDARD_INPUT else file) as about:
-        extensions = about.load(load)
+    """Run passes on a module of any level, and print the result."""
+    with user_errors("<stdin>" if file == STANDARD_INPUT else file) as context:
+        extensions = context.load(load)
         if list_passes or help_pass:
             registry = extensions.passes
             sys.stdout.write(description(help_pass, registry) if help_pass else listing(registry))
@@ -173,16 +176,16 @@ def opt(
             sys.stdout.write(text_of(results, options.style))
         elif not failed:
             write_optimised(results, output, options.style)
-        answered(failed, about)
+        report_errors(failed, context)
         problems = [problem for each in results for problem in each.problems]
         for problem in problems:
-            say(problem)
+            print_error_line(problem)
         if problems:
             raise typer.Exit(CHECK_FAILED)
 
 
 def _chosen(names: list[str] | None, passes: Mapping[str, PassEntry]) -> Container[str]:
-    """Passes given by name, some with commas between. Raises InputError for one there is not."""
+    """The passes of options that may list several, separated by commas. Raises InputError."""
     found = tuple(name.strip() for each in names or () for name in each.split(","))
     for name in found:
         load_pass(name, passes)

@@ -16,18 +16,18 @@ from ..views.planning.picture import draw_trade_offs, needs_matplotlib
 from ..views.planning.plan import DTYPES, PlannedModel, plan_model, product_of_matrices
 from ..views.planning.tables import memory_lines, plan_table, trade_off_table, wide_enough
 from ..views.progress import progress
-from .answers import answers, say, text_in
 from .arguments import ConstraintsFile, Dims, Load, MemoryProportion, TargetName, sizes
 from .showing import warn
+from .user_errors import print_error_line, text_in, user_errors
 
 
 def plan_command(
     model: Annotated[str, typer.Argument(metavar="[MODEL]", help="An .onnx or .mlir of nn.")] = "",
     matmul: Annotated[
-        str, typer.Option(metavar="M,K,N", help="Plan an [M, K] that comes in times a [K, N].")
+        str, typer.Option(metavar="M,K,N", help="Plan an [M, K] input times a [K, N] weight.")
     ] = "",
     dtype: Annotated[
-        str, typer.Option(metavar="|".join(DTYPES), help="Of --matmul; f16 if none is given.")
+        str, typer.Option(metavar="|".join(DTYPES), help="Type for --matmul. Default: f16.")
     ] = "",
     target: TargetName = None,
     dim: Dims = None,
@@ -37,39 +37,40 @@ def plan_command(
             "-p",
             "--pass-pipeline",
             metavar="SPEC",
-            help="Passes that the program goes through first.",
+            help="Passes to run on the program first.",
         ),
     ] = "nn",
     load: Load = None,
     constraints: ConstraintsFile = None,
     memory_proportion: MemoryProportion = None,
     operator: Annotated[
-        str, typer.Option(metavar="NAME", help="Show what else there was for this operator.")
+        str, typer.Option(metavar="NAME", help="Show the alternatives for this operator.")
     ] = "",
     every: Annotated[
-        bool, typer.Option("--every", help="With --operator: all plans priced, not the best only.")
+        bool, typer.Option("--every", help="With --operator: show all plans, not only the best.")
     ] = False,
     top: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The N dearest operators only.")
+        int | None, typer.Option(min=1, metavar="N", help="Show only the N dearest operators.")
     ] = None,
     png: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --operator: its plans as a picture.")
+        Path | None, typer.Option(metavar="FILE", help="With --operator: draw its plans.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all figures here.")
     ] = None,
 ) -> None:
-    """Say how each operator is cut over the tiles, what that costs, and what else there is.
+    """Show how each operator is split over tiles, what that costs, and the alternatives.
 
-    Cycles are the planner's estimates. Bytes are of the fullest tile. Of peak: MACs over all tiles
-    of the machine; of what multiplies nothing, bytes through the vector units or the exchange.
+    Cycles are the planner's estimates. Bytes are those of the fullest tile. "Of peak" compares MACs
+    with the peak of all tiles; for an operator that does not multiply, it compares bytes with the
+    peak of the vector units or of the exchange.
     """
-    with answers(text_in(model)) as about:
-        extensions = about.load(load)
+    with user_errors(text_in(model)) as context:
+        extensions = context.load(load)
         if not operator and (png is not None or every):
-            raise InputError(f"{'--every' if png is None else '--png'}: of which --operator?")
+            raise InputError(f"{'--every' if png is None else '--png'}: need --operator NAME")
         if bool(model) == bool(matmul):
-            raise InputError("need a MODEL or --matmul M,K,N, and one of them only")
+            raise InputError("need either a MODEL or --matmul M,K,N")
         if dtype and not matmul:
             raise InputError("--dtype is for --matmul; a model has its own types")
         read = {"the model": Path(model) if model else None, "--constraints": constraints}
@@ -124,7 +125,7 @@ def _show(
             terminal.print(line, highlight=False, markup=False, soft_wrap=True)
     warn(plan.relaxed)
     if not plan.fits:
-        say(
+        print_error_line(
             "warning: by this estimate the program does not fit: "
             f"{plan.resident_bytes + plan.live_bytes:,} bytes on the fullest tile, "
             f"{plan.target.usable_bytes_per_tile:,} are usable"
@@ -132,7 +133,7 @@ def _show(
 
 
 def _write(path: Path, question: PlannedModel, operator: str) -> None:
-    """Write all figures as JSON, the Pareto set of an operator among them. Raises InputError."""
+    """Write all figures as JSON, with the trade-offs of an operator if given. Raises InputError."""
     record = question.plan.to_dict()
     if operator:
         record["trade_offs"] = question.trade_offs(question.operator(operator)).to_dict()

@@ -15,10 +15,10 @@ from ..driver.executable import MACHINE, PROGRAM_FILE
 from ..driver.files import check_files, write_profile
 from ..driver.host_memory import refuse_too_little_to_map
 from ..views.progress import progress
-from .answers import answers, say, text_in
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles
 from .showing import show
+from .user_errors import print_error_line, text_in, user_errors
 
 
 @compiles
@@ -26,7 +26,7 @@ def run(
     model: ModelFile,
     inputs: Annotated[
         Path | None,
-        typer.Option(metavar="X.npz", help="Inputs by name; those missing get seeded values."),
+        typer.Option(metavar="X.npz", help="Inputs by name. Missing ones get seeded values."),
     ] = None,
     outputs: Annotated[
         Path | None, typer.Option(metavar="Y.npz", help="Write the outputs here.")
@@ -35,17 +35,18 @@ def run(
     how: Compilation,
     at: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="The level to run.")] = MACHINE,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Poison memory, and check every access.")
+        bool, typer.Option("--strict", help="Poison memory and check every access.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Hold result and operations to the reference.")
+        bool,
+        typer.Option("--check", help="Compare results and operations with the reference."),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the values of missing inputs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,
     profile: ProfileFile = None,
 ) -> None:
     """Compile a model, or load a program, and run it once."""
-    with answers(text_in(model)) as about:
-        extensions = about.load(how.load)
+    with user_errors(text_in(model)) as context:
+        extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},
             {"--outputs": outputs, "--profile": profile},
@@ -59,7 +60,7 @@ def run(
             values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
             missing = [each for each in exe.inputs if each.name not in given]
             if inputs is not None and missing:
-                say(f"{inputs}: not there, so seeded: {listed(missing)}")
+                print_error_line(f"{inputs}: missing inputs get seeded values: {listed(missing)}")
             tell(f"run at {at}")
             results = exe.run(values, at=at, strict=strict)
             verdict = None

@@ -16,13 +16,13 @@ from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.table import console
-from .answers import answers, text_in
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
+from .user_errors import text_in, user_errors
 
 COLOURS = ("layer", "direction", "phase", "cycles")
-"""What the colours may tell; tools.scan.colours makes them."""
+"""What colours can show; tools/views/scan/colours.py computes them."""
 
 SMALLEST, LARGEST = 256, 16384
 
@@ -34,46 +34,48 @@ def scan_command(
         Path | None,
         typer.Option("--output", "-o", metavar="SCAN.png", help="The picture: .png, .jpg, .webp."),
     ] = None,
-    size: Annotated[int, typer.Option(metavar="PIXELS", help="Of each side.")] = 4096,
+    size: Annotated[int, typer.Option(metavar="PIXELS", help="Width and height.")] = 4096,
     color: Annotated[
         str,
         typer.Option(
             metavar="|".join(COLOURS),
-            help="What colours tell: the layer, the direction of communication, when a vertex "
+            help="What colours show: the layer, the direction of communication, when a vertex "
             "runs, or how many cycles it takes.",
         ),
     ] = COLOURS[0],
     zoom: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write a page to zoom into; open its index.html in a browser."
+            metavar="DIR", help="Write a page to zoom into. Open its index.html in a browser."
         ),
     ] = None,
     sample: Annotated[
         str,
-        typer.Option(metavar="1/N", help="Draw one vertex in N only; the legend says so."),
+        typer.Option(metavar="1/N", help="Draw only one vertex in N. The legend says so."),
     ] = "",
     seed: Annotated[
-        int, typer.Option(min=0, help="Of the layout: the same, the same picture.")
+        int, typer.Option(min=0, help="Seed for the layout. The same seed, the same picture.")
     ] = 0,
     title: Annotated[str, typer.Option(help="The network's name in the legend.")] = "",
     *,
     how: Compilation,
 ) -> None:
-    """Draw every vertex and every edge of the compiled program.
+    """Draw all vertices and edges of the compiled program.
 
-    Layers form lobes, and what communicates much lies close. The legend says what was counted
-    and drawn. Purity: of 512 x 512 cells, those that hold vertices of one layer only.
+    Each layer forms a lobe, and layers that communicate much lie close together. The legend shows
+    the number of vertices and edges, and how many of them were drawn. "Layer purity" divides the
+    picture into 512 x 512 cells: it is the share of non-empty cells whose vertices all belong to
+    one layer.
     """
-    with answers(text_in(model)) as about:
+    with user_errors(text_in(model)) as context:
         needs_libraries()
-        extensions = about.load(how.load)
+        extensions = context.load(how.load)
         _check(output, zoom, size, color)
         share = _share(sample)
         check_files(
             {"the model": Path(model), "--constraints": how.constraints}, {"--output": output}
         )
-        # Only here are the libraries needed that draw.
+        # Only drawing needs these libraries.
         from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
         from ..views.scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
         from ..views.scan.zoom import check_zoom, write_zoom  # noqa: PLC0415
@@ -118,7 +120,7 @@ def scan_command(
 
 
 def _of(drawn: int, counted: int) -> str:
-    """How many were drawn, and of how many if not of all."""
+    """The number drawn and the number counted; both are equal unless a sample was drawn."""
     return (
         f"{drawn:,} drawn = {counted:,} counted"
         if drawn == counted
@@ -128,7 +130,7 @@ def _of(drawn: int, counted: int) -> str:
 
 def _check(output: Path | None, zoom: Path | None, size: int, color: str) -> None:
     if output is None and zoom is None:
-        raise InputError("what to draw? need -o SCAN.png, or --zoom DIR")
+        raise InputError("nothing to draw; need -o SCAN.png or --zoom DIR")
     if not SMALLEST <= size <= LARGEST:
         raise InputError(f"--size {size}: need {SMALLEST} to {LARGEST} pixels")
     if color not in COLOURS:
@@ -138,7 +140,7 @@ def _check(output: Path | None, zoom: Path | None, size: int, color: str) -> Non
 
 
 def _share(text: str) -> int:
-    """N of "1/N"; 1 for nothing. Raises InputError."""
+    """N of "1/N"; 1 for "". Raises InputError."""
     if not text:
         return 1
     one, _, many = text.partition("/")
@@ -148,7 +150,7 @@ def _share(text: str) -> int:
 
 
 def _names(model: str) -> dict[str, str]:
-    """Telling names for the layers of an ONNX file that has none."""
+    """Readable names for the layers of an ONNX file without names."""
     if not model.endswith(".onnx"):
         return {}
     import onnx  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What a command shows while it works, and when it is done."""
+"""What a command prints when it is done."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ...passes.planner.relaxed import Relaxed
 from ..debug.check import Verdict
 from ..driver.executable import Executable
 from ..views.table import console, summary
-from .answers import CHECK_FAILED, say
+from .user_errors import CHECK_FAILED, print_error_line
 
 
 def warn(relaxed: Iterable[Relaxed]) -> None:
-    """Say which limits on memory no plan keeps, on standard error."""
+    """Warn on standard error about each memory limit that no plan keeps."""
     for each in relaxed:
-        say(f"warning: no plan keeps the memory proportion of {each}")
+        print_error_line(f"warning: no plan keeps the memory proportion of {each}")
 
 
 def show(exe: Executable, title: str, verdict: Verdict | None) -> None:
-    """Print the table, and which limits were relaxed; exit when the check has failed."""
+    """Print the summary table, and warn about relaxed limits; exit with 1 if the check failed."""
     warn(exe.relaxed)
     console().print(summary(exe, title, verdict.text if verdict else ""))
     if verdict is not None and not verdict.passed:
-        say(f"check failed: {verdict.problem}")
+        print_error_line(f"check failed: {verdict.problem}")
         raise typer.Exit(CHECK_FAILED)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...ir.whole_file import whole_file
-from ..commands.answers import BAD_INPUT
+from ..commands.user_errors import BAD_INPUT
 from .markdown import NOTE
 from .pages import pages
 

@@ -1,4 +1,4 @@
-"""abele memory: what fills the fullest tile, by category and layer, and what would make room."""
+"""abele memory: what fills the fullest tile, by category and layer, and what would free memory."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_reported_and_ends_with_3():
     result = memory("--target", SMALL)
     assert result.exit_code == 3, result.output
     assert "always live" in result.stdout
-    assert "--advise tries what would make room" in result.stderr
+    assert "--advise tries changes that free memory" in result.stderr
     found = written("--target", SMALL)
     assert not found["fits"]
     assert (
@@ -189,7 +189,7 @@ def test_a_compiled_program_is_reported_but_not_advised_on():
     assert own.exit_code == 0, own.output
     refused = CliRunner().invoke(app, ["memory", "n.abele", "--advise"])
     assert refused.exit_code == 2
-    assert "--advise needs its model" in refused.stderr
+    assert "--advise needs the model" in refused.stderr
 
 
 def test_a_network_far_too_large_is_refused_soon_and_in_little_memory(tmp_path: Path):
@@ -263,7 +263,7 @@ def test_what_does_not_fit_fits_where_what_waits_is_computed_again(text: str, ta
 
 
 def test_where_nothing_that_waits_can_be_computed_again_one_line_says_so():
-    line = "computing again what waits where the tile is fullest would make no room"
+    line = "computing values again would free no memory on the fullest tile"
     enough = "tiny:4,memory.bytes_per_tile=24000,memory.reserved_bytes=4000"
     assert line in memory("--target", enough, "--advise").stdout
     own = ("-p", "decompose,fuse-chains,partition,tile,exchange")

@@ -80,7 +80,7 @@ def test_a_page_is_written(network: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), r"what to draw\? need -o SCAN.png, or --zoom DIR"),
+        ((), r"nothing to draw; need -o SCAN.png or --zoom DIR"),
         (("-o", "x.gif"), r"x.gif: what kind of picture\? need .png, .jpg, .jpeg, .webp"),
         (("-o", "x.png", "--size", "5"), "--size 5: need 256 to 16384 pixels"),
         (("-o", "x.png", "--color", "phases"), "--color phases: need one of layer, .*phase"),

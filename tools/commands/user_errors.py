@@ -1,4 +1,4 @@
-"""What a command says when something is wrong: one message, and an exit code."""
+"""Turn errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -24,50 +24,53 @@ from ..driver.extensions.loaded import Extensions
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
 
 TRACEBACK = "ABELE_TRACEBACK"
-"""The environment variable that asks for a traceback where a message would do."""
+"""The environment variable that asks for a traceback instead of a message."""
 
 
 @dataclass
-class Answers:
-    """What messages are about. text: what a file of IR is called, if one is read."""
+class ErrorContext:
+    """What messages need to know.
+
+    text: the path of the IR file or program file that is read; "" if there is none.
+    """
 
     text: str = ""
     extensions: Extensions = field(default_factory=Extensions)
 
     def load(self, paths: Sequence[str] | None) -> Extensions:
-        """Load extensions, whose errors are then told as their users'; say what rules warn of.
+        """Load extensions, and print the warnings of their rules.
 
-        Raises InputError.
+        From here on, errors in their code are reported as their users'. Raises InputError.
         """
         self.extensions = load_extensions(paths or ())
         for warning in self.extensions.warnings:
-            say(warning)
+            print_error_line(warning)
         return self.extensions
 
 
 def text_in(model: str) -> str:
-    """The model's path if it is a text or a program file: not made by an importer; else ""."""
+    """The path of a model that is text or a program file; "" for one that an importer reads."""
     return model if model.endswith((".mlir", PROGRAM_FILE)) else ""
 
 
 @contextmanager
-def answers(text: str = "") -> Generator[Answers]:
-    """Turn what is nobody's bug, or a user's own, into one message and an exit code.
+def user_errors(text: str = "") -> Generator[ErrorContext]:
+    """Turn users' errors into one message and an exit code; let abele's own bugs through.
 
-    text: what a file of IR is called, if one is read. It may say anything that verifies; if that
-    makes a pass or the machine stumble, it is refused too.
+    text: the path of the IR file or program file that is read, if any. Such a file can hold any
+    program that verifies. If it makes a pass or the machine raise, the file is to blame.
     """
-    about = Answers(text)
-    with _answering(about):
-        yield about
+    context = ErrorContext(text)
+    with _reporting(context):
+        yield context
 
 
-def answered(errors: Sequence[Exception], about: Answers) -> None:
-    """Say what each error was, as answers does; exit with their code, BAD_INPUT if they differ."""
+def report_errors(errors: Sequence[Exception], context: ErrorContext) -> None:
+    """Report each error as user_errors does; exit with their code, or BAD_INPUT if they differ."""
     codes: set[int] = set()
     for error in errors:
         try:
-            with _answering(about):
+            with _reporting(context):
                 raise error
         except typer.Exit as ended:
             codes.add(ended.exit_code)
@@ -76,7 +79,7 @@ def answered(errors: Sequence[Exception], about: Answers) -> None:
 
 
 @contextmanager
-def _answering(about: Answers) -> Generator[None]:
+def _reporting(context: ErrorContext) -> Generator[None]:
     try:
         yield
     except typer.Exit:
@@ -87,55 +90,55 @@ def _answering(about: Answers) -> Generator[None]:
         fail(BAD_INPUT, str(error))
     except MemoryError as error:
         step = failed_step(error)
-        told = str(error) if isinstance(error, NotEnoughMemory) else "that"
-        wanted = told if step is None else str(step)
+        what = str(error) if isinstance(error, NotEnoughMemory) else "that"
+        wanted = what if step is None else str(step)
         fail(BAD_INPUT, f"this host has not enough memory for {wanted}")
     except BrokenPipeError:
-        # Whoever reads has had enough: no error, and nothing more to flush at exit.
+        # The reader has closed the pipe: not an error, and nothing is left to flush at exit.
         sys.stdout = None
         raise typer.Exit(0) from None
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        _answer(error, about)
+        _report(error, context)
         raise
 
 
 def fail(code: int, message: str) -> NoReturn:
-    """Say what is wrong, and exit."""
-    say(f"error: {message}")
+    """Print a message, and exit with a code."""
+    print_error_line(f"error: {message}")
     raise typer.Exit(code) from None
 
 
-def say(message: str) -> None:
+def print_error_line(message: str) -> None:
     """Write a line to standard error."""
     sys.stderr.write(f"{message}\n")
 
 
-def _answer(error: Exception, about: Answers) -> None:
-    """Fail with a message; do nothing where a traceback is the answer: for a bug of abele's."""
-    if _is_users(error, about.extensions):
-        fail(BAD_INPUT, _blame(error, about.extensions))
+def _report(error: Exception, context: ErrorContext) -> None:
+    """Print a message and exit; return for a bug of abele's, which needs a traceback."""
+    if _is_users(error, context.extensions):
+        fail(BAD_INPUT, _blame(error, context.extensions))
     if isinstance(error, MachineFault | VerifyException):
         fail(CHECK_FAILED, "\n".join([str(error), *_notes(error)]))
     if isinstance(error, RecursionError):
         fail(BAD_INPUT, "\n".join(["the input is nested too deeply", *_advice(error)]))
     if isinstance(error, OSError):
-        # A disk that is full, a folder that went away; paths are checked before.
+        # The disk is full, or a folder has gone. Paths were checked before.
         where = "" if error.filename is None else f"{error.filename}: "
         fail(BAD_INPUT, f"{where}{error.strerror or error}")
-    if about.text and isinstance(error, STUMBLES):
+    if context.text and isinstance(error, STUMBLES):
         problem = "; ".join([f"cannot be compiled or run: {_summary(error)}", *_places(error)])
         shows = f"{TRACEBACK}=1 shows where"
-        fail(BAD_INPUT, "\n".join([f"{about.text}: {problem}; {shows}", *_advice(error)]))
+        fail(BAD_INPUT, "\n".join([f"{context.text}: {problem}; {shows}", *_advice(error)]))
 
 
 STUMBLES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What text that verifies, and yet makes no sense, may make a pass or the machine raise."""
+"""What a pass or the machine may raise for text that verifies but makes no sense."""
 
 
 def _is_users(error: Exception, extensions: Extensions) -> bool:
-    """Whether a user's own code is at fault: their pass, or a function of theirs within another."""
+    """Whether users' code is at fault: their pass, or a function of theirs in another pass."""
     step = failed_step(error)
     return bool(extensions.traceback(error)) or (
         step is not None and extensions.provides(step.current)
@@ -143,7 +146,7 @@ def _is_users(error: Exception, extensions: Extensions) -> bool:
 
 
 def _blame(error: Exception, extensions: Extensions) -> str:
-    """What a user's own code did wrong: which pass, at which operation, in which of its lines."""
+    """Describe an error in users' code: the pass, the operation, and the lines of their files."""
     step, op = failed_step(error), extensions.operation(error)
     where = "your code" if step is None else str(step)
     if isinstance(error, VerifyException) and not extensions.traceback(error):
