@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, result_def
 
-from abele.backends.target import PRESET_SOURCES, PRESETS
+from abele.backends.presets import PRESET_SOURCES
+from abele.backends.target import PRESETS
 from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect

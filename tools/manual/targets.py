@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
-from ...backends import target as definitions
-from ...backends.target import PRESET_SOURCES, PRESETS, Target, resolve_target
+from ...backends import facts as definitions
+from ...backends.presets import PRESET_SOURCES
+from ...backends.target import PRESETS, Target, resolve_target
 from .documents import document, without_errors
 from .markdown import code, link, page, plain, prose, table
 
@@ -31,7 +32,7 @@ def targets_page() -> str:
     others = {name: target for name, target in PRESETS.items() if name != BASE}
     return page(
         "Targets",
-        f"Defined in {link(code('backends/target.py'), '../../backends/target.py')}.",
+        f"Defined in {link(code('backends/facts.py'), '../../backends/facts.py')}.",
         prose(definitions.__doc__ or ""),
         f"`--target` takes {_takes()}",
         table(

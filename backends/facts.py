@@ -1,0 +1,381 @@
+"""The facts of a tile machine, by part, each with its source.
+
+The metadata of each field says where the number comes from and how far to trust it:
+
+- *measured*: someone timed a chip, and the source says how;
+- *published*: a vendor's document or source code, or arithmetic on one;
+- *assumed*: our own round figure, where nothing is public;
+- *fitted*: chosen so that abele's predictions meet measurements; `Fitted` has all of these.
+
+The defaults are those of Mk2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
+
+MEASURED, PUBLISHED, ASSUMED, FITTED = "measured", "published", "assumed", "fitted"
+
+POPLIN = "poplibs lib/poplin/PerformanceEstimation.hpp"
+POPOPS = "poplibs lib/popops/PerformanceEstimation.cpp"
+SCALED_ADD = "poplibs lib/popops/codelets, scaledArithmeticSupervisorCycleEstimate"
+
+
+def fact(
+    default: Number,
+    confidence: str,
+    source: str,
+    allowed: tuple[float, float] = (1, 1e9),
+) -> Number:
+    """A number of the machine, with its confidence, source and the range that a user may set."""
+    metadata = {"confidence": confidence, "source": source, "allowed": allowed}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of one tile."""
+
+    bytes_per_tile: int = fact(
+        638_976, PUBLISHED, "Poplar SDK guide, out-of-memory page", (1024, 2**32)
+    )
+    reserved_bytes: int = fact(
+        32_768, ASSUMED, "code, stacks, vertex state and exchange code of a tile", (0, 2**32)
+    )
+    row_alignment_bytes: int = fact(8, PUBLISHED, "64-bit loads; poplibs TileMapping.cpp", (1, 64))
+    amp_alignment_bytes: int = fact(32, PUBLISHED, "ipu-stack ARCHITECTURE.md", (1, 1024))
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a program needs on a tile besides its variables; `backends/overheads.py` counts it."""
+
+    instruction_bytes: int = fact(4, PUBLISHED, "poplar::IPUModel, instructionBytes", (1, 64))
+    codelet_instructions: int = fact(128, ASSUMED, "of one codelet", (0, 1e6))
+    step_instructions: int = fact(
+        8, ASSUMED, "of the supervisor in a superstep: sync, exchange, start the workers", (0, 1e6)
+    )
+    pointer_bytes: int = fact(4, ASSUMED, "in a vertex's state; compressed ones are less", (0, 64))
+    count_bytes: int = fact(2, ASSUMED, "in a vertex's state, a dimension", (0, 64))
+    words_per_send: int = fact(
+        64, PUBLISHED, "ipu-stack EXCHANGE_INSTRUCTION_REFERENCE.md", (1, 1e6)
+    )
+    receive_instructions: int = fact(
+        2, PUBLISHED, "the same: a message's sender and its address are set apart", (0, 1e3)
+    )
+    stack_bytes: int = fact(256, ASSUMED, "of one worker, and of the supervisor", (0, 2**20))
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """How fast a tile sends and receives, and what an exchange costs to start."""
+
+    send_bytes_per_cycle: float = fact(
+        4.0, PUBLISHED, "Target::getExchangeBytesPerCycle in ipu-stack", (1e-3, 1e6)
+    )
+    receive_bytes_per_cycle: float = fact(
+        4.0, PUBLISHED, "Target::getExchangeBytesPerCycle in ipu-stack", (1e-3, 1e6)
+    )
+    efficiency: float = fact(
+        0.8925, MEASURED, "0.56 cycles per 2 bytes, the T10 and Elk fit on Mk2", (1e-3, 1)
+    )
+    sync_cycles: int = fact(
+        118, MEASURED, "the T10 and Elk fit on Mk2, per phase; 64 to 117 on Mk1", (1, 1e7)
+    )
+    route_cycles: int = fact(
+        190,
+        PUBLISHED,
+        "ipu-stack topology.rs, IPU21: senders are 78 cycles early to 112 cycles late",
+        (0, 1e7),
+    )
+    pair_factor: float = fact(
+        2.0,
+        PUBLISHED,
+        "poplibs tilesPerSharedExchangeBus is 2: where two tiles receive the same",
+        (1, 2),
+    )
+    word_bytes: int = fact(4, PUBLISHED, "poplibs TileMapping.cpp, exchange word", (1, 64))
+
+
+@dataclass(frozen=True)
+class ConvUnits:
+    """The accumulating matrix product for one pair of operand and partials types.
+
+    A pass keeps the weights of `units` output channels by `in_grain` input channels in the units
+    and streams field elements past them. A worker's cycles for n elements are listed for n = 0, 1
+    and 2, and grow linearly from 3 on. Adding to partials, or zeroing them, costs extra.
+    """
+
+    units: int = fact(16, PUBLISHED, "poplibs ConvVertexType.cpp; 0: no such units", (0, 4096))
+    in_grain: int = fact(16, PUBLISHED, "poplibs ConvVertexType.cpp", (1, 4096))
+    weight_bytes_per_unit: int = fact(32, PUBLISHED, POPLIN)
+    worker_cycles_for_0: int = fact(20, PUBLISHED, POPLIN)
+    worker_cycles_for_1: int = fact(31, PUBLISHED, POPLIN)
+    worker_cycles_for_2: int = fact(
+        36,
+        ASSUMED,
+        "no dearer than three elements; published as 40, and 402 cycles measured on Bow",
+    )
+    worker_cycles_for_3: int = fact(36, PUBLISHED, POPLIN)
+    worker_cycles_per_element: int = fact(4, PUBLISHED, POPLIN)
+    accumulate_cycles: int = fact(2, PUBLISHED, POPLIN, (0, 1e9))
+    zero_cycles: int = fact(1, PUBLISHED, POPLIN, (0, 1e9))
+    zero_cycles_per_element: int = fact(0, PUBLISHED, POPLIN, (0, 1e9))
+    retained_cycles: int = fact(7, PUBLISHED, POPLIN + ", state retention", (0, 20))
+    restore_cycles: int = fact(3, PUBLISHED, POPLIN + ", state retention", (0, 1e9))
+    kernel_row_cycles: int = fact(34, PUBLISHED, POPLIN + ", nx1 worker, one row")
+
+    @property
+    def macs_per_cycle(self) -> float:
+        """Multiply-accumulates per cycle in the steady state."""
+        return self.units * self.in_grain / self.worker_cycles_per_element
+
+
+FLOAT32_UNITS = ConvUnits(
+    in_grain=8,
+    worker_cycles_for_0=24,
+    worker_cycles_for_1=47,
+    worker_cycles_for_2=46,
+    worker_cycles_for_3=54,
+    worker_cycles_per_element=8,
+    accumulate_cycles=0,
+    zero_cycles=2,
+    zero_cycles_per_element=8,
+    retained_cycles=0,
+    restore_cycles=0,
+    kernel_row_cycles=45,
+)
+
+
+@dataclass(frozen=True)
+class Amp:
+    """The supervisor that feeds the conv units: constants of the 1x1 and nx1 vertices.
+
+    The fields `<operand>_<partials>` are the units for those dtypes.
+    """
+
+    float16_float16: ConvUnits = field(default=ConvUnits())
+    float16_float32: ConvUnits = field(default=ConvUnits(units=8))
+    float32_float32: ConvUnits = field(default=FLOAT32_UNITS)
+    float8_float16: ConvUnits = field(default=ConvUnits(units=0, in_grain=32))
+    coefficient_load_bytes_per_cycle: int = fact(
+        8, PUBLISHED, "poplibs use128BitConvUnitLoad=false halves 16", (1, 1024)
+    )
+    supervisor_cycles: int = fact(50, PUBLISHED, POPLIN + ", 1x1")
+    return_cycles: int = fact(
+        6,
+        ASSUMED,
+        "a taken branch of a supervisor, for the return, that poplibs leaves out",
+        (0, 1e9),
+    )
+    group_cycles: int = fact(13, PUBLISHED, POPLIN + ", 1x1, a convolution group")
+    in_group_cycles: int = fact(15, PUBLISHED, POPLIN + ", 1x1, an input group")
+    first_in_group_cycles: int = fact(11, PUBLISHED, POPLIN + ", 1x1, the zeroing group")
+    out_group_cycles: int = fact(19, PUBLISHED, POPLIN + ", 1x1, an output group")
+    pass_cycles: int = fact(6, PUBLISHED, POPLIN + ", 1x1, a pass")
+    tag_cycles: int = fact(14, PUBLISHED, POPLIN + ", 1x1, over the least loaded worker")
+    kernel_supervisor_cycles: int = fact(109, PUBLISHED, POPLIN + ", nx1")
+    kernel_start_workers_cycles: int = fact(18, PUBLISHED, POPLIN + ", nx1, two run-alls")
+    kernel_group_cycles: int = fact(16, PUBLISHED, POPLIN + ", nx1")
+    kernel_in_group_cycles: int = fact(14, PUBLISHED, POPLIN + ", nx1")
+    kernel_out_group_cycles: int = fact(14, PUBLISHED, POPLIN + ", nx1")
+    kernel_outer_cycles: int = fact(14, PUBLISHED, POPLIN + ", nx1, a kernel row")
+    kernel_inner_cycles: int = fact(12, PUBLISHED, POPLIN + ", nx1, a kernel element")
+    kernel_pass_cycles: int = fact(3, PUBLISHED, POPLIN + ", nx1, a pass, plus one a worker")
+    kernel_worker_cycles: int = fact(12, PUBLISHED, POPLIN + ", nx1, 17 + 1 + 3 less retention 9")
+    kernel_tag_cycles: int = fact(9, PUBLISHED, POPLIN + ", nx1, over the least loaded worker")
+    kernel_zero_cycles: int = fact(23, PUBLISHED, POPLIN + ", nx1, zeroing an output group")
+    height_1_cycles: int = fact(15, PUBLISHED, POPLIN + ", nx1, weights of one kernel row")
+    height_2_cycles: int = fact(46, PUBLISHED, POPLIN + ", nx1, of two rows at once")
+    height_4_cycles: int = fact(60, PUBLISHED, POPLIN + ", nx1, of four rows at once")
+
+
+@dataclass(frozen=True)
+class Slic:
+    """Constants of the codelet that takes a window of a kernel's row at once, for four channels.
+
+    poplibs calls it SLIC 1x4. Fields with `small` are of the codelet for half the units and 16-bit
+    partials, which computes two results and merges them.
+    """
+
+    window: int = fact(4, PUBLISHED, POPLIN + ", SLIC", (1, 64))
+    channels: int = fact(4, PUBLISHED, POPLIN + ", SLIC, of all groups done together", (1, 64))
+    taken_branch_cycles: int = fact(6, PUBLISHED, POPLIN + ", SLIC, brnzdec")
+    supervisor_cycles: int = fact(28, PUBLISHED, POPLIN + ", SLIC, preamble")
+    small_supervisor_cycles: int = fact(25, PUBLISHED, POPLIN + ", SLIC, preamble, small")
+    block_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, groups done together")
+    small_block_cycles: int = fact(12, PUBLISHED, POPLIN + ", SLIC, groups done together, small")
+    window_cycles: int = fact(20, PUBLISHED, POPLIN + ", SLIC, 3 + 2 + 1 + 6 + 1 + 6 + 1")
+    small_window_cycles: int = fact(16, PUBLISHED, POPLIN + ", SLIC, 2 + 6 + 1 + 6 + 1")
+    weights_cycles: int = fact(16, PUBLISHED, POPLIN + ", SLIC, 16 weight loads")
+    aligned_weights_cycles: int = fact(18, PUBLISHED, POPLIN + ", SLIC, weights of one group")
+    arranged_weights_cycles: int = fact(21, PUBLISHED, POPLIN + ", SLIC, of several groups")
+    pair_weights_cycles: int = fact(12, PUBLISHED, POPLIN + ", SLIC, a worker, of two groups")
+    single_weights_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, a worker, of four")
+    worker_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, a worker's preamble")
+    run_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, a row")
+    small_run_cycles: int = fact(9, PUBLISHED, POPLIN + ", SLIC, a row, small")
+    wide_run_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, a row, 32-bit partials")
+    pipelined_elements: int = fact(5, PUBLISHED, POPLIN + ", SLIC, fewer are done one by one")
+    row_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, a row of 5 elements")
+    small_row_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, decisions on a row, small")
+    strided_pipelined_elements: int = fact(3, PUBLISHED, POPLIN + ", SLIC, stride 2")
+    strided_pair_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, stride 2, a row of 2")
+    few_row_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, a row of 2 to 4, and 1 each")
+    single_row_cycles: int = fact(13, PUBLISHED, POPLIN + ", SLIC, a row of 1")
+    zeroing_row_cycles: int = fact(13, PUBLISHED, POPLIN + ", SLIC, a first row of 1 to 4")
+    merge_cycles: int = fact(2, PUBLISHED, POPLIN + ", SLIC, merging both results, small")
+
+
+@dataclass(frozen=True)
+class Mac:
+    """Dot products on a worker's vector unit (HMAC), and products across groups (VMAC).
+
+    Fields with `flat` are for a kernel of one element; `narrow` and `wide` are for 16-bit and
+    32-bit partials.
+    """
+
+    float32_supervisor_cycles: int = fact(58, PUBLISHED, POPLIN + ", horizontal MAC")
+    float16_supervisor_cycles: int = fact(65, PUBLISHED, POPLIN + ", horizontal MAC")
+    flat_saved_cycles: int = fact(10, PUBLISHED, POPLIN + ", horizontal MAC 1x1", (0, 50))
+    group_cycles: int = fact(23, PUBLISHED, POPLIN + ", horizontal MAC")
+    in_group_cycles: int = fact(15, PUBLISHED, POPLIN + ", horizontal MAC")
+    out_group_cycles: int = fact(10, PUBLISHED, POPLIN + ", horizontal MAC")
+    worker_cycles: int = fact(16, PUBLISHED, POPLIN + ", horizontal MAC")
+    kernel_cycles: int = fact(29, PUBLISHED, POPLIN + ", horizontal MAC, 16 - 6 + 19 an element")
+    flat_kernel_cycles: int = fact(14, PUBLISHED, POPLIN + ", horizontal MAC 1x1, 16 - 15 + 13")
+    element_cycles: int = fact(7, PUBLISHED, POPLIN + ", horizontal MAC, a field element")
+    wide_dot_cycles: int = fact(7, PUBLISHED, POPLIN + ", getDenseDotProductCycles, 3 + 3 + 1")
+    narrow_dot_cycles: int = fact(
+        11, PUBLISHED, POPLIN + ", getDenseDotProductCycles, two outputs, 6 + 1 + 3 + 1"
+    )
+    integer_cycles_per_mac: int = fact(7, ASSUMED, "an integer product, popopsCycleEstimators.hpp")
+    across_supervisor_cycles: int = fact(100, PUBLISHED, POPLIN + ", vertical MAC, 61 + 14 + 25")
+    across_groups: int = fact(8, PUBLISHED, POPLIN + ", vertical MAC, half with wide", (2, 4096))
+    across_block_cycles: int = fact(56, PUBLISHED, POPLIN + ", vertical MAC, 32 + 24 a block")
+    across_worker_cycles: int = fact(13, PUBLISHED, POPLIN + ", vertical MAC, 8 groups")
+    across_element_cycles: int = fact(25, PUBLISHED, POPLIN + ", vertical MAC, 7 + 15 + 3")
+    across_cycles: int = fact(3, PUBLISHED, POPLIN + ", vertical MAC, a further kernel element")
+    wide_across_worker_cycles: int = fact(19, PUBLISHED, POPLIN + ", vertical MAC, 4 groups")
+    wide_across_element_cycles: int = fact(15, PUBLISHED, POPLIN + ", vertical MAC, 7 + 5 + 3")
+    wide_across_cycles: int = fact(2, PUBLISHED, POPLIN + ", vertical MAC, a further element")
+    across_zero_cycles: int = fact(4, PUBLISHED, POPLIN + ", vertical MAC, zeroing")
+    across_merge_cycles: int = fact(10, PUBLISHED, POPLIN + ", vertical MAC, reduction")
+    across_merge_element_cycles: int = fact(
+        7, PUBLISHED, POPLIN + ", vertical MAC, reduction, and one for each other worker"
+    )
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Outer products on the workers. Slow rows are priced in half cycles per element."""
+
+    worker_cycles: int = fact(25, PUBLISHED, POPLIN + ", outer product")
+    float32_group_cycles: int = fact(11, PUBLISHED, POPLIN + ", outer product")
+    float16_group_cycles: int = fact(10, PUBLISHED, POPLIN + ", outer product")
+    fast_row_cycles: int = fact(6, PUBLISHED, POPLIN + ", outer product, three vectors")
+    slow_row_cycles: int = fact(10, PUBLISHED, POPLIN + ", outer product")
+    float32_slow_half_cycles: int = fact(4, PUBLISHED, POPLIN + ", outer product, 2 an element")
+    float16_slow_half_cycles: int = fact(5, PUBLISHED, POPLIN + ", outer product, 2.5 an element")
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Elementwise codelets: a supervisor call, then vectors shared among the workers."""
+
+    vector_bytes: int = fact(8, PUBLISHED, "poplibs Target::getDataPathWidth, 64 bits", (1, 4096))
+    supervisor_cycles: int = fact(11, PUBLISHED, POPOPS + ", basicOpSupervisorOverhead")
+    float32_worker_cycles: int = fact(29, PUBLISHED, POPOPS + ", binary 1D")
+    float16_worker_cycles: int = fact(26, PUBLISHED, POPOPS + ", binary 1D")
+    unary_loop_cycles: int = fact(4, PUBLISHED, POPOPS + ", load and store of a loop, one operand")
+    binary_loop_cycles: int = fact(2, PUBLISHED, POPOPS + ", load and store, two operands")
+    in_place_worker_cycles: int = fact(58, PUBLISHED, POPOPS + ", binary 1D in place")
+    scaled_add_supervisor_cycles: int = fact(
+        57, PUBLISHED, SCALED_ADD + ", 21 + 11 + 7 + 12, and 6 to load the scale"
+    )
+    scaled_add_rest_cycles: int = fact(6, PUBLISHED, SCALED_ADD + ", 13 - 7 for a part of a vector")
+    scaled_add_worker_cycles: int = fact(25, PUBLISHED, SCALED_ADD + ", 15 + 6 + 2 + 1 + 1")
+    scaled_add_loop_cycles: int = fact(
+        3, PUBLISHED, SCALED_ADD + ", two loads and a store, operands in any memory element"
+    )
+    streamed_loop_cycles: int = fact(
+        1,
+        PUBLISHED,
+        "ld2xst64pace: two loads, a store and the sum at once, in elements of their own",
+    )
+    streamed_worker_cycles: int = fact(
+        8, PUBLISHED, "simehaa/IPU STREAMTriad/codelets.cpp: fills and drains the pipeline"
+    )
+    compiled_loop_cycles: int = fact(
+        4,
+        ASSUMED,
+        "a compiled loop: two pointers, the counter and the branch; 16 of heat's 16 agree",
+    )
+    fill_supervisor_cycles: int = fact(12, PUBLISHED, POPOPS + ", fill")
+    fill_worker_cycles: int = fact(26, PUBLISHED, POPOPS + ", fill")
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The reduction of a contiguous block: loops over the depth, one accumulator vector each."""
+
+    supervisor_cycles: int = fact(33, PUBLISHED, POPOPS + ", reduce")
+    worker_cycles: int = fact(20, PUBLISHED, POPOPS + ", reduce")
+    loop_cycles: int = fact(9, PUBLISHED, POPOPS + ", reduce, 8 to 10")
+    cycles_per_element: int = fact(2, PUBLISHED, POPOPS + ", reduce, source not interleaved")
+    accumulator_vectors: int = fact(2, PUBLISHED, "4 fp32 or 8 fp16 accumulators", (1, 64))
+    integer_cycles_per_element: int = fact(7, ASSUMED, "an integer sum, popopsCycleEstimators.hpp")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copies inside a tile."""
+
+    memcpy_bytes_per_cycle: int = fact(
+        8, PUBLISHED, "Target::getMemcpyBytesPerCycle in ipu-stack", (1, 4096)
+    )
+    call_cycles: int = fact(288, MEASURED, "ipu-stack, a local copy call on C600")
+    staging_workers: int = fact(
+        6, PUBLISHED, "ipu-stack: the local copy of IPU21 is a call of six workers", (1, 64)
+    )
+    staged_run_cycles: int = fact(
+        24, ASSUMED, "four instructions of one worker for a run that is gathered or scattered"
+    )
+    rearrange_call_cycles: int = fact(587, PUBLISHED, "poplibs regression, rearrangement")
+    rearrange_cycles_per_byte_of_2: float = fact(
+        5.148, PUBLISHED, "poplibs regression, 2-byte atoms", (1e-3, 1e6)
+    )
+    rearrange_cycles_per_byte_of_4: float = fact(
+        3.125, PUBLISHED, "poplibs regression, 4-byte atoms", (1e-3, 1e6)
+    )
+    rearrange_cycles_per_byte_of_8: float = fact(
+        0.440, PUBLISHED, "poplibs regression, 8-byte atoms", (1e-3, 1e6)
+    )
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """The cycles that two readings of a tile's cycle counter add to what is between them."""
+
+    counter_cycles: int = fact(
+        45, MEASURED, "tessellate-ipu ipu_cycle_count_overhead, two readings in a row", (0, 1e6)
+    )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The numbers that were fitted to abele's own calibration rows.
+
+    No other number of a target is fitted. `Target.uncalibrated` sets these to 0.
+    """
+
+    bracket_cycles: int = fact(
+        41,
+        FITTED,
+        "least worst error on three additions: what a vector codelet takes between two readings "
+        "of the counter, beside the readings",
+        (0, 1e6),
+    )
