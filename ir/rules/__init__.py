@@ -1,4 +1,4 @@
-"""The rule language: laws of rewriting, checked before they run."""
+"""The rule language: rewrite rules that are checked before they run."""
 
 from .library import function, guard, once_a_pass, op_class
 from .python_rule import PythonRule, bind_python_rules, rewrite

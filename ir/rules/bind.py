@@ -1,4 +1,4 @@
-"""From syntax to laws: what every name means, and whether the rule makes sense."""
+"""Binds the syntax of rules to operations, and checks that every rule makes sense."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANY = "_"
 
 
 def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[Law, ...]:
-    """The laws of a file, each checked. Raises InputError with one message a rule that is wrong."""
+    """The rules of a file, each checked. Raises InputError with one message per wrong rule."""
     laws: list[Law] = []
     problems: list[str] = []
     names: Counter[str] = Counter()
@@ -82,7 +82,7 @@ def bind_pattern(
 ) -> tuple[tuple[BoundPattern, ...], dict[str, str]]:
     """The variants of a pattern of Python code, and the kinds of the names that it binds.
 
-    line: the number of the text's first line in its file. Raises InputError.
+    line: number of the text's first line in its file. Raises InputError.
     """
     file = RuleFile(pattern.place.file, text, (), (), ())
     rule = Rule(
@@ -106,7 +106,7 @@ def bind_pattern(
 
 @dataclass(frozen=True)
 class _Scope:
-    """What the names of a file mean outside its rules."""
+    """The classes, guards and functions that a file declares."""
 
     vocabulary: Vocabulary
     classes: dict[str, frozenset[type[Operation]]]
@@ -167,9 +167,10 @@ def _check_declaration(each: Declaration, file: RuleFile) -> None:
 
 @dataclass
 class _Bound:
-    """A name of a rule. uses: how often it stands anywhere. infos: of an operation that it names.
+    """A name of a rule.
 
-    mentioned: the attributes that its pattern mentions: no other optional one is there.
+    uses: how often the name occurs. infos: the definitions of the operation that it names.
+    mentioned: the attributes that its pattern mentions; all other optional ones are absent.
     """
 
     kind: str
@@ -221,7 +222,7 @@ class _Binder:
         )
 
     def _carried(self) -> None:
-        """Check that attributes which a pattern lets through are on something that is made."""
+        """Check that the right side keeps the attributes that `{...}` allows."""
         rule = self.rule
         made = [*(let.build for let in rule.lets), *rule.results]
         models: set[str] = set()
@@ -235,15 +236,15 @@ class _Binder:
                 name = pattern.name or "p"
                 self.refuse(
                     pattern.place,
-                    f"{{...}} lets attributes through that nothing takes over; make it anew with "
-                    f"{name}(...), or like {name}",
+                    f"{{...}} allows attributes that the right side would lose; build the "
+                    f"operation with {name}(...), or like {name}",
                 )
 
     def refuse(self, place: Place, message: str) -> NoReturn:
         raise refusal(place, message, self.file.text, self.first_line)
 
     def _text(self) -> str:
-        """The rule as it is written."""
+        """The text of the rule."""
         lines = self.file.text.split("\n")
         first = self.rule.place.line - self.first_line
         last = next(
@@ -254,7 +255,7 @@ class _Binder:
     # The left side
 
     def variants(self) -> tuple[BoundPattern, ...]:
-        """The pattern with its operands in each order that commutative operations allow."""
+        """The pattern with its operands in every order that commutative operations allow."""
         bound = self._pattern(self.rule.pattern)
         if not self.rule.commutative:
             return (bound,)
@@ -310,7 +311,7 @@ class _Binder:
             for info in infos
             for name, known in info.attributes.items()
             if known.is_property and known.is_optional and known.default is None
-            # What brings operands along is counted among them, so it is never let through.
+            # An attribute that brings operands with it changes their count, so `...` excludes it.
             if not pattern.others or name in info.companions
         }
         return BoundPattern(
@@ -328,7 +329,7 @@ class _Binder:
     def _arity(self, pattern: Pattern, infos: tuple[OpInfo, ...], heads: str) -> None:
         rests = [each for each in pattern.operands if isinstance(each, Rest)]
         if len(rests) > 1:
-            self.refuse(rests[1].place, "two of ... among the operands: where does one end?")
+            self.refuse(rests[1].place, "more than one ... among the operands; need at most one")
         given = len(pattern.operands) - len(rests)
         mentioned = frozenset(each.name for each in pattern.fields)
         if not any(info.takes(given, bool(rests), mentioned) for info in infos):
@@ -344,7 +345,8 @@ class _Binder:
             if operand.index is None and not all(info.one_result for info in infos):
                 self.refuse(
                     operand.place,
-                    f"{inner.heads} has not always one result; write which, as in (...)#0",
+                    f"{inner.heads} does not always have one result; write which one, as in "
+                    "(...)#0",
                 )
             if any(
                 info.most_results is not None and (operand.index or 0) >= info.most_results
@@ -375,7 +377,7 @@ class _Binder:
             self._name(pattern.place, pattern.element, "attribute")
         rests = [each for each in pattern.sizes if isinstance(each, Rest)]
         if len(rests) > 1:
-            self.refuse(rests[1].place, "two of ... among the sizes: where does one end?")
+            self.refuse(rests[1].place, "more than one ... among the sizes; need at most one")
         for each in pattern.sizes:
             if isinstance(each, Rest):
                 if each.name:
@@ -385,7 +387,7 @@ class _Binder:
 
     def _no_type(self, place: Place, word: str) -> None:
         if is_no_type(word):
-            self.refuse(place, f"{word} is no element type; need one such as f32, bf16 or i32")
+            self.refuse(place, f"{word} is not an element type; need one such as f32, bf16 or i32")
 
     def _field(
         self,
@@ -435,15 +437,16 @@ class _Binder:
     # Expressions
 
     def truth(self, expression: Expression) -> None:
-        """Check that an expression says yes or no."""
+        """Check that an expression is true or false."""
         kind = self.kind(expression)
         if kind not in ("bool", "any"):
             self.refuse(
-                expression.place, f"{shown(expression)} is {a_kind(kind)}; a guard says yes or no"
+                expression.place,
+                f"{shown(expression)} is {a_kind(kind)}; a guard must be true or false",
             )
 
     def kind(self, expression: Expression) -> str:
-        """The kind of an expression, all names in it known."""
+        """The kind of an expression. All names in it must be bound."""
         match expression:
             case Constant():
                 return kind_of_value(expression.value)
@@ -523,7 +526,7 @@ class _Binder:
             for each, kind in zip(operands, kinds, strict=True):
                 if kind not in ("bool", "any"):
                     self.refuse(
-                        each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} wants yes or no"
+                        each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} needs true or false"
                     )
             return "bool"
         if symbol in ("==", "!="):
@@ -537,25 +540,25 @@ class _Binder:
             return "ints"
         for each, kind in zip(operands, kinds, strict=True):
             if kind not in ("int", "float", "any"):
-                self.refuse(each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} wants numbers")
+                self.refuse(each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} needs numbers")
         if symbol in ("<", "<=", ">", ">="):
             return "bool"
-        # What may be anything may be no whole number either; only the match knows.
+        # An operand of any kind may turn out not to be an integer; only a match can tell.
         if symbol == "/" and set(kinds) == {"int"}:
             self._divisible(expression)
         return next((each for each in ("float", "any") if each in kinds), "int")
 
     def _divisible(self, division: Operator) -> None:
-        """Refuse a division that no guard says leaves no rest."""
+        """Refuse a division unless a guard says that it leaves no remainder."""
         a, b = division.operands
         if not Divisors.of(self.rule.guards).divides(b, a):
             if isinstance(a, Constant) and isinstance(b, Constant):
                 remedy = f"write {a.value}.0 / {b.value}" if b.value else "need another divisor"
-                self.refuse(division.place, f"{shown(division)} is no whole number; {remedy}")
+                self.refuse(division.place, f"{shown(division)} is not a whole number; {remedy}")
             self.refuse(
                 division.place,
-                f"{shown(division)} may leave a rest; add the guard {_operand(a)} % {_operand(b)} "
-                "== 0, or write // to round down",
+                f"{shown(division)} may leave a remainder; add the guard {_operand(a)} % "
+                f"{_operand(b)} == 0, or write // to round down",
             )
 
     # The right side
@@ -565,7 +568,7 @@ class _Binder:
         for let in rule.lets:
             infos = self._build(let.build)
             if let.name in self.names:
-                self.refuse(let.place, f"{let.name} is bound already; need another name")
+                self.refuse(let.place, f"{let.name} is already bound; need another name")
             self.names[let.name] = _Bound("op", let.place, infos=infos)
         infos = tuple(self.scope.vocabulary.info(c) for c in self._classes(rule.pattern))
         made = [self._made(each) for each in rule.results]
@@ -581,11 +584,11 @@ class _Binder:
             self.refuse(
                 rule.pattern.place,
                 f"{heads} has {results} result{'' if results == '1' else 's'}, and "
-                f"{_ranges([(least, most)])} would take their place",
+                f"{_ranges([(least, most)])} would replace them",
             )
 
     def _made(self, made: Build | Reference) -> tuple[int, int | None]:
-        """Check a new operation or value; the fewest and the most values that it is."""
+        """Check a new operation or value. Returns the fewest and the most values it can be."""
         if isinstance(made, Build):
             infos = self._build(made)
             several = [info.most_results for info in infos]
@@ -614,21 +617,21 @@ class _Binder:
             if bound.kind != "op":
                 self.refuse(
                     build.place,
-                    f"{build.head} is {a_kind(bound.kind)}; only an operation can be made again",
+                    f"{build.head} is {a_kind(bound.kind)}; only an operation can be built again",
                 )
             infos = bound.infos
         if build.like:
             bound = self._use(build.place, build.like)
             if bound.kind != "op":
                 self.refuse(
-                    build.place, f"{build.like} is {a_kind(bound.kind)}; like wants an operation"
+                    build.place, f"{build.like} is {a_kind(bound.kind)}; like needs an operation"
                 )
         for each in build.operands:
             if isinstance(each, Rest):
                 bound = self._use(each.place, each.name)
                 if bound.kind != "values":
                     self.refuse(
-                        each.place, f"{each.name} is {a_kind(bound.kind)}; ... wants several"
+                        each.place, f"{each.name} is {a_kind(bound.kind)}; ... needs several values"
                     )
             else:
                 self._made(each)
@@ -695,7 +698,7 @@ class _Binder:
             return
         if isinstance(new, TypeOf):
             if not self._use(new.place, new.name).is_value:
-                self.refuse(new.place, f"{new.name} is no value and has no type")
+                self.refuse(new.place, f"{new.name} is not a value and has no type")
             return
         if element_type(new.element) is None:
             self._no_type(new.place, new.element)
@@ -703,7 +706,7 @@ class _Binder:
         for each in new.sizes:
             if isinstance(each, Rest):
                 if self._use(each.place, each.name).kind != "ints":
-                    self.refuse(each.place, f"{each.name} is no list of sizes")
+                    self.refuse(each.place, f"{each.name} is not a list of sizes")
             elif (kind := self.kind(each)) not in ("int", "any"):
                 self.refuse(
                     each.place, f"{shown(each)} is {a_kind(kind)}; a size is a whole number"
@@ -731,11 +734,11 @@ class _Binder:
         vocabulary = self.scope.vocabulary
         levels = {vocabulary.level_of(cls.name) for cls in pattern.classes}
         if len(levels) != 1 or None in levels:
-            self.refuse(pattern.place, f"{pattern.heads} is on no one level that lowers")
+            self.refuse(pattern.place, f"{pattern.heads} is not on a level that can be lowered")
         level = next(iter(levels))
         target = vocabulary.level_below(level) if level else None
         if target is None:
-            self.refuse(pattern.place, f"{pattern.heads} is on the lowest level already")
+            self.refuse(pattern.place, f"{pattern.heads} is already on the lowest level")
         for each in builds(self.rule):
             if "." not in each.head or not vocabulary.is_legal(each.head, target):
                 self.refuse(
@@ -745,13 +748,13 @@ class _Binder:
 
 
 def _operand(expression: Expression) -> str:
-    """An expression as an operand of another one."""
+    """The text of an expression as an operand of another one."""
     text = shown(expression)
     return f"({text})" if isinstance(expression, Operator) else text
 
 
 def _orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
-    """The pattern with the first two operands of commutative operations either way round."""
+    """The pattern with the two operands of commutative operations in both orders."""
     choices = [
         [replace(each, pattern=inner) for inner in _orders(each.pattern)]
         if isinstance(each, BoundNested)
@@ -762,14 +765,14 @@ def _orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
         straight = replace(pattern, operands=operands)
         yield straight
         commutes = all(cls.has_trait(Commutative) for cls in pattern.classes)
-        # Of several, the last may be a chain's, which nothing commutes with.
+        # With more than two operands, the last may belong to a chain, and does not commute.
         two = len(operands) == 2 and not any(isinstance(each, Rest) for each in operands)
         if commutes and two and operands[0] != operands[1]:
             yield replace(pattern, operands=(operands[1], operands[0]))
 
 
 def _range(infos: Sequence[OpInfo], mentioned: Collection[str]) -> str:
-    """How many operands operations have, in words."""
+    """The number of operands that operations can have, in words."""
     return _ranges((info.least, info.most_with(mentioned)) for info in infos)
 
 

@@ -1,4 +1,4 @@
-"""What a rule puts in the place of what it found."""
+"""Builds the right side of a rule."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .vocabulary import Vocabulary
 
 @runtime_checkable
 class Infers(Protocol):
-    """An operation whose one result has a type that follows from all else."""
+    """An operation with one result, whose type follows from operands and attributes."""
 
     def infer(self) -> Attribute:
         """The type of the result. Raises VerifyException if operands and attributes disagree."""
@@ -43,7 +43,7 @@ class Infers(Protocol):
 
 @cache
 def has_infer(cls: type[Operation]) -> bool:
-    """Whether operations of a class infer their results, which is long to ask of a protocol."""
+    """True if operations of a class infer their result. Faster than asking the protocol."""
     return issubclass(cls, Infers)
 
 
@@ -51,8 +51,8 @@ def has_infer(cls: type[Operation]) -> bool:
 class Builder:
     """Builds the right side of one rule for one match.
 
-    Raises InputError, which names the rule and what it was applied to, for an operation that is not
-    well formed.
+    Raises InputError for an operation that is not well formed. The error names the rule and the
+    operation that it was applied to.
     """
 
     rule: Rule
@@ -63,11 +63,11 @@ class Builder:
 
     @property
     def env(self) -> Env:
-        """What the names of the rule stand for."""
+        """The values of the names in the rule."""
         return self.match.env
 
     def made(self) -> Made:
-        """All new operations, located at what they were made from."""
+        """All new operations. Their location is that of the matched operations."""
         root = self.match.matched[0]
         for let in self.rule.lets:
             self.env[let.name] = self._op(let.build, None)
@@ -123,7 +123,7 @@ class Builder:
             op = create(cls, operands, properties, attributes, regions, types, default)
             op.verify(verify_nested_ops=False)
         except (VerifyException, ValueError, LookupError, ArithmeticError) as error:
-            self._refuse(build.place, f"{cls.name} cannot be built so: {error}")
+            self._refuse(build.place, f"cannot build {cls.name}: {error}")
         self.ops.append(op)
         return op
 
@@ -141,9 +141,10 @@ class Builder:
         ) from None
 
     def _regions(self, cls: type[Operation], model: Operation | None) -> list[Region]:
-        """The model's regions, if there are as many as the new operation has.
+        """The model's regions, if their number is that of the new operation.
 
-        The root goes: its regions move. Another operation may stay, and keeps its own.
+        The regions of the root move, because the root is removed. The regions of any other
+        operation are copied, because it may stay.
         """
         count = self.vocabulary.info(cls).regions
         if not count or model is None:
@@ -223,17 +224,17 @@ def create(
     types: Sequence[Attribute] | None,
     default: Sequence[Attribute] | None,
 ) -> Operation:
-    """An operation of which all is known but, perhaps, the types of its results.
+    """A new operation, with the types of its results inferred if the rule does not give them.
 
-    types: as the rule gives them; else they are inferred; else they are the default.
-    Raises VerifyException or ValueError if they follow from nothing.
+    types: from the rule. Without them, the types are inferred, or else are the default.
+    Raises VerifyException or ValueError if they cannot be inferred.
     """
     inferred = types if types is not None else _constrained(cls)
     start = inferred if inferred is not None else default
     infers = types is None and _infers(cls)
     op = cls.create(
         operands=operands,
-        # Where the operation infers its type there may be none yet.
+        # An operation that infers its type may not have one yet.
         result_types=[tensor_type(NoneAttr(), [])] if infers or start is None else start,
         properties=dict(properties),
         attributes=dict(attributes),
@@ -244,13 +245,13 @@ def create(
         type_ = cast(Infers, op).infer()
         op.results[0]._type = type_  # pyright: ignore[reportPrivateUsage]
     elif start is None:
-        raise ValueError("the type of its result follows from nothing; write it behind a colon")
+        raise ValueError("the type of its result cannot be inferred; write it after a colon")
     return op
 
 
 @cache
 def _infers(cls: type[Operation]) -> bool:
-    """Whether an operation infers its one result."""
+    """True if the operation infers the type of its only result."""
     return (
         issubclass(cls, IRDLOperation)
         and has_infer(cls)
@@ -260,7 +261,7 @@ def _infers(cls: type[Operation]) -> bool:
 
 @cache
 def _constrained(cls: type[Operation]) -> Sequence[Attribute] | None:
-    """The types of results that the definition leaves no choice of."""
+    """The result types, if the definition determines them; else None."""
     if not issubclass(cls, IRDLOperation):
         return None
     results = cls.get_irdl_definition().results
@@ -275,7 +276,7 @@ def _constrained(cls: type[Operation]) -> Sequence[Attribute] | None:
 
 
 def builds(rule: Rule) -> list[Build]:
-    """The operations of a right side, those nested in others after them."""
+    """The operations of a right side, outer operations before those nested in them."""
     pending: list[Build | Reference | Rest] = [*(let.build for let in rule.lets), *rule.results]
     found: list[Build] = []
     while pending:

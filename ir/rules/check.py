@@ -1,4 +1,4 @@
-"""All that can be said of rules before they ever run, beyond what their own text says."""
+"""Checks rules on sample programs before they run."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .syntax import Place
 from .typed import counterexample
 
 ROUNDS = 24
-"""How often a rule may be applied to its own result before it is taken to be without an end."""
+"""How often a rule may be applied to its own result before it counts as endless."""
 FEW = 3
-"""How many samples show whether a rule ends, and whether two rules fit one operation."""
+"""Samples used to test whether a rule is endless."""
 ATTEMPTS = 24
-"""How many programs are made where two rules might fit one operation."""
+"""Programs made to test whether two rules match the same operation."""
 TRIES = 150
-"""How many operations are tried for them."""
+"""Operations tried to make these programs."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """Something about rules that may be meant so. text: the message with the line and a caret."""
+    """A warning about rules. text: the message, with the line and a caret."""
 
     place: Place
     message: str
@@ -43,10 +43,10 @@ class Remark:
 
 
 def check_rules(rules: RuleSet, seed: int = 0) -> tuple[Remark, ...]:
-    """Check that rules fit some program, keep its types, end, and leave each other room.
+    """Check that each rule matches some program, keeps its types, ends, and is not hidden.
 
-    Types and ends are checked on programs made from the rules' own patterns (see samples).
-    Returns what may be meant so. Raises InputError with all that is wrong, one message each.
+    The checks run on programs built from the rules' own patterns (see samples).
+    Returns warnings. Raises InputError with one message per mistake.
     """
     return _Check(rules, seed).remarks()
 
@@ -81,8 +81,8 @@ class _Check:
         if not samples:
             self._say(
                 law,
-                f"rule {law.name}: no program was found that it fits; its types are checked at "
-                "each rewrite",
+                f"rule {law.name}: no sample program matches it; its types are checked at each "
+                "rewrite",
             )
             return
         wrong = counterexample(law, samples)
@@ -93,16 +93,18 @@ class _Check:
         if endless is None:
             return
         message = (
-            f"rule {law.name}: its right side contains its own left side: with "
-            f"{endless.described()} it would be applied to its own result for ever"
+            f"rule {law.name}: its left side matches its own right side: with "
+            f"{endless.described()} it would be applied to its own result forever"
         )
         if law.guards:
             self._say(law, f"{message}, unless a guard stops it")
         else:
-            self._refuse(law, f"{message}; need a guard that stops it, or a smaller right side")
+            self._refuse(
+                law, f"{message}; add a guard that stops it, or make the right side smaller"
+            )
 
     def _is_endless(self, law: Law, sample: Sample) -> bool:
-        """Whether a rule goes on being applied to what it has made."""
+        """True if a rule keeps being applied to its own result."""
         pattern = RuleSet((law,), self.rules.vocabulary).pattern()
         block, op = sample.block, sample.root
         for _ in range(ROUNDS):
@@ -110,7 +112,7 @@ class _Check:
             try:
                 pattern.match_and_rewrite(op, PatternRewriter(op))
             except InputError:
-                # A counterexample of another kind, which the check of types looks for.
+                # This is a mistake of another kind, which the check of types finds.
                 return False
             new = [each for each in block.ops if each not in before]
             following = next((each for each in new if self._match(law, each)), None)
@@ -122,13 +124,13 @@ class _Check:
     # Two rules
 
     def _together(self, first: Law, second: Law, sampler: Sampler) -> None:
-        """first: the one that is tried first."""
+        """Check two rules that can match the same operation. first: the one tried first."""
         if shadows(first, second, self.rules.vocabulary):
             self._refuse(
                 second,
-                f"rule {second.name} is never reached: rule {first.name} ({first.place}), which is "
-                "tried first, fits wherever it does; give this one a higher @priority, or the "
-                "other one guards",
+                f"rule {second.name} is never reached: rule {first.name} ({first.place}) is tried "
+                "first and matches everything that it matches; give this rule a higher @priority, "
+                "or the other one a guard",
             )
             return
         if first.priority != second.priority:
@@ -142,9 +144,9 @@ class _Check:
                     continue
                 self._say(
                     second,
-                    f"rules {first.name} ({first.place}) and {second.name} both fit "
+                    f"rules {first.name} ({first.place}) and {second.name} both match "
                     f"{_described(root)}, with different results; {first.name} is applied, because "
-                    "it is written first: say so with @priority",
+                    "it is written first; choose one with @priority",
                 )
                 return
 
@@ -158,25 +160,25 @@ class _Check:
         match = self._match(law, root)
         try:
             return None if match is None else law.make(match)
-        # What a rule's own Python may raise is looked for where it is alone.
+        # Errors in a rule's own Python are reported when the rule is checked alone.
         except Exception:
             return None
 
 
 def _count(law: Law) -> int:
-    """How many samples a rule is checked on: some of each class of operations."""
+    """The number of samples for a rule: some for each class of operations."""
     return max(24, 2 * max(len(each.classes) for each in law.variants))
 
 
 def _pairs(laws: Sequence[Law]) -> Iterator[tuple[Law, Law]]:
-    """Rules with a class of roots in common, the one that is tried first before the other."""
+    """Pairs of rules that share a class of roots, the one that is tried first in front."""
     for first, second in combinations(ordered(laws), 2):
         if first.roots & second.roots:
             yield first, second
 
 
 def _described(root: Operation) -> str:
-    """An expression of operations: nn.add(nn.neg(x), y)."""
+    """An operation and its operands as an expression, such as nn.add(nn.neg(x), y)."""
 
     def shown(op: Operation) -> str:
         parts = [

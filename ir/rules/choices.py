@@ -1,8 +1,8 @@
-"""Sizes, types and attributes worth trying where a pattern leaves them open.
+"""Chooses sizes, types and attributes where a pattern leaves them open.
 
-Every choice is one of a few named ways of making a value from what is known already. What an
-operation accepts is remembered by those names, so that after the first program others, with other
-numbers, are found at once.
+Each choice is one of a few named ways to make a value from known values. The names that an
+operation accepts are remembered, so after the first program, others with other numbers are found
+at once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ ELEMENTS: dict[str, Attribute] = {"f32": f32, "f16": f16, "i32": i32, "i1": i1}
 """Element types of tensors, by name."""
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-"""Sizes of different names are different primes: what holds for some of them by chance is not
-taken for a law."""
+"""Sizes with different names are different primes, so nothing holds for them by coincidence."""
 
 
 @dataclass(frozen=True)
 class Hints:
-    """The numbers, texts and lists that a rule itself mentions: its guards ask for them."""
+    """The numbers, strings and lists that a rule mentions. Its guards may require them."""
 
     ints: tuple[int, ...] = ()
     floats: tuple[float, ...] = ()
@@ -42,7 +41,7 @@ class Hints:
 
     @staticmethod
     def of(patterns: Iterable[BoundPattern], guards: Iterable[Expression]) -> Hints:
-        """What patterns and guards mention."""
+        """The literals in patterns and guards."""
         found = [value for each in guards for value in _constants(each)]
         found += [value for each in patterns for value in _literals(each)]
         whole = [each for each in found if isinstance(each, int) and not isinstance(each, bool)]
@@ -91,10 +90,11 @@ def _literals(pattern: BoundPattern) -> Iterator[Plain]:
 
 @dataclass
 class Choices:
-    """Random choices by name. replay: ways that have led to an operation before, by what they were
-    chosen for; taken: those of this time. uniform: a way for all lists that are not replayed: the
-    lists of an operation often have one entry for each of the same axes. sizes: of axes; primes if
-    there are none.
+    """Random choices by name.
+
+    replay: ways that led to an operation before, by what they were chosen for. taken: the ways of
+    this attempt. uniform: one way for all lists that are not replayed, because the lists of an
+    operation often have one entry for each of the same axes. sizes: of axes; primes if empty.
     """
 
     random: Random
@@ -106,12 +106,12 @@ class Choices:
     _primes: list[int] = field(default_factory=list[int])
 
     def again(self, replay: dict[str, str]) -> Choices:
-        """Choices for another attempt."""
+        """New choices for another attempt."""
         uniform = self.random.choice(tuple(LISTS)) if self.random.random() < 0.5 else ""
         return Choices(self.random, self.hints, replay, {}, uniform, self.sizes, self._primes)
 
     def way(self, what: str, ways: Sequence[str]) -> str:
-        """One of several ways of choosing something, the one that has been taken before if any."""
+        """One of several ways to choose something: the one from replay if there is one."""
         known = self.replay.get(what)
         found = known if known is not None and known in ways else self.random.choice(ways)
         self.taken[what] = found
@@ -122,7 +122,7 @@ class Choices:
         return () if known is None else (known,)
 
     def fresh(self) -> int:
-        """A size unlike the others, or one that the rule's guards may ask for, or 1."""
+        """A size that differs from the others, or one that the rule's guards mention, or 1."""
         if not self._primes:
             self._primes = list(self.sizes or PRIMES)
             self.random.shuffle(self._primes)
@@ -143,12 +143,12 @@ class Choices:
     # Types
 
     def element(self, what: str, known: Sequence[TensorType[Attribute]]) -> Attribute:
-        """An element type: that of the tensors there are already, or another."""
+        """An element type: that of the known tensors, or another."""
         way = self.way(what, (*(("same",) * 8 if known else ("f32",) * 4), *ELEMENTS))
         return known[0].element_type if way == "same" else ELEMENTS[way]
 
     def shape(self, what: str, known: Sequence[Shape]) -> Shape:
-        """The shape of a tensor beside others."""
+        """The shape of a tensor, given the shapes of others."""
         if not known:
             rank = int(self.way(what, "0112223334444"))
             return tuple(self.fresh() for _ in range(rank))
@@ -165,10 +165,10 @@ class Choices:
         tensors: Sequence[TensorType[Attribute]],
         words: Sequence[str],
     ) -> Attribute | None:
-        """A value that an attribute's definition allows; None where nothing is known that does.
+        """A value that the attribute's definition allows; None if no such value is known.
 
-        tensors: the types of the operation's operands, and of the results known so far. words:
-        texts that the operation has asked for.
+        tensors: the types of the operands, and of the results known so far. words: strings that
+        the operation's verifier has asked for.
         """
         if kind == "attribute":
             return self._by_class(constraint, tensors)
@@ -196,7 +196,7 @@ class Choices:
     def _by_class(
         self, constraint: AttrConstraint, tensors: Sequence[TensorType[Attribute]]
     ) -> Attribute | None:
-        """An attribute of a class that makes its own samples, or a type."""
+        """An attribute of a class that defines its own samples, or a type."""
         for base in sorted(constraint.get_bases() or (), key=lambda each: each.name):
             sample: Callable[[Random, Sequence[TensorType[Attribute]]], Attribute | None] | None = (
                 getattr(base, "sample", None)
@@ -230,7 +230,7 @@ SHAPES: dict[str, Callable[[Choices, Shape], Shape]] = {
     "larger": lambda c, s: (*(c.fresh() for _ in range(_small(c))), *s),
     "other": lambda c, s: tuple(c.fresh() for _ in s),
 }
-"""Shapes that a tensor may have beside another one. With ?, beside any of those known."""
+"""Shapes that a tensor may have, given another shape. With ?, given any of the known shapes."""
 
 _SHAPES = ("same", "same", "repeated?", "repeated?", "larger", *SHAPES)
 
@@ -249,16 +249,16 @@ INTEGERS: dict[str, Callable[[Choices, Shape], Iterable[int]]] = {
     "size": lambda _, s: s,
     "asked": lambda c, _: c.hints.ints,
 }
-"""Whole numbers that an attribute may be, for the shape of the first operand."""
+"""Integers that an attribute may be, given the shape of the first operand."""
 
 
 def _filled(length: int, values: Sequence[int]) -> Callable[[Choices, Shape], Shape]:
-    """A list with an entry for each axis, the first ones, of which there are length, left out."""
+    """A list with an entry for each axis after the first `length` axes."""
     return lambda c, s: tuple(c.random.choice(values) for _ in s[length:])
 
 
 def _factors(choices: Choices, shape: Shape) -> Shape:
-    """The shape with two neighbouring axes made one, or an axis cut in two."""
+    """The shape with two neighbouring axes merged, or with one axis split in two."""
     splits = [(i, d) for i, n in enumerate(shape) for d in (*PRIMES, 1) if n > 0 and n % d == 0]
     if len(shape) > 1 and choices.random.random() < 0.5:
         at = choices.random.randrange(len(shape) - 1)
@@ -306,4 +306,4 @@ LISTS: dict[str, Callable[[Choices, Shape], Shape]] = {
     "all axes": lambda _, s: tuple(range(len(s))),
     "asked": _asked_list,
 }
-"""Lists of whole numbers that an attribute may be, for the shape of the first operand."""
+"""Lists of integers that an attribute may be, given the shape of the first operand."""

@@ -1,4 +1,4 @@
-"""How an operation that verifies is found: by what its verifier says of those that do not."""
+"""Searches for an operation that verifies, guided by the errors of its verifier."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .choices import LISTS, Choices
 
 @dataclass(frozen=True)
 class Failure:
-    """How far a verifier has come.
+    """How far a verifier got before it failed.
 
-    lines: of its text, outermost first. message: without numbers.
+    lines: line numbers in the verifier, outermost call first. message: the error, without numbers.
     """
 
     lines: tuple[int, ...]
@@ -21,7 +21,7 @@ class Failure:
 
     @staticmethod
     def of(error: Exception) -> Failure:
-        """What an error that a verifier has raised says."""
+        """The failure that an error of a verifier describes."""
         lines: list[int] = []
         step = error.__traceback__
         while step is not None:
@@ -32,9 +32,10 @@ class Failure:
 
 @dataclass
 class Climb:
-    """A search for an operation that verifies: what fails later in the verifier's text is nearer.
+    """A search for an operation that verifies. An attempt that fails later in the verifier is
+    closer.
 
-    In a loop it is a message that has not been seen before which tells.
+    Inside a loop of the verifier, an attempt with a message not seen before is closer.
     """
 
     lines: tuple[int, ...] = ()
@@ -42,7 +43,7 @@ class Climb:
     seen: set[str] = field(default_factory=set[str])
 
     def step(self, random: Random) -> dict[str, str]:
-        """The ways of the nearest one but for a few, which are chosen anew."""
+        """The choices of the closest attempt, with a few dropped so that they are made again."""
         if not self.ways:
             return {}
         if random.random() < 0.25:
@@ -53,7 +54,7 @@ class Climb:
         return {what: way for what, way in self.ways.items() if what not in left_out}
 
     def failed(self, failure: Failure, choices: Choices) -> None:
-        """Go on from here if it is nearer."""
+        """Continue from this attempt if it is closer."""
         new = failure.message not in self.seen
         self.seen.add(failure.message)
         level = failure.lines == self.lines and (new or choices.random.random() < 0.1)

@@ -1,4 +1,4 @@
-"""Whether a division leaves no rest, by what the guards of a rule say."""
+"""Decides from the guards of a rule whether a division leaves no remainder."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .syntax import Constant, Expression, Operator
 
 @dataclass(frozen=True)
 class Divisors:
-    """What guards say of divisors: pairs (a, b) of a % b == 0."""
+    """The divisors that guards guarantee: pairs (a, b) from a % b == 0."""
 
     facts: tuple[tuple[Expression, Expression], ...]
 
     @staticmethod
     def of(guards: Iterable[Expression]) -> Divisors:
-        """What guards that all hold say."""
+        """The divisors that follow if all guards hold."""
         return Divisors(tuple(_facts(guards)))
 
     def divides(self, b: Expression, a: Expression) -> bool:
-        """Whether a / b is known to be whole."""
+        """True if a / b is known to be an integer."""
         if (a, b) in self.facts or a == b or _number(a) == 0:
             return True
         number = _number(b)
@@ -39,7 +39,7 @@ class Divisors:
                 return False
 
     def _cancels(self, factors: Sequence[Expression], b: Expression) -> bool:
-        """Whether the factors of b are among a product's, its numbers dividing the others."""
+        """True if the factors of b cancel against these factors of a product."""
         left = list(factors)
         number = 1
         for each in _factors(b):
@@ -55,7 +55,7 @@ class Divisors:
         return number != 0 and known % number == 0
 
     def multiple(self, a: Expression) -> int:
-        """A number that divides an expression; 0 of 0, which all numbers divide."""
+        """A number that divides an expression; 0 for 0, which every number divides."""
         known = 1
         for what, by in self.facts:
             if what == a and (value := _number(by)):

@@ -1,4 +1,4 @@
-"""What expressions of a rule are worth, once its names are bound."""
+"""Evaluates the expressions of a rule once its names are bound."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .vocabulary import Vocabulary
 
 
 class NoValue(Exception):
-    """An expression is worth nothing here: a division leaves a rest, an absent number is added, a
-    function does not take what it is given. The message says why.
+    """An expression has no value: for example, a division leaves a remainder, an absent number is
+    added, or a function does not accept its argument. The message says why.
     """
 
 
 class CallFailed(Exception):
-    """A guard or function written in Python has a bug. place: of the call; error: its error."""
+    """A guard or function written in Python raised an error. place: of the call."""
 
     def __init__(self, name: str, place: Place, error: Exception) -> None:
         super().__init__(f"{name} raised {type(error).__name__}: {error}")
@@ -32,7 +32,7 @@ class CallFailed(Exception):
 
 
 def attribute_value(op: Operation, name: str, vocabulary: Vocabulary) -> Plain:
-    """An attribute of an operation as rules see it; its default, else none, where it is absent."""
+    """An attribute of an operation as rules see it. If absent: its default, or else none."""
     found = op.properties.get(name)
     if found is None:
         found = op.attributes.get(name)
@@ -85,7 +85,7 @@ def _call(call: Call, env: Env, vocabulary: Vocabulary) -> Any:
 
 
 def argument(value: Any, kind: str) -> Any:
-    """A value as a parameter of a kind takes it: an operation's one result, where a value is."""
+    """A value converted for a parameter of a kind: an operation becomes its only result."""
     if kind == "value" and isinstance(value, Operation):
         return value.results[0]
     if kind == "op" and isinstance(value, SSAValue):
@@ -94,7 +94,7 @@ def argument(value: Any, kind: str) -> Any:
 
 
 def result(function: Function, value: Any) -> Any:
-    """What a function returned, as rules compute with it."""
+    """The return value of a function, converted to what rules compute with."""
     if isinstance(value, Attribute) and function.result not in ("attribute", "any"):
         return plain(value)
     return value
@@ -103,24 +103,24 @@ def result(function: Function, value: Any) -> Any:
 def _divide(a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int):
         if b == 0 or a % b:
-            raise NoValue(f"{a} / {b} is no whole number")
+            raise NoValue(f"{a} / {b} is not a whole number")
         return a // b
     if b == 0:
-        raise NoValue(f"{a} / 0 is no number")
+        raise NoValue(f"{a} / 0 is not a number")
     return a / b
 
 
 def _whole(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
         if b == 0:
-            raise NoValue(f"{a} {symbol} 0 is no number")
+            raise NoValue(f"{a} {symbol} 0 is not a number")
         return function(a, b)
 
     return divide
 
 
 def _plus(a: Any, b: Any) -> Any:
-    """Numbers are added, lists are joined."""
+    """Adds numbers, or joins lists."""
     return (*a, *b) if isinstance(a, tuple) else a + b
 
 
@@ -144,11 +144,11 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
     "neg": operator.neg,
 }
-"""What each symbol computes; and, or are read from the left as far as needed."""
+"""The function of each symbol. `and` and `or` evaluate from the left, as far as needed."""
 
 
 def plainly(value: object) -> str:
-    """A value as a rule would write it; an operation by its name, a value by its type."""
+    """A value as a rule would write it: an operation by its name, a value by its type."""
     match value:
         case Operation():
             return value.name
@@ -162,7 +162,7 @@ def plainly(value: object) -> str:
 
 
 def shown(expression: Expression) -> str:
-    """An expression as it may be written."""
+    """The text of an expression."""
     match expression:
         case Constant():
             return _literal(expression.value)
@@ -178,7 +178,7 @@ def shown(expression: Expression) -> str:
             return f"{'-' if symbol == 'neg' else 'not '}{_nested(inner, _STRENGTH[symbol])}"
         case Operator(symbol=symbol, operands=(left, *others)):
             strength = _STRENGTH[symbol]
-            # What is read from the left needs no parentheses there.
+            # Operators associate to the left, so the left operand needs no parentheses.
             first = _nested(left, strength + (strength == _STRENGTH["=="]))
             return f" {symbol} ".join([first, *(_nested(each, strength + 1) for each in others)])
         case Operator():
@@ -195,11 +195,11 @@ _LEVELS = (
     ("neg",),
 )
 _STRENGTH = {symbol: strength for strength, level in enumerate(_LEVELS) for symbol in level}
-"""How tightly each symbol binds, as the grammar has it."""
+"""The precedence of each symbol, as in the grammar."""
 
 
 def _nested(expression: Expression, needed: int) -> str:
-    """An operand, in parentheses if it binds less tightly than needed."""
+    """An operand, in parentheses if its precedence is lower than needed."""
     text = shown(expression)
     loose = isinstance(expression, Operator) and _STRENGTH[expression.symbol] < needed
     return f"({text})" if loose else text

@@ -1,4 +1,4 @@
-"""Why a rule does not fire: for every operation it might replace, the first thing in the way."""
+"""Explains why a rule does not match: the first obstacle at each operation it might replace."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .rule_set import RuleSet, check_made
 from .syntax import Place
 
 SHOWN = 10
-"""As many attempts are told in full; the others are counted."""
+"""The number of attempts that are printed in full. The others are counted."""
 
 LONGEST = 160
-"""Letters of an operation's line that are shown."""
+"""The longest part of an operation's line that is printed, in characters."""
 
 
 @dataclass(frozen=True)
 class Attempt:
     """A rule tried at one operation.
 
-    place: of the operation. line: its text. fits: whether the rule fits and would be applied.
-    depth: how much of the pattern and the guards has held. reason: in one line. details: the lines
+    place: of the operation. line: its text. fits: True if the rule matches and would be applied.
+    depth: how much of the pattern and the guards held. reason: in one line. details: the lines
     below it.
     """
 
@@ -48,8 +48,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a rule finds in a module. attempts: one for each operation of its root's class, the
-    closest first. text: all of it for people.
+    """What a rule finds in a module.
+
+    attempts: one per operation of its root's class, the closest first. text: everything as text.
     """
 
     rule: Law
@@ -58,22 +59,22 @@ class Explanation:
 
     @property
     def fits(self) -> int:
-        """At how many operations the rule would be applied."""
+        """The number of operations at which the rule would be applied."""
         return sum(each.fits for each in self.attempts)
 
 
 def explain(rule: str, rules: Sequence[RuleSet], module: ModuleOp) -> Explanation:
-    """Why a rule fires, or does not, at each operation of a module, which stays as it is.
+    """Why a rule matches or does not match at each operation of a module. Changes nothing.
 
-    rule: a name, or file:name where several files have it. rules: sets that are applied apart;
-    those of one set compete.
+    rule: a name, or file:name if several files have it. rules: sets that are applied separately;
+    the rules of one set compete.
     Raises InputError if there is no such rule, or more than one.
     """
     law, own = _find(rule, rules)
     program = module.clone()
     lines = _lines(program, law.roots)
     trials = [_Trial(law, own, op, lines) for op in lines.ops]
-    # All are tried before any is made: what is made uses values, and guards count uses.
+    # Match everywhere before building: new operations use values, and guards count uses.
     tried = [(trial, trial.tried()) for trial in trials]
     attempts = [trial.made(found) if isinstance(found, Match) else found for trial, found in tried]
     attempts.sort(key=lambda each: (not each.fits, -each.depth))
@@ -102,7 +103,7 @@ def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[Law, RuleSet]:
 
 @dataclass
 class _Trial:
-    """A rule at an operation. own: the set it belongs to."""
+    """A rule at an operation. own: the set that the rule belongs to."""
 
     law: Law
     own: RuleSet
@@ -110,7 +111,7 @@ class _Trial:
     lines: _Lines
 
     def tried(self) -> Match | Attempt:
-        """How the rule fits, or why it is not applied."""
+        """The match, or the reason why the rule is not applied."""
         vocabulary = self.own.vocabulary
         try:
             match = match_law(self.law, self.op, vocabulary)
@@ -125,11 +126,11 @@ class _Trial:
         return self._attempt(
             fits=False,
             depth=_WHOLE,
-            reason=f"it fits, but {winner.source} is tried first, and fits too",
+            reason=f"it matches, but {winner.source} is tried first and matches too",
         )
 
     def _before(self) -> Law | None:
-        """The rule that is tried before this one and fits."""
+        """The rule that is tried before this one and matches, if any."""
         for other in ordered(self.own.laws):
             if other is self.law:
                 return None
@@ -141,19 +142,19 @@ class _Trial:
         return None
 
     def made(self, match: Match) -> Attempt:
-        """What the rule would make."""
+        """What the rule would build."""
         try:
             made = self.law.make(match)
             if made is not None:
                 check_made(self.law, self.op, made)
         except (InputError, CallFailed) as error:
-            return self._attempt(fits=False, depth=_WHOLE, reason=f"it fits, but: {error}")
-        # A rule's function may fail in any way; that is what is to be told.
+            return self._attempt(fits=False, depth=_WHOLE, reason=f"it matches, but: {error}")
+        # A rule's function may raise any error, which is then the reason.
         except Exception as error:
-            reason = f"it fits, but {self.law.name} raised {type(error).__name__}: {error}"
+            reason = f"it matches, but {self.law.name} raised {type(error).__name__}: {error}"
             return self._attempt(fits=False, depth=_WHOLE, reason=reason)
         if made is None:
-            reason = f"the pattern fits, and {self.law.name} returned None"
+            reason = f"the pattern matches, but {self.law.name} returned None"
             return self._attempt(fits=False, depth=_WHOLE, reason=reason)
         texts = [self.lines.text_of(op) for op in made.ops]
         taken = [self.lines.name_of(v) for v in made.values if not _is_new(v, made.ops)]
@@ -161,11 +162,11 @@ class _Trial:
             op.drop_all_references()
         details = [f"    {text}" for text in texts]
         if taken:
-            details.append(f"    {', '.join(taken)} in its place")
+            details.append(f"    {', '.join(taken)} as the replacement")
         if not details:
-            return self._attempt(fits=True, depth=_WHOLE, reason="it fits, and erases it")
+            return self._attempt(fits=True, depth=_WHOLE, reason="it matches, and erases it")
         return self._attempt(
-            fits=True, depth=_WHOLE, reason="it fits", details=("  and makes", *details)
+            fits=True, depth=_WHOLE, reason="it matches", details=("  and builds", *details)
         )
 
     def _hindered(self, obstacle: Obstacle) -> Attempt:
@@ -191,7 +192,7 @@ def _is_new(value: SSAValue, ops: Collection[Operation]) -> bool:
 
 
 def _marked(law: Law, at: Place) -> Iterator[str]:
-    """The line of a rule with a caret below the part at a place."""
+    """The line of a rule, with a caret below the part at a place."""
     yield f"  {at}"
     lines = law.text.split("\n")
     row = at.line - law.place.line
@@ -201,7 +202,7 @@ def _marked(law: Law, at: Place) -> Iterator[str]:
 
 
 class _Lines(Printer):
-    """The lines of some operations, as the whole module prints them, and the names in them."""
+    """The lines and names of operations as the whole module prints them."""
 
     def __init__(self, wanted: Collection[type[Operation]]) -> None:
         self.whole = StringIO()
@@ -252,7 +253,7 @@ def _told(law: Law, attempts: Sequence[Attempt], module: ModuleOp) -> str:
     if not attempts:
         return f"{law.source}: no {heads} here{_others(heads, module)}"
     fits = sum(each.fits for each in attempts)
-    title = f"{law.source}: fits {fits} of {len(attempts)} {heads}"
+    title = f"{law.source}: matches {fits} of {len(attempts)} {heads}"
     told = [title, *map(str, attempts[:SHOWN])]
     if len(attempts) > SHOWN:
         told.append("\n".join(_counted(attempts[SHOWN:])))
@@ -260,7 +261,7 @@ def _told(law: Law, attempts: Sequence[Attempt], module: ModuleOp) -> str:
 
 
 def _others(heads: str, module: ModuleOp) -> str:
-    """What there is instead of a rule's root: of its dialect, or whatever there is."""
+    """The operations that exist instead of a rule's root: of its dialect, or else any."""
     counts = Counter(op.name for op in module.walk() if op is not module)
     dialect = heads.partition(".")[0]
     same = [f"{n} {name}" for name, n in counts.most_common() if name.partition(".")[0] == dialect]
@@ -269,7 +270,7 @@ def _others(heads: str, module: ModuleOp) -> str:
 
 
 def _counted(attempts: Iterable[Attempt]) -> Iterator[str]:
-    """The attempts that are not told in full: how many for each reason."""
+    """The attempts that are not printed in full, counted by reason."""
     reasons = Counter(each.reason.partition(":")[0].partition(" at ")[0] for each in attempts)
     yield f"and {reasons.total()} more:"
     for reason, count in reasons.most_common():

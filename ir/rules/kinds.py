@@ -1,4 +1,4 @@
-"""The kinds of what names and expressions of a rule stand for: which fit where, and in words."""
+"""The kinds of names and expressions in a rule: which can be used where, and their names."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _WIDER: dict[str, tuple[str, ...]] = {
     "ints": ("floats",),
     "op": ("value",),
 }
-"""Kinds that may stand where another is wanted."""
+"""For each kind, other kinds that it can be used as."""
 
 
 def fits(kind: str, wanted: str) -> bool:
-    """Whether what is of a kind can be used where another is wanted; "any" is left to the run."""
+    """True if a kind can be used where another is needed. "any" is checked when the rule runs."""
     return "any" in (kind, wanted) or kind == wanted or wanted in _WIDER.get(kind, ())
 
 
@@ -42,7 +42,7 @@ _WORDS = {
     "op": "an operation",
     "int": "a whole number",
     "float": "a number",
-    "bool": "yes or no",
+    "bool": "true or false",
     "string": "a text",
     "ints": "a list of whole numbers",
     "floats": "a list of numbers",

@@ -1,4 +1,4 @@
-"""A rule that can be applied: what it is found by, what must hold, what it makes."""
+"""A rule that can be applied: its pattern, its guards, and a function that builds the result."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..rewriting import Source
 from .syntax import Expression, Field, Place, Rest, TypePattern, Variable
 
 Env: TypeAlias = "dict[str, Any]"
-"""What the names of a rule stand for: values, tuples of them, operations, numbers, attributes."""
+"""The values of a rule's names: SSA values, tuples of them, operations, numbers, attributes."""
 
 
 @dataclass(frozen=True)
 class BoundNested:
-    """An operand that is a result of an operation."""
+    """An operand that is a result of an operation in the pattern."""
 
     place: Place
     pattern: BoundPattern
@@ -32,8 +32,8 @@ BoundOperand: TypeAlias = "Variable | Rest | BoundNested"
 class BoundPattern:
     """A pattern whose operations are known.
 
-    absent: optional attributes that the pattern does not mention, which an operation must lack.
-    heads: as written, for messages. others: whether optional ones may be there all the same.
+    absent: optional attributes that the pattern does not mention, which must be absent.
+    heads: as written, for messages. others: True if other optional attributes are allowed.
     """
 
     place: Place
@@ -47,7 +47,7 @@ class BoundPattern:
     others: bool = False
 
     def walk(self) -> Iterator[BoundPattern]:
-        """The pattern and those nested in it, outermost first, in order of operands."""
+        """The pattern and those nested in it, outermost first, in operand order."""
         yield self
         for operand in self.operands:
             if isinstance(operand, BoundNested):
@@ -55,18 +55,18 @@ class BoundPattern:
 
     @cached_property
     def fixed(self) -> int:
-        """How many operands stand for one each."""
+        """The number of operands that each stand for one operand."""
         return sum(not isinstance(each, Rest) for each in self.operands)
 
     @cached_property
     def takes_more(self) -> bool:
-        """Whether an operand stands for any number of them."""
+        """True if an operand stands for any number of operands."""
         return self.fixed < len(self.operands)
 
 
 @dataclass(frozen=True)
 class Match:
-    """Where a rule fits. matched: the operations of its pattern, the root first."""
+    """A match of a rule. matched: the operations of its pattern, the root first."""
 
     env: Env
     matched: tuple[Operation, ...]
@@ -74,7 +74,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Made:
-    """What a rule has built. ops: new operations, in order; values: one a result of the root."""
+    """What a rule built. ops: new operations, in order. values: one per result of the root."""
 
     ops: tuple[Operation, ...]
     values: tuple[SSAValue, ...]
@@ -82,11 +82,11 @@ class Made:
 
 @dataclass(frozen=True)
 class Law:
-    """A rule. variants: its patterns, one for each order of the operands of commutative operations.
+    """A rule that is bound to operations.
 
-    make: builds what takes the root's place; None where Python code has changed its mind.
-    kind: a lower may change the types of results. text: what is shown of it. document: what is
-    said of it.
+    variants: its patterns, one per order of the operands of commutative operations. make: builds
+    the replacement of the root; returns None if Python code decides against it. kind: a lower may
+    change the types of results. text: the rule as written. document: its documentation.
     """
 
     source: Source
@@ -106,10 +106,10 @@ class Law:
 
     @property
     def roots(self) -> frozenset[type[Operation]]:
-        """The classes of operations that it may replace."""
+        """The classes of operations that the rule may replace."""
         return self.variants[0].classes
 
 
 def ordered(laws: Sequence[Law]) -> tuple[Law, ...]:
-    """Laws in the order in which they are tried: by priority, then as written."""
+    """Rules in the order in which they are tried: by priority, then as written."""
     return tuple(sorted(laws, key=lambda law: -law.priority))

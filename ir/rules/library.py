@@ -9,8 +9,8 @@
     @op_class
     def unary(cls: type[Operation]) -> bool: ...
 
-The kinds of their arguments follow from the annotations; a rule that gives another kind is refused
-before it ever runs.
+The kinds of their arguments follow from the annotations. A rule that passes another kind is refused
+before it runs.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ KINDS: dict[str, tuple[object, ...]] = {
     "attribute": (Attribute,),
     "any": (object, Any),
 }
-"""The kinds of what a name in a rule stands for, with the annotations that say so in Python."""
+"""The kinds of names in a rule, with the annotations that mean them in Python."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """A guard or function. kinds: of its parameters; result: kind of what it returns.
+    """A guard or function. kinds: of its parameters. result: the kind of its result.
 
-    optional: whether each parameter may be none.
+    optional: for each parameter, True if it may be none.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Function:
 
     @property
     def is_guard(self) -> bool:
-        """Whether it says yes or no, and so may stand alone in a where."""
+        """True if it returns a bool, and can therefore be used alone as a condition."""
         return self.result == "bool"
 
     @property
@@ -78,21 +78,21 @@ CLASSES: dict[str, Callable[[type[Operation]], bool]] = {}
 
 
 def guard(call: F) -> F:
-    """Let rules call a predicate in their where. Raises InputError as function does."""
+    """Let rules call a predicate as a condition. Raises InputError as `function` does."""
     return _register(call, "bool")
 
 
 def function(call: F) -> F:
     """Let rules compute attributes and sizes with a function.
 
-    It must depend on its arguments alone, and change nothing. Raises InputError for an annotation
-    that is no kind, and for a name that another function has.
+    The function must depend only on its arguments, and change nothing. Raises InputError for an
+    annotation that is not a kind, and for a name that another function already has.
     """
     return _register(call, None)
 
 
 def op_class(belongs: F) -> F:
-    """Let patterns name, as a class, the operations of which a predicate says so."""
+    """Let patterns use a class of operations: those for which the predicate is true."""
     name = _name(belongs)
     _check_free(name, CLASSES.get(name), belongs)
     CLASSES[name] = belongs
@@ -100,7 +100,7 @@ def op_class(belongs: F) -> F:
 
 
 def forget(module: str) -> None:
-    """Take back what a module's own functions were registered as, before it is run anew."""
+    """Remove what a module registered, before the module runs again."""
     for name, each in list(FUNCTIONS.items()):
         if each.call.__module__ == module:
             del FUNCTIONS[name]
@@ -114,7 +114,7 @@ _found: ContextVar[dict[tuple[object, int], Any] | None] = ContextVar("found", d
 
 @contextmanager
 def one_application() -> Generator[None]:
-    """Within the block, a pass applies its rules: what once_a_pass finds is kept."""
+    """Within the block, a pass applies its rules, and results of once_a_pass are kept."""
     token = _found.set({})
     try:
         yield
@@ -123,9 +123,10 @@ def one_application() -> Generator[None]:
 
 
 def once_a_pass(call: Callable[[A], R]) -> Callable[[A], R]:
-    """Ask a function of an object once while a pass applies its rules, for what they do not change.
+    """Call a function once per object while a pass applies its rules, and keep the result.
 
-    Guards that looked through the whole module at each attempt would make a pass quadratic.
+    Use it for facts that the rules do not change. Guards that looked through the whole module at
+    each attempt would make a pass quadratic.
     """
 
     @wraps(call)
@@ -161,7 +162,8 @@ def _name(call: Callable[..., Any]) -> str:
 
 
 def _check_free(name: str, found: Callable[..., Any] | None, new: Callable[..., Any]) -> None:
-    """A file that is loaded again replaces what it registered; another may not."""
+    """Raise InputError if another file registered the name. A file that is loaded again may
+    replace its own entries."""
 
     def home(call: Callable[..., Any]) -> tuple[object, object]:
         return getattr(call, "__module__", None), getattr(call, "__qualname__", None)
@@ -173,7 +175,7 @@ def _check_free(name: str, found: Callable[..., Any] | None, new: Callable[..., 
 
 
 def _kind(hint: object, what: str) -> tuple[str, bool]:
-    """The kind that an annotation means, and whether none may be given."""
+    """The kind that an annotation means, and whether the parameter may be none."""
     optional = False
     if get_origin(hint) in (Union, UnionType):
         inner = [each for each in get_args(hint) if each is not NoneType]
@@ -198,25 +200,25 @@ def _kind(hint: object, what: str) -> tuple[str, bool]:
 
 @guard
 def one_use(value: SSAValue) -> bool:
-    """Whether exactly one operand anywhere is this value."""
+    """Whether the value is used by exactly one operand."""
     return value.has_one_use()
 
 
 @guard
 def same_type(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values have one type."""
+    """Whether two values have the same type."""
     return a.type == b.type
 
 
 @guard
 def same_shape(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two tensors have one shape, whatever their elements."""
+    """Whether two tensors have the same shape, with any element types."""
     return _shape(a) == _shape(b)
 
 
 @function
 def rank(value: SSAValue) -> int:
-    """How many axes a tensor has."""
+    """The number of axes of a tensor."""
     return len(_shape(value))
 
 
@@ -228,19 +230,19 @@ def shape(value: SSAValue) -> tuple[int, ...]:
 
 @function
 def size(value: SSAValue) -> int:
-    """How many elements a tensor has."""
+    """The number of elements of a tensor."""
     return prod(_shape(value))
 
 
 @function
 def length(values: tuple[int, ...]) -> int:
-    """How many numbers a list has."""
+    """The length of a list of numbers."""
     return len(values)
 
 
 @function
 def product(values: tuple[int, ...]) -> int:
-    """The product of a list of numbers; 1 of none."""
+    """The product of a list of numbers; 1 for an empty list."""
     return prod(values)
 
 
@@ -252,7 +254,7 @@ def total(values: tuple[int, ...]) -> int:
 
 @function
 def at(values: tuple[int, ...], index: int) -> int:
-    """One number of a list; -1 is the last."""
+    """One number of a list. Index -1 is the last."""
     if not -len(values) <= index < len(values):
         raise InputError(f"number {index} of {list(values)}: there are {len(values)}")
     return values[index]
@@ -266,7 +268,7 @@ def counted(count: int) -> tuple[int, ...]:
 
 @function
 def repeated(value: int, count: int) -> tuple[int, ...]:
-    """A list of one number, count times."""
+    """A list that repeats one number count times."""
     return (value,) * count
 
 

@@ -1,4 +1,4 @@
-"""From a file to rules that have passed every check."""
+"""Loads the rules of a file and checks them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from .vocabulary import Vocabulary
 
 
 def load_rules(path: Path, context: AbeleContext) -> RuleSet:
-    """The rules of a .rw file, about the operations that a context knows, tried on small programs.
+    """The rules of a .rw file, bound to the operations of a context and tried on small programs.
 
-    Raises InputError for all that is wrong with them; what check_rules only remarks becomes their
-    warnings.
+    Raises InputError for mistakes. Remarks of check_rules become warnings of the rule set.
     """
     rules = read_rule_set(path, Vocabulary(context))
     return replace(rules, warnings=tuple(map(str, check_rules(rules))))

@@ -1,4 +1,4 @@
-"""Where a pattern fits, and if it does not: the first thing that was in the way."""
+"""Matches patterns. If a pattern does not match, the matcher knows the first obstacle."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ANY = "_"
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a rule did not fire. place: of the part of it that failed. depth: how far it had come."""
+    """Why a rule did not match. place: of the part that failed. depth: parts that had matched."""
 
     place: Place
     reason: str
@@ -49,7 +49,7 @@ class Obstacle:
 
 @dataclass
 class Matcher:
-    """One attempt to fit one pattern. steps: parts that have fitted so far."""
+    """One attempt to match one pattern. steps: parts that have matched so far."""
 
     vocabulary: Vocabulary
     env: Env = field(default_factory=dict[str, Any])
@@ -58,30 +58,30 @@ class Matcher:
     _why: tuple[Place, str, tuple[object, ...]] | None = None
 
     def obstacle(self) -> Obstacle:
-        """What was in the way."""
+        """The first obstacle."""
         assert self._why is not None
         where, text, parts = self._why
-        # A part that takes effort to say is a call, made only now.
+        # Parts of the message that are expensive to make are calls, made only now.
         said = [str(part() if callable(part) else part) for part in parts]
         return Obstacle(where, text.format(*said), self.steps)
 
     def _no(self, place: Place, text: str, *parts: object) -> bool:
-        """Remember why, as cheaply as may be: most attempts fail and nobody asks."""
+        """Remember the reason. This must be cheap: most attempts fail and nobody asks why."""
         self._why = (place, text, parts)
         return False
 
     def op(self, pattern: BoundPattern, op: Operation) -> bool:
-        """Whether the pattern fits an operation; env and matched say how."""
+        """True if the pattern matches an operation. Fills in env and matched."""
         if type(op) not in pattern.classes:
             return self._no(
                 pattern.place,
-                "{0} at {1} is no {2}",
+                "{0} at {1} is not {2}",
                 op.name,
                 partial(place, op),
                 pattern.heads,
             )
         if self.matched and op.operands and op.parent is not self.matched[0].parent:
-            # Built at the root, it would be computed in every turn of a loop.
+            # Rebuilt at the root, it would be computed in every iteration of a loop.
             return self._no(
                 pattern.place, "{0} at {1} is outside the root's block", op.name, partial(place, op)
             )
@@ -111,7 +111,7 @@ class Matcher:
         if len(given) < fixed or (len(given) > fixed and not pattern.takes_more):
             return self._no(
                 pattern.place,
-                "{0} has {1} operands; the rule wants {2}{3}",
+                "{0} has {1} operands; the rule needs {2}{3}",
                 op.name,
                 len(given),
                 fixed,
@@ -140,13 +140,13 @@ class Matcher:
         if not isinstance(value, OpResult):
             return self._no(
                 pattern.place,
-                "the operand is an argument, and no {0} makes it",
+                "the operand is an argument, not a result of {0}",
                 pattern.pattern.heads,
             )
         if value.index != pattern.index:
             return self._no(
                 pattern.place,
-                "the operand is result {0} of {1}; the rule wants result {2}",
+                "the operand is result {0} of {1}; the rule needs result {2}",
                 value.index,
                 value.op.name,
                 pattern.index,
@@ -158,7 +158,7 @@ class Matcher:
         if known is _NOTHING:
             self.env[name] = value
             return True
-        # Values and operations are compared by identity, numbers and types by what they are.
+        # Values and operations compare by identity, numbers and types by value.
         return known == value or self._no(
             place,
             "{0} is {1} already, and {2} here",
@@ -180,7 +180,7 @@ class Matcher:
             return True
         return self._no(
             pattern.place,
-            "{0} is {1}; the rule wants {2}",
+            "{0} is {1}; the rule needs {2}",
             pattern.name,
             partial(plainly, value),
             partial(plainly, pattern.value),
@@ -205,7 +205,7 @@ class Matcher:
             return self._bind(pattern.place, pattern.element, element)
         if wanted == element:
             return True
-        return self._no(pattern.place, "the elements are {0}; the rule wants {1}", element, wanted)
+        return self._no(pattern.place, "the elements are {0}; the rule needs {1}", element, wanted)
 
     def _sizes(self, pattern: Shaped, sizes: tuple[int, ...]) -> bool:
         fixed = sum(isinstance(each, Size) for each in pattern.sizes)
@@ -213,7 +213,7 @@ class Matcher:
         if spare < 0 or (spare and fixed == len(pattern.sizes)):
             return self._no(
                 pattern.place,
-                "the shape is {0}; the rule wants {1}{2} axes",
+                "the shape is {0}; the rule needs {1}{2} axes",
                 list(sizes),
                 fixed,
                 " or more" if fixed < len(pattern.sizes) else "",
@@ -231,7 +231,7 @@ class Matcher:
             if isinstance(each.value, int):
                 if each.value != size:
                     return self._no(
-                        each.place, "the size is {0}; the rule wants {1}", size, each.value
+                        each.place, "the size is {0}; the rule needs {1}", size, each.value
                     )
             elif each.value != ANY and not self._bind(each.place, each.value, size):
                 return False
@@ -239,7 +239,7 @@ class Matcher:
         return True
 
     def holds(self, guards: Sequence[Expression]) -> bool:
-        """Whether all guards hold for what is bound. Raises CallFailed for one that has a bug."""
+        """True if all guards hold. Raises CallFailed if a guard raises an error."""
         return all(map(self._holds, guards))
 
     def _holds(self, guard: Expression) -> bool:
@@ -264,7 +264,7 @@ _NOTHING = object()
 
 
 def _found(guard: Expression, env: Env, vocabulary: Vocabulary) -> str:
-    """What a guard was about: the two sides of a comparison, else the names in it."""
+    """What a guard was evaluated on: both sides of a comparison, or else the names in it."""
     if isinstance(guard, Operator) and guard.symbol in _COMPARISONS:
         left, right = (plainly(evaluate(each, env, vocabulary)) for each in guard.operands)
         return f": {left} {guard.symbol} {right}"
@@ -293,7 +293,7 @@ def leaves(expression: Expression) -> Iterator[Name | Property | Constant]:
 
 
 def _described(value: object) -> str:
-    """A value for somebody who wonders about a guard: how often it is used often is the answer."""
+    """A value in the message about a guard, with its number of uses, which often is the reason."""
     if isinstance(value, Operation):
         return f"{value.name} at {place(value)}{_uses(*value.results)}"
     if isinstance(value, SSAValue):
@@ -307,14 +307,14 @@ def _uses(*values: SSAValue) -> str:
 
 
 Asked: TypeAlias = "Callable[[Law, Place | None], None]"
-"""Is told of a rule whose pattern has fitted, and the place of the guard that did not hold."""
+"""Called with a rule whose pattern matched, and the place of the guard that did not hold."""
 
 _asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 
 @contextmanager
 def watched_guards(asked: Asked) -> Generator[None]:
-    """Within the block, a function is told how the guards of rules were answered."""
+    """Within the block, call a function with the outcome of each rule's guards."""
     token = _asked.set(asked)
     try:
         yield
@@ -323,7 +323,7 @@ def watched_guards(asked: Asked) -> Generator[None]:
 
 
 def match_law(law: Law, op: Operation, vocabulary: Vocabulary) -> Match | None:
-    """How a rule fits an operation as its root; None if it does not."""
+    """The match of a rule with an operation as its root; None if it does not match."""
     for variant in law.variants:
         matcher = Matcher(vocabulary)
         if not matcher.op(variant, op):
@@ -338,7 +338,7 @@ def match_law(law: Law, op: Operation, vocabulary: Vocabulary) -> Match | None:
 
 
 def obstacles(law: Law, op: Operation, vocabulary: Vocabulary) -> Iterator[Obstacle]:
-    """What was in the way of a rule at an operation, for each order of operands that was tried."""
+    """The obstacles of a rule at an operation, one for each order of operands that was tried."""
     for variant in law.variants:
         matcher = Matcher(vocabulary)
         if matcher.op(variant, op) and matcher.holds(law.guards):

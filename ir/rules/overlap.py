@@ -1,4 +1,5 @@
-"""Rules that get into each other's way: one that is never reached, two that fit one operation."""
+"""Finds conflicts between rules: a rule that is never reached, or two that match the same
+operation."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from .vocabulary import Vocabulary
 ANY = "_"
 
 
-# One pattern that fits whatever another one fits
+# A pattern that matches everything that another one matches
 
 
 def shadows(first: Law, second: Law, vocabulary: Vocabulary) -> bool:
-    """Whether a rule that is tried first fits wherever the second one does.
+    """True if a rule that is tried first matches everything that the second one matches.
 
-    Only what the patterns say for all programs counts; a rule with guards shadows none.
+    Only the patterns are compared. A rule with guards shadows no other rule.
     """
     return not first.guards and all(
         any(_Covering(vocabulary).op(general, special) for general in first.variants)
@@ -34,7 +35,7 @@ def shadows(first: Law, second: Law, vocabulary: Vocabulary) -> bool:
 class _Covering:
     """One attempt to see a pattern as a special case of a more general one.
 
-    bound: what the names of the general pattern stand for in the special one.
+    bound: the parts of the special pattern that the names of the general one stand for.
     """
 
     vocabulary: Vocabulary
@@ -60,7 +61,7 @@ class _Covering:
             value = None if given is None else given.value
             if isinstance(value, Name) and value.name == ANY:
                 value = object()
-            # An attribute that the special pattern leaves open is like nothing else.
+            # An attribute that the special pattern leaves open equals nothing else.
             open_ = given is None and wanted.name not in special.absent
             return self._bind(wanted.value.name, object() if open_ else value)
         if given is None:
@@ -144,7 +145,7 @@ class _Covering:
 
 
 def _value(operand: BoundOperand) -> object:
-    """What tells two operands apart: equal only for one name."""
+    """A key for an operand: two operands have equal keys only if they have the same name."""
     if isinstance(operand, Variable) and operand.name != ANY:
         return operand.name
     return object()
@@ -159,14 +160,14 @@ def _type_of(operand: BoundNested) -> TypePattern | None:
     return types[operand.index] if operand.index < len(types) else None
 
 
-# A pattern that fits what two others fit
+# A pattern that matches what two others match
 
 
 def common_patterns(first: Law, second: Law) -> Iterator[BoundPattern]:
-    """Patterns for operations that two rules may both fit, as roots.
+    """Patterns for roots that two rules may both match.
 
-    What two parts of one pattern share by name is not followed through the other: such a pattern
-    may fit too much, so each program made from it must be tried with both rules.
+    If two parts of one pattern share a name, this is not carried into the other pattern. The
+    result may match too much, so try each program made from it with both rules.
     """
     for a in first.variants:
         for b in second.variants:
@@ -229,7 +230,7 @@ def _common_operands(a: BoundPattern, b: BoundPattern) -> tuple[BoundOperand, ..
     else:
         ours = list(a.operands)
     if len(ours) != len(b.operands):
-        # Two lists of any length, of which one begins or ends later: the longer one is tried.
+        # Two lists of any length, of which one starts or ends later: try the longer one.
         return a.operands if a.fixed > b.fixed else b.operands
     found: list[BoundOperand] = []
     for mine, theirs in zip(ours, b.operands, strict=True):
@@ -296,7 +297,7 @@ def _common_shape(a: Shaped, b: Shaped) -> Shaped | None:
 
 
 def same_values(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> bool:
-    """Whether values are made in the same way: by equal operations from the same leaves."""
+    """True if values are computed by equal operations from the same leaves."""
     return len(a) == len(b) and all(map(_same_value, a, b))
 
 

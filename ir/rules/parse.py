@@ -1,4 +1,4 @@
-"""From the text of a rule file to its syntax, with one message for what cannot be read."""
+"""Parses the text of a rule file, with one message if it cannot be read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from .syntax import (
 )
 
 TEXT = "<rules>"
-"""What rules are called that come from no file."""
+"""The file name shown for rules that come from no file."""
 
 
 def parse_rules(text: str, path: str = TEXT) -> RuleFile:
@@ -63,18 +63,19 @@ def parse_rules(text: str, path: str = TEXT) -> RuleFile:
 
 
 def parse_pattern(text: str, path: str = TEXT, line: int = 1) -> Pattern:
-    """The syntax of one pattern. line: where it begins in its file. Raises InputError."""
+    """The syntax of one pattern. line: where it starts in its file. Raises InputError."""
     return cast(Pattern, _parsed("pattern", text, path, line))
 
 
 def parse_guards(text: str, path: str = TEXT, line: int = 1) -> tuple[Expression, ...]:
-    """The expressions of a where, without the word. line: as in parse_pattern."""
+    """The conditions after a `where`, without that word. line: as in parse_pattern."""
     return cast("tuple[Expression, ...]", _parsed("guards", text, path, line))
 
 
 def refusal(place: Place, message: str, text: str, first_line: int = 1) -> InputError:
-    """An error at a place of a text, with the line and a caret. first_line: number of the text's
-    first line in its file.
+    """An error at a place of a text, with the line and a caret.
+
+    first_line: number of the text's first line in its file.
     """
     lines = text.split("\n")
     at = place.line - first_line
@@ -84,7 +85,7 @@ def refusal(place: Place, message: str, text: str, first_line: int = 1) -> Input
 
 
 _with_meta = cast("Callable[[type[_Builder]], type[_Builder]]", _v_args(meta=True))
-"""Gives the methods of a transformer the place of what they transform."""
+"""Passes the place of a node to the methods of a transformer."""
 
 
 @cache
@@ -131,7 +132,7 @@ _WORDS = {
     "TIMES": "'*'",
     "__ANON_0": "'=>'",
 }
-"""What the grammar's terminals are called in messages; the others are the words themselves."""
+"""Names of the grammar's terminals in messages. All other terminals are shown as they are."""
 
 
 def _unexpected(error: UnexpectedInput, text: str, path: str, line: int) -> InputError:
@@ -158,17 +159,20 @@ def _unexpected(error: UnexpectedInput, text: str, path: str, line: int) -> Inpu
     return refusal(place, f"{found} is not expected here{need}", text, line)
 
 
-_NUMBERS = "a number is an attribute, as in nn.op(x) {name = 1}, or an nn.constant; no operand"
+_NUMBERS = (
+    "a number cannot be an operand; write an attribute, as in nn.op(x) {name = 1}, "
+    "or an nn.constant"
+)
 
 _HINTS: dict[tuple[str, str], str] = {
-    ("if", "WHERE"): "need 'where' before what must hold",
-    ("if", "COMMA"): "need 'where' before what must hold",
-    ("when", "WHERE"): "need 'where' before what must hold",
+    ("if", "WHERE"): "need 'where' before the conditions",
+    ("if", "COMMA"): "need 'where' before the conditions",
+    ("when", "WHERE"): "need 'where' before the conditions",
     ("<", "LSQB"): "a tensor of f32 is written f32[4, 6]",
     ("#", "OP"): _NUMBERS,
     ("-", "OP"): _NUMBERS,
 }
-"""What people mean by a text, where one terminal could have stood; # is any number."""
+"""Hints for common mistakes, by the text found where one terminal was expected; # is any number."""
 
 
 def _hint(error: UnexpectedInput, wanted: set[str], text: str) -> str:
@@ -193,7 +197,7 @@ def _word(terminal: str) -> str:
 
 @_with_meta
 class _Builder(Transformer[Token, object]):
-    """From lark's tree to the syntax."""
+    """Turns lark's tree into the syntax."""
 
     def __init__(self, text: str, path: str, line: int) -> None:
         super().__init__()
@@ -212,7 +216,7 @@ class _Builder(Transformer[Token, object]):
     def _refuse(self, place: Place, message: str) -> NoReturn:
         raise refusal(place, message, self._text, self._line)
 
-    # What is found
+    # The left side
 
     def pattern(self, meta: Meta, c: list[Any]) -> Pattern:
         """A head, operands, fields, a name, types."""
@@ -240,11 +244,11 @@ class _Builder(Transformer[Token, object]):
         return Variable(self._at(c[0]), str(c[0]), c[1])
 
     def rest(self, meta: Meta, c: list[Token]) -> Rest:
-        """The other operands."""
+        """All other operands."""
         return Rest(self._at(meta), str(c[0]))
 
     def fields(self, meta: Meta, c: list[Any]) -> tuple[Field | None, ...]:
-        """The attributes; None for any others."""
+        """The attributes; None stands for any others."""
         return tuple(c)
 
     def others(self, meta: Meta, c: list[Any]) -> None:
@@ -270,7 +274,7 @@ class _Builder(Transformer[Token, object]):
         return Shaped(self._at(meta), str(c[0]), tuple(d for d in c[1:] if d is not None))
 
     def any_shaped(self, meta: Meta, c: list[Any]) -> Shaped:
-        """A tensor type of any elements."""
+        """A tensor type with any elements."""
         return Shaped(self._at(meta), "", tuple(d for d in c if d is not None))
 
     def dim_name(self, meta: Meta, c: list[Token]) -> Size:
@@ -282,17 +286,17 @@ class _Builder(Transformer[Token, object]):
         return Size(self._at(meta), int(c[0]))
 
     def dim_rest(self, meta: Meta, c: list[Token | None]) -> Rest:
-        """The other dimensions."""
+        """All other dimensions."""
         return Rest(self._at(meta), str(c[0] or ""))
 
-    # What takes its place
+    # The right side
 
     def lets(self, meta: Meta, c: list[Let]) -> tuple[Let, ...]:
-        """Operations under names."""
+        """Named operations."""
         return tuple(c)
 
     def let(self, meta: Meta, c: list[Any]) -> Let:
-        """An operation under a name."""
+        """A named operation."""
         return Let(self._at(c[0]), str(c[0]), c[1])
 
     def one(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
@@ -350,33 +354,33 @@ class _Builder(Transformer[Token, object]):
     # Expressions
 
     def guards(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
-        """What must hold."""
+        """The conditions."""
         return tuple(c)
 
     def any(self, meta: Meta, c: list[Any]) -> Any:
-        """One of these."""
+        """A disjunction."""
         return c[0] if len(c) == 1 else Operator(self._at(meta), "or", tuple(c))
 
     def all(self, meta: Meta, c: list[Any]) -> Any:
-        """All of these."""
+        """A conjunction."""
         return c[0] if len(c) == 1 else Operator(self._at(meta), "and", tuple(c))
 
     def negated(self, meta: Meta, c: list[Any]) -> Operator:
-        """Not this."""
+        """A negation."""
         return Operator(self._at(meta), "not", (c[0],))
 
     def minus(self, meta: Meta, c: list[Any]) -> Expression:
-        """Below zero."""
+        """An expression with a minus sign."""
         if isinstance(c[0], Constant) and isinstance(c[0].value, int | float):
             return Constant(self._at(meta), -c[0].value)
         return Operator(self._at(meta), "neg", (c[0],))
 
     def comparison(self, meta: Meta, c: list[Any]) -> Any:
-        """Two numbers compared."""
+        """A comparison of two numbers."""
         return c[0] if c[1] is None else Operator(self._at(meta), str(c[1]), (c[0], c[2]))
 
     def sum(self, meta: Meta, c: list[Any]) -> Any:
-        """Sums, from the left."""
+        """A sum or product, which associates to the left."""
         left = c[0]
         for symbol, right in zip(c[1::2], c[2::2], strict=True):
             left = Operator(self._at(meta), str(symbol), (left, right))
@@ -406,12 +410,12 @@ class _Builder(Transformer[Token, object]):
         return Constant(self._at(meta), int(token) if token.type == "INTEGER" else float(token))
 
     def negative(self, meta: Meta, c: list[Token]) -> Constant:
-        """A number below zero."""
+        """A negative number."""
         value = int(c[0]) if c[0].type == "INTEGER" else float(c[0])
         return Constant(self._at(meta), -value)
 
     def string(self, meta: Meta, c: list[Token]) -> Constant:
-        """A text."""
+        """A string."""
         return Constant(self._at(meta), cast(str, json.loads(c[0])))
 
     def true(self, meta: Meta, c: list[Any]) -> Constant:
@@ -423,7 +427,7 @@ class _Builder(Transformer[Token, object]):
         return Constant(self._at(meta), False)
 
     def none(self, meta: Meta, c: list[Any]) -> Constant:
-        """What is absent."""
+        """The literal none."""
         return Constant(self._at(meta), None)
 
     def literals(self, meta: Meta, c: list[Any]) -> Listed:
@@ -443,7 +447,7 @@ class _Builder(Transformer[Token, object]):
         return str(c[0]), self._at(meta)
 
     def kind(self, meta: Meta, c: list[Token]) -> str:
-        """Which kind of law."""
+        """The kind of a rule."""
         return str(c[0])
 
     def modifier(self, meta: Meta, c: list[Any]) -> tuple[str, Token | None, Place]:
@@ -451,7 +455,7 @@ class _Builder(Transformer[Token, object]):
         return str(c[0]), c[1], self._at(meta)
 
     def rule(self, meta: Meta, c: list[Any]) -> Rule:
-        """A law."""
+        """A rule."""
         *modifiers, kind, name, pattern, lets, results, guards = c
         priority, commutative = 0, False
         for word, value, place in modifiers:
@@ -475,7 +479,7 @@ class _Builder(Transformer[Token, object]):
         )
 
     def _document(self, row: int) -> str:
-        """The comment that ends just above a row, from 0."""
+        """The comment that ends just above a row. Rows count from 0."""
         lines: list[str] = []
         while row > 0 and self._lines[row - 1].strip().startswith("//"):
             row -= 1
@@ -483,7 +487,7 @@ class _Builder(Transformer[Token, object]):
         return " ".join(reversed(lines))
 
     def parameter(self, meta: Meta, c: list[Token | None]) -> str:
-        """The kind of a parameter; its name, if it has one, is for the reader."""
+        """The kind of a parameter. Its name, if it has one, is for the reader only."""
         return str(c[0] if c[1] is None else c[1])
 
     def guard(self, meta: Meta, c: list[Any]) -> Declaration:
@@ -497,7 +501,7 @@ class _Builder(Transformer[Token, object]):
         return Declaration(self._at(name), str(name), tuple(k for k in kinds if k), str(result))
 
     def start(self, meta: Meta, c: list[Any]) -> RuleFile:
-        """All of it."""
+        """The whole file."""
         return RuleFile(
             self._path,
             self._text,

@@ -1,4 +1,4 @@
-"""Rules whose right side is Python: the pattern is the signature, the body makes what replaces it.
+"""Rules whose right side is a Python function that builds the replacement.
 
 @rewrite("nn.relu(nn.add(x, y) as s)", where="one_use(s)")
 def fuse_add_relu(x, y, s):
@@ -35,7 +35,7 @@ from .vocabulary import Vocabulary
 class PythonRule:
     """A rule written in Python, not yet bound to the operations of any dialect.
 
-    call: the function, whose parameters are names that the pattern binds.
+    call: the function. Its parameters are names that the pattern binds.
     """
 
     call: Callable[..., Any]
@@ -51,12 +51,12 @@ class PythonRule:
 
     @property
     def name(self) -> str:
-        """The rule's name: the function's."""
+        """The name of the rule, which is that of the function."""
         return self.call.__name__
 
     @property
     def file(self) -> str:
-        """The function's file, below the current folder if it lies there."""
+        """The function's file, relative to the current folder if it is inside."""
         return _file_of(self.call)
 
     @property
@@ -75,16 +75,16 @@ def rewrite(
 ) -> Callable[[Callable[..., Any]], PythonRule]:
     """Make a rule of a function.
 
-    The function takes what the pattern binds, by name. It returns what takes the root's place: an
-    operation, a value, or a tuple of them for several results, () to erase a root without results;
-    or None, where the rule does not fit after all. New operations need no rewriter: those that the
-    returned ones depend on are inserted, and located at what was matched. The function changes
-    nothing itself.
+    The function takes by name what the pattern binds. It returns the replacement of the root: an
+    operation, a value, a tuple of them for several results, or () to erase a root without results.
+    It returns None if the rule does not apply after all. It needs no rewriter: new operations that
+    the returned ones depend on are inserted, and get the location of the matched operations. The
+    function itself must not change the program.
 
-    where, priority, commutative: as in a rule file. lower: as its lower.
-    Raises InputError for a parameter that is no plain name.
+    where, priority, commutative: as in a rule file. lower: as `lower` in a rule file.
+    Raises InputError for a parameter that is not a plain name.
     """
-    # Python is not typed where it is written; @rewrite without () gets the function.
+    # Callers may not be type-checked: @rewrite without () passes the function itself.
     if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         _refuse(_site(pattern), 'need a pattern, as in @rewrite("nn.relu(x)")')
 
@@ -95,7 +95,7 @@ def rewrite(
 
 
 def bind_python_rules(rules: Iterable[PythonRule], vocabulary: Vocabulary) -> RuleSet:
-    """Rules bound to the operations that a vocabulary knows.
+    """The rules, bound to the operations that a vocabulary knows.
 
     Raises InputError with one message for each rule that is wrong: its pattern, its guards, or a
     parameter that the pattern does not bind.
@@ -162,7 +162,7 @@ def _law(rule: PythonRule, vocabulary: Vocabulary) -> Law:
     )
 
 
-# What the function has made
+# The result of the function
 
 
 @dataclass
@@ -179,7 +179,7 @@ class _Making:
         return self.match.matched[0]
 
     def made(self) -> Made | None:
-        """What it returned, checked; None if it changed its mind."""
+        """The checked result; None if the function decided against the rewrite."""
         env = self.match.env
         where = f"{self.root.name} at {place(self.root)}"
         try:
@@ -188,7 +188,7 @@ class _Making:
             error.add_note(f"in rule {self.source}, applied to {where}")
             raise
         if self.root.parent is None:
-            self._refuse("has taken away the operation it matched; return what replaces it")
+            self._refuse("removed the operation that it matched; return its replacement instead")
         values: list[SSAValue] = []
         ends: list[Operation] = []
         for each in self._returned(returned):
@@ -214,7 +214,7 @@ class _Making:
         if not all(isinstance(each, Operation | SSAValue) for each in items):
             self._refuse(
                 f"returned {_described(returned)}; need an operation, a value, a tuple of them for "
-                "several results, or None where it does not fit"
+                "several results, or None if the rule does not apply"
             )
         return cast("Sequence[Operation | SSAValue]", items)
 
@@ -222,20 +222,20 @@ class _Making:
         try:
             op.verify()
         except (VerifyException, ValueError) as error:
-            self._refuse(f"made a {op.name} that is not well formed: {error}")
+            self._refuse(f"built {op.name}, which is not well formed: {error}")
         if not self.rule.lower:
             return
         level = self.vocabulary.level_of(self.root.name)
         below = self.vocabulary.level_below(level) if level else None
         for each in op.walk():
             if below and not self.vocabulary.is_legal(each.name, below):
-                self._refuse(f"made a {each.name}, which is not legal at {below}")
+                self._refuse(f"built {each.name}, which is not legal at {below}")
 
     def _drop_the_rest(self, ops: Sequence[Operation]) -> None:
-        """Let operations that were made and not returned use nothing: guards count uses."""
+        """Drop the uses of operations that were built and not returned, as guards count uses."""
         kept, program = set(ops), self.root.get_toplevel_object()
         for value in _values(self.match):
-            # New uses come first.
+            # New uses are first in the list.
             tops = ((use.operation, use.operation.get_toplevel_object()) for use in value.uses)
             new = tuple(takewhile(lambda each: each[1] is not program, tops))
             for op, top in new:
@@ -250,9 +250,9 @@ class _Making:
 
 
 def _detached(ends: Iterable[Operation]) -> list[Operation]:
-    """Operations in no block, and those that they depend on, in the order in which they can stand.
+    """Operations without a block, and those that they depend on, each after its operands.
 
-    Operations in a block are there already.
+    Operations that are already in a block are left out.
     """
     found: dict[Operation, None] = {}
     pending = [(op, False) for op in reversed(tuple(ends))]
@@ -286,7 +286,7 @@ def _items(returned: object) -> Sequence[object]:
 
 
 def _described(value: object) -> str:
-    """What a function returned, in short."""
+    """A short description of what a function returned."""
     if isinstance(value, tuple | list):
         return f"({', '.join(map(_described, _items(cast(object, value))))})"
     if isinstance(value, Operation):
@@ -294,14 +294,14 @@ def _described(value: object) -> str:
     return "a value" if isinstance(value, SSAValue) else type(value).__name__
 
 
-# Where it is written
+# The place of the pattern in its file
 
 
 @dataclass(frozen=True)
 class _Written:
-    """A pattern and its guards, with the text that their places are in.
+    """A pattern and its guards, with the text that their places refer to.
 
-    text: begins at line. shown: the whole rule, as people see it.
+    text: starts at line. shown: the whole rule as messages show it.
     """
 
     pattern: Pattern
@@ -312,7 +312,7 @@ class _Written:
 
 
 def _written(rule: PythonRule) -> _Written:
-    """The parsed texts of a rule, with places in its file where the file has them as they are."""
+    """The parsed texts of a rule. Places refer to its file, if the file contains the texts."""
     code = rule.call.__code__
     linecache.checkcache(code.co_filename)
     source = "".join(linecache.getlines(code.co_filename))
@@ -335,7 +335,7 @@ def _written(rule: PythonRule) -> _Written:
 
 
 def _alone(rule: PythonRule) -> _Written:
-    """Texts that are put together as the program runs: they lie at the line of the function."""
+    """Texts that are computed when the program runs. Their place is the line of the function."""
     pattern = rule.pattern.strip()
     text = f"{pattern} where {rule.where}" if rule.where else pattern
     guards: tuple[Expression, ...] = ()
@@ -347,7 +347,7 @@ def _alone(rule: PythonRule) -> _Written:
 
 
 def _decorated(source: str, rule: PythonRule) -> tuple[ast.FunctionDef, list[ast.expr]] | None:
-    """The function in its file, and the texts of its pattern and its guards; None if not found."""
+    """The function in its file, with the texts of its pattern and guards; None if not found."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -366,9 +366,9 @@ def _decorated(source: str, rule: PythonRule) -> tuple[ast.FunctionDef, list[ast
 
 
 def _padded(source: str, text: ast.expr) -> tuple[str, int] | None:
-    """A text behind as many spaces as stand before it in its line, and the line.
+    """A text, indented by its column in the file, and its line number.
 
-    None if it is not written as it reads, as where it is joined or has escapes.
+    None if the file does not contain the text literally, for example if it has escapes.
     """
     segment = ast.get_source_segment(source, text)
     value = text.value if isinstance(text, ast.Constant) else None
@@ -393,7 +393,7 @@ def _line_of(call: Callable[..., Any]) -> int:
 
 
 def _site(call: Any) -> str:
-    """Where a function is written; "" of what is no function."""
+    """The place of a function in its file; "" for anything else."""
     return f"{_file_of(call)}:{_line_of(call)}" if inspect.isfunction(call) else "@rewrite"
 
 

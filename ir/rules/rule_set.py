@@ -1,4 +1,4 @@
-"""Rules together: as a pattern for the walker, and as a pass."""
+"""Sets of rules, as a pattern for the walker and as a pass."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Laws with the vocabulary that they were bound in.
+    """Rules, and the vocabulary that they were bound with.
 
-    warnings: what may be meant so and may be a mistake, each a message with its line and a caret.
+    warnings: possible mistakes, each a message with its line and a caret.
     """
 
     laws: tuple[Law, ...]
@@ -42,11 +42,11 @@ class RuleSet:
 
     @property
     def lowered(self) -> frozenset[type[Operation]]:
-        """The operations that lower rules replace: none may be left."""
+        """The operations that lower rules replace. None may be left after the pass."""
         return frozenset(cls for law in self.laws if law.kind == "lower" for cls in law.roots)
 
     def chosen(self, only: Collection[str] = (), skip: Collection[str] = ()) -> RuleSet:
-        """The rules of some names, or all but some. Raises InputError for an unknown name."""
+        """The rules named in only, without those in skip. Raises InputError for an unknown name."""
         names = [law.name for law in self.laws]
         for name in (*only, *skip):
             if name not in names:
@@ -55,14 +55,14 @@ class RuleSet:
         return replace(self, laws=tuple(kept))
 
     def pattern(self) -> RulePattern:
-        """The rules as one pattern of xDSL's."""
+        """The rules as one xDSL pattern."""
         return RulePattern(self)
 
     def apply(self, module: ModuleOp) -> bool:
-        """Rewrite until nothing fits any more; whether anything changed.
+        """Rewrite until no rule matches. Returns True if anything changed.
 
-        Raises InputError for rules without an end, for a result of another type than the root's,
-        and for an operation that lower rules have left.
+        Raises InputError for endless rules, for a result whose type differs from the root's, and
+        for an operation that lower rules should have replaced.
         """
         with one_application():
             changed = LocatingWalker(self.pattern()).rewrite_module(module)
@@ -86,7 +86,7 @@ class RuleSet:
 
 
 class RulePattern(RewritePattern):
-    """The rules of a set, tried by the class of the operation, in the order of their priority."""
+    """The rules of a set, looked up by the class of the operation and tried by priority."""
 
     def __init__(self, rules: RuleSet) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class RulePattern(RewritePattern):
                 self._by_root.setdefault(cls, []).append(law)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        """Apply the first rule that fits."""
+        """Apply the first rule that matches."""
         for law in self._by_root.get(type(op), ()):
             try:
                 match = match_law(law, op, self._vocabulary)
@@ -109,20 +109,20 @@ class RulePattern(RewritePattern):
             if match is None or made is None:
                 continue
             check_made(law, op, made)
-            # Who watches asks for it with the first change.
+            # An observer asks for it with the first change.
             self.source = law.source
             _replace(op, match, made, rewriter)
             return
 
 
 def check_made(law: Law, root: Operation, made: Made) -> None:
-    """Raise InputError if what a rule made cannot take the place of the root's results."""
+    """Raise InputError if what a rule built cannot replace the root's results."""
     old_values = root.results
     if len(made.values) != len(old_values):
-        _refuse(law, root, f"makes {len(made.values)} values for {len(old_values)} results")
+        _refuse(law, root, f"builds {len(made.values)} values for {len(old_values)} results")
     used = (*made.values, *(operand for op in made.ops for operand in op.operands))
     if any(value.owner is root for value in used):
-        _refuse(law, root, "uses a result of the operation that goes")
+        _refuse(law, root, "uses a result of the operation that is replaced")
     if law.kind == "lower":
         return
     for i, (new, old) in enumerate(zip(made.values, old_values, strict=True)):
@@ -131,8 +131,8 @@ def check_made(law: Law, root: Operation, made: Made) -> None:
             _refuse(
                 law,
                 root,
-                f"makes {new.type} for {which}, which is {old.type}; a guard such as same_type "
-                "must keep it off",
+                f"builds {new.type} for {which}, which is {old.type}; add a guard such as "
+                "same_type",
             )
 
 
@@ -145,7 +145,7 @@ def _refuse(law: Law, root: Operation, problem: str) -> NoReturn:
 def _replace(op: Operation, match: Match, made: Made, rewriter: PatternRewriter) -> None:
     rewriter.insert(made.ops)
     rewriter.replace(op, [], made.values)
-    # What the root alone has used goes with it; the others' users still need it.
+    # Remove operations that only the root used. Other users still need theirs.
     for inner in match.matched[1:]:
         if (
             inner.parent is not None
@@ -157,7 +157,7 @@ def _replace(op: Operation, match: Match, made: Made, rewriter: PatternRewriter)
 
 
 def parse_rule_set(text: str, vocabulary: Vocabulary, path: str = TEXT) -> RuleSet:
-    """The rules of a text, checked. Raises InputError that says where and what to do."""
+    """The rules of a text, checked. Raises InputError with the place and what to do."""
     return RuleSet(bind_rules(parse_rules(text, path), vocabulary), vocabulary)
 
 
@@ -174,9 +174,9 @@ def read_rule_set(path: Path, vocabulary: Vocabulary) -> RuleSet:
 
 @dataclass(frozen=True)
 class RulesPass(ModulePass):
-    """A pass that applies rules until nothing fits any more.
+    """A pass that applies rules until none matches.
 
-    Raises InputError for an option that names no rule.
+    Raises InputError for an option that names an unknown rule.
     """
 
     only: tuple[str, ...] = field(
@@ -194,12 +194,12 @@ class RulesPass(ModulePass):
             self.rule_set().chosen(self.only, self.skip)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module."""
+        """Apply the rules to a module."""
         self.rule_set().chosen(self.only, self.skip).apply(op)
 
 
 def rules_pass(name: str, rules: RuleSet) -> type[RulesPass]:
-    """A pass of that name that applies these rules."""
+    """A pass with the given name that applies these rules."""
     chosen = name
 
     @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Programs that a rule fits: real operations, with types and attributes as definitions allow.
+"""Builds programs that a rule matches, from real operations with legal types and attributes.
 
-Nothing here knows an operator. Leaves get types, attributes get values that their definitions
-allow, and the operations' own verifiers and inference say which of them make sense. Sizes of one
-sample are different primes, so what holds for several samples holds, but for coincidence, for all
-dimensions: this is polynomial identity testing.
+Nothing here knows an operator. Leaves get types, and attributes get values that their definitions
+allow. The operations' own verifiers and type inference decide which of them make sense. The sizes
+of a sample are different primes, so what holds for several samples almost certainly holds for all
+sizes. This is polynomial identity testing.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from .vocabulary import OpInfo, Vocabulary
 
 ANY = "_"
 TRIES = 1500
-"""How many operations are tried for one rule, at most; each takes some 40 us."""
+"""The most operations that are tried for one rule. Each takes about 40 us."""
 TRIES_OF_ONE = 200
-"""How many are tried on operands that may not suit, before others are made."""
+"""The most that are tried on the same operands, before other operands are made."""
 ENOUGH = 8
-"""How many samples are enough where half of the tries are gone."""
+"""The number of samples that is enough once half of the tries are used."""
 EASY = 12
-"""After how many failures what has been made before is imitated."""
+"""The number of failures after which earlier successes are imitated."""
 RECIPES = 24
-"""How many ways of making an operation are remembered for each class."""
+"""The number of ways to make an operation that are remembered per class."""
 WORDS = 40
-"""How many words of a class's messages are."""
+"""The number of words that are remembered from the messages of a class."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A program that a rule fits. block: its arguments are the leaves, its last operation the root.
+    """A program that a rule matches.
 
-    match: how the rule fits.
+    block: its arguments are the leaves, and its last operation is the root. match: the match.
     """
 
     block: Block
@@ -58,7 +58,7 @@ class Sample:
     match: Match
 
     def described(self) -> str:
-        """The types of what the rule's names stand for: "x: tensor<7x11xf32>, ..."."""
+        """The types of the rule's names, such as "x: tensor<7x11xf32>, ..."."""
         shown: list[str] = []
         for name, value in self.match.env.items():
             if isinstance(value, SSAValue):
@@ -81,17 +81,17 @@ def _listed(values: tuple[object, ...]) -> str:
 
 
 def samples(law: Law, vocabulary: Vocabulary, count: int = 24, seed: int = 0) -> Iterator[Sample]:
-    """Up to count programs that a rule fits, its guards included; the same ones for one seed.
+    """Up to count programs that a rule matches, guards included. Deterministic for a seed.
 
-    Fewer where no more are found with bounded work: none for operations with regions, or whose
-    attributes are of classes that make no samples.
+    Returns fewer if bounded work finds no more. There are none for operations with regions, and
+    for operations with attributes of classes that define no samples.
     """
     return Sampler(vocabulary, seed).samples(law, count)
 
 
 @dataclass
 class _State:
-    """What one program's names stand for so far. constant: its leaves are made from nothing."""
+    """The names of one program bound so far. constant: its leaves are constants."""
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     constant: bool = False
@@ -102,7 +102,7 @@ class _State:
 
 @dataclass
 class _Plan:
-    """How one program was made. ops: for each part of the pattern, the class and the ways."""
+    """How one program was made. ops: for each part of the pattern, the class and the choices."""
 
     constant: bool = False
     ops: dict[Place, tuple[type[Operation], dict[str, str]]] = field(
@@ -114,7 +114,7 @@ class _Plan:
 class Sampler:
     """Makes samples, and remembers for each class of operations how they were made.
 
-    seed: of all random choices. sizes: of axes; different primes if there are none.
+    seed: of all random choices. sizes: of axes; different primes if empty.
     """
 
     vocabulary: Vocabulary
@@ -132,13 +132,13 @@ class Sampler:
     _left: int = 0
 
     def samples(self, law: Law, count: int = 24) -> Iterator[Sample]:
-        """Up to count programs that a rule fits, its guards included; some, if they are hard."""
+        """Up to count programs that a rule matches, guards included. Fewer if they are hard."""
         found = 0
         for root in self.programs(law.name, law.variants, law.guards):
             try:
                 match = match_law(law, root, self.vocabulary)
             except CallFailed:
-                # A guard that raises on a program is the rule's business when it meets one.
+                # A guard that raises an error is reported when the rule runs, not here.
                 continue
             if match is not None:
                 block = root.parent_block()
@@ -146,12 +146,12 @@ class Sampler:
                 self.remember(law.name)
                 yield Sample(block, root, match)
                 found += 1
-                # Of what is hard to make fewer will do.
+                # If samples are hard to make, fewer are enough.
                 if found == count or (found >= ENOUGH and self._left < TRIES // 2):
                     return
 
     def remember(self, name: str) -> None:
-        """Make more of that name like the program that programs has made last."""
+        """Make further programs of that name like the last one that `programs` made."""
         self._led_here.setdefault(name, []).append(self._plan)
 
     def programs(
@@ -161,11 +161,11 @@ class Sampler:
         guards: Sequence[Expression] = (),
         tries: int = TRIES,
     ) -> Iterator[Operation]:
-        """Roots of programs that one of a few patterns fits; guards may hold or not.
+        """Roots of programs that one of the patterns matches. Guards may or may not hold.
 
-        name: what the random choices depend on. guards: a hint at numbers worth trying. tries: how
-        many operations are tried at most.
-        Each root lies in a block of its own, whose arguments are the leaves.
+        name: seeds the random choices. guards: hints at numbers worth trying. tries: the most
+        operations that are tried.
+        Each root is in a block of its own, whose arguments are the leaves.
         """
         hints = Hints.of(patterns, guards)
         random = Random(f"{self.seed} {name}")
@@ -181,7 +181,7 @@ class Sampler:
             model = random.choice(led) if led and misses > EASY else _Plan()
             constant = model.constant if model.ops else random.random() < 0.25
             self._plan = _Plan(constant)
-            # So that a pattern without anything to try comes to an end as well.
+            # A pattern without anything to try must end too.
             self._left -= 1
             root = self._op(variant, choices, _State(constant=constant), model)
             if root is None:
@@ -191,7 +191,7 @@ class Sampler:
                 yield root
 
     def _possible(self, pattern: BoundPattern) -> bool:
-        """Whether operations of the pattern can be made at all."""
+        """True if operations of the pattern can be made at all."""
         return bool(self._classes(pattern)) and all(
             self._possible(each.pattern)
             for each in pattern.operands
@@ -214,9 +214,9 @@ class Sampler:
     def _op(
         self, pattern: BoundPattern, choices: Choices, state: _State, model: _Plan
     ) -> Operation | None:
-        """An operation that the pattern fits, with those below it; None if none was found.
+        """An operation that the pattern matches, with its operands; None if none was found.
 
-        model: how others were made that all guards fitted.
+        model: how programs were made for which all guards held.
         """
         if pattern.place in model.ops:
             cls, usual = model.ops[pattern.place]
@@ -230,7 +230,7 @@ class Sampler:
                     return None
                 nested[i] = inner.results[each.index]
         recipes = self._recipes.setdefault(cls, [])
-        # A class of which none has been made goes on from where it has come to.
+        # The search for a class that was never made continues where it stopped.
         climb = Climb() if recipes else self._nearest.setdefault(cls, Climb())
         for tried in range(TRIES_OF_ONE):
             if self._left <= 0:
@@ -238,7 +238,7 @@ class Sampler:
             self._left -= 1
             if usual and choices.random.random() < 0.7:
                 replay = usual
-            # What is easy to make is made anew each time: it is the odd one that shows a mistake.
+            # If it is easy, make it anew each time: unusual programs reveal mistakes.
             elif recipes and tried >= EASY and choices.random.random() < 0.65:
                 replay = choices.random.choice(recipes)
             else:
@@ -256,7 +256,7 @@ class Sampler:
         return None
 
     def words(self, cls: type[Operation]) -> tuple[str, ...]:
-        """Texts that the verifier of a class has asked for."""
+        """Strings that the verifier of a class has asked for."""
         return self._words.get(cls, ())
 
     def learn(self, cls: type[Operation], message: str) -> None:
@@ -266,7 +266,7 @@ class Sampler:
 
     @cached_property
     def sources(self) -> list[OpInfo]:
-        """The operations that make a value from nothing, such as a constant."""
+        """The operations that make a value without operands, such as a constant."""
         infos = [self.vocabulary.info(cls) for cls in self.vocabulary.ops.values()]
         return [
             info
@@ -295,7 +295,7 @@ class _Trial:
         return self.choices.random
 
     def op(self) -> Operation | Failure:
-        """The operation; if it does not verify, how far the verifier has come."""
+        """The operation, or how far its verifier got if it does not verify."""
         info = self.sampler.vocabulary.info(self.cls)
         operands = self._operands(info)
         if operands is None:
@@ -317,7 +317,7 @@ class _Trial:
                 op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
             op.verify(verify_nested_ops=False)
         except Exception as error:
-            # An operation of a user's may fail on nonsense in any way.
+            # A user's operation may raise any error on meaningless input.
             if isinstance(error, VerifyException):
                 self.sampler.learn(self.cls, str(error))
             op.operands = []
@@ -336,7 +336,7 @@ class _Trial:
         given = [each.type for each in self.nested.values()]
         found: dict[int, Sequence[SSAValue]] = {i: (each,) for i, each in self.nested.items()}
         order = range(len(self.pattern.operands))
-        # Each leaf suits those before it; any of them may be the one that is unlike the others.
+        # Each leaf suits those before it. Any of them may be the one that differs.
         for i in order if self.choices.way("order", _ORDERS) == "forward" else reversed(order):
             each = self.pattern.operands[i]
             known = [*given, *(v.type for j in found if j not in self.nested for v in found[j])]
@@ -350,7 +350,7 @@ class _Trial:
         return [value for i in order for value in found[i]]
 
     def _spare(self, info: OpInfo) -> int | None:
-        """How many operands stand for the ...; None if the class can have no such number."""
+        """The number of operands that `...` stands for; None if the class allows no such number."""
         fixed = self.pattern.fixed
         mentioned = [each.name for each in self.pattern.fields]
         allowed = [n for n in range(5) if info.takes(fixed + n, False, mentioned)]
@@ -391,7 +391,7 @@ class _Trial:
         return value
 
     def _source(self, type_: Attribute) -> SSAValue | None:
-        """A value of a type that an operation makes from nothing."""
+        """A value of a type, made by an operation without operands."""
         for info in self.sampler.sources:
             made = _Trial(
                 self.sampler, info.cls, self.pattern, self.choices, self.state.copy(), {}
@@ -421,7 +421,7 @@ class _Trial:
     # Types
 
     def _results(self, info: OpInfo, operands: Sequence[Attribute]) -> list[Attribute]:
-        """The types of the results, or where they are inferred a guess."""
+        """The types of the results. For types that are inferred, a guess."""
         tensors = _tensors(operands)
         found: list[Attribute] = []
         for i in range(max(info.least_results, len(self.pattern.types))):
@@ -463,7 +463,7 @@ class _Trial:
         if size.value != ANY and size.value in values:
             return values[size.value]
         there = [n for each in known for n in each.get_shape()]
-        # A size that another tensor has as well, for then the two may go together.
+        # A size that another tensor has too, because the two may then be combined.
         if there and self.random.random() < 0.4:
             found = self.random.choice(there)
         else:
@@ -493,12 +493,12 @@ class _Trial:
         constraints = [each.constr for _, each in info.cls.get_irdl_definition().operands]
         if any(each.verifies((found,)) for each in constraints):
             return found
-        # An operation on what is no tensor.
+        # An operation on a value that is not a tensor.
         scalars = [t for t in _SCALARS if any(each.verifies((t,)) for each in constraints)]
         return self.random.choice(scalars) if scalars else found
 
     def _learn_type(self, pattern: TypePattern, type_: Attribute) -> None:
-        """Bind names in the type of a result, for operands further on."""
+        """Bind the names in the type of a result, for later operands."""
         values = self.state.values
         parts = tensor_parts(type_)
         if isinstance(pattern, TypeName):
@@ -514,7 +514,7 @@ class _Trial:
     def _attributes(
         self, info: OpInfo, tensors: Sequence[TensorType[Attribute]]
     ) -> dict[str, Attribute] | None:
-        """All attributes; None if one has no value that is known to suit."""
+        """All attributes; None if no suitable value is known for one of them."""
         fields = {each.name: each for each in self.pattern.fields}
         values = self.state.values
         found: dict[str, Attribute] = {}
@@ -566,7 +566,7 @@ _SCALARS: tuple[Attribute, ...] = (f32, i32, i64, i1)
 
 
 def _absent(kind: str) -> object:
-    """What an attribute that is absent is to a rule."""
+    """The value of an absent attribute in a rule."""
     return False if kind == "bool" else None
 
 
@@ -579,7 +579,7 @@ def _tensors(types: Sequence[Attribute]) -> list[TensorType[Attribute]]:
 
 
 def _into_block(root: Operation) -> None:
-    """Put a tree of operations into a block of its own, which takes its leaves as arguments."""
+    """Put a tree of operations into a block of its own, with its leaves as arguments."""
     ops: list[Operation] = []
     leaves: list[SSAValue] = []
 

@@ -1,4 +1,4 @@
-"""A rule file as it is written: what the grammar says, before any name means anything."""
+"""The syntax of a rule file, as parsed, before names are bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal as Choice
 from typing import TypeAlias
 
 Value: TypeAlias = "int | float | bool | str | tuple[Value, ...] | None"
-"""A literal: a number, a truth value, a text, a list, or none, for an attribute that is absent."""
+"""A literal: a number, a truth value, a string, a list, or none for an absent attribute."""
 
 
 @dataclass(frozen=True)
@@ -29,33 +29,33 @@ class _Node:
     place: Place = field(compare=False, repr=False)
 
 
-# What is found
+# The left side
 
 
 @dataclass(frozen=True)
 class Rest(_Node):
-    """...name: any number of operands, or of sizes; name is "" where nothing is bound."""
+    """...name: any number of operands or sizes. name is "" if nothing is bound."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class TypeName(_Node):
-    """A whole type, the same wherever the name stands."""
+    """A name for a whole type: the same type wherever the name occurs."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Size(_Node):
-    """A dimension: its size, or a name for it; "_" is any size."""
+    """A dimension: its size, or a name for its size. "_" is any size."""
 
     value: int | str
 
 
 @dataclass(frozen=True)
 class Shaped(_Node):
-    """A tensor type. element: f32, a name for any element type, or "" where it does not matter."""
+    """A tensor type. element: f32, a name for any element type, or "" for any."""
 
     element: str
     sizes: tuple[Size | Rest, ...]
@@ -66,7 +66,7 @@ TypePattern: TypeAlias = "TypeName | Shaped"
 
 @dataclass(frozen=True)
 class Variable(_Node):
-    """An operand, whatever made it; the same value wherever the name stands. "_" binds nothing."""
+    """An operand with any producer: the same value wherever the name occurs. "_" binds nothing."""
 
     name: str
     type: TypePattern | None
@@ -76,7 +76,7 @@ class Variable(_Node):
 class Field(_Node):
     """An attribute of a pattern: equal to a literal, or bound to a name.
 
-    is_note: it is written in quotes: an attribute that the definition does not know.
+    is_note: True if it is quoted, which means that the definition does not know it.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Field(_Node):
 
 @dataclass(frozen=True)
 class Nested(_Node):
-    """An operand that is a result of an operation. index: which of its results."""
+    """An operand that is a result of an operation. index: the number of the result."""
 
     pattern: Pattern
     index: int | None
@@ -97,9 +97,9 @@ Operand: TypeAlias = "Variable | Rest | Nested"
 
 @dataclass(frozen=True)
 class Pattern(_Node):
-    """An operation. heads: names of operations, or of one class; name: what it is bound to.
+    """An operation. heads: names of operations, or of one class. name: the name that it binds.
 
-    others: whether it may have optional attributes beside the fields.
+    others: True if optional attributes other than the fields are allowed.
     """
 
     heads: tuple[str, ...]
@@ -110,7 +110,7 @@ class Pattern(_Node):
     others: bool = False
 
     def walk(self) -> Iterator[Pattern]:
-        """The pattern and those nested in it, outermost first, in order of operands."""
+        """The pattern and those nested in it, outermost first, in operand order."""
         yield self
         for operand in self.operands:
             if isinstance(operand, Nested):
@@ -129,14 +129,14 @@ class Name(_Node):
 
 @dataclass(frozen=True)
 class Constant(_Node):
-    """A number, truth value, text, or none."""
+    """A number, truth value, string, or none."""
 
     value: int | float | bool | str | None
 
 
 @dataclass(frozen=True)
 class Property(_Node):
-    """An attribute of a matched operation; none where it is absent."""
+    """An attribute of a matched operation; none if it is absent."""
 
     op: str
     name: str
@@ -168,7 +168,7 @@ class Operator(_Node):
 Expression: TypeAlias = "Name | Constant | Property | Call | Listed | Operator"
 
 
-# What takes its place
+# The right side
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ NewType: TypeAlias = "TypeName | TypeOf | NewShaped"
 
 @dataclass(frozen=True)
 class Reference(_Node):
-    """A value that the pattern or a let has bound. index: which result of an operation."""
+    """A value that the pattern or a let has bound. index: the number of the result."""
 
     name: str
     index: int | None
@@ -210,7 +210,8 @@ class Build(_Node):
     """A new operation.
 
     head: the name of an operation, or of a matched one whose class, attributes and regions it
-    takes. like: a matched operation whose attributes and regions it takes as far as it has them.
+    copies. like: a matched operation whose attributes and regions it copies, as far as they exist
+    in its own definition.
     """
 
     head: str
@@ -225,7 +226,7 @@ Made: TypeAlias = "Build | Reference"
 
 @dataclass(frozen=True)
 class Let(_Node):
-    """A new operation under a name."""
+    """A new operation with a name."""
 
     name: str
     build: Build
@@ -255,7 +256,7 @@ class Rule(_Node):
 
 @dataclass(frozen=True)
 class Class(_Node):
-    """A name for several operations; those of one written in Python are not listed."""
+    """A name for several operations. Those of a class written in Python are not listed."""
 
     name: str
     members: tuple[tuple[str, Place], ...] | None
@@ -263,7 +264,7 @@ class Class(_Node):
 
 @dataclass(frozen=True)
 class Declaration(_Node):
-    """A guard or function written in Python. kinds: of its parameters; result: "" of a guard."""
+    """A guard or function written in Python. kinds: of its parameters. result: "" for a guard."""
 
     name: str
     kinds: tuple[str, ...]
@@ -272,7 +273,7 @@ class Declaration(_Node):
 
 @dataclass(frozen=True)
 class RuleFile:
-    """All of a rule file. text: as it was read, for messages."""
+    """A whole rule file. text: as it was read, for messages."""
 
     path: str
     text: str

@@ -1,9 +1,9 @@
-"""Whether what a rule makes can take the place of what it finds, for all dimensions.
+"""Checks that the two sides of a rule have the same types, for all sizes.
 
-The right side is built for several programs that the rule fits, whose sizes are different primes.
-Types of results are polynomials in the sizes, and two polynomials that agree at enough random
-points are one: this is identity testing, no proof, but a rule that is wrong for some sizes only is
-as good as always found.
+The right side is built for several programs that the rule matches, whose sizes are different
+primes. The sizes of results are polynomials in these sizes, and two polynomials that agree at
+enough random points are almost certainly equal. This is identity testing and not a proof, but it
+nearly always finds a rule that is wrong for some sizes only.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .samples import Sample
 
 
 def counterexample(law: Law, samples: Sequence[Sample]) -> str | None:
-    """What is wrong with a rule, by the first sample that shows it; None if all are as they should.
+    """What is wrong with a rule, from the first sample that shows it; None if nothing is.
 
-    A lower may change types; that it can be built is all that is asked of it.
+    A lower may change types, so its right side only has to be buildable.
     """
     for sample in samples:
         try:
@@ -28,8 +28,8 @@ def counterexample(law: Law, samples: Sequence[Sample]) -> str | None:
         except InputError as error:
             wrong = _problem(error, law)
         except Exception as error:
-            # A rule's own Python may fail in any way.
-            wrong = f"it raises {type(error).__name__}: {error}; a guard must keep it off"
+            # A rule's own Python may raise any error.
+            wrong = f"it raises {type(error).__name__}: {error}; add a guard that excludes this"
         else:
             wrong = None if made is None or law.kind == "lower" else _mismatch(law, sample, made)
         if wrong is not None:
@@ -38,13 +38,13 @@ def counterexample(law: Law, samples: Sequence[Sample]) -> str | None:
 
 
 def _problem(error: InputError, law: Law) -> str:
-    """What a builder has to say, without where the rule was being applied."""
+    """The message of a builder's error, without the place where the rule was applied."""
     message = str(error).partition("; it was applied to")[0]
-    return message.rpartition(f"rule {law.name}: ")[2] + "; a guard must keep it off"
+    return message.rpartition(f"rule {law.name}: ")[2] + "; add a guard that excludes this"
 
 
 def _mismatch(law: Law, sample: Sample, made: Made) -> str | None:
-    """How the new values differ from the root's results; None if they have the same types."""
+    """How the types of the new values differ from the root's results; None if they agree."""
     root = sample.root
     old: list[Attribute] = [each.type for each in root.results]
     new: list[Attribute] = [each.type for each in made.values]
@@ -58,11 +58,11 @@ def _mismatch(law: Law, sample: Sample, made: Made) -> str | None:
 
 
 def _remedy(law: Law, sample: Sample, made: Made) -> str:
-    """The guard that keeps a value of another type off."""
+    """The guard that would exclude a value of another type, in words."""
     name = next((name for name, v in sample.match.env.items() if v in made.values), None)
     root = law.variants[0].name
     if name is None:
-        return "a guard must keep it off"
+        return "add a guard that excludes this"
     if root:
-        return f"the guard same_type({name}, {root}) would keep it off"
-    return f"write 'as r' behind the left side, and the guard same_type({name}, r) keeps it off"
+        return f"the guard same_type({name}, {root}) would exclude this"
+    return f"write 'as r' after the left side, and the guard same_type({name}, r) excludes this"

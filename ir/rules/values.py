@@ -1,4 +1,4 @@
-"""Between attributes and what rules compute with: numbers, texts, lists."""
+"""Converts attributes to the numbers, strings and lists that rules compute with, and back."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ..number_attr import float_attr, integer_attr, integers_attr
 from ..upstream import Context, ParseError, Parser
 
 Plain: TypeAlias = "int | float | bool | str | tuple[Any, ...] | Attribute | None"
-"""What an attribute is in a rule: itself, if it is none of the kinds that rules compute with."""
+"""The value of an attribute in a rule: the attribute itself, if rules cannot compute with it."""
 
 
 def plain(attribute: Attribute | None) -> Plain:
-    """An attribute as rules compute with it."""
+    """The value of an attribute in a rule."""
     match attribute:
         case IntegerAttr():
             whole = cast("IntegerAttr[Any]", attribute)
@@ -66,7 +66,7 @@ def plain(attribute: Attribute | None) -> Plain:
 
 
 def _candidates(value: Plain) -> Iterable[Attribute]:
-    """The attributes that may hold a value, the likeliest first."""
+    """The attributes that can hold a value, the likeliest first."""
     if isinstance(value, Attribute):
         yield value
     elif isinstance(value, bool):
@@ -94,12 +94,12 @@ def _candidates(value: Plain) -> Iterable[Attribute]:
 
 
 def attribute_of(value: Plain, constraint: AttrConstraint | None) -> Attribute | None:
-    """The attribute that holds a value and is as a definition wants it; None if there is none.
+    """The attribute that holds a value and satisfies a definition; None if there is none.
 
-    constraint: of the definition; without one, the likeliest attribute is taken. A class of
-    attributes may say itself which of them a value is, in a class method from_plain(value), which
-    gives None where it is none.
-    Raises ValueError for a value that such a class takes and finds wrong.
+    constraint: of the definition. Without one, the likeliest attribute is used. A class of
+    attributes may convert values itself, in a class method from_plain(value), which returns None
+    for values that it does not accept.
+    Raises ValueError for a value that such a class accepts and finds wrong.
     """
     for each in _candidates(value):
         if constraint is None or constraint.verifies(each):
@@ -114,13 +114,13 @@ def attribute_of(value: Plain, constraint: AttrConstraint | None) -> Attribute |
 
 
 def _written(cls: type[Attribute], value: Plain) -> Attribute | None:
-    """The attribute of a class that a rule may write as a value; None if there is none."""
+    """The attribute of a class that a value stands for; None if there is none."""
     from_plain: Callable[[Plain], Attribute | None] | None = getattr(cls, "from_plain", None)
     return None if from_plain is None else from_plain(value)
 
 
 def alike(a: Plain, b: Plain) -> bool:
-    """Whether two values are the same in a rule, where one may be written for an attribute."""
+    """True if two values are the same in a rule. One of them may be written for an attribute."""
     if isinstance(a, Attribute) == isinstance(b, Attribute):
         return a == b
     attribute, value = (a, b) if isinstance(a, Attribute) else (b, a)
@@ -140,13 +140,13 @@ _SAMPLES: tuple[tuple[str, Plain], ...] = (
 
 
 def kind_of(constraint: AttrConstraint) -> str:
-    """The kind of what an attribute's definition allows: one of the library's KINDS.
+    """The kind of values that an attribute's definition allows: one of the library's KINDS.
 
-    What allows no number and no text, or several kinds of them, is an "attribute"; what allows
-    nothing but being there is a "bool".
+    A definition that allows neither numbers nor strings, or several kinds of them, is an
+    "attribute". A definition that allows only presence or absence is a "bool".
     """
     kinds = [kind for kind, value in _SAMPLES if attribute_of(value, constraint) is not None]
-    # A float may be written as a whole number, which is no second kind.
+    # A float may be written as an integer, which does not count as a second kind.
     if kinds == ["int", "float"] and not any(
         constraint.verifies(IntegerAttr(1, each)) for each in (i64, IndexType(), i32)
     ):
@@ -159,7 +159,7 @@ def kind_of(constraint: AttrConstraint) -> str:
 
 
 def tensor_parts(type_: Attribute) -> tuple[tuple[int, ...], Attribute] | None:
-    """The shape and element type of a tensor, or of a type that says which tensor it lays out."""
+    """The shape and element type of a tensor, or of a type that describes a tensor's layout."""
     inner = getattr(type_, "tensor", type_)
     if isinstance(inner, TensorType):
         tensor = cast("TensorType[Attribute]", inner)
@@ -171,7 +171,7 @@ _TYPE_LIKE = re.compile(r"(b?f|fp|tf|b?float|[us]?i|u?int)\d+\Z")
 
 
 def is_no_type(word: str) -> bool:
-    """Whether a word looks like an element type, such as f33 or float32, and is none."""
+    """True if a word looks like an element type, such as f33 or float32, but is not one."""
     return bool(_TYPE_LIKE.match(word)) and element_type(word) is None
 
 
@@ -180,7 +180,7 @@ _WORD = re.compile(r"(bf16|tf32|f\d+\w*|[us]?i\d+|index)\Z")
 
 @lru_cache(maxsize=64)
 def element_type(word: str) -> Attribute | None:
-    """The element type that a word like f32 names; None for a name that a rule chose."""
+    """The element type that a word such as f32 names; None for a name that a rule chose."""
     if not _WORD.match(word):
         return None
     try:

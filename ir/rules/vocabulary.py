@@ -1,4 +1,4 @@
-"""The operations that rules may name, and what their definitions say of them."""
+"""The operations that rules may name, and their definitions."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ class Attributed:
 
     @property
     def is_optional(self) -> bool:
-        """Whether an operation may lack it."""
+        """True if an operation may lack the attribute."""
         return isinstance(self.definition, OptPropertyDef) or not self.is_property
 
     @property
     def default(self) -> Attribute | None:
-        """What it is where it is not written."""
+        """Its value if it is not written."""
         return self.definition.default_value
 
 
 @dataclass(frozen=True)
 class OpInfo:
-    """What a definition says. most: operands at most, None without a bound; results likewise.
+    """The definition of an operation. most: the most operands; None without a limit. The same holds
+    for results.
 
-    companions: operands that only an operation with some attribute has, as a class says with
-    COMPANIONS = {"extras": "then"}: for each such attribute, how many operands there may be without
-    it; None without a bound.
+    companions: some operands exist only together with an attribute, as a class declares with
+    COMPANIONS = {"extras": "then"}. For each such attribute: the most operands without it; None
+    without a limit.
     """
 
     cls: type[Operation]
@@ -69,12 +70,13 @@ class OpInfo:
     companions: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])
 
     def takes(self, count: int, or_more: bool, mentioned: Collection[str]) -> bool:
-        """Whether there may be so many operands. mentioned: attributes that may be present."""
+        """True if the operation can have this many operands. mentioned: attributes that may be
+        present."""
         most = self.most_with(mentioned)
         return (most is None or count <= most) and (or_more or count >= self.least)
 
     def most_with(self, mentioned: Collection[str]) -> int | None:
-        """The most operands that an operation with these attributes alone can have."""
+        """The most operands that an operation with only these attributes can have."""
         bounds = [most for name, most in self.companions.items() if name not in mentioned]
         return min((each for each in (self.most, *bounds) if each is not None), default=None)
 
@@ -85,7 +87,7 @@ class OpInfo:
 
     @property
     def one_result(self) -> bool:
-        """Whether it always has exactly one result."""
+        """True if it always has exactly one result."""
         return self.least_results == self.most_results == 1
 
 
@@ -123,18 +125,18 @@ def _info(cls: type[Operation]) -> OpInfo:
 
 
 def _operand_counts(definitions: Iterable[OperandDef]) -> tuple[int, int | None]:
-    """The fewest and the most operands; None without a bound."""
+    """The fewest and the most operands; None without a limit."""
     known = list(definitions)
     optional = sum(isinstance(each, OptOperandDef) for each in known)
     required = sum(not isinstance(each, VarOperandDef) for each in known)
-    # Whatever is neither is a list of any length.
+    # Any other definition is a list of any length.
     bounded = required + optional == len(known)
     return required, required + optional if bounded else None
 
 
 @dataclass
 class Vocabulary:
-    """The operations of a context's dialects, and the levels that they belong to."""
+    """The operations of a context's dialects, and their levels."""
 
     context: Context
     _infos: dict[type[Operation], OpInfo] = field(default_factory=dict[type[Operation], OpInfo])
@@ -146,17 +148,17 @@ class Vocabulary:
 
     @property
     def levels(self) -> Mapping[str, frozenset[str]]:
-        """What is legal at each level, in the order of the way down."""
+        """The legal operations of each level, from the highest level to the lowest."""
         return self.context.levels if isinstance(self.context, AbeleContext) else {}
 
     def level_below(self, level: str) -> str | None:
-        """The level that a lower rule of this level ends in; None below the lowest."""
+        """The level that a lower rule of this level ends in; None for the lowest level."""
         order = tuple(self.levels)
         below = order.index(level) + 1
         return order[below] if below < len(order) else None
 
     def info(self, cls: type[Operation]) -> OpInfo:
-        """What the definition of an operation says."""
+        """The definition of an operation."""
         if cls not in self._infos:
             self._infos[cls] = _info(cls)
         return self._infos[cls]
@@ -166,18 +168,18 @@ class Vocabulary:
         return tuple(cls for cls in self.ops.values() if belongs(cls))
 
     def level_of(self, op_name: str) -> str | None:
-        """The level whose dialect an operation belongs to; None if it is on every level."""
+        """The level whose dialect an operation belongs to; None if it belongs to every level."""
         dialect = op_name.partition(".")[0]
         return dialect if dialect in self.levels else None
 
     def is_legal(self, op_name: str, level: str) -> bool:
-        """Whether an operation may stand on a level."""
+        """True if an operation is legal at a level."""
         legal = self.levels[level]
         return op_name in legal or op_name.partition(".")[0] in legal
 
 
 def common(infos: Sequence[OpInfo], name: str) -> Attributed | None:
-    """The attribute that all of several operations have; None if one of them lacks it.
+    """The attribute of a name that all operations have; None if one of them lacks it.
 
     Where they disagree on its kind it is the first one's.
     """

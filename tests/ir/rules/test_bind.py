@@ -11,8 +11,8 @@ from .some_rules import rules_of
 BAD = [
     (
         "rule r: nn.matmul(nn.neg(x), y) {...} => nn.matmul(x, y)",
-        "1:9: {...} lets attributes through that nothing takes over; make it anew with p(...), or "
-        "like p",
+        "1:9: {...} allows attributes that the right side would lose; build the "
+        "operation with p(...), or like p",
         29,
     ),
     (
@@ -78,7 +78,7 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) => x where rank(x)",
-        "1:30: rank(x) is a whole number; a guard says yes or no",
+        "1:30: rank(x) is a whole number; a guard must be true or false",
         7,
     ),
     (
@@ -88,12 +88,12 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x: f32[n]) => nn.reshape(x) {shape = [n / 2]}",
-        "1:54: n / 2 may leave a rest; add the guard n % 2 == 0, or write // to round down",
+        "1:54: n / 2 may leave a remainder; add the guard n % 2 == 0, or write // to round down",
         5,
     ),
     (
         "rule r: nn.exp(x: f32[n]) => nn.reshape(x) {shape = [n / 4]} where n % 2 == 0",
-        "1:54: n / 4 may leave a rest; add the guard n % 4 == 0, or write // to round down",
+        "1:54: n / 4 may leave a remainder; add the guard n % 4 == 0, or write // to round down",
         5,
     ),
     (
@@ -104,12 +104,12 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) => nn.scale(x) {factor = 1 / 6}",
-        "1:44: 1 / 6 is no whole number; write 1.0 / 6",
+        "1:44: 1 / 6 is not a whole number; write 1.0 / 6",
         5,
     ),
     (
         "rule r: nn.exp(x) => nn.scale(x) {factor = 1 / 0}",
-        "1:44: 1 / 0 is no whole number; need another divisor",
+        "1:44: 1 / 0 is not a whole number; need another divisor",
         5,
     ),
     (
@@ -120,17 +120,17 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) => nn.exp(x) like x",
-        "1:22: x is a value; like wants an operation",
+        "1:22: x is a value; like needs an operation",
         16,
     ),
     (
         "rule r: nn.exp(x: f33[n]) => x",
-        "1:19: f33 is no element type; need one such as f32, bf16 or i32",
+        "1:19: f33 is not an element type; need one such as f32, bf16 or i32",
         6,
     ),
     (
         "rule r: nn.exp(x) => nn.exp(x) : float32[4]",
-        "1:34: float32 is no element type; need one such as f32, bf16 or i32",
+        "1:34: float32 is not an element type; need one such as f32, bf16 or i32",
         10,
     ),
     (
@@ -140,7 +140,7 @@ BAD = [
     ),
     (
         "rule r: nn.concat(...a, ...b) {axis = _} => a",
-        "1:25: two of ... among the operands: where does one end?",
+        "1:25: more than one ... among the operands; need at most one",
         4,
     ),
     (
@@ -170,12 +170,12 @@ BAD = [
     ),
     (
         "rule r: try.split(x) => x",
-        "1:9: try.split has 2 results, and 1 would take their place",
+        "1:9: try.split has 2 results, and 1 would replace them",
         12,
     ),
     (
         "rule r: nn.exp(x) => (x, x)",
-        "1:9: nn.exp has 1 result, and 2 would take their place",
+        "1:9: nn.exp has 1 result, and 2 would replace them",
         9,
     ),
     (
@@ -216,12 +216,12 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) => try.split(x)",
-        "1:9: nn.exp has 1 result, and 2 would take their place",
+        "1:9: nn.exp has 1 result, and 2 would replace them",
         9,
     ),
     (
         "rule r: nn.exp(x: f32[..., ...]) => x",
-        "1:28: two of ... among the sizes: where does one end?",
+        "1:28: more than one ... among the sizes; need at most one",
         3,
     ),
     (
@@ -252,17 +252,17 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) as e => x where same_type(e, x), e + 1 == 2",
-        "1:52: e is an operation; + wants numbers",
+        "1:52: e is an operation; + needs numbers",
         1,
     ),
     (
         "rule r: nn.exp(x: f32[n, k]) => x where n == k or n",
-        "1:51: n is a whole number; or wants yes or no",
+        "1:51: n is a whole number; or needs true or false",
         1,
     ),
     (
         "rule r: nn.exp(try.split(x)) => x",
-        "1:16: try.split has not always one result; write which, as in (...)#0",
+        "1:16: try.split does not always have one result; write which one, as in (...)#0",
         12,
     ),
     (
@@ -272,7 +272,7 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) => let y = nn.neg(x); let y = nn.exp(y); y",
-        "1:45: y is bound already; need another name",
+        "1:45: y is already bound; need another name",
         1,
     ),
     (
@@ -282,7 +282,7 @@ BAD = [
     ),
     (
         "rule r: nn.scale(x) {factor = f} => x(x) where f == 1.0",
-        "1:37: x is a value; only an operation can be made again",
+        "1:37: x is a value; only an operation can be built again",
         4,
     ),
 ]

@@ -27,7 +27,7 @@ def test_a_type_that_follows_is_inferred_whatever_the_default():
 def test_a_type_that_follows_from_nothing_is_the_default():
     a, *_ = values()
     assert create(OtherOp, [a], {}, {}, [], None, [T]).results[0].type == T
-    with pytest.raises(ValueError, match="follows from nothing; write it behind a colon"):
+    with pytest.raises(ValueError, match="cannot be inferred; write it after a colon"):
         create(OtherOp, [a], {}, {}, [], None, None)
 
 

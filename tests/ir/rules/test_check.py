@@ -39,9 +39,10 @@ rule c: nn.neg(nn.neg(x)) => x
 rule d: nn.neg(nn.neg(nn.exp(x))) => nn.exp(x)""")
     assert [line.partition(" with ")[0] for line in found[::3]] == [
         "my.rw:1:6: rule a:",
-        "my.rw:2:6: rule b: its right side contains its own left side:",
-        "my.rw:4:6: rule d is never reached: rule c (my.rw:3:6), which is tried first, fits "
-        "wherever it does; give this one a higher @priority, or the other one guards",
+        "my.rw:2:6: rule b: its left side matches its own right side:",
+        "my.rw:4:6: rule d is never reached: rule c (my.rw:3:6) is tried first and "
+        "matches everything that it matches; give this rule a higher @priority, or the other one "
+        "a guard",
     ]
     assert found[1:3] == ["rule a: nn.add(x, _) => x", "     ^"]
 
@@ -64,14 +65,14 @@ def test_priority_decides_which_rule_is_tried_first():
 )
 def test_a_right_side_that_contains_its_left_side_is_refused(rule):
     (message, *_) = refusal(f"rule r: {rule}")
-    assert message.startswith("my.rw:1:6: rule r: its right side contains its own left side: with ")
-    assert message.endswith("; need a guard that stops it, or a smaller right side")
+    assert message.startswith("my.rw:1:6: rule r: its left side matches its own right side: with ")
+    assert message.endswith("; add a guard that stops it, or make the right side smaller")
 
 
 def test_a_right_side_that_contains_its_left_side_under_guards_that_go_on_holding_is_remarked():
     (message,) = remarks("rule r: nn.mul(x, y) => nn.mul(y, x) where element(x) == element(y)")
-    assert message.startswith("my.rw:1:6: warning: rule r: its right side contains its own left")
-    assert message.endswith("for ever, unless a guard stops it")
+    assert message.startswith("my.rw:1:6: warning: rule r: its left side matches its own right")
+    assert message.endswith("forever, unless a guard stops it")
 
 
 @pytest.mark.parametrize(
@@ -91,9 +92,9 @@ def test_two_rules_for_one_operation_are_remarked_where_their_results_differ():
     (message,) = remarks("""rule a: nn.add(nn.neg(x), y) => nn.sub(y, x)
 rule b: nn.add(x, nn.neg(y)) => nn.sub(x, y)""")
     assert re.fullmatch(
-        r"my.rw:2:6: warning: rules a \(my.rw:1:6\) and b both fit nn.add\(nn.neg\(\w\), "
-        r"nn.neg\(\w\)\), with different results; a is applied, because it is written first: say "
-        r"so with @priority",
+        r"my.rw:2:6: warning: rules a \(my.rw:1:6\) and b both match nn.add\(nn.neg\(\w\), "
+        r"nn.neg\(\w\)\), with different results; a is applied, because it is written first; "
+        r"choose one with @priority",
         message,
     )
 
@@ -111,6 +112,6 @@ rule b: nn.neg(x) => nn.exp(x) where rank(x) == 1""")
 def test_a_rule_that_no_program_is_found_for_is_remarked():
     (message,) = remarks('rule r: nn.neg(nn.load() {state = _}) => nn.load() {state = "w"}')
     assert message == (
-        "my.rw:1:6: warning: rule r: no program was found that it fits; its types are checked at "
+        "my.rw:1:6: warning: rule r: no sample program matches it; its types are checked at "
         "each rewrite"
     )

@@ -48,7 +48,7 @@ def told(rule: str, body: str = BODY) -> str:
 
 def test_each_operation_is_told_the_closest_first():
     assert told("fuse") == (
-        "fuse (my.rw:3): fits 0 of 3 nn.relu\n"
+        "fuse (my.rw:3): matches 0 of 3 nn.relu\n"
         "\n"
         "relu1: k % 16 == 0 does not hold: 8 == 0\n"
         "    %1 = nn.relu %0 : (tensor<4x8xf32>) -> tensor<4x8xf32>\n"
@@ -56,13 +56,13 @@ def test_each_operation_is_told_the_closest_first():
         "      where one_use(s), k % 16 == 0\n"
         "                        ^~~~~~~~~~~\n"
         "\n"
-        "relu2: nn.neg at neg1 is no nn.add\n"
+        "relu2: nn.neg at neg1 is not nn.add\n"
         "    %3 = nn.relu %2 : (tensor<4x8xf32>) -> tensor<4x8xf32>\n"
         "  my.rw:3:20\n"
         "    rule fuse: nn.relu(nn.add(x, y) as s: f32[_, k])\n"
         "                       ^~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
         "\n"
-        "relu3: nn.relu at relu2 is no nn.add\n"
+        "relu3: nn.relu at relu2 is not nn.add\n"
         "    %4 = nn.relu %3 : (tensor<4x8xf32>) -> tensor<4x8xf32>\n"
         "  my.rw:3:20\n"
         "    rule fuse: nn.relu(nn.add(x, y) as s: f32[_, k])\n"
@@ -72,18 +72,18 @@ def test_each_operation_is_told_the_closest_first():
 
 def test_where_a_rule_fits_it_says_what_it_makes():
     assert told("twice").startswith(
-        "twice (my.rw:10): fits 1 of 3 nn.relu\n"
+        "twice (my.rw:10): matches 1 of 3 nn.relu\n"
         "\n"
-        "relu3: it fits\n"
+        "relu3: it matches\n"
         "    %4 = nn.relu %3 : (tensor<4x8xf32>) -> tensor<4x8xf32>\n"
-        "  and makes\n"
+        "  and builds\n"
         "    %new = nn.relu %2 : (tensor<4x8xf32>) -> tensor<4x8xf32>\n"
     )
 
 
 FITS_BUT = {
-    "second": "relu2: it fits, but first (my.rw:8) is tried first, and fits too",
-    "away": "relu3: it fits, but twice (my.rw:10) is tried first, and fits too",
+    "second": "relu2: it matches, but first (my.rw:8) is tried first and matches too",
+    "away": "relu3: it matches, but twice (my.rw:10) is tried first and matches too",
     "absent": "absent (my.rw:13): no nn.tanh here; there are 3 nn.relu, 1 nn.add, 1 nn.neg",
     "breaks": "fails raised KeyError: 'lost'",
 }
@@ -98,13 +98,13 @@ def test_a_value_in_the_place_of_an_operation_is_named():
     (law,) = rules_of("rule away: nn.relu(nn.relu(x)) => x").laws
     found = explain("away", [rules_of(law.text)], module_of(BODY))
     assert found.fits == 1
-    assert found.attempts[0].details == ("  and makes", "    %2 in its place")
+    assert found.attempts[0].details == ("  and builds", "    %2 as the replacement")
 
 
 def test_what_cannot_be_built_is_told_not_raised():
     alone = rules_of("rule bent: nn.relu(nn.relu(x)) => nn.reshape(x) {shape = [32]}")
     reason = explain("bent", [alone], module_of(BODY)).attempts[0].reason
-    assert "it fits, but: my.rw:1:6: rule bent makes tensor<32xf32>" in reason
+    assert "it matches, but: my.rw:1:6: rule bent builds tensor<32xf32>" in reason
 
 
 def test_a_rule_in_python_is_explained_with_its_own_line():
@@ -130,8 +130,8 @@ def test_a_function_that_changes_its_mind_is_told():
         return {}[x]
 
     for rule, reason in (
-        (undecided, "the pattern fits, and undecided returned None"),
-        (broken, "it fits, but broken raised KeyError: <"),
+        (undecided, "the pattern matches, but undecided returned None"),
+        (broken, "it matches, but broken raised KeyError: <"),
     ):
         own = bind_python_rules([rule], VOCABULARY)
         assert explain(rule.name, [own], module_of(BODY)).attempts[0].reason.startswith(reason)
@@ -140,7 +140,7 @@ def test_a_function_that_changes_its_mind_is_told():
 def test_many_attempts_are_counted():
     lines = "".join(f"%{i} = nn.relu %a : T1 \n" for i in range(SHOWN + 5))
     assert told("fuse", lines).endswith(
-        "and 5 more:\n     5  the operand is an argument, and no nn.add makes it"
+        "and 5 more:\n     5  the operand is an argument, not a result of nn.add"
     )
 
 

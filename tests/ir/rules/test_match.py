@@ -45,33 +45,33 @@ def test_a_pattern_fits_and_binds(rule: str):
 
 
 IN_THE_WAY = {
-    "rule r: nn.relu(nn.mul(x, y)) => nn.max(x, y)": "nn.add at add1 is no nn.mul",
+    "rule r: nn.relu(nn.mul(x, y)) => nn.max(x, y)": "nn.add at add1 is not nn.mul",
     "rule r: nn.relu(nn.add(nn.neg(x), y)) => nn.max(x, y)": (
-        "the operand is an argument, and no nn.neg makes it"
+        "the operand is an argument, not a result of nn.neg"
     ),
     "rule r: nn.relu(nn.add(x, x)) => x": (
         "x is tensor<4x8xf32> with 1 use already, and tensor<4x8xf32> with 1 use here"
     ),
     "rule r: nn.relu(x: f32[m, m]) => x": "m is 4 already, and 8 here",
-    "rule r: nn.relu(x: f32[4, 7]) => x": "the size is 8; the rule wants 7",
-    "rule r: nn.relu(x: f32[_]) => x": "the shape is [4, 8]; the rule wants 1 axes",
+    "rule r: nn.relu(x: f32[4, 7]) => x": "the size is 8; the rule needs 7",
+    "rule r: nn.relu(x: f32[_]) => x": "the shape is [4, 8]; the rule needs 1 axes",
     "rule r: nn.relu(x: f32[_, _, _, ...]) => x": (
-        "the shape is [4, 8]; the rule wants 3 or more axes"
+        "the shape is [4, 8]; the rule needs 3 or more axes"
     ),
-    "rule r: nn.relu(x: f16[_, _]) => x": "the elements are f32; the rule wants f16",
+    "rule r: nn.relu(x: f16[_, _]) => x": "the elements are f32; the rule needs f16",
     "rule r: try.tuned(try.split(x)#0) {count = _, mode = _} => x": (
-        "the operand is result 1 of try.split; the rule wants result 0"
+        "the operand is result 1 of try.split; the rule needs result 0"
     ),
     "rule r: try.tuned(x) {mode = _} => nn.neg(x)": (
         "try.tuned has the attribute count, which the rule does not mention"
     ),
-    "rule r: try.tuned(x) {count = 4, mode = _} => nn.neg(x)": "count is 3; the rule wants 4",
+    "rule r: try.tuned(x) {count = 4, mode = _} => nn.neg(x)": "count is 3; the rule needs 4",
     "rule r: try.tuned(x) {count = _, mode = none} => nn.neg(x)": (
-        'mode is "fast"; the rule wants none'
+        'mode is "fast"; the rule needs none'
     ),
-    "rule r: try.keep(x) => try.keep(nn.neg(x))": "try.keep has 2 operands; the rule wants 1",
+    "rule r: try.keep(x) => try.keep(nn.neg(x))": "try.keep has 2 operands; the rule needs 1",
     "rule r: try.keep(x, _, _, ...r) => try.keep(x, ...r)": (
-        "try.keep has 2 operands; the rule wants 3 or more"
+        "try.keep has 2 operands; the rule needs 3 or more"
     ),
     "rule r: nn.relu(x: ?[m, k]) => x where k == 8 and m % 16 == 0": (
         "m % 16 == 0 does not hold: 4 == 0"
@@ -89,7 +89,7 @@ IN_THE_WAY = {
         "f + 1 > 2 does not hold: f + 1: + of none and 1"
     ),
     "rule r: nn.relu(x: ?[m, _]) => x where m % (m - 4) == 0": (
-        "m % (m - 4) == 0 does not hold: 4 % 0 is no number"
+        "m % (m - 4) == 0 does not hold: 4 % 0 is not a number"
     ),
 }
 

@@ -81,14 +81,14 @@ def test_a_pattern_begins_at_the_line_it_is_told():
         ),
         (
             "rule r: nn.exp(x) => x if x",
-            "my.rw:1:24: 'if' is not expected here; need 'where' before what must hold\n"
+            "my.rw:1:24: 'if' is not expected here; need 'where' before the conditions\n"
             "rule r: nn.exp(x) => x if x\n"
             "                       ^~",
         ),
         (
             "rule r: nn.max(x, 0) => x",
-            "my.rw:1:19: '0' is not expected here; a number is an attribute, as in nn.op(x) "
-            "{name = 1}, or an nn.constant; no operand\n"
+            "my.rw:1:19: '0' is not expected here; a number cannot be an operand; write an "
+            "attribute, as in nn.op(x) {name = 1}, or an nn.constant\n"
             "rule r: nn.max(x, 0) => x\n"
             "                  ^",
         ),

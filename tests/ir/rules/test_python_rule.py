@@ -204,12 +204,12 @@ def not_lowered(x):
 MISTAKES = {
     number: "returned int; need an operation, a value, a tuple of them for several results",
     mixed: r"returned \(nn.abs, str\); need an operation",
-    itself: "uses a result of the operation that goes",
-    too_many: "makes 2 values for 1 results",
-    other_type: "makes tensor<32xf32> for the result, which is tensor<4x8xf32>",
-    ill_formed: "made a try.split that is not well formed: .*",
-    impatient: "has taken away the operation it matched; return what replaces it",
-    not_lowered: "made a nn.abs, which is not legal at partition",
+    itself: "uses a result of the operation that is replaced",
+    too_many: "builds 2 values for 1 results",
+    other_type: "builds tensor<32xf32> for the result, which is tensor<4x8xf32>",
+    ill_formed: "built try.split, which is not well formed: .*",
+    impatient: "removed the operation that it matched; return its replacement instead",
+    not_lowered: "built nn.abs, which is not legal at partition",
 }
 
 

@@ -227,16 +227,16 @@ def test_what_a_lower_does_not_fit_is_an_error_that_says_why():
 WRONG = {
     "the definition of what is made is not met": (
         "rule r: nn.neg(x) => nn.reshape(x) {shape = [7]}",
-        "my.rw:1:22: rule r: nn.reshape cannot be built so: .*applied to nn.neg at neg1",
+        "my.rw:1:22: rule r: cannot build nn.reshape: .*applied to nn.neg at neg1",
     ),
     "the result is of another type": (
         "rule r: nn.neg(x) => nn.reshape(x) {shape = [32]}",
-        "rule r makes tensor<32xf32> for the result, which is tensor<4x8xf32>; a guard such as "
-        "same_type must keep it off; it was applied to nn.neg at neg1",
+        "rule r builds tensor<32xf32> for the result, which is tensor<4x8xf32>; add a guard such "
+        "as same_type; it was applied to nn.neg at neg1",
     ),
     "a division by nothing": (
         "rule r: nn.neg(x) => try.other(x) {count = 4 % (size(x) - 32)}",
-        "my.rw:1:44: rule r: 4 % 0 is no number; it was applied to nn.neg at neg1",
+        "my.rw:1:44: rule r: 4 % 0 is not a number; it was applied to nn.neg at neg1",
     ),
     "a size below nothing": (
         "rule r: nn.neg(x: ?[m, _]) => let t = try.other(x) : f32[m - 9]; nn.neg(t)",
@@ -244,7 +244,7 @@ WRONG = {
     ),
     "what takes the place uses what goes": (
         "rule r: nn.neg(_) as n => nn.abs(n)",
-        "rule r uses a result of the operation that goes; it was applied to nn.neg at neg1",
+        "rule r uses a result of the operation that is replaced; it was applied to nn.neg at neg1",
     ),
     "a function refuses what it is given": (
         "rule r: nn.neg(x) => try.other(x) {count = a_number_of(x)}",
