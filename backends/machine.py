@@ -1,16 +1,12 @@
 """The machine: the bytes of all tiles, and supersteps that move and compute on them.
 
-It gets an exchange module and its blobs, and nothing else. All tiles' memories are one array; a
-codelet sees its own tile's row through strided views, and data cross tiles in moves only.
+It gets an exchange module and its blobs, and nothing else. The memories of all tiles are one array.
+A codelet sees its own tile's row through strided views, and data cross tiles in moves only.
 """
 
 from __future__ import annotations
 
-import mmap
-import sys
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -25,25 +21,15 @@ from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
-from .codelets.calls import Call, Scratch
+from .codelets.calls import Call
 from .codelets.numerics import Placed
-from .evaluate.bind import bound_vertices, copy_calls_of
-from .evaluate.blocks import (
-    Blocks,
-    bind_copy,
-    dense_blocks,
-    filling,
-    read_blocks,
-    tensor_of,
-    write_blocks,
-)
+from .codelets.stamps import History, Stamp, Table
+from .evaluate.binder import Binder
+from .evaluate.blocks import Blocks, read_blocks, tensor_of, write_blocks
 from .evaluate.control import ITERATION_LIMIT, Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
 from .evaluate.host import host_tensor
 from .evaluate.shadow import MachineFault, Shadow
-from .host.arena import near
-from .host.fast import History, Stamp, Table, wanted
-from .host.fusion import Fusion
 from .target import Target
 
 __all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]
@@ -52,18 +38,12 @@ Array = NDArray[Any]
 Price = Callable[[exchange.SuperstepOp], int]
 """Cycles that a superstep takes."""
 
-PAGE_BYTES = 4096
-ROW_PADDING_BYTES = 64
-
-EARLY_BYTES = 1 << 20
-"""Weights of so many bytes are written while calls are bound."""
-
 POISON = 0xFF
-"""What memory holds in strict mode before anything is written: a NaN of every float type."""
+"""The bytes of unwritten memory in strict mode: a NaN of every float type."""
 
 
 class Observer:
-    """Is called as a machine goes along; every method does nothing unless it is overridden."""
+    """Called as a machine runs; every method does nothing unless it is overridden."""
 
     def before_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
         """A vertex set is about to run: its operands can be read."""
@@ -80,8 +60,8 @@ class Observer:
 
 @dataclass
 class _Superstep:
-    """What a superstep does each time: its operations, with the calls made once and what they
-    write, if anything."""
+    """A superstep: its operations, each with its calls and the stamp of what they write, if
+    anything."""
 
     op: exchange.SuperstepOp
     moves: list[tuple[Operation, list[Call], Stamp | None]]
@@ -96,16 +76,14 @@ class Machine:
 
     module: of the exchange level. strict: check every access (see MachineFault). faults: what goes
     wrong on purpose. observers: called after each operation. price: cycles of each superstep,
-    counted in `cycles`. fast: compiled kernels or none; if not said, those that `codelets.fast`
-    finds; a strict machine uses none. fused: whether variables that one operation leaves to another
-    may be kept elsewhere than on their tiles, and in part, and weights in part (see
-    evaluate.fusion); if not said, where there are kernels and no observers. State stays in memory
-    from one run to the next.
+    counted in `cycles`. binder: makes the calls of operations; a strict machine and one with faults
+    always take the plain one, whose calls define the bytes. State stays in memory from one run to
+    the next.
 
     memory: uint8[tiles, row]; rows may be longer than a tile's memory. blocks: where each variable
-    lies, there or in an arena.
-    Raises MachineFault if a variable lies outside of the target's tiles or memory, VerifyException
-    for an operation that does not suit its variables, ValueError for a fault that cannot happen.
+    is, there or where the binder keeps it.
+    Raises MachineFault if a variable is outside the target's tiles or memory, VerifyException for
+    an operation that does not suit its variables, ValueError for a fault that cannot happen.
     """
 
     def __init__(
@@ -117,8 +95,7 @@ class Machine:
         observers: Sequence[Observer] = (),
         price: Price | None = None,
         iteration_limit: int = ITERATION_LIMIT,
-        fast: bool | None = None,
-        fused: bool | None = None,
+        binder: type[Binder] = Binder,
     ) -> None:
         self.target = target
         self.observers = list(observers)
@@ -128,44 +105,37 @@ class Machine:
         self._faults = tuple(faults)
         self._price = price
         self._check_places()
-        self._scratch = Scratch(wanted(fast) and not strict and not faults)
-        is_fused = self._scratch.fast and (not self.observers if fused is None else fused)
-        self._memory = _memory(target.tiles, target.bytes_per_tile, is_sparse=is_fused)
+        chosen = Binder if strict or faults else binder
+        self._memory = chosen.memory(target.tiles, target.bytes_per_tile)
         states = [v.initial is not None for v in self.variables.values()]
         self._history = History(_overlapping(self.variables), states)
         self._stamps = dict(zip(self.variables, self._history.stamps, strict=True))
-        self.blocks: Mapping[str, Blocks] = {
+        blocks = {
             name: Blocks(Placed(self._memory, v.start, v.dtype, self._stamps[name]), v.placed)
             for name, v in self.variables.items()
         }
+        self._binder = chosen(module, self.variables, blocks, self._history)
+        self.blocks = self._binder.blocks
         self._shadow: Shadow | None = None
-        self._fusion: Fusion | None = None
-        self._unseen: frozenset[str] = frozenset()
-        if is_fused:
-            unseen = near(module, self.variables, self.blocks)
-            self._history.lie_elsewhere({i for i, n in enumerate(self.variables) if n in unseen})
-            self._unseen = frozenset(unseen)
-            self._fusion = Fusion(module, self.variables, self.blocks, unseen, self._scratch)
-            self.blocks = self._fusion.blocks
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
-        # What calls this machine does not keep it: tiles are given back as soon as it is dropped.
-        self._weak = cast(Machine, proxy(self))
+        # Calls hold no reference to this machine, so that its memory is freed when it is dropped.
+        weak = cast(Machine, proxy(self))
         steps = [op for op in module.walk() if isinstance(op, exchange.SuperstepOp)]
-        early = self._large_weights()
-        with _copying([pair for pairs in early.values() for pair in pairs]):
-            self._supersteps = {op: self._superstep(op) for op in steps}
+        give, take = partial(Machine._give, weak), partial(Machine._take, weak)
+        calls = self._binder.bind(steps, give, take)
+        self._supersteps = {op: self._superstep(op, calls) for op in steps}
         self._check_faults()
-        execute = partial(Machine._execute, self._weak)
+        execute = partial(Machine._execute, weak)
         self._walker: Walker[bool] = Walker(module, execute, bool, iteration_limit)
-        self._load(early)
+        self.load()
 
     @property
     def memory(self) -> Memory:
-        """The bytes of all tiles, to be read only: uint8[tiles, row].
+        """The bytes of all tiles, read-only: uint8[tiles, row].
 
-        A machine that does not keep all of them (see fused) has others in some places.
+        If the binder does not keep all of them, some are not what the program says.
         """
         seen = self._memory.view()
         seen.flags.writeable = False
@@ -174,34 +144,28 @@ class Machine:
     def poke(self, tile: int, address: int, values: Memory) -> None:
         """Change bytes of a tile behind the program's back.
 
-        Raises ValueError on a machine that does not keep all of them (see fused).
+        Raises ValueError if the binder does not keep all bytes.
         """
-        if self._fusion:
-            raise ValueError(f"bytes of tile {tile}: not all are kept; need fused=False")
+        if not self._binder.keeps_all_bytes:
+            raise ValueError(
+                f"bytes of tile {tile}: {type(self._binder).__name__} does not keep all bytes; "
+                "need a machine whose binder does"
+            )
         self._memory[tile, address : address + len(values)] = values
         self._history.write_all()
 
     # Programs
 
     def load(self) -> None:
-        """Write every initial value into its blocks; all else is forgotten.
-
-        Of weights that are kept in part (see fused), into the first replica of each block.
-        """
-        self._load(())
-
-    def _load(self, early: Collection[str]) -> None:
-        """Load. early: the variables whose first replicas have been written."""
+        """Write every initial value into its blocks, and forget everything else."""
         if self._strict:
-            # What lies above every variable cannot be touched, and is left unpaged.
+            # Bytes above every variable cannot be touched, and stay unpaged.
             used = max((v.start + v.bytes_per_tile for v in self.variables.values()), default=0)
             self._memory[:, :used].fill(POISON)
             self._shadow = Shadow((len(self._memory), used), self.variables)
         for name, variable in self.variables.items():
             if variable.initial is not None:
-                is_spared = self._fusion is not None and name in self._fusion.spared
-                if not (is_spared and name in early):
-                    _copy(filling(variable.initial.array, self.blocks[name], not is_spared))
+                self._binder.load(name, variable.initial.array)
                 self._stamps[name].write(True)
                 if self._shadow is not None:
                     self._shadow.define(name)
@@ -221,12 +185,15 @@ class Machine:
             self._inputs, self._outputs = {}, {}
 
     def read(self, variable: str) -> Array:
-        """The tensor that a variable holds now, in its own shape; elements nobody holds are 0.
+        """The tensor that a variable holds now, in its own shape; elements without an owner are 0.
 
-        Raises ValueError for a variable that this machine does not keep (see fused).
+        Raises ValueError for a variable that the binder does not keep whole.
         """
-        if variable in self._unseen:
-            raise ValueError(f"@{variable}: not kept where nobody watches; need fused=False")
+        if variable in self._binder.hidden:
+            raise ValueError(
+                f"@{variable}: {type(self._binder).__name__} does not keep variables that only "
+                "operations read; need a machine whose binder does"
+            )
         values = read_blocks(self.blocks[variable])
         return tensor_of(values, self.variables[variable].tensor.get_shape())
 
@@ -289,35 +256,12 @@ class Machine:
         for observer in observers:
             observer.on_superstep(step.op, self)
 
-    def _input(self, op: exchange.InputOp) -> list[Call]:
-        """The calls that bring what the host gives."""
-        blocks = self.blocks[op.writes.string_value()]
-        if not self._scratch.fast:
-            return [(Machine._write_input, (self._weak, op, blocks))]
-        held = np.empty(blocks.layout.shape, blocks.placed.dtype)
-        calls = bind_copy([dense_blocks(held)], None, blocks, self._scratch)
-        return [(Machine._take_input, (self._weak, op, held)), *calls]
+    def _give(self, op: exchange.InputOp) -> Array:
+        """The tensor of an input."""
+        return host_tensor(self._inputs, op.host_name.data, op.tensor)
 
-    def _write_input(self, op: exchange.InputOp, blocks: Blocks) -> None:
-        write_blocks(host_tensor(self._inputs, op.host_name.data, op.tensor), blocks)
-
-    def _take_input(self, op: exchange.InputOp, held: Array) -> None:
-        values = host_tensor(self._inputs, op.host_name.data, op.tensor)
-        np.copyto(held, values.reshape(held.shape))
-
-    def _output(self, op: exchange.OutputOp) -> list[Call]:
-        """The calls that give the host what a variable holds."""
-        blocks = self.blocks[op.reads.string_value()]
-        if not self._scratch.fast or not blocks.layout.is_partition:
-            return [(Machine._read_output, (self._weak, op, blocks))]
-        held = np.empty(blocks.layout.shape, blocks.placed.dtype)
-        calls = bind_copy([blocks], None, dense_blocks(held), self._scratch)
-        return [*calls, (Machine._give_output, (self._weak, op, held))]
-
-    def _read_output(self, op: exchange.OutputOp, blocks: Blocks) -> None:
-        self._give_output(op, read_blocks(blocks))
-
-    def _give_output(self, op: exchange.OutputOp, values: Array) -> None:
+    def _take(self, op: exchange.OutputOp, values: Array) -> None:
+        """Keep the values of an output."""
         self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
 
     def _flip(self, fault: FlipByte) -> None:
@@ -327,39 +271,22 @@ class Machine:
 
     # Loading
 
-    def _large_weights(self) -> dict[str, list[tuple[Array, Array]]]:
-        """What is to be copied where, to write the first replicas of large weights, by variable.
-
-        Of those that may be kept in part, and that nothing else lies upon: they can be written
-        in any order, beside everything that a machine does before it runs.
-        """
-        kept = self._fusion.kept if self._fusion else ()
-        return {
-            name: filling(variable.initial.array, self.blocks[name], with_replicas=False)
-            for name, variable in self.variables.items()
-            if variable.initial is not None
-            and name in kept
-            and variable.initial.array.nbytes >= EARLY_BYTES
-        }
-
-    def _superstep(self, op: exchange.SuperstepOp) -> _Superstep:
+    def _superstep(
+        self, op: exchange.SuperstepOp, calls: Mapping[Operation, list[Call]]
+    ) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
         computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]] = []
-        known = (self.variables, self.blocks, self._scratch)
-        bound = self._fusion.calls(op) if self._fusion else {}
         for inner in op.body.block.ops:
             match inner:
                 case exchange.MoveOp():
-                    calls = bound[inner] if inner in bound else copy_calls_of(inner, *known)
-                    moves.append((inner, calls, self._stamps[inner.destination]))
+                    moves.append((inner, calls[inner], self._stamps[inner.destination]))
                 case exchange.ComputeOp():
-                    calls = bound[inner] if inner in bound else bound_vertices(inner, *known).calls
-                    computes.append((inner, calls, self._stamps[inner.destination]))
+                    computes.append((inner, calls[inner], self._stamps[inner.destination]))
                 case exchange.InputOp():
                     stamp = self._stamps[inner.writes.string_value()]
-                    moves.append((inner, self._input(inner), stamp))
+                    moves.append((inner, calls[inner], stamp))
                 case exchange.OutputOp():
-                    moves.append((inner, self._output(inner), None))
+                    moves.append((inner, calls[inner], None))
                 case _:
                     pass
         name = op.sym_name.data
@@ -420,32 +347,8 @@ class Machine:
                 )
 
 
-def _copy(pairs: Iterable[tuple[Array, Array]]) -> None:
-    """Copy to the first of each pair from the second."""
-    for target, source in pairs:
-        np.copyto(target, source)
-
-
-@contextmanager
-def _copying(pairs: Sequence[tuple[Array, Array]]) -> Generator[None]:
-    """Copy while something else is done, or before where there is no thread to be had."""
-    if not pairs:
-        yield
-        return
-    with ThreadPoolExecutor(1) as aside:
-        writing = None
-        try:
-            writing = aside.submit(_copy, pairs)
-        except RuntimeError:
-            # A host out of threads, or an interpreter that is ending.
-            _copy(pairs)
-        yield
-    if writing is not None:
-        writing.result()
-
-
 def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:
-    """For each variable, those that have bytes of it on some tile, itself among them."""
+    """For each variable, those that share bytes with it on some tile, and itself."""
     boxes = np.array(
         [
             (
@@ -465,24 +368,3 @@ def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:
         meets[i] = True
         found.append(np.flatnonzero(meets))
     return found
-
-
-def _memory(tiles: int, bytes_per_tile: int, is_sparse: bool) -> Memory:
-    """Zeroed rows whose stride is no multiple of a page: equal offsets would share a cache set.
-
-    A word may be read at the last byte of a tile. is_sparse: little of it will be touched.
-    """
-    row = -(-(bytes_per_tile + 3) // ROW_PADDING_BYTES) * ROW_PADDING_BYTES
-    if row % PAGE_BYTES == 0:
-        row += ROW_PADDING_BYTES
-    if not is_sparse or sys.platform != "linux":
-        return np.zeros((tiles, row), np.uint8)
-    # NumPy asks for huge pages, each of which takes three tiles' memory for the first byte touched.
-    try:
-        pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"{tiles:,} tiles of {row:,} bytes: {error.strerror}") from None
-    # Not every kernel has them, or lets them be chosen.
-    with suppress(OSError, AttributeError):
-        pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(pages, np.uint8).reshape(tiles, row)

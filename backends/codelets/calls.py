@@ -1,6 +1,6 @@
-"""What a codelet becomes for one shape class: NumPy calls on fixed views of memory and scratch.
+"""NumPy calls on fixed views of memory and scratch: what a codelet becomes for one shape class.
 
-Views are made once and the calls repeated on every run, so that a run costs nothing but the
+Views are made once, and the calls are repeated on every run, so that a run costs only the
 arithmetic.
 """
 
@@ -15,8 +15,6 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from ..host.fast import copy_call
-
 Array = NDArray[Any]
 Call = tuple[Callable[..., object], tuple[Any, ...]]
 """A function and its arguments."""
@@ -24,27 +22,28 @@ Call = tuple[Callable[..., object], tuple[Any, ...]]
 BYTE = np.dtype(np.uint8)
 
 SCRATCH_BYTES = 2 << 20
-"""Scratch that a call may fill before the next one reads it: about what stays in a cache."""
+"""Scratch that one call fills for the next one to read: about what stays in a cache."""
 
 KEPT_BYTES = 1 << 30
-"""What all calls of a program together may keep from one run to the next."""
+"""Bytes that all calls of a program together may keep from one run to the next."""
 
 
 class Scratch:
-    """Memory for intermediate values, one buffer a purpose; whoever takes one may use it until
-    the next one takes it.
+    """Memory for intermediate values: one buffer per purpose, and the copies to and from it.
 
-    A buffer that is too small is replaced; those who hold the old one keep it. fast: whether the
-    calls that are made with it may be of compiled kernels.
+    Whoever takes a buffer may use it until it is taken again. A buffer that is too small is
+    replaced, and earlier users keep the old one.
     """
 
-    def __init__(self, fast: bool = False) -> None:
-        self.fast = fast
+    packs_short_runs = True
+    """Whether blocks with short runs are packed once before they are copied to their replicas."""
+
+    def __init__(self) -> None:
         self._left = KEPT_BYTES
         self._buffers: dict[str, NDArray[np.uint8]] = {}
 
     def take(self, purpose: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        """An array of that shape whose contents are anything."""
+        """An array of that shape with undefined contents."""
         size = prod(shape) * dtype.itemsize
         buffer = self._buffers.get(purpose)
         if buffer is None or buffer.nbytes < size:
@@ -53,25 +52,36 @@ class Scratch:
             self._buffers[purpose] = buffer
         return buffer[:size].view(dtype).reshape(shape)
 
-    def kept(self, size: int) -> NDArray[np.uint8] | None:
-        """Bytes that are nobody else's; None if too many have been given away."""
+    def keep(self, size: int) -> NDArray[np.uint8] | None:
+        """Bytes that are never handed out again; None once too many have been."""
         if size > self._left:
             return None
         self._left -= size
         return np.empty(size, np.uint8)
 
+    def copy_calls(self, target: Array, source: Array) -> list[Call]:
+        """The calls that copy one array into another of its shape and dtype, bit for bit."""
+        return copy_calls(target, source)
+
+
+def address(array: Array) -> int:
+    """The address of an array's first element."""
+    return int(array.ctypes.data)
+
 
 def run_calls(calls: Sequence[Call]) -> None:
-    """Make the calls in order; overflows give infinities and no warning, as on the machine."""
+    """Make the calls in order. Overflows give infinities without a warning, as on the machine."""
     with np.errstate(all="ignore"):
         for function, arguments in calls:
             function(*arguments)
 
 
 def coalesced(*arrays: Array) -> list[Array]:
-    """Arrays of one shape, seen with as few axes as possible, in the order of the last one's bytes.
+    """Arrays of one shape, viewed with as few axes as possible, in the order of the last one's
+    bytes.
 
-    Axes of one element are dropped; neighbours that all arrays walk through evenly are merged.
+    Axes of one element are dropped. Neighbouring axes that have one stride in every array are
+    merged.
     """
     last = arrays[-1]
     axes = sorted(
@@ -91,25 +101,22 @@ def coalesced(*arrays: Array) -> list[Array]:
 
 
 LONGEST_ITEM_BYTES = 1024
-"""Longer runs are fast enough as elements."""
+"""Longer runs are copied fast enough element by element."""
 
 FEW_ELEMENTS = 4
-"""An axis this short, of elements that do not lie together, is unrolled."""
+"""Axes of at most so many elements that are not contiguous are unrolled."""
 
 
-def copy_calls(target: Array, source: Array, scratch: Scratch) -> list[Call]:
-    """The calls that copy one array into another of its shape and dtype, bit for bit.
+def copy_calls(target: Array, source: Array) -> list[Call]:
+    """The NumPy calls that copy one array into another of its shape and dtype, bit for bit.
 
-    NumPy's inner loop is the innermost axis, and costs as much as several elements: short runs
-    that lie together are copied as one item each, and a short axis of lone elements is unrolled.
+    NumPy's inner loop is the innermost axis, and one turn of the outer loop costs as much as
+    several elements. So a short contiguous run is copied as one item, and a short axis of elements
+    that are not contiguous is unrolled.
     """
     if target.size == 0:
         return []
     source, target = coalesced(source, target)
-    if scratch.fast:
-        call = copy_call(target, source, lambda size: scratch.take("block", (size,), BYTE))
-        if call is not None:
-            return [(call, ())]
     if target.ndim == 0:
         return [(np.copyto, (target, source))]
     length, unit = target.shape[-1], target.itemsize
@@ -117,16 +124,12 @@ def copy_calls(target: Array, source: Array, scratch: Scratch) -> list[Call]:
         item = np.dtype((np.void, length * unit))
         return [(np.copyto, (_items(target, item), _items(source, item)))]
     if target.ndim > 1 and length <= FEW_ELEMENTS:
-        return [
-            call
-            for i in range(length)
-            for call in copy_calls(target[..., i], source[..., i], scratch)
-        ]
+        return [call for i in range(length) for call in copy_calls(target[..., i], source[..., i])]
     return [(np.copyto, (target, source))]
 
 
 def _items(array: Array, item: np.dtype[Any]) -> Array:
-    """An array whose last axis lies together, with one item for each run of it."""
+    """An array whose last axis is contiguous, with one item per run."""
     runs = as_strided(array, (*array.shape[:-1], 1), (*array.strides[:-1], array.itemsize))
     bytes_ = as_strided(
         runs.view(np.uint8), (*array.shape[:-1], item.itemsize), (*array.strides[:-1], 1)
@@ -135,13 +138,13 @@ def _items(array: Array, item: np.dtype[Any]) -> Array:
 
 
 Index = tuple[Any, ...]
-"""Indices of leading axes, perhaps a slice, and an ellipsis, so that an array stays an array."""
+"""Indices of leading axes, perhaps a slice, and an ellipsis, so that the result is an array."""
 
 
 def chunks(shape: Sequence[int], largest: int) -> Iterator[Index]:
-    """Indices that cut an array of this shape, row-major, into pieces of about largest elements.
+    """Indices that cut an array of this shape, row-major, into pieces of about `largest` elements.
 
-    All but the last piece of an axis are equal.
+    All pieces of an axis but the last are equal.
     """
     rest = prod(shape)
     for axis, size in enumerate(shape):

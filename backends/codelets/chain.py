@@ -1,37 +1,63 @@
-"""What follows the value of a body: the stages of its chain, on every result element.
+"""The stages of a body's chain, applied to every element of its result.
 
-A chain works in the dtype that the machine computes in, and its end is rounded once into the
-result. A result of that dtype is where the stages work, in place; for a narrower one, and for one
-that lies on what a stage reads, the values stay in scratch until they are rounded.
+A chain works in the dtype that the machine computes in, and rounds once, into the result. If the
+result has that dtype, the stages work on it in place. If it is narrower, or shares its address with
+an operand of a stage, the values stay in scratch until they are rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..host.chains import stages_call
-from ..host.fast import address
-from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks, coalesced
-from .cells import Cells, alike_calls
+from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
+from .cells import Cells
 from .scalar import compute_dtype, convert_into, is_floating, scalar_function
 
 Codelet = Callable[[Cells, Scratch], list[Call]]
 """The calls that compute the cells of one shape class."""
 
+Stages = Callable[[Cells, Array, Scratch], list[Call]]
+"""The calls that apply the chain of cells to values and put them into the result."""
+
 
 def chaining_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that a chain works in, for operands, extras and a result of these: float64 if any
-    is, else float32."""
+    """The dtype that a chain works in, given those of its operands and result: float64 if any of
+    them is, else float32."""
     return compute_dtype(*filter(is_floating, dtypes))
 
 
-def chained(codelet: Codelet, cells: Cells, scratch: Scratch) -> list[Call]:
-    """The calls of a codelet on cells, then those of the chain of their body, if there is one."""
+def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
+    """The calls that apply the chain of cells to values in place, and put them into the result."""
+    del scratch
+    stages, own = cells.body.then, cells.body.own_arity
+    extras = [cells.once(a) for a in cells.operands[own:]]
+    *others, value, result = coalesced(*extras, value, cells.result_once)
+    is_elsewhere = address(value) != address(result)
+    calls: list[Call] = []
+    for index in chunks(result.shape, SCRATCH_BYTES // 4 // value.itemsize):
+        piece, rest = value[index], [a[index] for a in others]
+        for stage in stages:
+            inputs, rest = rest[: stage.extras], rest[stage.extras :]
+            inputs.insert(stage.at, piece)
+            apply = scalar_function(stage.function).apply
+            calls.append((_apply, (apply, stage.parameters, inputs, piece)))
+        if is_elsewhere:
+            calls.append((convert_into, (piece, result[index])))
+    return calls
+
+
+def chained(
+    codelet: Codelet, cells: Cells, scratch: Scratch, stages: Stages = stage_calls
+) -> list[Call]:
+    """The calls of a codelet on cells, then those of their body's chain, if it has one.
+
+    stages: makes the calls of the chain.
+    """
     if not cells.body.then:
         return codelet(cells, scratch)
     own = cells.body.own_arity
@@ -41,8 +67,8 @@ def chained(codelet: Codelet, cells: Cells, scratch: Scratch) -> list[Call]:
     for piece in _pieces(cells, dtype):
         result = piece.result_once
         value, target = result, piece.result
-        under = {address(a) for a in piece.operands[own:]}
-        if result.dtype != dtype or address(result) in under:
+        read = {address(a) for a in piece.operands[own:]}
+        if result.dtype != dtype or address(result) in read:
             value = scratch.take("chained", result.shape, dtype)
             target = as_strided(
                 value,
@@ -51,14 +77,14 @@ def chained(codelet: Codelet, cells: Cells, scratch: Scratch) -> list[Call]:
             )
         own_cells = replace(piece, body=plain, operands=piece.operands[:own], result=target)
         calls += codelet(own_cells, scratch)
-        calls += _stage_calls(piece, value, scratch)
+        calls += stages(piece, value, scratch)
     return calls
 
 
 def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:
-    """Cells in parts whose values stay in the cache between function and chain.
+    """Cells in pieces whose values stay in the cache from the function to the chain.
 
-    Those that are merged are one part: the order of a sum must not depend on its chain.
+    Cells with a combiner are one piece: the order of a sum must not depend on its chain.
     """
     if cells.body.combiner is not None:
         yield cells
@@ -66,34 +92,6 @@ def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:
     for index in chunks(cells.result.shape, SCRATCH_BYTES // 4 // dtype.itemsize):
         operands = tuple(a[index] for a in cells.operands)
         yield Cells(cells.body, operands, cells.result[index], ())
-
-
-def _stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
-    """The calls that apply the chain of cells to values in place, and put them into the result."""
-    stages, result, own = cells.body.then, cells.result_once, cells.body.own_arity
-    if scratch.fast:
-
-        def call(operands: Sequence[Array]) -> Call | None:
-            extras = [cells.once(a) for a in operands[own:]]
-            return stages_call(stages, extras, value, result)
-
-        compiled = alike_calls(cells, range(own, len(cells.operands)), call)
-        if compiled:
-            return compiled
-    extras = [cells.once(a) for a in cells.operands[own:]]
-    *others, value, result = coalesced(*extras, value, result)
-    is_apart = address(value) != address(result)
-    calls: list[Call] = []
-    for index in chunks(result.shape, SCRATCH_BYTES // 4 // value.itemsize):
-        piece, rest = value[index], [a[index] for a in others]
-        for stage in stages:
-            inputs, rest = rest[: stage.extras], rest[stage.extras :]
-            inputs.insert(stage.at, piece)
-            apply = scalar_function(stage.function).apply
-            calls.append((_apply, (apply, stage.parameters, inputs, piece)))
-        if is_apart:
-            calls.append((convert_into, (piece, result[index])))
-    return calls
 
 
 def _apply(

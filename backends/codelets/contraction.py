@@ -19,24 +19,23 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
-from ..host.fast import Stamp, address
-from ..host.products import Groups, product_calls
 from .calls import (
     SCRATCH_BYTES,
     Array,
     Call,
     Index,
     Scratch,
+    address,
     chunks,
     coalesced,
-    copy_calls,
     run_calls,
 )
 from .cells import Cells
 from .elementwise import elementwise
 from .ordered import matmul_calls, scratch_elements
-from .reduction import reduction, walked_points
+from .reduction import reduction
 from .scalar import compute_dtype, convert_into, is_floating
+from .stamps import Stamp
 
 FEW_PRODUCTS = 1024
 """Cells of at most so many products, one of whose sides is short, are multiplied and added term by
@@ -110,12 +109,12 @@ def contraction(cells: Cells, scratch: Scratch) -> list[Call]:
         # No dimension is added over that has more than one element.
         return elementwise(Cells(Body("mul"), cells.operands, cells.result, ()), scratch)
     dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
-    if _is_short(cells, groups, dtype):
+    if is_short(cells, groups, dtype):
         return _term_by_term(cells, groups, scratch)
     return _matrix_products(cells, groups, dtype, scratch)
 
 
-def _is_short(cells: Cells, groups: Roles, dtype: np.dtype[Any]) -> bool:
+def is_short(cells: Cells, groups: Roles, dtype: np.dtype[Any]) -> bool:
     """Whether products are multiplied and added term by term."""
     m, n, k = (
         prod(cells.result.shape[d] for d in group)
@@ -125,33 +124,22 @@ def _is_short(cells: Cells, groups: Roles, dtype: np.dtype[Any]) -> bool:
     return plain and min(m, n) <= 2 and k <= FEW_TERMS and m * n * k <= FEW_PRODUCTS
 
 
-def term_points(cells: Cells) -> list[Index] | None:
-    """The points of operands, in the order of adding; None for products of matrices."""
-    groups = roles(cells)
-    if groups is None:
-        return walked_points(cells)
-    if groups.inner and not _is_short(
-        cells, groups, adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
-    ):
-        return None
-    return _terms(cells, groups)
-
-
-def _terms(cells: Cells, groups: Roles) -> list[Index]:
+def terms(cells: Cells, groups: Roles) -> list[Index]:
+    """The index of each term of the sums, in the order in which terms are added."""
     first = [slice(0, 1) if d in cells.merged else slice(None) for d in range(cells.result.ndim)]
-    terms: list[Index] = []
+    found: list[Index] = []
     for at in product(*(range(cells.result.shape[d]) for d in groups.inner)):
         index = list(first)
         for d, i in zip(groups.inner, at, strict=True):
             index[d] = slice(i, i + 1)
-        terms.append((*index, ...))
-    return terms
+        found.append((*index, ...))
+    return found
 
 
 def _term_by_term(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
-    """Result = the first product, then += each other one."""
-    terms = [a[term] for term in _terms(cells, groups) for a in cells.operands]
-    *flat, out = coalesced(*terms, cells.result_once)
+    """The calls that assign the first product to the result, and add each other one to it."""
+    factors = [a[term] for term in terms(cells, groups) for a in cells.operands]
+    *flat, out = coalesced(*factors, cells.result_once)
     calls: list[Call] = []
     for index in chunks(out.shape, SCRATCH_BYTES // 4 // out.itemsize):
         total = out[index]
@@ -166,20 +154,24 @@ def _term_by_term(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
     return calls
 
 
+def swaps_sides(cells: Cells, groups: Roles) -> bool:
+    """Whether the first operand gives the columns of the matrix products, and the second the rows.
+
+    The result's innermost axis becomes the columns, so that rows are written contiguously.
+    """
+    left, right, strides = groups.left, groups.right, cells.result.strides
+    return bool(left) and (not right or abs(strides[left[-1]]) < abs(strides[right[-1]]))
+
+
 def _matrix_products(
     cells: Cells, groups: Roles, dtype: np.dtype[Any], scratch: Scratch
 ) -> list[Call]:
     a, b = cells.operands
     result = cells.result
-    left, right = groups.left, groups.right
-    # The result's innermost axis becomes the columns, so that rows are written as they lie.
-    if left and (not right or abs(result.strides[left[-1]]) < abs(result.strides[right[-1]])):
+    left, right, inner = groups.left, groups.right, groups.inner
+    is_swapped = swaps_sides(cells, groups)
+    if is_swapped:
         a, b, left, right = b, a, right, left
-    inner = groups.inner
-    if scratch.fast and dtype == np.float32:
-        calls = _compiled(cells, groups, (a, b), (left, right), scratch)
-        if calls:
-            return calls
     shape = result.shape
     batch = tuple(shape[d] for d in groups.batch)
     rows, columns, depth = (prod(shape[d] for d in group) for group in (left, right, inner))
@@ -198,10 +190,9 @@ def _matrix_products(
     multiply = matmul_calls if is_ordered else _as_blas_does
 
     calls: list[Call] = []
-    swapped = a is not cells.operands[0]
-    stamp = cells.stamps[swapped] if cells.stamps else None
+    stamp = cells.stamps[is_swapped] if cells.stamps else None
     if first.matrix is None and stamp is not None and stamp.is_state:
-        first = first.kept((depth, rows), dtype, stamp, scratch, calls)
+        first = first.packed_once((depth, rows), dtype, stamp, scratch, calls)
     packed = sum(
         size
         for size, matrix in (
@@ -230,42 +221,6 @@ def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call
     """The call that multiplies matrices whose sums are exact, or float64: in BLAS's own order."""
     del scratch
     return [(np.matmul, (x, y, out))]
-
-
-def _compiled(
-    cells: Cells,
-    groups: Roles,
-    operands: tuple[Array, Array],
-    sides: tuple[tuple[int, ...], tuple[int, ...]],
-    scratch: Scratch,
-) -> list[Call]:
-    """The same as one compiled call, if there is one. operands, sides: left and right."""
-    swapped = operands[0] is not cells.operands[0]
-    left, right = sides
-
-    def folded(seen: tuple[Array, ...]) -> tuple[Groups, Sequence[Array]] | None:
-        """The products of operands that are seen so; None if their terms are others."""
-        found = roles(replace(cells, operands=seen))
-        if found is None or set(found.inner) != set(groups.inner):
-            return None
-        rows, columns = found.left, found.right
-        if swapped:
-            seen, rows, columns = seen[::-1], columns, rows
-        return Groups(found.batch, rows, columns, groups.inner), (*seen, cells.result)
-
-    separate = folded(cells.operands_read) if cells.alike else None
-    spared = cells.alike if separate is not None else ()
-    if separate is None:
-        separate = Groups(groups.batch, left, right, groups.inner), (*operands, cells.result)
-    stamps = cells.stamps or (None, None)
-    shared = None
-    if cells.shared and None not in stamps[:2]:
-        shared = folded(cells.shared[:2])
-    first, second = stamps[1::-1] if swapped else stamps[:2]
-    calls = product_calls(separate, shared, (first, second), scratch)
-    if calls:
-        cells.spared.update(i for i in spared if i < len(cells.operands))
-    return calls
 
 
 @dataclass(frozen=True)
@@ -333,7 +288,7 @@ class _Matrix:
         calls += _pack_calls(pack.reshape(points.shape), points, scratch)
         return pack
 
-    def kept(
+    def packed_once(
         self,
         shape: tuple[int, int],
         dtype: np.dtype[Any],
@@ -341,9 +296,9 @@ class _Matrix:
         scratch: Scratch,
         calls: list[Call],
     ) -> _Matrix:
-        """The same as matrices that are packed anew only when their variable was written."""
+        """The matrices, packed into memory of their own whenever their variable was written."""
         batch = self.points.shape[: self.batch]
-        room = scratch.kept(prod(batch) * prod(shape) * dtype.itemsize)
+        room = scratch.keep(prod(batch) * prod(shape) * dtype.itemsize)
         if room is None:
             return self
         matrix = room.view(dtype).reshape(*batch, *shape)
@@ -370,7 +325,7 @@ class _WhenWritten:
 
 def _pack_calls(target: Array, points: Array, scratch: Scratch) -> list[Call]:
     if points.dtype == target.dtype:
-        return copy_calls(target, points, scratch)
+        return scratch.copy_calls(target, points)
     source, target = coalesced(points, target)
     return [(_convert, (target, source))]
 

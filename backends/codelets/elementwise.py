@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .calls import Array, Call, Index, Scratch, chunks, coalesced
+from .calls import Array, Call, Scratch, chunks, coalesced
 from .cells import Cells
 from .scalar import scalar_function
 
 CHUNK_ELEMENTS = 1 << 20
-"""A bound for the copies that functions of converted operands make."""
+"""Elements of one call. It bounds the copies made by functions that convert their operands."""
 
 
 def elementwise(cells: Cells, scratch: Scratch) -> list[Call]:
@@ -19,12 +19,6 @@ def elementwise(cells: Cells, scratch: Scratch) -> list[Call]:
         inputs = [a[index] for a in operands]
         calls.append((_apply, (function, cells.body.parameters, inputs, result[index])))
     return calls
-
-
-def element_points(cells: Cells) -> list[Index]:
-    """The only point."""
-    del cells
-    return [(...,)]
 
 
 def _apply(

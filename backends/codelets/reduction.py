@@ -1,7 +1,7 @@
-"""Any scalar function, merged by a combiner: pooling, sums, extremes.
+"""Reductions: any scalar function, merged by a combiner. Pooling, sums, extremes.
 
-Windows are walked position by position, each step over all tiles at once; long reductions with
-few results are left to NumPy. Either order is fixed, so two runs agree to the bit.
+Windows are walked point by point, each step on all tiles at once. Long reductions with few results
+are left to NumPy. Both orders are fixed, so that two runs agree to the bit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MERGE: dict[str, np.ufunc] = {
 """The ufunc of each combiner."""
 
 WINDOW_POSITIONS = 512
-"""Reductions of at most so many points are walked position by position."""
+"""Reductions of at most so many points are walked point by point."""
 
 
 def merging_dtype(value: np.dtype[Any], result: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that values are merged in on the way to a result.
+    """The dtype that values are merged in, before they are converted to the result's.
 
-    Floats narrower than 32 bits in float32, rounded once at the end; integers in the result's
-    dtype, modulo its width; booleans in int64.
+    Floats narrower than 32 bits are merged in float32, and rounded once at the end; integers in the
+    result's dtype, modulo its width; booleans in int64.
     """
     if is_floating(value) or is_floating(result):
         return compute_dtype(*(d for d in (value, result) if is_floating(d)))
@@ -51,34 +51,31 @@ def reduction(cells: Cells, scratch: Scratch) -> list[Call]:
     result = cells.result_once
     dtype = merging_dtype(value, result.dtype)
     if body.combiner in ("max", "min") and not is_floating(value) and not is_floating(dtype):
-        # Extremes are found before a narrower result wraps them.
+        # Extremes are found before conversion to a narrower dtype wraps them.
         dtype = np.dtype(np.int64) if value.kind == "b" else value
-    if _is_walked(cells):
+    if walks(cells):
         return _walk(cells, result, dtype, scratch)
     return _reduce(cells, result, dtype, scratch)
 
 
 def is_walked(points: int, results: int) -> bool:
-    """Whether so many points are merged one after another, for so many results at once."""
+    """Whether so many points are merged one by one, each step on so many results."""
     return points <= WINDOW_POSITIONS and results >= points
 
 
-def _is_walked(cells: Cells) -> bool:
+def walks(cells: Cells) -> bool:
+    """Whether the points of cells are merged one by one, each step on all results."""
     return is_walked(prod(cells.result.shape[d] for d in cells.merged), cells.result_once.size)
 
 
-def walked_points(cells: Cells) -> list[Index] | None:
-    """The points of operands, in the order of merging; None where NumPy finds the order."""
-    return _points(cells) if _is_walked(cells) else None
-
-
-def _points(cells: Cells) -> list[Index]:
+def merged_points(cells: Cells) -> list[Index]:
+    """The index of each point that is merged, in the order of merging."""
     points: list[Index] = []
     for at in product(*(range(cells.result.shape[d]) for d in cells.merged)):
         index = [slice(None)] * cells.result.ndim
         for d, i in zip(cells.merged, at, strict=True):
             index[d] = slice(i, i + 1)
-        # The ellipsis keeps arrays of rank 0 views: values are there only when the calls are made.
+        # The ellipsis makes arrays of rank 0 views: their values are not there yet.
         points.append((*index, ...))
     return points
 
@@ -87,23 +84,23 @@ def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -
     body = cells.body
     assert body.combiner is not None
     merge, function = MERGE[body.combiner], scalar_function(body.function)
-    points = _points(cells)
+    points = merged_points(cells)
     *flat, out = coalesced(*(a[point] for point in points for a in cells.operands), result)
     arity = len(cells.operands)
     steps = [flat[i : i + arity] for i in range(0, len(flat), arity)]
-    straight = body.function == "identity"
+    is_identity = body.function == "identity"
     calls: list[Call] = []
     for index in chunks(out.shape, SCRATCH_BYTES // 4 // dtype.itemsize):
         piece = out[index]
         total = piece
-        # A total that lies together stays in the cache; the rows of tiles are pages apart.
+        # A contiguous total stays in the cache; the rows of tiles are pages apart.
         if piece.dtype != dtype or (len(steps) > 2 and not piece.flags.c_contiguous):
             total = scratch.take("total", piece.shape, dtype)
         for i, step in enumerate(steps):
             inputs = [a[index] for a in step]
             if i == 0:
                 calls.append((_apply, (function.apply, body.parameters, inputs, total)))
-            elif straight:
+            elif is_identity:
                 calls.append((_merge, (merge, total, inputs[0])))
             else:
                 value = scratch.take("value", piece.shape, dtype)
@@ -125,13 +122,13 @@ def _reduce(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch)
     out = result.transpose(order)[(...,) + (0,) * len(merged)]
     axes = tuple(range(len(kept), result.ndim))
     inner = prod(operands[0].shape[len(kept) :])
-    direct = body.function == "identity" and operands[0].dtype == dtype
+    is_direct = body.function == "identity" and operands[0].dtype == dtype
     calls: list[Call] = []
     for index in chunks(out.shape, max(1, SCRATCH_BYTES // (dtype.itemsize * max(inner, 1)))):
         inputs, piece = [a[index] for a in operands], out[index]
         drop = operands[0].ndim - inputs[0].ndim
         value = inputs[0]
-        if not direct:
+        if not is_direct:
             value = scratch.take("value", value.shape, dtype)
             calls.append((_apply, (function.apply, body.parameters, inputs, value)))
         total = piece if piece.dtype == dtype else scratch.take("total", piece.shape, dtype)

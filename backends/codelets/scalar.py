@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields
-from enum import IntEnum
+from enum import Enum
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -132,23 +132,23 @@ Sensitivity = Callable[[Parameters, Arrays, Doubles], Doubles]
 """Error beyond the result's own roundoff, in units of the unit roundoff; it may be absolute."""
 
 
-class Opcode(IntEnum):
-    """Instructions of the host's compiled kernels, by the numbers that they read."""
+class Opcode(Enum):
+    """Operations of the steps that some functions are computed in, exactly as NumPy does."""
 
-    ADD = 1
-    SUB = 2
-    MUL = 3
-    DIV = 4
-    MAX = 5
-    MIN = 6
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    DIV = "div"
+    MAX = "max"
+    MIN = "min"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One instruction of the host's compiled kernels, which changes the value so far.
+    """One step of a function, which changes the value so far.
 
-    by: with what: a constant, the function's other operand, its next
-    parameter, or the value itself. first: whether that stands before the value, as in 1 / value.
+    by: the other operand of the step: a constant, the function's other operand, its next parameter,
+    or the value itself. first: whether that is the left operand, as in 1 / value.
     """
 
     opcode: Opcode

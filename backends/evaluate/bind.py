@@ -1,48 +1,42 @@
 """The calls of one operation on the blocks of the variables that it names.
 
-Operations of tile and exchange are the same here; where blocks lie is the variables' business.
+Operations of tile and exchange are the same here. Only the variables know where blocks are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...dialects.program import Copy, Variable, Vertices, verify_use
 from ..codelets.calls import Call, Scratch
-from ..codelets.numerics import BoundVertices, bind_vertices
+from ..codelets.numerics import bind_vertices
 from .blocks import Blocks, bind_copy
 
 
-def copy_calls_of(
-    op: Copy,
-    variables: Mapping[str, Variable],
-    blocks: Mapping[str, Blocks],
-    scratch: Scratch,
-    *,
-    with_replicas: bool = True,
+def calls_of_copy(
+    op: Copy, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks], scratch: Scratch
 ) -> list[Call]:
-    """The calls of a copy; with_replicas: as for bind_copy.
+    """The calls of a copy.
 
     Raises VerifyException for an operation that does not suit its variables.
     """
     verify_use(op, variables)
     sources = [blocks[name] for name in op.sources]
-    return bind_copy(sources, op.spaces, blocks[op.destination], scratch, with_replicas)
+    return bind_copy(sources, op.spaces, blocks[op.destination], scratch)
 
 
-def bound_vertices(
+def calls_of_vertices(
     op: Vertices,
     variables: Mapping[str, Variable],
     blocks: Mapping[str, Blocks],
     scratch: Scratch,
     *,
     first_tile: int | None = None,
-    alike: Collection[int] = (),
-) -> BoundVertices:
-    """The calls of a vertex set; alike: as for bind_vertices.
+) -> list[Call]:
+    """The calls of a vertex set.
 
-    first_tile: where its memory begins, if not on the first tile of the machine.
+    first_tile: the tile where its memory begins, if not the first tile of the machine.
     Raises VerifyException for an operation that does not suit its variables.
     """
     verify_use(op, variables)
@@ -53,5 +47,4 @@ def bound_vertices(
         [blocks[name].placed for name in op.sources],
         blocks[op.destination].placed,
         scratch,
-        alike=alike,
     )

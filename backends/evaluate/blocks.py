@@ -1,8 +1,8 @@
 """Copies between the blocks of variables, as calls on fixed views; blocks and the host.
 
-A copy gathers the owners' blocks into a dense staging tensor, applies the movement, spreads it
-over the numerators that the receivers' windows reach (padding and divisions happen here), and
-writes each shape class of windows at once.
+A copy gathers the owners' blocks into a dense staging tensor and applies the movement. It spreads
+the result over the numerators that the receivers' windows reach, which is where padding and
+divisions happen, and writes each shape class of windows at once.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from ...ir.geometry.blocks import (
 from ...ir.geometry.grid import Cut, shape_classes
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space, identity_map
-from ..codelets.calls import Array, Call, Scratch, coalesced, copy_calls, run_calls
+from ..codelets.calls import Array, Call, Scratch, coalesced, run_calls
 from ..codelets.numerics import Placed
-from ..host.routes import bind_routes
 
 SHORT_RUN_BYTES = 128
-"""Blocks that lie in a dense tensor in shorter runs are put together once, not once a replica."""
+"""Blocks whose runs in a dense tensor are shorter are assembled once, not once per replica."""
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """A variable in the memory of all tiles: where its blocks begin, and how they are laid out."""
+    """A variable in the memory of all tiles: where its blocks begin, and their layout."""
 
     placed: Placed
     layout: Layout
@@ -51,7 +50,7 @@ class Blocks:
 
 
 def dense_blocks(values: Array) -> Blocks:
-    """An array that lies together, as the one block of a tile."""
+    """A contiguous array, as the only block of one tile."""
     axes = tuple(range(values.ndim))
     layout = Layout(tuple(Cut(n) for n in values.shape), identity_map(axes, values.shape))
     return Blocks(Placed(values.reshape(-1).view(np.uint8)[None], 0, values.dtype), layout)
@@ -64,7 +63,8 @@ def write_blocks(values: Array, blocks: Blocks) -> None:
 
 
 def filling(values: Array, blocks: Blocks, with_replicas: bool = True) -> list[tuple[Array, Array]]:
-    """What is to be copied where, to fill blocks, padding included, from a dense tensor.
+    """Pairs of a target and a source whose copies fill blocks, padding included, from a dense
+    tensor.
 
     with_replicas: False for the blocks of the first replica alone.
     """
@@ -77,7 +77,7 @@ def filling(values: Array, blocks: Blocks, with_replicas: bool = True) -> list[t
 def read_blocks(blocks: Blocks) -> Array:
     """The tensor that blocks hold, in the layout's viewed shape.
 
-    Unlike a copy's source the blocks may overlap; elements that no block holds are 0.
+    Blocks may overlap, unlike those of a copy's source. Elements that no block holds are 0.
     """
     layout, dtype = blocks.layout, blocks.placed.dtype
     dense = np.zeros(layout.shape, dtype)
@@ -103,7 +103,7 @@ def read_blocks(blocks: Blocks) -> Array:
 
 
 def _chosen(index: Sequence[Array]) -> tuple[slice | Array, ...]:
-    """What chooses these elements of each axis, which ascend: slices, which are quicker, if so."""
+    """The index that selects these ascending elements: slices, which are quicker, if possible."""
     ranges = [
         slice(int(each[0]), int(each[-1]) + 1)
         for each in index
@@ -124,45 +124,26 @@ def _owned(blocks: Blocks, spread: Array, low: tuple[int, ...]) -> list[tuple[Ar
     ]
 
 
-MOST_ROUTED = 1 << 24
-"""Elements of a tensor whose routes are listed: of a larger one, where each run is found may take
-several times the bytes that are moved, and minutes. It is staged, in as many bytes as it has."""
-
-
 def copy_blocks(sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks) -> None:
-    """Copy once."""
+    """Copy once. Arguments as for bind_copy."""
     run_calls(bind_copy(sources, moves, target, Scratch()))
 
 
 def bind_copy(
-    sources: Sequence[Blocks],
-    moves: Sequence[Space] | None,
-    target: Blocks,
-    scratch: Scratch,
-    with_replicas: bool = True,
+    sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks, scratch: Scratch
 ) -> list[Call]:
     """The calls that fill a variable's blocks with the elements of others.
 
-    moves: one space a source; None takes the only source as it is, row-major. with_replicas: False
-    if nobody reads any replicas but the first ones.
+    moves: one space per source. None takes the elements of the only source, row-major.
     """
     layout, dtype = target.layout, target.placed.dtype
     sizes = tuple(cut.size for cut in layout.grid)
     if 0 in sizes:
         return []
     if 0 in layout.shape:
-        # There is nothing to bring, but cells that read beyond its ends find padding.
+        # There are no elements to copy, but cells that read beyond the ends find padding.
         fill = fill_of(layout.access.fill, dtype)
         return [(block.fill, (fill,)) for block in target.views()]
-    if scratch.fast and prod(layout.shape) <= MOST_ROUTED:
-        routes = bind_routes(
-            [(s.placed, s.layout) for s in sources],
-            moves,
-            (target.placed, layout),
-            with_replicas,
-        )
-        if routes is not None:
-            return routes
     order = _staging_order(layout)
     spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy", order)
     if moves is None:
@@ -174,9 +155,9 @@ def bind_copy(
 
 
 def _staging_order(layout: Layout) -> list[int]:
-    """The axes of a dense tensor in an order that lets blocks lie in it in long runs.
+    """The axes of a dense tensor in an order in which blocks have long contiguous runs.
 
-    Axes of which a block has one element come first.
+    Axes along which a block has one element come first.
     """
     sizes = [
         max(run.size for run in runs) for runs in zip(*shape_classes(layout.grid), strict=True)
@@ -186,10 +167,11 @@ def _staging_order(layout: Layout) -> list[int]:
 
 @dataclass(frozen=True)
 class _Spread:
-    """A dense tensor that is to be spread over numerators: where to put it, and what to do then.
+    """A dense tensor that is spread over numerators.
 
-    dense: where the tensor belongs, of its own shape. before: what comes before it is put there.
-    after: what spreads it then. array: the numerators, the first of which is origins.
+    dense: where to put the tensor, of its own shape. before: the calls to make before it is put
+    there. after: the calls that spread it then. array: the numerators, the first of which is
+    origins.
     """
 
     dense: Array
@@ -233,7 +215,7 @@ class _Spread:
             if lengths == shape:
                 return _Spread(array[(*into, ...)], fills, [], array, origins)
             dense = take_room("dense", shape)
-            spreading = copy_calls(array[(*into, ...)], dense[(*take, ...)], scratch)
+            spreading = scratch.copy_calls(array[(*into, ...)], dense[(*take, ...)])
             return _Spread(dense, [], [*fills, *spreading], array, origins)
         dense = current = scratch.take(f"{purpose} dense", shape, dtype)
         calls: list[Call] = []
@@ -245,7 +227,8 @@ class _Spread:
 
 
 def _regular(index: Array) -> tuple[slice, slice] | None:
-    """The slice of elements and the slice of numerators that name them; None if it is no slice."""
+    """The slice of elements and the slice of numerators that reach them; None if they are no
+    slices."""
     where = np.flatnonzero(index >= 0)
     if len(where) == 0:
         return slice(0, 0), slice(0, 0)
@@ -257,7 +240,8 @@ def _regular(index: Array) -> tuple[slice, slice] | None:
 
 
 def _fill_around(array: Array, into: tuple[slice, ...], fill: Any) -> list[Call]:
-    """Fill what lies outside of a region: slab by slab, or all if the region has holes."""
+    """The calls that fill an array outside of a region: by slabs, or everywhere if the region has
+    holes."""
     if any((s.step or 1) > 1 for s in into) or 0 in array[(*into, ...)].shape:
         return [(array.fill, (fill,))]
     calls: list[Call] = []
@@ -276,7 +260,7 @@ def _take(source: Array, index: Array, axis: int, fill: Any, out: Array) -> None
 
 
 def _viewed(array: Array, shape: tuple[int, ...]) -> Array | None:
-    """The array in another shape, unless that needs a copy."""
+    """The array viewed in another shape; None if that needs a copy."""
     if array.shape == shape:
         return array
     try:
@@ -293,17 +277,17 @@ def _bind_gather(source: Blocks, dense: Array, scratch: Scratch) -> list[Call]:
     into = _viewed(dense, shape)
     if into is None:
         into = scratch.take("gather", shape, dtype)
-        after += copy_calls(dense, into.reshape(dense.shape), scratch)
+        after += scratch.copy_calls(dense, into.reshape(dense.shape))
     spans = [layout.reachable(i) for i in range(len(shape))]
     low = tuple(lo for lo, _ in spans)
     spread = into
     if any(span != (0, n - 1) for span, n in zip(spans, shape, strict=True)):
         spread = scratch.take("gather spread", [hi - lo + 1 for lo, hi in spans], dtype)
         inside = tuple(slice(-lo, n - lo) for lo, n in zip(low, shape, strict=True))
-        after = [*copy_calls(into, spread[(*inside, ...)], scratch), *after]
+        after = [*scratch.copy_calls(into, spread[(*inside, ...)]), *after]
     calls: list[Call] = []
     for window, block in _owned(source, spread, low):
-        calls += copy_calls(window, block, scratch)
+        calls += scratch.copy_calls(window, block)
     return calls + after
 
 
@@ -341,9 +325,9 @@ def _bind_moves(
             slice(axis.offset, axis.offset + n)
             for axis, n in zip(result.axes, piece.shape, strict=True)
         )
-        calls += copy_calls(into[(*region, ...)], piece, scratch)
+        calls += scratch.copy_calls(into[(*region, ...)], piece)
     if staged:
-        calls += copy_calls(dense, into.reshape(dense.shape), scratch)
+        calls += scratch.copy_calls(dense, into.reshape(dense.shape))
     return calls
 
 
@@ -358,18 +342,19 @@ def _bind_windows(spread: _Spread, target: Blocks, scratch: Scratch) -> list[Cal
             continue
         window, block = coalesced(window, block)
         copies = [d for d, step in enumerate(window.strides) if step == 0 and window.shape[d] > 1]
-        if copies and not scratch.fast and _run_bytes(window, block) < SHORT_RUN_BYTES:
+        is_short = _run_bytes(window, block) < SHORT_RUN_BYTES
+        if copies and scratch.packs_short_runs and is_short:
             first = [slice(0, 1) if d in copies else slice(None) for d in range(window.ndim)]
             once = window[(*first, ...)]
             packed = scratch.take("windows", once.shape, p.dtype)
-            calls += copy_calls(packed, once, scratch)
+            calls += scratch.copy_calls(packed, once)
             window = np.broadcast_to(packed, window.shape)
-        calls += copy_calls(block, window, scratch)
+        calls += scratch.copy_calls(block, window)
     return calls
 
 
 def _run_bytes(window: Array, block: Array) -> int:
-    """Bytes that lie together in both of two coalesced arrays."""
+    """Bytes of the runs that are contiguous in both of two coalesced arrays."""
     if window.ndim == 0:
         return window.itemsize
     if window.strides[-1] != window.itemsize or block.strides[-1] != block.itemsize:
@@ -378,5 +363,5 @@ def _run_bytes(window: Array, block: Array) -> int:
 
 
 def tensor_of(values: Array, shape: Sequence[int]) -> Array:
-    """Elements in a tensor's own shape, in memory of their own."""
+    """A copy of the elements in a tensor's own shape."""
     return np.array(values.reshape(shape) if prod(shape) else np.empty(shape, values.dtype))

@@ -12,7 +12,7 @@ from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch, run_calls
-from .bind import bound_vertices, copy_calls_of
+from .bind import calls_of_copy, calls_of_vertices
 from .blocks import Blocks, read_blocks, tensor_of, write_blocks
 from .control import Walker
 from .host import Array, Run, host_tensor
@@ -95,16 +95,16 @@ class _Evaluator:
         calls = self.bound.get(op)
         if calls is None:
             # Each variable has an array of its own, which begins with its first cell.
-            calls = self.bound[op] = bound_vertices(
+            calls = self.bound[op] = calls_of_vertices(
                 op, self.variables, self.blocks, self.scratch, first_tile=0
-            ).calls
+            )
         run_calls(calls)
         return []
 
     def copy(self, op: tile.CopyOp) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
-            calls = self.bound[op] = copy_calls_of(op, self.variables, self.blocks, self.scratch)
+            calls = self.bound[op] = calls_of_copy(op, self.variables, self.blocks, self.scratch)
         run_calls(calls)
         return []
 

@@ -1,1 +1,1 @@
-"""The engine that makes the machine fast on this host; it writes the same bytes as the codelets."""
+"""The engine that runs the machine at the speed of the host: compiled calls, equal to the bit."""

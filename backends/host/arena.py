@@ -1,9 +1,9 @@
-"""Variables that nobody sees, close together in the host's memory.
+"""Variables that only operations read, close together in the host's memory.
 
-On the tiles, the blocks of a variable lie a tile's memory apart, on pages and cache lines that the
-next variable does not use again. What one operation leaves to another is gone before anybody can
-ask for it, wherever it lay: here it lies in an arena, whose bytes are used again soon enough to be
-still in the host's caches.
+On the tiles, the blocks of a variable are a tile's memory apart, on pages and cache lines that the
+next variable does not reuse. Nobody can look at a value that one operation leaves to another in the
+same run. Here such variables are kept in an arena, whose bytes are reused while they are still in
+the host's caches.
 
     tiles:  0: ..aa..bb..   1: ..aa..bb..   2: ..aa..bb..        arena:  aaaaaabbbbbb
 """
@@ -23,20 +23,20 @@ from ...dialects import exchange
 from ...dialects.program import Variable
 from ...ir.symbols import symbols_named
 from ...ir.upstream import ModuleOp
+from ..codelets.calls import address
 from ..evaluate.blocks import Blocks
-from .fast import address
 
 LINE_BYTES = 64
-"""Variables begin at multiples of it."""
+"""Variables begin at multiples of this."""
 
 SAME_SET_BYTES = 512
-"""Blocks of a multiple of it lie a line further apart: copies read a word of each of many tiles at
-a time, and words at such multiples share few lines of a cache."""
+"""Blocks whose size is a multiple of this get one more cache line between them. Copies read one
+word from each of many tiles at a time, and words at such multiples share few cache sets."""
 
 
 @dataclass(frozen=True)
 class _Life:
-    """A variable from the operation that writes it to the last that reads it, both included."""
+    """A variable's life: from the operation that writes it to the last one that reads it."""
 
     variable: Variable
     first: int
@@ -55,30 +55,30 @@ class _Life:
 
     @property
     def before(self) -> int:
-        """Bytes that the tiles before its first one would take."""
+        """Bytes that the tiles before its first tile would take."""
         return self.pitch * self.variable.placed.first_tile
 
 
-def near(
+def arena_blocks(
     module: ModuleOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
 ) -> dict[str, Blocks]:
-    """The variables that nobody sees, and their blocks in an arena.
+    """The variables that only operations read, with their blocks in an arena.
 
     Such a variable is not kept from run to run. One move or vertex set writes it and others read
-    it, all of them in the same superstep or in later ones with nothing but supersteps in between.
+    it, all in the same superstep, or in later ones with only supersteps in between.
     """
     named = times_named(module)
-    unseen = {
+    temporary = {
         name: v for name, v in variables.items() if not v.is_resident and v.bytes_per_tile > 0
     }
     lives = [
         life
         for body in _bodies(module)
-        for life, times in _lives(body, unseen)
+        for life, times in _lives(body, temporary)
         if times == named[life.variable.symbol]
     ]
     places = _packed(lives)
-    # A variable's memory is seen from tile 0 on, whatever its first tile is.
+    # A variable's memory is viewed from tile 0 on, whatever its first tile is.
     margin = _aligned(max((life.before for life in lives), default=0))
     end = max((at + life.size for life, at in zip(lives, places, strict=True)), default=0)
     # A word may be read at the last byte.
@@ -107,13 +107,13 @@ def _bodies(module: ModuleOp) -> Iterator[Block]:
 
 
 def times_named(module: ModuleOp) -> Counter[str]:
-    """How often operations name each variable, be it to write it or to read it."""
+    """How often operations name each variable, to write it or to read it."""
     return Counter(name for op in module.walk() for name in symbols_named(op))
 
 
 def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Life, int]]:
-    """Those of some variables that live from one operation of a block to others, each with how
-    often these name it."""
+    """The lives of variables that one operation of a block writes and others read, each with how
+    often these operations name it."""
     now = 0
     for steps in _runs(body):
         lives: dict[str, list[int]] = {}
@@ -124,7 +124,7 @@ def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Li
                     if name in lives:
                         lives[name].append(now)
                 if op.destination in variables:
-                    # What was written before is named too often to be one of these.
+                    # A variable that is written twice is named too often to be used.
                     lives[op.destination] = [now]
         for name, times in lives.items():
             if len(times) > 1:
@@ -132,21 +132,21 @@ def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Li
 
 
 def _runs(body: Block) -> Iterator[list[exchange.SuperstepOp]]:
-    """Supersteps of a block with nothing in between."""
+    """The consecutive supersteps of a block."""
     for is_step, ops in groupby(body.ops, lambda op: isinstance(op, exchange.SuperstepOp)):
         if is_step:
             yield cast("list[exchange.SuperstepOp]", list(ops))
 
 
 def _in_order(step: exchange.SuperstepOp) -> Iterator[exchange.MoveOp | exchange.ComputeOp]:
-    """What a superstep does, moves before vertices."""
+    """The operations of a superstep, moves before vertices."""
     ops = list(step.body.block.ops)
     for kind in (exchange.MoveOp, exchange.ComputeOp):
         yield from (op for op in ops if isinstance(op, kind))
 
 
 def _packed(lives: list[_Life]) -> list[int]:
-    """Where each begins: the lowest place that is free all the time that it lives."""
+    """Where each variable begins: the lowest place that is free throughout its life."""
     order = sorted(range(len(lives)), key=lambda i: lives[i].first)
     places = [0] * len(lives)
     live: list[int] = []

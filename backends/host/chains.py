@@ -1,6 +1,7 @@
-"""Elementwise chains and short reductions as one compiled call: steps on blocks in the cache.
+"""Elementwise chains and short reductions as one compiled call, which does all steps on vectors in
+registers.
 
-A chain is bound from the same pieces, in the same order, as the NumPy calls that define it.
+A chain has the same steps in the same order as the NumPy calls that define it.
 """
 
 from __future__ import annotations
@@ -13,75 +14,124 @@ from itertools import groupby
 import numpy as np
 
 from ...dialects.structured import Body, Stage
-from ..codelets.calls import Call, coalesced
+from ..codelets.calls import Array, Call, Scratch, address, coalesced
+from ..codelets.cells import Cells
+from ..codelets.chain import stage_calls
 from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode
-from .fast import LANES, Array, Compiled, Table, address, kernels
-
-FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
-"""The dtypes that memory may have; registers are float32."""
-
-TAKE = 0
-REVERSED = 8
-KEEP, STORE = 15, 16
-NOTHING, WORDS_TOGETHER, HALVES_TOGETHER, WORD, HALF, EVERY_SECOND, WORDS_APART, HALVES_APART = (
-    range(8)
+from ..codelets.stamps import Table
+from .cells import replica_calls
+from .kernels.tables import (
+    ADD,
+    ADDRESS_LINE_BYTES,
+    CHAIN_FIELDS,
+    CHAIN_VECTORS,
+    COLUMN,
+    CONSTANT,
+    COUNT,
+    DIV,
+    EVERY_SECOND_FLOAT,
+    FACTOR_COLUMN,
+    FACTOR_KIND,
+    FACTOR_PLACES,
+    FACTOR_STRIDE,
+    FLOAT,
+    FLOATS,
+    HALF,
+    HALVES,
+    KIND,
+    LANES,
+    MAX,
+    MEMORIES,
+    MIN,
+    MUL,
+    NO_OPERAND,
+    OP,
+    PLACES,
+    RAMPS,
+    RANK,
+    REVERSED,
+    ROOM,
+    SAVE,
+    SAVED,
+    SIZES,
+    SPAN,
+    STARTS,
+    STEP_COUNT,
+    STEP_FIELDS,
+    STEPS,
+    STEPS_CODE,
+    STORE,
+    STRIDE,
+    STRIDED_FLOATS,
+    STRIDED_HALVES,
+    STRIDES,
+    SUB,
+    TAKE,
+    TOTAL,
 )
-CONSTANT, ITSELF, KEPT = range(8, 11)
-WHAT, COUNT, PLACES, HOW, BY, COLUMN, FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_COLUMN = range(10)
-STEP = 10
-"""What is written in tables, as kernels read it."""
+from .load import KernelCall, kernels, table_address
 
-MERGES: Mapping[str, int] = {
-    "sum": Opcode.ADD,
-    "prod": Opcode.MUL,
-    "max": Opcode.MAX,
-    "min": Opcode.MIN,
+FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
+"""The dtypes that kernels read and write; registers hold float32."""
+
+OPERATIONS: Mapping[Opcode, int] = {
+    Opcode.ADD: ADD,
+    Opcode.SUB: SUB,
+    Opcode.MUL: MUL,
+    Opcode.DIV: DIV,
+    Opcode.MAX: MAX,
+    Opcode.MIN: MIN,
 }
+"""The number of each operation in tables."""
+
+MERGES: Mapping[str, int] = {"sum": ADD, "prod": MUL, "max": MAX, "min": MIN}
+"""The operation that merges two values, by combiner."""
 
 NEAR_BYTES = 1 << 13
-"""Elements that are closer may lie in one row."""
+"""Elements of one row are closer than this, if possible."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """One step. what: as in tables. arrays: memory that is read, and perhaps its factor.
+    """One step. op: as in tables. arrays: the operand in memory, and perhaps its factor.
 
-    how, bits: what is read that is no memory, and a constant's bits.
+    kind, bits: what the operand is if it is not in memory, and the bits of a constant.
     """
 
-    what: int
+    op: int
     arrays: tuple[Array, ...] = ()
-    how: int = NOTHING
+    kind: int = NO_OPERAND
     bits: int = 0
 
 
 @dataclass
 class Steps:
-    """A chain while it is made."""
+    """The steps of a chain while it is made."""
 
     made: list[_Step] = field(default_factory=list[_Step])
 
-    def add(self, what: int, *memory: Array, first: bool = False) -> None:
-        """A step with memory, or with products of two; first: it stands before the total."""
-        self.made.append(_Step(what + REVERSED * first, memory))
+    def add(self, op: int, *memory: Array, is_left: bool = False) -> None:
+        """Add a step on memory, or on products of two arrays. is_left: they are the left operand,
+        not the total."""
+        self.made.append(_Step(op + REVERSED * is_left, memory))
 
-    def add_other(self, what: int, how: int, first: bool = False) -> None:
-        """A step with the total itself, or with what was kept."""
-        self.made.append(_Step(what + REVERSED * first, how=how))
+    def add_register(self, op: int, kind: int, is_left: bool = False) -> None:
+        """Add a step on the TOTAL itself, or on the SAVED one."""
+        self.made.append(_Step(op + REVERSED * is_left, kind=kind))
 
-    def add_constant(self, what: int, value: float, first: bool) -> None:
-        """A step with a constant."""
+    def add_constant(self, op: int, value: float, is_left: bool) -> None:
+        """Add a step on a constant."""
         bits = int(np.float32(value).view(np.int32))
-        self.made.append(_Step(what + REVERSED * first, how=CONSTANT, bits=bits))
+        self.made.append(_Step(op + REVERSED * is_left, kind=CONSTANT, bits=bits))
 
-    def keep(self) -> None:
-        """Put the total aside."""
-        self.made.append(_Step(KEEP))
+    def save(self) -> None:
+        """Add a step that saves the total."""
+        self.made.append(_Step(SAVE))
 
     def apply(
         self, function: str, parameters: Sequence[float], inputs: Sequence[Array | None]
     ) -> bool:
-        """The steps of a scalar function; False for one that kernels lack.
+        """Add the steps of a scalar function; False for one that kernels do not have.
 
         An input that is None is the total so far.
         """
@@ -94,25 +144,26 @@ class Steps:
             if b is None:
                 if a is None:
                     return False
-                self.add(step.opcode, a, first=True)
+                self.add(OPERATIONS[step.opcode], a, is_left=True)
                 return True
             if a is not None:
                 self.add(TAKE, a)
-            self.add(step.opcode, b)
+            self.add(OPERATIONS[step.opcode], b)
             return True
         if inputs[0] is not None:
             self.add(TAKE, inputs[0])
         rest = iter(parameters)
         for step in known.compiled:
+            op = OPERATIONS[step.opcode]
             if step.by == "itself":
-                self.add_other(step.opcode, ITSELF)
+                self.add_register(op, TOTAL)
             else:
                 value = next(rest) if isinstance(step.by, str) else step.by
-                self.add_constant(step.opcode, value, step.first)
+                self.add_constant(op, value, step.first)
         return True
 
     def stages(self, stages: Sequence[Stage], extras: Sequence[Array]) -> bool:
-        """The steps of a chain on the total; False if one of them is unknown."""
+        """Add the steps of a chain on the total; False if kernels do not have one of them."""
         rest = list(extras)
         for stage in stages:
             inputs: list[Array | None] = [*rest[: stage.extras]]
@@ -137,53 +188,63 @@ class Steps:
         steps = [replace(step, arrays=tuple(next(given) for _ in step.arrays)) for step in steps]
         result = steps[-1].arrays[0]
         missing = (0,) * (2 - result.ndim)
-        sizes = (1,) * len(missing) + result.shape
+        sizes = np.array((1,) * len(missing) + result.shape, np.int64)
         table, columns, places = _tables(steps)
         strides = np.array([missing + a.strides for a in columns], np.int64).T.copy()
-        compiled = kernels()
-        abreast = np.arange(int(compiled.ABREAST), dtype=np.int64)
+        starts = np.array([address(a) for a in columns], np.int64)
+        vectors = np.arange(CHAIN_VECTORS, dtype=np.int64)
         by_row, by_column = strides[-2:, :, None]
-        ramps = np.concatenate([by_row * abreast, by_column * LANES * abreast], axis=1)
-        arguments = (
-            np.array(sizes, np.int64),
-            SPAN if any(_how(a) in LIES_APART.values() for a in arrays) else sizes[-1],
-            table,
-            strides,
-            np.array([address(a) for a in columns], np.int64),
-            ramps,
-            np.empty_like(ramps),
-            address(compiled.KEPT_VECTORS),
-        )
-        return Compiled(compiled.chain, arguments, [*arrays, places]), ()
+        ramps = np.concatenate([by_row * vectors, by_column * LANES * vectors], axis=1)
+        room = len(columns) * (ADDRESS_LINE_BYTES // 8 + 1) + len(sizes)
+        room = np.zeros(room, np.int64)
+        is_strided = any(_kind(a) in STRIDED.values() for a in arrays)
+        compiled = kernels("chains")
+        head = np.zeros(CHAIN_FIELDS, np.int64)
+        head[[RANK, STEP_COUNT, MEMORIES]] = len(sizes), len(table), len(columns)
+        head[SPAN] = SPAN_ELEMENTS if is_strided else sizes[-1]
+        head[STEPS_CODE] = compiled.CHAIN_STEPS
+        tables = {
+            SIZES: sizes,
+            STEPS: table,
+            STRIDES: strides,
+            STARTS: starts,
+            RAMPS: ramps,
+            ROOM: room,
+        }
+        head[list(tables)] = [table_address(each) for each in tables.values()]
+        kept = [*arrays, *tables.values(), places, head]
+        return KernelCall(compiled.chain, (table_address(head),), kept), ()
 
 
-SIDES = (
-    (PLACES, HOW, BY, COLUMN),
-    (FACTOR_PLACES, FACTOR, FACTOR_BY, FACTOR_COLUMN),
+OPERANDS = (
+    (PLACES, KIND, STRIDE, COLUMN),
+    (FACTOR_PLACES, FACTOR_KIND, FACTOR_STRIDE, FACTOR_COLUMN),
 )
-"""Where it is said what memory a step reads, and what its factor."""
+"""The columns of a step that describe its operand, and its factor."""
 
 
 def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
-    """Steps as kernels read them, the memory of each column, and the places that they look up.
+    """The table of steps, the array of each column of the address table, and the offsets that
+    steps look up.
 
-    Steps that do the same with memory of one kind, one after another, are one of several places.
-    Memory that is walked through alike has one column.
+    Consecutive steps that do the same with memory of one kind become one step with several places.
+    Arrays with equal strides share a column.
     """
-    alike = [list(group) for _, group in groupby(steps, _key)]
-    table = np.zeros((len(alike), STEP), np.int64)
+    groups = [list(group) for _, group in groupby(steps, _key)]
+    table = np.zeros((len(groups), STEP_FIELDS), np.int64)
     columns: dict[tuple[int, ...], Array] = {}
     places: list[int] = []
-    for row, group in zip(table, alike, strict=True):
+    for row, group in zip(table, groups, strict=True):
         step = group[0]
-        count = 0 if step.what in (KEEP, STORE) else len(group)
-        row[[WHAT, COUNT, HOW, COLUMN]] = step.what, count, step.how, step.bits
-        for side, memory in zip(SIDES, zip(*(s.arrays for s in group), strict=True), strict=False):
+        count = 0 if step.op in (SAVE, STORE) else len(group)
+        row[[OP, COUNT, KIND, COLUMN]] = step.op, count, step.kind, step.bits
+        memories = zip(*(s.arrays for s in group), strict=True)
+        for fields, memory in zip(OPERANDS, memories, strict=False):
             column = columns.setdefault(memory[0].strides, memory[0])
             which = list(columns).index(column.strides)
-            row[list(side)] = len(places), _how(memory[0]), _by_column(memory[0]), which
+            row[list(fields)] = len(places), _kind(memory[0]), _stride(memory[0]), which
             places += [address(a) - address(column) for a in memory]
-    # What reads no memory has no places, but may look as many up.
+    # A step without memory has no places, but may look some up.
     looked_up = np.zeros(max(len(places), int(table[:, COUNT].max())), np.int64)
     looked_up[: len(places)] = places
     for which in (PLACES, FACTOR_PLACES):
@@ -192,55 +253,57 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
 
 
 def _key(step: _Step) -> tuple[object, ...]:
-    """What steps have in common that differ in their places only."""
-    return step.what, step.how, step.bits, [(a.itemsize, a.strides) for a in step.arrays]
+    """Equal for steps that differ in their places only."""
+    return step.op, step.kind, step.bits, [(a.itemsize, a.strides) for a in step.arrays]
 
 
-def _how(array: Array) -> int:
-    """How elements of a row lie."""
-    return HOW_IT_LIES[array.itemsize].get(_by_column(array), LIES_APART[array.itemsize])
+def _kind(array: Array) -> int:
+    """The kind of operand that the elements of a row are."""
+    return EVENLY_SPACED[array.itemsize].get(_stride(array), STRIDED[array.itemsize])
 
 
-def _by_column(array: Array) -> int:
+def _stride(array: Array) -> int:
     return array.strides[-1] if array.ndim else 0
 
 
-HOW_IT_LIES: Mapping[int, Mapping[int, int]] = {
-    4: {4: WORDS_TOGETHER, 0: WORD, 8: EVERY_SECOND},
-    2: {2: HALVES_TOGETHER, 0: HALF},
+EVENLY_SPACED: Mapping[int, Mapping[int, int]] = {
+    4: {4: FLOATS, 0: FLOAT, 8: EVERY_SECOND_FLOAT},
+    2: {2: HALVES, 0: HALF},
 }
-"""By bytes of an element, and from one to the next."""
+"""Kinds of operands by bytes of an element, and bytes from one element to the next."""
 
-LIES_APART = {4: WORDS_APART, 2: HALVES_APART}
+STRIDED = {4: STRIDED_FLOATS, 2: STRIDED_HALVES}
+"""The kind of operands with other strides."""
 
 PRICES = {
-    **dict.fromkeys((WORDS_TOGETHER, HALVES_TOGETHER, WORD, HALF), (1.0, 0.0)),
-    EVERY_SECOND: (1.5, 0.0),
-    **dict.fromkeys((WORDS_APART, HALVES_APART), (0.5, 0.25)),
+    **dict.fromkeys((FLOATS, HALVES, FLOAT, HALF), (1.0, 0.0)),
+    EVERY_SECOND_FLOAT: (1.5, 0.0),
+    **dict.fromkeys((STRIDED_FLOATS, STRIDED_HALVES), (0.5, 0.25)),
 }
-"""Nanoseconds to read a vector, and for each of its elements, by a rough estimate."""
+"""Nanoseconds to read a vector, and for each of its elements: a rough estimate."""
 
 PRICE_OF_ROW = 2.0
 
-SPAN = 64
-"""Elements of a row that are done before other rows are, where they lie apart: rows share lines."""
+SPAN_ELEMENTS = 64
+"""Elements of a row that are done before other rows are, if some are strided: rows share cache
+lines."""
 
 
 def _row_order(arrays: Sequence[Array]) -> list[int]:
-    """Dimensions, of which the last one makes the rows that take least."""
+    """The dimensions in an order whose last one makes the cheapest rows."""
     result = arrays[-1]
     if result.ndim < 2:
         return list(range(result.ndim))
     kinds = Counter((a.itemsize, a.strides) for a in arrays)
-    # What lies far apart is walked through least often: the elements of a tile come last.
+    # Large strides are walked least often: the elements of a tile come last.
     near = [d for d in range(result.ndim) if abs(result.strides[d]) < NEAR_BYTES]
 
     def price(d: int) -> float:
-        """Of an element, if its dimension makes the rows."""
+        """Nanoseconds per element if this dimension makes the rows."""
         n = result.shape[d]
         total = PRICE_OF_ROW
         for (size, strides), count in kinds.items():
-            vector, each = PRICES[HOW_IT_LIES[size].get(strides[d], LIES_APART[size])]
+            vector, each = PRICES[EVENLY_SPACED[size].get(strides[d], STRIDED[size])]
             total += count * (vector * -(-n // LANES) + each * n)
         return total / n
 
@@ -249,31 +312,41 @@ def _row_order(arrays: Sequence[Array]) -> list[int]:
 
 
 def merge_call(
-    what: int, starts: Table, on: Table, into: Table, n: int, memory: Sequence[Array]
+    op: int, starts: Table, offsets: Table, results: Table, n: int, memory: Sequence[Array]
 ) -> Call:
-    """The call that merges rows of n floats that lie apart, in turn, into others.
+    """The call that merges rows of n floats, one after another, into result rows.
 
-    what: the combiner. starts: addresses of the first of each row's; on: bytes on to each of them.
-    into: addresses of results. memory: whose memory that is.
+    op: what merges two of them. starts: the address of the first row to merge into each result.
+    offsets: the offsets of all rows to merge, from the first one on. results: the addresses of the
+    result rows. memory: the arrays that these addresses are in.
     """
-    compiled = kernels()
-    places = address(on)
-    table = np.zeros((3, STEP), np.int64)
-    table[:, [PLACES, HOW, BY]] = places, WORDS_TOGETHER, FLOATS[0].itemsize
-    table[:, [WHAT, COUNT, COLUMN]] = [(TAKE, 1, 0), (what, len(on) - 1, 0), (STORE, 0, 1)]
-    table[1, PLACES] += on.itemsize
-    abreast = int(compiled.ABREAST)
-    groups = -(-len(starts) // abreast)
-    rows = np.stack([np.pad(a, (0, groups * abreast - len(a)), "edge") for a in (starts, into)])
-    addresses = np.zeros((groups, len(rows), 2 * abreast), np.int64)
-    addresses[:, :, :abreast] = rows.reshape(len(rows), groups, abreast).transpose(1, 0, 2)
-    arguments = (n, table, addresses, address(compiled.KEPT_VECTORS))
-    return Compiled(compiled.merge, arguments, [on, *memory]), ()
+    compiled = kernels("chains")
+    places = table_address(offsets)
+    table = np.zeros((3, STEP_FIELDS), np.int64)
+    table[:, [PLACES, KIND, STRIDE]] = places, FLOATS, FLOAT_DTYPES[0].itemsize
+    table[:, [OP, COUNT, COLUMN]] = [(TAKE, 1, 0), (op, len(offsets) - 1, 0), (STORE, 0, 1)]
+    table[1, PLACES] += offsets.itemsize
+    groups = -(-len(starts) // CHAIN_VECTORS)
+    missing = (0, groups * CHAIN_VECTORS - len(starts))
+    rows = np.stack([np.pad(a, missing, "edge") for a in (starts, results)])
+    addresses = np.zeros((groups, len(rows), ADDRESS_LINE_BYTES // 8), np.int64)
+    by_group = rows.reshape(len(rows), groups, CHAIN_VECTORS).transpose(1, 0, 2)
+    addresses[:, :, :CHAIN_VECTORS] = by_group
+    arguments = (
+        n,
+        table_address(table),
+        len(table),
+        table_address(addresses),
+        groups,
+        len(rows) * ADDRESS_LINE_BYTES,
+        compiled.CHAIN_STEPS,
+    )
+    return KernelCall(compiled.merge, arguments, [offsets, table, addresses, *memory]), ()
 
 
-def is_known(arrays: Sequence[Array]) -> bool:
-    """Whether kernels can read all of them, and compute in float32."""
-    return all(a.dtype in FLOATS for a in arrays)
+def has_floats(arrays: Sequence[Array]) -> bool:
+    """Whether kernels can read and write all arrays."""
+    return all(a.dtype in FLOAT_DTYPES for a in arrays)
 
 
 def points_call(
@@ -283,13 +356,13 @@ def points_call(
     extras: Sequence[Array],
     result: Array,
 ) -> Call | None:
-    """The call of a body at points that are merged, with its chain; None if kernels lack it.
+    """The call of a body at points that are merged, with its chain; None if kernels do not have it.
 
-    points: the operands at each point, in the order in which the points are merged, of the
-    result's shape.
+    points: the operands at each point, in the order of merging, of the result's shape. then,
+    extras: the chain and its operands.
     """
     if len(points) == 1 and body.function == "identity" and not then:
-        # Nothing is computed: the bits stay as they are, which a narrow NaN's would not.
+        # Nothing is computed, and the bits of a narrow NaN would not survive widening.
         return None
     merge = TAKE
     if body.combiner is not None:
@@ -302,22 +375,27 @@ def points_call(
             steps.add(merge if i else TAKE, *operands)
             continue
         if i:
-            steps.keep()
+            steps.save()
         if not steps.apply(body.function, body.parameters, operands):
             return None
         if i:
-            steps.add_other(merge, KEPT, first=True)
-    if not steps.stages(then, extras) or not is_known([*steps.arrays, result]):
+            steps.add_register(merge, SAVED, is_left=True)
+    if not steps.stages(then, extras) or not has_floats([*steps.arrays, result]):
         return None
     return steps.call(result)
 
 
-def stages_call(
-    stages: Sequence[Stage], extras: Sequence[Array], value: Array, result: Array
-) -> Call | None:
-    """The call that applies a chain to values and puts them into a result; None if unknown."""
-    steps = Steps()
-    steps.add(TAKE, value)
-    if not steps.stages(stages, extras) or not is_known([*steps.arrays, result]):
-        return None
-    return steps.call(result)
+def host_stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
+    """As codelets.chain.stage_calls, as one compiled call if kernels have all stages."""
+    stages, own, result = cells.body.then, cells.body.own_arity, cells.result_once
+
+    def call(operands: Sequence[Array]) -> Call | None:
+        steps = Steps()
+        steps.add(TAKE, value)
+        extras = [cells.once(a) for a in operands[own:]]
+        if not steps.stages(stages, extras) or not has_floats([*steps.arrays, result]):
+            return None
+        return steps.call(result)
+
+    calls = replica_calls(cells, range(own, len(cells.operands)), call)
+    return calls or stage_calls(cells, value, scratch)

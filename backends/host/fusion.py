@@ -1,76 +1,133 @@
-"""What a machine that nobody watches need not do: bytes that no result depends on.
+"""The binder for a machine that nobody watches: it does not write bytes that no result depends on.
 
-A variable that one operation writes and one other reads holds, between the two, what the program
-says only if somebody looks. Where the operation that reads it is known not to need all of it, less
-is written:
+A value that one operation writes and one other reads could be seen only by an observer in between.
+If the reader does not need all of it, less is written:
 
-- partials are merged where they lie, and only what comes of them is gathered (see reduce_scatter);
-- of an operand that is brought to many tiles alike, kernels read the first replica alone.
+- partials are merged in place, and only their totals are gathered (see reduce_scatter);
+- of an operand that is brought to many tiles, kernels read the first replica alone.
 
-Such variables lie where the host finds them soonest (see arena). Of what is there from the start
-and stays, weights, kernels read the first replica alone, too: where nothing else reads them, the
-others are not written.
+Such variables are kept where the host accesses them fastest (see arena). Weights are there from the
+start and never written. Kernels read their first replica alone, and if nothing else reads them, the
+other replicas are not written.
 
-Results are the same to the bit, and so is all that outlives the superstep that reads it.
+Results, and all values that outlive the superstep that reads them, are equal to the bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import mmap
+import sys
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
+import numpy as np
+from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects import exchange
-from ...dialects.program import Copy, HostInput, Variable, Vertices, verify_use
+from ...dialects.program import Copy, HostInput, Vertices, verify_use
+from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
-from ..codelets.calls import Call, Scratch
-from ..codelets.numerics import BoundVertices
-from ..evaluate.bind import bound_vertices, copy_calls_of
-from ..evaluate.blocks import Blocks
-from .arena import times_named
+from ..codelets.calls import Array, Call
+from ..codelets.stamps import History
+from ..evaluate.binder import Give, Take, row_bytes
+from ..evaluate.blocks import Blocks, filling
+from .arena import arena_blocks, times_named
+from .fast import FastBinder
 from .reduce_scatter import bind_reduce_scatter
 
+EARLY_BYTES = 1 << 20
+"""Weights of at least so many bytes are written while calls are bound."""
 
-class Fusion:
-    """Finds, superstep by superstep, the operations that go together, and binds them.
 
-    unseen: the variables that nobody sees, and where they lie (see arena.near). blocks: where all
-    variables lie. kept: those with an initial value that nothing writes to nor lies upon. spared:
-    those of them of which first replicas alone are needed, once the calls of all supersteps have
-    been asked for.
-    """
+class FusedBinder(FastBinder):
+    """Makes compiled calls that write only the bytes that results depend on. Needs numba."""
+
+    keeps_all_bytes = False
 
     def __init__(
         self,
         module: ModuleOp,
-        variables: Mapping[str, Variable],
+        variables: Mapping[str, exchange.VariableOp],
         blocks: Mapping[str, Blocks],
-        unseen: Mapping[str, Blocks],
-        scratch: Scratch,
+        history: History,
     ) -> None:
-        self._variables = variables
-        named = times_named(module)
-        self._read_once = {name for name in unseen if named[name] == 2}
+        super().__init__(module, variables, blocks, history)
+        temporary = arena_blocks(module, variables, blocks)
+        history.set_apart({i for i, name in enumerate(variables) if name in temporary})
+        self.hidden = frozenset(temporary)
+        self.blocks = {**blocks, **temporary}
+        times = times_named(module)
+        self._read_once = {name for name in temporary if times[name] == 2}
         written = {
             op.writes.string_value()
             for op in module.walk()
             if isinstance(op, (Copy, HostInput, Vertices))
         }
-        self.kept = {
+        self._weights = {
             name
             for name, variable in variables.items()
             if variable.initial is not None and name not in written and _is_alone(blocks[name])
         }
-        self.spared = set(self.kept)
-        self.blocks = {**blocks, **unseen}
-        self._scratch = scratch
-        self._makers: dict[str, list[Call]] = {}
+        # The weights whose first replicas are enough. More drop out as calls are bound.
+        self._in_part = set(self._weights)
+        self._written_early: set[str] = set()
+        self._writers: dict[str, list[Call]] = {}
 
-    def calls(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
-        """The calls of a superstep's vertices, and of moves that depend on who reads what they
-        bring, by operation.
+    @staticmethod
+    def memory(tiles: int, bytes_per_tile: int) -> Memory:
+        """Zeroed memory of all tiles, of which little is touched: uint8[tiles, row].
 
-        Supersteps are asked for in the order of the program, each once.
+        Raises MemoryError if the host has too little.
+        """
+        row = row_bytes(bytes_per_tile)
+        if sys.platform != "linux":
+            return np.zeros((tiles, row), np.uint8)
+        # NumPy asks for huge pages. The first byte touched of one takes the memory of three tiles.
+        try:
+            pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise MemoryError(f"{tiles:,} tiles of {row:,} bytes: {error.strerror}") from None
+        # Some kernels have no huge pages, or no choice of them.
+        with suppress(OSError, AttributeError):
+            pages.madvise(mmap.MADV_NOHUGEPAGE)
+        return np.frombuffer(pages, np.uint8).reshape(tiles, row)
+
+    def bind(
+        self, steps: Sequence[exchange.SuperstepOp], give: Give, take: Take
+    ) -> dict[Operation, list[Call]]:
+        """The calls of each operation of the supersteps, which come in the program's order.
+
+        Meanwhile the first replicas of large weights are written in another thread: nothing shares
+        bytes with them, so that they can be written in any order.
+        Raises VerifyException for an operation that does not suit its variables.
+        """
+        early = {
+            name: filling(variable.initial.array, self.blocks[name], with_replicas=False)
+            for name, variable in self.variables.items()
+            if variable.initial is not None
+            and name in self._weights
+            and variable.initial.array.nbytes >= EARLY_BYTES
+        }
+        with _copying([pair for pairs in early.values() for pair in pairs]):
+            calls = super().bind(steps, give, take)
+        self._written_early = set(early)
+        return calls
+
+    def load(self, name: str, values: NDArray[np.generic]) -> None:
+        """Write a variable's initial value; of a weight, the replicas that are read."""
+        is_in_part = name in self._in_part
+        if name in self._written_early:
+            self._written_early.discard(name)
+            if is_in_part:
+                return
+        _copy(filling(values, self.blocks[name], with_replicas=not is_in_part))
+
+    def superstep(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
+        """The calls of a superstep's moves and vertices.
+
+        Supersteps come in the order of the program, each once.
         Raises VerifyException for an operation that does not suit its variables.
         """
         found: dict[Operation, list[Call]] = {}
@@ -78,60 +135,87 @@ class Fusion:
         moves = {op.destination: op for op in ops if isinstance(op, exchange.MoveOp)}
         for op in ops:
             if isinstance(op, exchange.ComputeOp):
-                brought = [moves[n] for n in op.sources if n in moves and n in self._read_once]
-                found.update(self._merging(op, brought) or self._reading(op, brought))
-                self._makers[op.destination] = found[op]
+                operands = [moves[n] for n in op.sources if n in moves and n in self._read_once]
+                found.update(self._merging(op, operands) or self._reading(op, operands))
+                self._writers[op.destination] = found[op]
+        for op in ops:
+            if isinstance(op, exchange.MoveOp) and op not in found:
+                found[op] = self.move(op)
         return found
 
     def _merging(
-        self, op: exchange.ComputeOp, brought: list[exchange.MoveOp]
+        self, op: exchange.ComputeOp, operands: list[exchange.MoveOp]
     ) -> dict[Operation, list[Call]]:
-        """The calls of vertices that merge what is gathered for them, and of that move."""
-        for move in brought:
+        """The calls of vertices that merge partials, and of the move that gathers these; nothing
+        for other vertices."""
+        for move in operands:
             if op.sources[0] != move.destination or len(move.sources) > 1 or move.spaces:
                 continue
-            verify_use(move, self._variables)
-            verify_use(op, self._variables)
+            verify_use(move, self.variables)
+            verify_use(op, self.variables)
             (partials,) = move.sources
-            making = self._makers.get(partials, ()) if partials in self._read_once else ()
+            writers = self._writers.get(partials, ()) if partials in self._read_once else ()
             merging = bind_reduce_scatter(
-                move, op, self.blocks, self._scratch, making, self._kept_sources(op)
+                move, op, self.blocks, self.scratch, writers, self._weights_of(op)
             )
             if merging is not None:
                 moving, bound = merging
-                self._note(op, bound)
+                self._note(op, bound.read_once)
                 return {move: moving, op: bound.calls}
         return {}
 
     def _reading(
-        self, op: exchange.ComputeOp, brought: list[exchange.MoveOp]
+        self, op: exchange.ComputeOp, operands: list[exchange.MoveOp]
     ) -> dict[Operation, list[Call]]:
         """The calls of vertices, and of the moves whose first replicas are all that they read."""
-        known = (self._variables, self.blocks, self._scratch)
         moves = {
             op.sources.index(move.destination): move
-            for move in brought
+            for move in operands
             if self.blocks[move.destination].layout.replica_dims
         }
-        bound = bound_vertices(op, *known, alike=self._kept_sources(op) | set(moves))
-        self._note(op, bound)
+        bound = self.vertices(op, equal=self._weights_of(op) | set(moves))
+        self._note(op, bound.read_once)
         found = {
-            move: copy_calls_of(move, *known, with_replicas=False)
+            move: self.move(move, with_replicas=False)
             for i, move in moves.items()
-            if i in bound.spared
+            if i in bound.read_once
         }
         return {op: bound.calls, **found}
 
-    def _kept_sources(self, op: exchange.ComputeOp) -> set[int]:
-        """The operands that nothing writes to once the program runs."""
-        return {i for i, name in enumerate(op.sources) if name in self.kept}
+    def _weights_of(self, op: exchange.ComputeOp) -> frozenset[int]:
+        """The operands that are weights, which nothing writes once the program runs."""
+        return frozenset(i for i, name in enumerate(op.sources) if name in self._weights)
 
-    def _note(self, op: exchange.ComputeOp, bound: BoundVertices) -> None:
-        """Note which operands need all of their replicas."""
-        self.spared -= {name for i, name in enumerate(op.sources) if i not in bound.spared}
+    def _note(self, op: exchange.ComputeOp, read_once: frozenset[int]) -> None:
+        """Note which operands are read in all of their replicas."""
+        self._in_part -= {name for i, name in enumerate(op.sources) if i not in read_once}
 
 
 def _is_alone(blocks: Blocks) -> bool:
-    """Whether no other variable is known to have bytes in common with one."""
+    """Whether no other variable shares bytes with one."""
     stamp = blocks.placed.stamp
     return stamp is not None and stamp.is_alone
+
+
+def _copy(pairs: Iterable[tuple[Array, Array]]) -> None:
+    """Copy to the first of each pair from the second."""
+    for target, source in pairs:
+        np.copyto(target, source)
+
+
+@contextmanager
+def _copying(pairs: Sequence[tuple[Array, Array]]) -> Generator[None]:
+    """Copy in another thread meanwhile, or before if there is no thread."""
+    if not pairs:
+        yield
+        return
+    with ThreadPoolExecutor(1) as executor:
+        writing = None
+        try:
+            writing = executor.submit(_copy, pairs)
+        except RuntimeError:
+            # The host has no more threads, or the interpreter is ending.
+            _copy(pairs)
+        yield
+    if writing is not None:
+        writing.result()

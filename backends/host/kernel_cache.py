@@ -1,14 +1,19 @@
 # pyright: basic
-"""Compiled functions that are kept from process to process where that can be done.
+"""Compiled functions that are cached in files, where that is possible. Needs numba.
 
-Numba raises where there is no folder to keep them in, where a file of them is damaged, and where
-the disk is full. None of that keeps a function from being compiled. Needs numba.
+Numba raises if there is no folder for the files, if one of them is damaged, and if the disk is
+full. Here, the function is compiled all the same.
+
+A compiled function contains the code of the functions that it calls. Numba compiles it again only
+if its own file has changed; here, if any Python file of the same folder has.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,27 +22,32 @@ from numba.core import config
 from numba.core.caching import FunctionCache, NullCache
 
 VARIABLE = "NUMBA_CACHE_DIR"
-"""The environment variable that names the folder where compiled functions are kept."""
+"""The environment variable that names the folder where compiled functions are cached."""
 
 
-class Keeping(FunctionCache):
-    """A function's compiled forms in files, as Numba keeps them; what fails is done without."""
+class FolderCache(FunctionCache):
+    """A function's compiled forms in files, valid while its folder's sources are unchanged."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        folder = Path(function.__code__.co_filename).parent
+        cast(Any, self)._cache_file._source_stamp = folder_stamp(folder)
 
     def load_overload(self, sig, target_context):
-        """The compiled form for a signature; None where there is none that can be read."""
+        """The compiled form for a signature; None if there is none that can be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # Unpickling damaged bytes may raise anything.
             _warn(f"{self.cache_path}: compiled kernels cannot be read ({_reason(error)})")
         try:
-            # An index that cannot be read could not be added to, either.
+            # An index that cannot be read cannot be added to either.
             self.flush()
         except OSError:
             self.disable()
         return None
 
     def save_overload(self, sig, data):
-        """Keep a compiled form, if that is possible."""
+        """Cache a compiled form, if possible."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -45,14 +55,27 @@ class Keeping(FunctionCache):
             self.disable()
 
 
+@cache
+def folder_stamp(folder):
+    """A digest of the Python files of a folder: their names and contents."""
+    found = sha256()
+    for path in sorted(folder.glob("*.py")):
+        found.update(f"{path.name} {path.stat().st_size}\n".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
 def compiled(*signature, **options):
-    """Numba's decorator `njit`, of functions that are kept where they can be."""
+    """Numba's decorator `njit`, for functions that are cached where that is possible.
+
+    With signatures, the function is compiled at once; without, when it is first called.
+    """
 
     def decorate(function):
         if cast(Any, config).DISABLE_JIT:
             return function
         dispatcher = cast(Any, numba.njit(**options)(function))
-        dispatcher._cache = _keeping(function)
+        dispatcher._cache = _cache_of(function)
         for each in signature:
             dispatcher.compile(each)
         if signature:
@@ -62,10 +85,10 @@ def compiled(*signature, **options):
     return decorate
 
 
-def _keeping(function):
-    """Where a function's compiled forms are kept: nowhere if no folder can be written to."""
+def _cache_of(function):
+    """The cache of a function's compiled forms; one without files if no folder can be written."""
     try:
-        return Keeping(function)
+        return FolderCache(function)
     except (RuntimeError, OSError):
         place = os.environ.get(VARIABLE) or Path(function.__code__.co_filename).parent
         _warn(f"{place}: compiled kernels cannot be kept (no folder can be written to)")
@@ -73,16 +96,16 @@ def _keeping(function):
 
 
 def _reason(error):
-    """What an error says, in few words."""
+    """An error's message, in few words."""
     return getattr(error, "strerror", None) or type(error).__name__
 
 
-_told: list[str] = []
+_warnings: list[str] = []
 
 
 def _warn(problem):
-    """Say once a process what is wrong and what mends it: functions are many, and fail alike."""
-    if not _told:
+    """Print a warning, once per process: there are many functions, and they fail alike."""
+    if not _warnings:
         mend = f"set {VARIABLE} to a folder that can be written to"
         print(f"warning: {problem}; they are compiled now; {mend}", file=sys.stderr, flush=True)
-    _told.append(problem)
+    _warnings.append(problem)

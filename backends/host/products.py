@@ -1,26 +1,51 @@
 """Sums of products as one compiled call for all tiles of a shape class.
 
-Where an operand is the same on a group of tiles, the products of all of them are one: what is the
-same is read once, from the first of them. That changes no bit, as the order in which terms are
-added is that of the inner axes, whatever else is computed with them (`ordered`).
+Where an operand is equal on a group of tiles, their products are computed as one, and the operand
+is read once, from the first tile. This changes no bit: terms are added in the order of the inner
+axes, whatever else is computed with them (`ordered`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codelets.calls import Call, Scratch
-from .chains import FLOATS
-from .fast import Array, Stamp, Table, address, kernels
+from ..codelets.calls import Array, Call, Scratch, address
+from ..codelets.cells import Cells
+from ..codelets.contraction import (
+    Roles,
+    adding_dtype,
+    contraction,
+    is_short,
+    roles,
+    swaps_sides,
+)
+from ..codelets.ordered import TERMS
+from ..codelets.stamps import Stamp, Table
+from .cells import HostCells
+from .chains import FLOAT_DTYPES
+from .kernels.tables import (
+    COLUMNS_KEPT,
+    COLUMNS_PACKED,
+    LANES,
+    PACKED_COLUMNS,
+    PACKED_ROWS,
+    PRODUCT_HEAD,
+    ROWS_KEPT,
+    ROWS_PACKED,
+)
+from .load import kernels
 
 ALIGNMENT = 64
 
 SHORTEST_RUN = 4
-"""Elements that lie together, from which on they are copied as runs."""
+"""Elements of the shortest contiguous run that is copied as a run."""
+
+FLOAT32 = FLOAT_DTYPES[0]
+"""The dtype that products are added in."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +58,17 @@ class Groups:
     inner: Sequence[int]
 
 
+_View = tuple[Groups, Sequence[Array]]
+"""A batch of products: its axes, and the left operand, the right operand and the result."""
+
+
 @dataclass(frozen=True)
 class Partials:
-    """Where blocks of partial sums lie, each on a tile of its own.
+    """Where blocks of partial sums are, each on a tile of its own.
 
-    begin: address of the first block. tile: bytes to the next cell. dims: the dimensions along
-    which there are several blocks of the same elements, in the order in which those are added up:
-    cells from one to the next, how many.
+    begin: the address of the first block. tile: bytes to the next cell. dims: the dimensions along
+    which there are several blocks of the same elements, in the order in which these are added up:
+    cells from one block to the next, and how many blocks.
     """
 
     begin: int
@@ -47,7 +76,7 @@ class Partials:
     dims: tuple[tuple[int, int], ...]
 
     def places(self, addresses: Table) -> tuple[Table, Table]:
-        """Of addresses within blocks: which of the partials, and bytes on from the first one."""
+        """For addresses within blocks: the number of the partial, and its offset from the first."""
         cells = (addresses - self.begin) // self.tile
         rank, on = np.zeros_like(cells), np.zeros_like(cells)
         for weight, count in self.dims:
@@ -56,105 +85,136 @@ class Partials:
         return rank, on
 
 
-def product_calls(
-    separate: tuple[Groups, Sequence[Array]],
-    shared: tuple[Groups, Sequence[Array]] | None,
-    stamps: Sequence[Stamp | None],
-    scratch: Scratch,
-) -> list[Call]:
-    """The call that computes a batch of products; nothing for types that no kernel has.
+def host_contraction(cells: Cells, scratch: Scratch) -> list[Call]:
+    """As codelets.contraction, with matrix products of floats as one compiled call."""
+    groups = roles(cells)
+    if groups is not None and groups.inner:
+        dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
+        if dtype == FLOAT32 and not is_short(cells, groups, dtype):
+            return _product_calls(cells, groups, scratch) or contraction(cells, scratch)
+    return contraction(cells, scratch)
 
-    separate: groups of axes and arrays (left operand, right operand, result), each tile with its
-    own. shared: the same where an operand that is the same on several tiles has stride 0.
-    stamps: of the left and the right operand.
-    """
-    if any(a.dtype not in FLOATS for a in separate[1]):
+
+def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
+    """The call of matrix products; nothing for dtypes that kernels do not have."""
+    if any(a.dtype not in FLOAT_DTYPES for a in (*cells.operands, cells.result)):
         return []
-    return [(Products(separate, shared, stamps, scratch), ())]
+    is_swapped = swaps_sides(cells, groups)
+
+    def viewed(seen: tuple[Array, ...], roles_: Roles | None) -> _View | None:
+        """The products of operands in these views; None if they add up other terms."""
+        if roles_ is None or set(roles_.inner) != set(groups.inner):
+            return None
+        left, right = roles_.left, roles_.right
+        if is_swapped:
+            seen, left, right = seen[::-1], right, left
+        return Groups(roles_.batch, left, right, groups.inner), (*seen, cells.result)
+
+    def with_roles(seen: tuple[Array, ...]) -> _View | None:
+        return viewed(seen, roles(replace(cells, operands=seen)))
+
+    each = viewed(cells.operands, groups)
+    assert each is not None
+    once = None
+    stamps = cells.stamps[:2] or (None, None)
+    if isinstance(cells, HostCells):
+        read = with_roles(cells.operands_read) if cells.equal else None
+        if read is not None:
+            each = read
+            cells.read_once.update(i for i in cells.equal if i < len(cells.operands))
+        if cells.first_replicas and None not in stamps:
+            once = with_roles(cells.first_replicas[:2])
+    call = Products(each, once, stamps[::-1] if is_swapped else stamps, scratch)
+    return [(call, ())]
 
 
 class Products:
-    """Runs products, folded while the bytes of replicas are known to be equal.
+    """Computes a batch of products; those of equal operands once, while they are known to be equal.
 
-    An operand that nobody has written to since the last run is kept packed, until somebody does.
+    each: groups of axes and arrays (left operand, right operand, result), where each tile reads its
+    own. once: the same with stride 0 along the tiles on which an operand is equal. stamps: of the
+    left and the right operand. An operand stays packed until it is written.
     """
 
     def __init__(
         self,
-        separate: tuple[Groups, Sequence[Array]],
-        shared: tuple[Groups, Sequence[Array]] | None,
+        each: _View,
+        once: _View | None,
         stamps: Sequence[Stamp | None],
         scratch: Scratch,
     ) -> None:
-        self._separate = separate
+        self._separate = each
         self._stamps = [stamp for stamp in stamps if stamp is not None]
         self._scratch = scratch
         self._seen: list[int | None] = [None] * len(self._stamps)
-        # Whether bytes are equal is known only of operands that both have a stamp.
-        known = shared if len(self._stamps) == len(stamps) else None
-        self._shared = None if known is None else _Bound(*known, scratch)
-        self._apart: _Bound | None = None
+        # Replicas are known to be equal only if both operands have a stamp.
+        known = once if len(self._stamps) == len(stamps) else None
+        self._once = None if known is None else _Bound(*known, scratch)
+        self._each: _Bound | None = None
         self._partials: Partials | None = None
 
-    def is_apart(self, partials: Partials) -> bool:
-        """Whether one of the partials after another can be computed."""
-        return self._shared is not None and self._shared.is_apart(partials)
+    def can_add_up(self, partials: Partials) -> bool:
+        """Whether the partials can be computed one after another, in the first one's block."""
+        return self._once is not None and self._once.can_add_up(partials)
 
     def add_up(self, partials: Partials) -> None:
-        """Add each block of partial sums to the first one from now on."""
-        assert self._shared is not None
+        """From now on, add each block of partial sums to the first one."""
+        assert self._once is not None
         self._partials = partials
-        self._shared.add_up(partials)
+        self._once.add_up(partials)
 
     def __call__(self) -> None:
         """Compute the products."""
-        shared = self._shared
+        once = self._once
         wholes = [stamp.whole for stamp in self._stamps]
-        if shared is None or None in wholes:
-            if self._apart is None:
-                self._apart = _Bound(*self._separate, self._scratch)
+        if once is None or None in wholes:
+            if self._each is None:
+                self._each = _Bound(*self._separate, self._scratch)
                 if self._partials is not None:
-                    self._apart.add_up(self._partials)
-            self._apart(0)
+                    self._each.add_up(self._partials)
+            self._each(0)
             return
         known = 0
         for side, whole in enumerate(wholes):
             if whole == self._seen[side]:
-                known |= shared.keep(side, self._scratch)
+                known |= once.keep(side, self._scratch)
             else:
-                shared.forget(side)
+                once.forget(side)
         self._seen = wholes
-        shared(known)
+        once(known)
+
+
+FLAGS = (ROWS_KEPT, ROWS_PACKED), (COLUMNS_KEPT, COLUMNS_PACKED)
+"""The flags of the left and the right operand."""
 
 
 class _Bound:
-    """A call of products: its tables, and where operands are packed.
+    """A call of products: its tables, and the memory for packed operands.
 
-    What is packed for one product of the batch is gone with the next one, unless it is kept.
+    Each product of the batch overwrites what the one before it packed, unless that is kept.
     """
 
     def __init__(self, groups: Groups, arrays: Sequence[Array], scratch: Scratch) -> None:
-        compiled = kernels()
+        compiled = kernels("products")
         first, second, result = arrays
         width, height = int(compiled.COLUMNS), int(compiled.ROWS)
-        lanes = int(compiled.LANES)
         offsets = [_offsets(a, groups.batch) for a in arrays]
         self._batch = np.stack(offsets, axis=1)
         rows, row_results = (_offsets(a, groups.left) for a in (first, result))
         columns, column_results = (_offsets(a, groups.right) for a in (second, result))
         depth, depths = (_offsets(a, groups.inner) for a in (first, second))
-        runs, spans = _runs(columns, second.itemsize, width, lanes)
-        result_runs, result_spans = _runs(column_results, result.itemsize, width, lanes)
+        runs, spans = _runs(columns, second.itemsize, width)
+        result_runs, result_spans = _runs(column_results, result.itemsize, width)
         sizes = (
             -(-len(rows) // height) * height * len(depth),
             -(-len(columns) // width) * width * len(depth),
         )
         panels = -(-len(rows) // height)
         self._scratch = scratch
-        rows_room = scratch.take("rows", (sizes[0],), FLOATS[0])
-        # A tile of results for each panel of rows, and one to spare.
-        room = (len(depth) + height * (panels + 1)) * width + 2 * lanes
-        room = scratch.take("panel", (room,), FLOATS[0])
+        rows_room = scratch.take("rows", (sizes[0],), FLOAT32)
+        # A tile of results for each panel of rows, and a spare one.
+        room = (len(depth) + height * (panels + 1)) * width + 2 * LANES
+        room = scratch.take("panel", (room,), FLOAT32)
         room.fill(0)
         panel = -(-address(room) // ALIGNMENT) * ALIGNMENT
         tile = panel + len(depth) * width * 4
@@ -162,12 +222,14 @@ class _Bound:
         self._head = np.array(
             [
                 *(*pointers, *(a.itemsize for a in arrays), len(columns)),
-                *(address(rows_room), panel, tile),
+                *(address(rows_room), panel, tile, TERMS),
+                *compiled.CODES,
             ],
             np.int64,
         )
+        assert len(self._head) == PRODUCT_HEAD
         self._kernel = compiled.products
-        columns, column_results = (np.pad(o, (0, lanes)) for o in (columns, column_results))
+        columns, column_results = (np.pad(o, (0, LANES)) for o in (columns, column_results))
         self._results = row_results, column_results
         self._tables = (
             *(rows, row_results, runs, spans, columns),
@@ -177,17 +239,13 @@ class _Bound:
         each = np.arange(len(self._batch))
         self._groups = np.stack([each, each + 1], axis=1)
         self._sizes = [len(self._batch) * size for size in sizes]
-        self._unkept = list(self._head[7:9])
+        self._unkept = self._head[[PACKED_ROWS, PACKED_COLUMNS]].tolist()
         self._rooms: list[Array | None] = [None, None]
         self._is_kept = [False, False]
-        self._flags = (
-            (int(compiled.ROWS_KEPT), int(compiled.ROWS_PACKED)),
-            (int(compiled.COLUMNS_KEPT), int(compiled.COLUMNS_PACKED)),
-        )
 
-    def is_apart(self, partials: Partials) -> bool:
-        """Whether each product of the batch is of one of the partials alone, and the first of the
-        partials is there for all of them."""
+    def can_add_up(self, partials: Partials) -> bool:
+        """Whether each product of the batch belongs to one partial, and the first partial is
+        computed for all of them."""
         begin = self._head[2] + self._batch[:, 2]
         which, on = partials.places(begin)
         firsts = np.isin(begin - on, begin[which == 0]).all()
@@ -196,7 +254,7 @@ class _Bound:
         return bool(firsts) and all(each.all() for each in alone)
 
     def add_up(self, partials: Partials) -> None:
-        """Add products to those of the first of the partials, one of them after another."""
+        """Add the products of each partial, one after another, to those of the first."""
         which, on = partials.places(self._head[2] + self._batch[:, 2])
         self._batch[:, 2] -= on
         self._batch = self._batch[np.lexsort((which, self._batch[:, 2]))]
@@ -204,37 +262,37 @@ class _Bound:
         self._groups = np.stack([edges[:-1], edges[1:]], axis=1)
         longest = int(np.diff(self._groups).max())
         rows = self._sizes[0] // len(self._batch)
-        room = self._scratch.take("rows", (longest * rows,), FLOATS[0])
+        room = self._scratch.take("rows", (longest * rows,), FLOAT32)
         self._arrays.append(room)
-        self._unkept[0] = self._head[7] = address(room)
+        self._unkept[0] = self._head[PACKED_ROWS] = address(room)
 
     def __call__(self, known: int) -> None:
-        """Multiply; known: what of the operands is kept, and what is packed already."""
+        """Multiply. known: flags for operands that stay packed or are packed already."""
         self._kernel(self._head, self._batch, self._groups, *self._tables, known)
 
     def keep(self, side: int, scratch: Scratch) -> int:
-        """Keep an operand packed, if there is room; returns what is known of it."""
-        kept, packed = self._flags[side]
+        """Keep an operand packed, if there is room; returns its flags."""
+        kept, packed = FLAGS[side]
         if self._is_kept[side]:
             return kept | packed
         room = self._rooms[side]
         if room is None:
-            room = self._rooms[side] = scratch.kept(self._sizes[side] * 4 + ALIGNMENT)
+            room = self._rooms[side] = scratch.keep(self._sizes[side] * 4 + ALIGNMENT)
         if room is None:
             return 0
         self._is_kept[side] = True
-        self._head[7 + side] = -(-address(room) // ALIGNMENT) * ALIGNMENT
+        self._head[PACKED_ROWS + side] = -(-address(room) // ALIGNMENT) * ALIGNMENT
         return kept
 
     def forget(self, side: int) -> None:
-        """Keep an operand no longer."""
+        """Stop keeping an operand packed."""
         if self._is_kept[side]:
             self._is_kept[side] = False
-            self._head[7 + side] = self._unkept[side]
+            self._head[PACKED_ROWS + side] = self._unkept[side]
 
 
 def _offsets(array: Array, axes: Sequence[int]) -> Table:
-    """Bytes from the first element to each along some axes, the first of them slowest."""
+    """The offsets of all elements along some axes, slowest axis first."""
     found = np.zeros(1, np.int64)
     for d in axes:
         steps = np.arange(array.shape[d], dtype=np.int64) * array.strides[d]
@@ -242,26 +300,27 @@ def _offsets(array: Array, axes: Sequence[int]) -> Table:
     return found
 
 
-def _runs(offsets: Table, itemsize: int, width: int, lanes: int) -> tuple[Table, Table]:
-    """How panels of columns are read or written: what lies together as one, else one by one.
+def _runs(offsets: Table, itemsize: int, width: int) -> tuple[Table, Table]:
+    """The runs of columns in which panels are read or written: contiguous ones, and scattered ones.
 
-    Returns (first lane, how many, bytes on, entry of offsets, whether together), and the first run
-    of each panel of `width` columns with the end.
+    Returns a table of runs, and the first run of each panel of `width` columns with the end.
     """
     at = np.arange(len(offsets))
     begins = at % width == 0
     begins[1:] |= np.diff(offsets) != itemsize
     within = at - np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    begins |= within % lanes == 0
-    # A vector's worth of short runs is taken one by one.
-    vector = at // lanes
-    apart = (np.bincount(vector[begins], minlength=vector[-1] + 1) > lanes // SHORTEST_RUN)[vector]
-    edges = at % lanes == 0
-    edges[1:] &= apart[1:] | apart[:-1]
-    starts: NDArray[np.bool_] = edges | (begins & ~apart)
+    begins |= within % LANES == 0
+    # A vector that consists of short runs is copied element by element.
+    vector = at // LANES
+    scattered = (np.bincount(vector[begins], minlength=vector[-1] + 1) > LANES // SHORTEST_RUN)[
+        vector
+    ]
+    edges = at % LANES == 0
+    edges[1:] &= scattered[1:] | scattered[:-1]
+    starts: NDArray[np.bool_] = edges | (begins & ~scattered)
     first = np.flatnonzero(starts)
     count = np.diff(np.r_[first, len(offsets)])
-    where = np.where(apart[first], 0, offsets[first])
-    runs = np.stack([first % width, count, where, first, ~apart[first]], axis=1, dtype=np.int64)
+    where = np.where(scattered[first], 0, offsets[first])
+    runs = np.stack([first % width, count, where, first, ~scattered[first]], axis=1, dtype=np.int64)
     panels = np.arange(0, len(offsets) + width, width)
     return runs, np.searchsorted(first, panels).astype(np.int64)

@@ -1,12 +1,12 @@
-"""Partials that one superstep gathers and merges, merged where they lie and then scattered.
+"""Partials that one superstep gathers and merges, merged in place and then scattered.
 
-What the machine does is to bring all partials of an element to one tile, which merges them. Here
-blocks of the same elements are merged as they lie, in the same order, and what comes of them is
-put where the first of the partials belongs: a fraction of the bytes moves, in long runs. The rest
-of the variable that partials are gathered in is not written, which nobody else reads.
+The machine brings all partials of an element to one tile, which merges them. Here, blocks of the
+same elements are merged where they are, in the same order, and their totals are put where the first
+of the partials belongs. So a fraction of the bytes moves, in long runs. The rest of the variable
+that the partials are gathered in is not written, as nobody else reads it.
 
     gather:  tile 0: a0 a1 | b0 b1    tile 1: a2 a3 | b2 b3    partials a, b of elements 0..3
-    here:    s = a + b where a lies,  tile 0: s0 s1 | -- --    tile 1: s2 s3 | -- --
+    here:    s = a + b in place of a, tile 0: s0 s1 | -- --    tile 1: s2 s3 | -- --
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from ...dialects.structured import Structure
 from ...ir.geometry.grid import Cut, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
 from ...ir.geometry.space import AccessMap, AxisMap
-from ..codelets.calls import BYTE, Call, Scratch
-from ..codelets.numerics import BoundVertices, Placed, bind_vertices
+from ..codelets.calls import BYTE, Call, Scratch, address
+from ..codelets.numerics import Placed
 from ..codelets.reduction import is_walked
-from ..evaluate.blocks import Blocks, bind_copy
+from ..evaluate.blocks import Blocks
 from .chains import MERGES, merge_call
-from .fast import address
+from .copies import bind_copy
 from .products import Partials, Products
+from .vertices import BoundVertices, bind_vertices
 
-FLOAT = np.dtype(np.float32)
-"""What partials are merged in. Narrower ones would be rounded in between."""
+FLOAT32 = np.dtype(np.float32)
+"""The dtype of partials that are merged in place. Narrower ones would be rounded in between."""
 
 ROW_BYTES = 64
 """Merged blocks begin at multiples of it."""
@@ -43,54 +44,54 @@ def bind_reduce_scatter(
     vertices: Vertices,
     blocks: Mapping[str, Blocks],
     scratch: Scratch,
-    making: Sequence[Call] = (),
-    alike: Collection[int] = (),
+    writers: Sequence[Call] = (),
+    equal: Collection[int] = (),
 ) -> tuple[list[Call], BoundVertices] | None:
-    """The calls of a move, which merge partials, and those of the vertices that it was made for.
+    """The calls of a move, which merge partials, and those of the vertices that read its result.
 
-    move: copies a variable as it is to the first that the vertices read, and that nobody else does.
-    making: the calls that write the partials, if only this move reads these. Where they are sums of
-    products they add them up from now on, and the move finds all of them in the first. alike: as
-    for bind_vertices. None where the two say something else, or do not merge in the order of the
-    blocks.
+    move: copies a variable as it is, to the first operand of the vertices, which nobody else reads.
+    writers: the calls that write the partials, if only this move reads them. If they are sums of
+    products, they add up all partials in the first one from now on, and the move reads that.
+    equal: as for bind_vertices.
+    None if the two operations do something else, or do not merge in the order of the blocks.
     """
     partials, gathered = blocks[move.sources[0]], blocks[move.destination]
     structure, plan = vertices.structure(), vertices.plan.data
     merged = _merged(structure, plan)
-    if merged is None or {partials.placed.dtype, gathered.placed.dtype} != {FLOAT}:
+    if merged is None or {partials.placed.dtype, gathered.placed.dtype} != {FLOAT32}:
         return None
     held, brought = partials.layout, gathered.layout
     axes = [axis for _, axis in merged]
     sizes = [structure.space.dims[d].size for d, _ in merged]
     if held.shape != brought.shape or held.replica_dims or not held.is_partition:
         return None
-    apart, together = _dims_of(held, axes, sizes), _dims_of(brought, axes, sizes)
-    if apart is None or together is None:
+    many, merged_in = _dims_of(held, axes, sizes), _dims_of(brought, axes, sizes)
+    if many is None or merged_in is None:
         return None
-    if any(held.parts[d] != n for d, n in zip(apart, sizes, strict=True)):
+    if any(held.parts[d] != n for d, n in zip(many, sizes, strict=True)):
         return None
-    # The first of the partials lies at the beginning of a block.
+    # The first of the partials is at the beginning of a block.
     if any(n > 1 for i, n in enumerate(brought.box[: max(axes)]) if i not in axes):
         return None
-    dims = tuple(zip((held.weights[d] for d in apart), sizes, strict=True))
+    dims = tuple(zip((held.weights[d] for d in many), sizes, strict=True))
     calls: list[Call] = []
-    if structure.body.combiner == "sum" and _adds_up(making, partials, dims):
-        # To a copy, the others are replicas of the first.
+    if structure.body.combiner == "sum" and _adds_up(writers, partials, dims):
+        # For the copy, the other partials are replicas of the first.
         source = replace(partials, layout=replace(held, access=_once(held.access, axes)))
     else:
-        once = Layout(_cut_once(held, apart), _once(held.access, axes))
+        once = Layout(_cut_once(held, many), _once(held.access, axes))
         source = Blocks(_room(once, scratch), once)
         calls.append(_merge_call(structure, partials, source, dims))
-    first = Layout(_cut_once(brought, together), _once(brought.access, axes), brought.first_tile)
+    first = Layout(_cut_once(brought, merged_in), _once(brought.access, axes), brought.first_tile)
     calls += bind_copy([source], None, replace(gathered, layout=first), scratch)
     operands = [blocks[name].placed for name in vertices.sources]
     result = blocks[vertices.destination].placed
-    alone = _alone(structure, merged)
-    return calls, bind_vertices(alone, plan, operands, result, scratch, alike=alike)
+    single = _of_one_partial(structure, merged)
+    return calls, bind_vertices(single, plan, operands, result, scratch, equal=equal)
 
 
-def _alone(structure: Structure, merged: Sequence[tuple[int, int]]) -> Structure:
-    """What merges, of one partial only."""
+def _of_one_partial(structure: Structure, merged: Sequence[tuple[int, int]]) -> Structure:
+    """A structure that merges partials, with one partial only."""
     dims, axes = zip(*merged, strict=True)
     space = structure.space
     sizes = (1 if d in dims else dim.size for d, dim in enumerate(space.dims))
@@ -104,13 +105,15 @@ def _alone(structure: Structure, merged: Sequence[tuple[int, int]]) -> Structure
     )
 
 
-def _adds_up(making: Sequence[Call], partials: Blocks, dims: tuple[tuple[int, int], ...]) -> bool:
-    """Let calls that write partials add them up; False, and nothing done, if they cannot."""
+def _adds_up(writers: Sequence[Call], partials: Blocks, dims: tuple[tuple[int, int], ...]) -> bool:
+    """Make calls that write partials add them up; False, without a change, if they cannot."""
     layout, memory = partials.layout, partials.placed.memory
     begin = address(memory[layout.first_tile, partials.placed.address :])
     where = Partials(begin, memory.strides[0], dims)
-    products = [call for call, _ in making if isinstance(call, Products)]
-    if not products or len(products) < len(making) or not all(p.is_apart(where) for p in products):
+    products = [call for call, _ in writers if isinstance(call, Products)]
+    if not products or len(products) < len(writers):
+        return False
+    if not all(p.can_add_up(where) for p in products):
         return False
     for each in products:
         each.add_up(where)
@@ -120,7 +123,7 @@ def _adds_up(making: Sequence[Call], partials: Blocks, dims: tuple[tuple[int, in
 def _merged(structure: Structure, plan: Plan) -> list[tuple[int, int]] | None:
     """The dimensions that are merged, slowest first, each with its axis of the first operand.
 
-    None if they are not all walked one point after another, each along an axis of its own.
+    None unless all are walked point by point, each along an axis of its own.
     """
     space, body = structure.space, structure.body
     if body.function != "identity" or body.combiner not in MERGES:
@@ -148,7 +151,8 @@ def _merged(structure: Structure, plan: Plan) -> list[tuple[int, int]] | None:
 
 
 def _dims_of(layout: Layout, axes: Sequence[int], sizes: Sequence[int]) -> list[int] | None:
-    """The dimension of a layout's grid that goes along each of some axes, and along no other."""
+    """The dimension of a layout's grid along each of some axes; None unless it is along no other
+    axis."""
     named = [d for axis in layout.access.axes for d, _ in axis.terms]
     found: list[int] = []
     for i, size in zip(axes, sizes, strict=True):
@@ -167,15 +171,15 @@ def _cut_once(layout: Layout, dims: Sequence[int]) -> tuple[Cut, ...]:
 
 
 def _once(access: AccessMap, axes: Sequence[int]) -> AccessMap:
-    """The same with one element along some axes."""
+    """An access map with one element along some axes."""
     kept = (AxisMap(1) if i in axes else axis for i, axis in enumerate(access.axes))
     return replace(access, axes=tuple(kept))
 
 
 def _room(layout: Layout, scratch: Scratch) -> Placed:
-    """Scratch for the blocks of a layout, a row for each."""
-    row = -(-layout.block_elements * FLOAT.itemsize // ROW_BYTES) * ROW_BYTES
-    return Placed(scratch.take("merged", (layout.cells, row), BYTE), 0, FLOAT)
+    """Scratch for the blocks of a layout, one row per block."""
+    row = -(-layout.block_elements * FLOAT32.itemsize // ROW_BYTES) * ROW_BYTES
+    return Placed(scratch.take("merged", (layout.cells, row), BYTE), 0, FLOAT32)
 
 
 def _merge_call(

@@ -1,9 +1,9 @@
-"""Copies from tile to tile as one compiled call: where every element of a block is found.
+"""Copies from tile to tile as one compiled call, from tables of where every element comes from.
 
-The address of an element is a sum of one offset an axis: of the cell, and within its block. That
-holds for both sides of most copies, whatever lies between them, so that a table an axis says it
-all: for each cell along the axis and each of its numerators, how far on to read. A block is put
-together in the first replica and copied to the others while it is hot.
+The address of an element is a sum of offsets, one per axis: that of its cell, and that within the
+block. This holds on both sides of most copies, whatever movement is between them. So one table per
+axis is enough: for each cell along the axis and each of its numerators, the offset of its source. A
+block is assembled in the first replica and copied to the others while it is in the cache.
 
     source: 6 rows on 3 tiles; target: windows of 3 rows on 2 tiles, stride 3, one row of padding
 
@@ -24,42 +24,51 @@ import numpy as np
 from ...ir.geometry.blocks import fill_of
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Space
-from ..codelets.calls import Array, Call
+from ..codelets.calls import Array, Call, address
 from ..codelets.numerics import Placed
-from .fast import LANES, Compiled, Table, address, kernels
+from ..codelets.stamps import Table
+from .kernels.tables import (
+    BY_BYTES,
+    BY_WORDS,
+    FILLED,
+    GATHERED,
+    LANES,
+    REPLICA,
+    RUN_FIELDS,
+    RUN_LENGTH,
+    RUN_PIECES,
+    RUN_ROW_TABLE,
+    RUN_ROWS,
+    RUN_SOURCE,
+    RUN_TARGET,
+)
+from .load import KernelCall, kernels
 
 FILL = 1 << 50
-"""The offset of what is not there and is filled. Offsets are added, so any larger one says so."""
+"""The offset of an element without a source, which is filled. Offsets are added up, so any larger
+one means the same."""
 
 ABSENT = 1 << 56
-"""The offset of what another move brings."""
+"""The offset of an element that another move brings."""
 
 SHORT_ROW = 16
-"""Innermost axes of fewer elements are walked together with the next one..."""
+"""Innermost axes of fewer elements are walked together with the next axis..."""
 
 LONGEST_TABLE = 1 << 13
-"""... as long as their common table has at most so many elements."""
+"""... as long as their combined table has at most so many elements."""
 
 LONG_RUN = 4
-"""Elements that lie together on both sides, from which on runs are copied."""
-
-FILLED, BY_WORDS, BY_BYTES, GATHERED, REPLICA = 0, 1, 2, 3, 8
-"""How a run is brought: not at all, as at most 16 words, as bytes, in pieces, each from where a
-table says, of as many bytes as GATHERED is followed by, as a power of two, or from the target."""
-
-OUT, FOUND, LENGTH, HEIGHT, ENTRY, LANE = range(6)
-TASK = 6
-"""What is said of a run: bytes on to it and to where it is found, its length; how many rows, where
-they are found; which pieces."""
+"""Elements of the shortest run that is copied as a run if both sides are contiguous."""
 
 CELLS_AT_ONCE = 64
-"""Cells whose runs are brought kind by kind, before their replicas are made."""
+"""Cells whose runs are made kind by kind, before their replicas are."""
 
 MOST_PARITIES = 3
-"""Stretches of even and of odd pieces, up to which a run is cut between them."""
+"""Stretches of even and of odd pieces that a run is cut into, at most."""
 
 Offsets = list[Table]
-"""For each axis of a tensor, how many bytes on each index is found: FILL or ABSENT if not."""
+"""For each axis of a tensor, the offset in bytes of the source of each index; FILL or ABSENT if it
+has none."""
 
 
 def bind_routes(
@@ -68,9 +77,10 @@ def bind_routes(
     target: tuple[Placed, Layout],
     with_replicas: bool = True,
 ) -> list[Call] | None:
-    """The calls that fill a variable's blocks from others; None where offsets are no sums.
+    """The calls that fill a variable's blocks from others; None if addresses are no sums of
+    offsets.
 
-    Arguments are those of `bind_copy`, of layouts and tensors that are not empty.
+    Arguments as for `bind_copy`, of layouts and tensors that are not empty.
     """
     if moves is not None:
         brings = [
@@ -80,22 +90,23 @@ def bind_routes(
         sources = [each for each, some in zip(sources, brings, strict=True) if some]
         moves = [each for each, some in zip(moves, brings, strict=True) if some]
     spaces = tuple(moves or [None] * len(sources))
-    asked = tuple(_side(*each) for each in sources), spaces, _side(*target), with_replicas
-    routes = _KNOWN.get(asked) or _routes(*asked)
+    key = tuple(_side(*each) for each in sources), spaces, _side(*target), with_replicas
+    routes = _KNOWN.get(key) or _routes(*key)
     if routes is None:
         return None
-    _KNOWN[asked] = routes
+    _KNOWN[key] = routes
     calls: list[Call] = []
     start = _start(*target)
     for each, (head, *tables) in zip(sources, routes.tables, strict=True):
         begin = _start(*each)
         arguments = (np.r_[address(begin), address(start), head], *tables)
-        calls.append((Compiled(kernels().route, arguments, (begin, start, routes)), ()))
+        call = KernelCall(kernels("routes").route, arguments, (begin, start, routes))
+        calls.append((call, ()))
     return calls
 
 
 class _Side(NamedTuple):
-    """A variable, wherever it begins: its layout from tile 0 on, bytes of a tile, and its dtype."""
+    """A variable at an unknown address: its layout from tile 0 on, bytes of a tile, and dtype."""
 
     layout: Layout
     row: int
@@ -119,14 +130,14 @@ def _start(placed: Placed, layout: Layout) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Routes:
-    """What is brought of each source: what comes behind the addresses in a call's head, and its
-    tables."""
+    """The tables of a copy, for each source: the rest of the call's head, after the addresses, and
+    its other tables."""
 
     tables: list[tuple[Table, ...]]
 
 
 _KNOWN: WeakValueDictionary[tuple[object, ...], _Routes] = WeakValueDictionary()
-"""The routes of all calls that there are: layers alike bring what they read alike."""
+"""The routes of all calls in use: equal layers copy their operands in the same way."""
 
 
 def _routes(
@@ -135,7 +146,7 @@ def _routes(
     target: _Side,
     with_replicas: bool,
 ) -> _Routes | None:
-    """As bind_routes, wherever the variables begin. moves: None for each where there are none."""
+    """As bind_routes, for variables at unknown addresses. moves: None for each without one."""
     cells = _cells(target)
     if cells is None:
         return None
@@ -166,7 +177,8 @@ def _bits(fill: float, dtype: np.dtype[np.generic]) -> int:
 
 
 def _parts(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
-    """Each cell along an axis, row-major over its dimensions: tiles on, first numerator, count."""
+    """For each cell along an axis, row-major over its dimensions: the offset in tiles, the first
+    numerator, and how many there are."""
     starts, counts = layout.starts(axis), layout.counts(axis)
     tiles = np.zeros((1,) * len(layout.grid), np.int64)
     for d, _ in layout.access.axes[axis].terms:
@@ -176,7 +188,7 @@ def _parts(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
 
 
 def _held(source: _Side) -> Offsets | None:
-    """Where the elements of a variable lie, in its first replicas; None for overlapping blocks."""
+    """Where the elements of a variable are, in its first replicas; None for overlapping blocks."""
     layout, row, unit = source.layout, source.row, source.unit
     if not layout.is_partition:
         return None
@@ -193,7 +205,7 @@ def _held(source: _Side) -> Offsets | None:
 
 
 def _entries(counts: Table) -> tuple[Table, Table]:
-    """For parts of these lengths: the part of each element, and which one of the part it is."""
+    """For parts of these lengths: the part of each element, and its index within the part."""
     part = np.repeat(np.arange(len(counts)), counts)
     return part, np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
 
@@ -203,7 +215,7 @@ def _outer(a: Table, b: Table) -> Table:
 
 
 def _reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offsets | None:
-    """The same tensor in another shape, row-major; None where an axis cannot be split."""
+    """The offsets of a tensor in another shape, row-major; None if an axis cannot be split."""
     if tuple(old) == tuple(new):
         return offsets
     if not new:
@@ -211,7 +223,7 @@ def _reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offse
     found: Offsets = []
     i = j = 0
     while i < len(old) or j < len(new):
-        # The fewest axes on either side that have as many elements.
+        # The fewest axes on each side with equal numbers of elements.
         begin, first = i, j
         have, wanted = prod(old[i : i + 1]), prod(new[j : j + 1])
         i, j = min(i + 1, len(old)), min(j + 1, len(new))
@@ -234,10 +246,10 @@ def _reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offse
 
 
 def _split(offsets: Table, sizes: Sequence[int]) -> Offsets | None:
-    """Offsets of several axes whose sums these are; None if there are no such.
+    """Offsets of several axes that add up to these; None if there are none.
 
-    Each axis is seen from where the lowest of those lies that are found, so that what is added to
-    FILL or ABSENT leaves it what it is.
+    The offsets of each axis are relative to the lowest source, so that they are not negative:
+    added to FILL or ABSENT, they do not change what it means.
     """
     if len(sizes) <= 1:
         return [offsets]
@@ -250,17 +262,17 @@ def _split(offsets: Table, sizes: Sequence[int]) -> Offsets | None:
         along = box[tuple(slice(None) if i == d else at[i] for i in range(len(sizes)))]
         found.append(np.where(along < FILL, along - offsets[first], along) if found else along)
     total = reduce(_outer, found)
-    alike = _states(total) == _states(offsets)
-    return found if (alike & ((total == offsets) | (offsets >= FILL))).all() else None
+    same_state = _states(total) == _states(offsets)
+    return found if (same_state & ((total == offsets) | (offsets >= FILL))).all() else None
 
 
 def _states(offsets: Table) -> Table:
-    """Of each whether it is found, 0, filled, 1, or absent, 2."""
+    """For each offset: 0 if it has a source, 1 if it is filled, 2 if it is absent."""
     return np.searchsorted([FILL, ABSENT], offsets, side="right")
 
 
 def _moved(offsets: Offsets | None, space: Space) -> Offsets | None:
-    """What a move makes of a tensor, in the shape of its result; None for a window's move."""
+    """The offsets of a move's result; None if the move reads windows."""
     if offsets is None:
         return None
     (operand,), (result,) = space.operands, space.results
@@ -298,9 +310,9 @@ def _moved(offsets: Offsets | None, space: Space) -> Offsets | None:
 class _Axis:
     """The cells of a target along one axis, or along several that are walked together.
 
-    axes: which. stride: bytes from one index to the next, of one axis. tiles: bytes to each cell.
-    counts: elements of each. part, at: of each element, its cell and how many bytes on it lies in
-    the block. numerators: of each element, on each axis.
+    axes: which axes. stride: bytes from one index to the next, if it is one axis. tiles: the offset
+    in bytes of each cell. counts: elements of each cell. part, at: the cell of each element, and
+    its offset in the block. numerators: those of each element, on each axis.
     """
 
     axes: tuple[int, ...]
@@ -312,14 +324,14 @@ class _Axis:
     numerators: tuple[Table, ...]
 
     def offsets(self, layout: Layout, held: Offsets) -> Table:
-        """Where each element is found."""
+        """The offset of the source of each element."""
         total = np.zeros(len(self.at), np.int64)
         for i, numerators in zip(self.axes, self.numerators, strict=True):
             total += np.append(held[i], FILL)[layout.access.axes[i].resolve(numerators)]
         return total
 
     def times(self, inner: _Axis) -> _Axis:
-        """This axis and the one inside of it, walked together."""
+        """This axis and an inner one, walked together."""
         cells = len(inner.tiles)
         part = (self.part[:, None] * cells + inner.part).reshape(-1)
         order = np.argsort(part, kind="stable")
@@ -336,10 +348,10 @@ class _Axis:
 
 
 def _cells(target: _Side) -> list[_Axis] | None:
-    """The axes of a target, with what belongs to each; None if a cut dimension moves along two.
+    """The axes of a target; None if a dimension that is cut moves along two of them.
 
-    The last ones are walked as rows, of which each index brings one, and as runs within each row:
-    the innermost axis that has several elements, together with the next one where it is short.
+    The last but one is walked as rows, one per index. The last one makes the runs of each row: it
+    is the innermost axis that has several elements, together with the next one if it is short.
     """
     layout, row, unit = target.layout, target.row, target.unit
     cut = [d for a in layout.access.axes for d, _ in a.terms if layout.parts[d] > 1]
@@ -373,7 +385,7 @@ def _cells(target: _Side) -> list[_Axis] | None:
 def _tables(
     offsets: Offsets, target: _Side, axes: list[_Axis], fill: int, with_replicas: bool
 ) -> tuple[Table, ...]:
-    """What a call is told, but for addresses, to bring what is found in one source."""
+    """The arguments of a call, without its addresses, that copies what one source has."""
     layout, row, unit = target.layout, target.row, target.unit
     found = [axis.offsets(layout, offsets) for axis in axes]
     *outer, middle, inner = axes
@@ -382,7 +394,7 @@ def _tables(
     number = np.meshgrid(*(np.arange(len(axis.tiles)) for axis in axes), indexing="ij")
     columns = [n.ravel() for n in number]
     begins = sum(f[_spans(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True))
-    # What is found next to each other is read one after the other.
+    # Neighbours in the source are read one after the other.
     order = np.argsort(begins, kind="stable")
     columns = [c[order] for c in columns]
     tiles = np.zeros(len(order), np.int64)
@@ -390,30 +402,30 @@ def _tables(
         tiles += axis.tiles[c]
     cell, on, at = _points(outer, columns, found)
     on += tiles[cell]
-    # Each point has stretches of rows, and each of these runs.
+    # Each point has stretches of rows, and each stretch has runs.
     which, stretch = _within(row_spans[columns[-2][cell]])
     cell, on, at = cell[which], on[which], at[which] + rows[stretch, 3]
     there = at < ABSENT
     cell, on, at, stretch = cell[there], on[there], at[there], stretch[there]
     which, run = _within(run_spans[columns[-1][cell]])
     cell, stretch, kind = cell[which], stretch[which], runs[run, 3]
-    tasks = np.zeros((len(run), TASK), np.int64)
-    tasks[:, OUT] = on[which] + rows[stretch, 2] + runs[run, 0]
-    tasks[:, LENGTH] = runs[run, 2]
-    tasks[:, HEIGHT] = rows[stretch, 1]
+    tasks = np.zeros((len(run), RUN_FIELDS), np.int64)
+    tasks[:, RUN_TARGET] = on[which] + rows[stretch, 2] + runs[run, 0]
+    tasks[:, RUN_LENGTH] = runs[run, 2]
+    tasks[:, RUN_ROWS] = rows[stretch, 1]
     is_filled = (at[which] >= FILL) | (kind == FILLED)
     elements = _bytes(kind, runs[run, 2], unit) // unit
-    tasks[is_filled, LENGTH] = elements[is_filled]
+    tasks[is_filled, RUN_LENGTH] = elements[is_filled]
     kind = np.where(is_filled, FILLED, kind)
     is_gathered = kind >= GATHERED
     brought = np.flatnonzero(~is_filled)
-    tasks[:, LANE] = runs[run, 1] * is_gathered
-    tasks[brought, FOUND] = (at[which] + runs[run, 1] * ~is_gathered)[brought]
+    tasks[:, RUN_PIECES] = runs[run, 1] * is_gathered
+    tasks[brought, RUN_SOURCE] = (at[which] + runs[run, 1] * ~is_gathered)[brought]
     entries = np.append(found[-2], 0)
-    tasks[:, ENTRY] = rows[stretch, 0]
-    is_single = brought[tasks[brought, HEIGHT] == 1]
-    tasks[is_single, FOUND] += entries[tasks[is_single, ENTRY]]
-    tasks[is_single, ENTRY] = len(entries) - 1
+    tasks[:, RUN_ROW_TABLE] = rows[stretch, 0]
+    is_single = brought[tasks[brought, RUN_ROWS] == 1]
+    tasks[is_single, RUN_SOURCE] += entries[tasks[is_single, RUN_ROW_TABLE]]
+    tasks[is_single, RUN_ROW_TABLE] = len(entries) - 1
     if with_replicas:
         is_whole = not any((f >= ABSENT).any() for f in found)
         whole = _together(axes, columns, unit) * is_whole
@@ -431,10 +443,10 @@ def _tables(
 def _points(
     axes: Sequence[_Axis], columns: Sequence[Table], found: Sequence[Table]
 ) -> tuple[Table, Table, Table]:
-    """All indices of each cell along some axes together: the cell of each, bytes on in its block,
-    and where it is found.
+    """All indices of each cell along some axes together: the cell of each, its offset in the block,
+    and the offset of its source.
 
-    columns: of each cell, which it is along each axis.
+    columns: the index of each cell along each axis.
     """
     counts = [axis.counts[c] for axis, c in zip(axes, columns, strict=False)]
     points = reduce(np.multiply, counts, np.ones(len(columns[0]), np.int64))
@@ -450,7 +462,7 @@ def _points(
 
 
 def _within(spans: Table) -> tuple[Table, Table]:
-    """For spans (first, end): the span of each of their elements, and which element it is."""
+    """For spans (first, end): the span of each of their elements, and the element itself."""
     span, within = _entries(spans[:, 1] - spans[:, 0])
     return span, spans[span, 0] + within
 
@@ -465,47 +477,47 @@ def _replicas(
     whole: Table,
     unit: int,
 ) -> tuple[Table, Table]:
-    """What copies the first replica of each cell to the others, and the cell of each copy.
+    """The runs that copy the first replica of each cell to the others, and the cell of each run.
 
-    A block that lies together is copied as a whole, others run by run. row: bytes of a tile.
-    tasks, cell, kind: runs, the cell of each, and how they are brought. tiles, whole: bytes to each
-    cell, and of its block, if it lies together.
+    A contiguous block is copied as a whole, others run by run. row: bytes of a tile. tasks, cell,
+    kind: the runs of first replicas, the cell of each, and how it is made. tiles, whole: the offset
+    of each cell, and the bytes of its block if it is contiguous.
     """
     dims = layout.replica_dims
     sizes = [layout.parts[d] for d in dims]
     parts = np.indices(sizes).reshape(len(dims), prod(sizes))
     on = (np.array([layout.weights[d] for d in dims], np.int64) @ parts * row)[1:]
     apart = tasks[whole[cell] == 0]
-    runs = np.zeros((len(apart), TASK), np.int64)
-    runs[:, [OUT, HEIGHT]] = apart[:, [OUT, HEIGHT]]
-    runs[:, FOUND] = apart[:, OUT]
-    runs[:, LENGTH] = _bytes(kind[whole[cell] == 0], apart[:, LENGTH], unit)
+    runs = np.zeros((len(apart), RUN_FIELDS), np.int64)
+    runs[:, [RUN_TARGET, RUN_ROWS]] = apart[:, [RUN_TARGET, RUN_ROWS]]
+    runs[:, RUN_SOURCE] = apart[:, RUN_TARGET]
+    runs[:, RUN_LENGTH] = _bytes(kind[whole[cell] == 0], apart[:, RUN_LENGTH], unit)
     together = np.flatnonzero(whole)
-    blocks = np.zeros((len(together), TASK), np.int64)
-    blocks[:, [OUT, FOUND]] = tiles[together, None]
-    blocks[:, LENGTH], blocks[:, HEIGHT] = whole[together], 1
+    blocks = np.zeros((len(together), RUN_FIELDS), np.int64)
+    blocks[:, [RUN_TARGET, RUN_SOURCE]] = tiles[together, None]
+    blocks[:, RUN_LENGTH], blocks[:, RUN_ROWS] = whole[together], 1
     once = np.concatenate([runs, blocks])
     cells = np.concatenate([cell[whole[cell] == 0], together])
     copies = np.repeat(once, len(on), axis=0)
-    copies[:, OUT] += np.tile(on, len(once))
+    copies[:, RUN_TARGET] += np.tile(on, len(once))
     return copies, np.repeat(cells, len(on))
 
 
 def _bytes(kind: Table, length: Table, unit: int) -> Table:
-    """Bytes of runs that are brought so, of these lengths."""
-    # Filled are elements.
+    """Bytes of runs that are made in these ways and have these lengths."""
+    # The length of a filled run counts elements.
     each = np.array([unit, 4, 1, *(1 << n for n in range(REPLICA - GATHERED))], np.int64)
     return length * each[kind]
 
 
 def _spans(counts: Table) -> Table:
-    """The first and the end of what each of some cells has."""
+    """The span (first, end) of each cell's elements."""
     ends = np.cumsum(counts)
     return np.stack([ends - counts, ends], axis=1)
 
 
 def _together(axes: list[_Axis], columns: list[Array], unit: int) -> Table:
-    """The bytes of each cell's block, if it lies together; else 0."""
+    """The bytes of each cell's block if it is contiguous; else 0."""
     inner = axes[-1]
     ends = np.cumsum(inner.counts) - 1
     length = np.where(inner.at[ends] == (inner.counts - 1) * unit, inner.counts * unit, 0)
@@ -519,9 +531,10 @@ def _together(axes: list[_Axis], columns: list[Array], unit: int) -> Table:
 
 
 def _rows(axis: _Axis, found: Table) -> tuple[Table, Table]:
-    """Stretches of rows that are all there, all filled or all absent; for each cell its own.
+    """For each cell, stretches of rows that all have sources, are all filled, or are all absent.
 
-    Returns (first entry, rows, bytes on in the block, FILL or ABSENT or 0), and spans of these.
+    Returns (first entry, rows, offset in the block, 0 or FILL or ABSENT) of each stretch, and the
+    span of each cell's stretches.
     """
     there = _states(found)
     breaks = np.r_[True, (np.diff(axis.part) != 0) | (np.diff(there) != 0)]
@@ -533,17 +546,17 @@ def _rows(axis: _Axis, found: Table) -> tuple[Table, Table]:
 
 
 def _runs(axis: _Axis, found: Table, unit: int) -> tuple[Table, Table, Table]:
-    """How each row is brought.
+    """The runs of each row.
 
-    Returns (bytes on in the block, where found, length, kind) of runs, for each cell the span of
-    its own, and what gathered runs look up.
+    Returns (offset in the block, offset of the source, length, kind) of each run, the span of each
+    cell's runs, and the offsets of the pieces of gathered runs.
     """
     there = _states(found)
     ends = np.r_[True, np.diff(axis.part) != 0]
     ends[1:] |= (np.diff(there) != 0) | (np.diff(axis.at) != unit)
     breaks = ends.copy()
     breaks[1:] |= (there[1:] == 0) & (np.diff(found) != unit)
-    # Pieces that lie together are taken by twos, if that is even.
+    # Pieces of an even number of elements are copied two elements at a time.
     number = np.cumsum(breaks) - 1
     is_even = (np.bincount(number) % 2 == 0)[number]
     turns = breaks & ~ends

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from abele.backends.check import Finding, OpCheck, mismatch, moved_tensor, tile_of
 from abele.backends.codelets.numerics import Placed
 from abele.backends.evaluate.blocks import Blocks
+from abele.backends.host.binders import best_binder
 from abele.backends.machine import DropMessage, FlipByte, Machine, Observer
 from abele.backends.target import resolve_target
 from abele.dialects.exchange import ComputeOp, MoveOp
@@ -23,11 +24,12 @@ from ..strategies import Program, planned_programs
 from .exchange_text import SHIFT, exchange_module, lowered, relu, step, variable
 
 TINY = resolve_target("tiny")
+WATCHED = best_binder(is_watched=True)
 
 
 def checked(module: ModuleOp, *observers: Observer, faults: Sequence[FlipByte | DropMessage] = ()):
     check = OpCheck()
-    Machine(module, TINY, faults=faults, observers=[*observers, check]).run({})
+    Machine(module, TINY, faults=faults, observers=[*observers, check], binder=WATCHED).run({})
     return check
 
 
@@ -132,7 +134,8 @@ def test_replicas_that_disagree_are_found():
 def test_random_programs_pass(program: Program):
     check = OpCheck()
     module = lowered(program)
-    Machine(module, resolve_target(program.target), observers=[check]).run(program.inputs)
+    target = resolve_target(program.target)
+    Machine(module, target, observers=[check], binder=WATCHED).run(program.inputs)
     assert check.first is None
     assert check.checked == sum(isinstance(o, MoveOp | ComputeOp) for o in module.walk())
 

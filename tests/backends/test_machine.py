@@ -24,6 +24,10 @@ from tile_programs import (
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+from abele.backends.evaluate.binder import Binder
+from abele.backends.host.binders import best_binder
+from abele.backends.host.fast import FastBinder
+from abele.backends.host.fusion import FusedBinder
 from abele.backends.machine import DropMessage, FlipByte, Machine, MachineFault, Observer
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
@@ -59,6 +63,7 @@ def machine(text: str, strict: bool = True, verified: bool = True, **options) ->
     ctx = context()
     digest = ctx.blobs.add(np.arange(8, dtype=np.float32)).digest
     text = text.replace("INITIAL", f'= blob <"{digest}">')
+    options.setdefault("binder", best_binder(is_watched="observers" in options))
     if verified:
         return Machine(parse(text, ctx), TINY, strict, **options)
     return Machine(Parser(ctx, text).parse_module(), TINY, strict, **options)
@@ -325,11 +330,12 @@ def test_state_stays_from_run_to_run_and_load_forgets_it(strict: bool):
 
 
 @pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("fast", [False, True])
-def test_tiles_are_given_back_as_soon_as_a_machine_is_dropped(fast: bool, strict: bool):
+@pytest.mark.parametrize("binder", [Binder, FastBinder, FusedBinder])
+def test_memory_is_freed_as_soon_as_a_machine_is_dropped(binder: type[Binder], strict: bool):
+    pytest.importorskip("numba")
     read = superstep("read", f'exchange.input "x" -> @a : {X8}')
     write = superstep("write", f'exchange.output @a -> "y" : {X8}')
-    m = machine(variable("a", 0) + main(read, write), strict, fast=fast)
+    m = machine(variable("a", 0) + main(read, write), strict, binder=binder)
     x = np.arange(8, dtype=np.float32)
     assert m.run({"x": x})["y"].tolist() == x.tolist()
     dropped = weakref.ref(m)
@@ -387,6 +393,7 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
+from abele.backends.host.binders import best_binder
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
 from abele.dialects import abele, control, exchange
@@ -397,7 +404,8 @@ for dialect in (Builtin, func.Func, abele.Abele, control.Control, exchange.Excha
     ctx.load_dialect(dialect)
 folder = sys.argv[1]
 module = Parser(ctx, open(folder + "/program.mlir").read()).parse_module()
-outputs = Machine(module, resolve_target("tiny:16")).run(np.load(folder + "/inputs.npz"))
+machine = Machine(module, resolve_target("tiny:16"), binder=best_binder())
+outputs = machine.run(np.load(folder + "/inputs.npz"))
 np.savez(folder + "/outputs.npz", **outputs)
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
@@ -482,7 +490,7 @@ def test_a_flipped_byte_changes_just_what_depends_on_it(data: st.DataObject, cas
     flip = FlipByte(f"x{operand}.in", tile, 4 * element + 3, 0x40, "moves")
     module = exchange_module(case)
     with np.errstate(all="ignore"):
-        right = Machine(module, TINY).run(inputs)["y"]
+        right = Machine(module, TINY, binder=best_binder()).run(inputs)["y"]
         wrong = Machine(module, TINY, faults=[flip]).run(inputs)["y"]
     must, may = dependents(case, operand, tile, element)
     changed = wrong != right
@@ -507,7 +515,7 @@ def test_a_dropped_message_leaves_old_bytes_where_it_should_have_gone(
     except ValueError as error:
         assert "there is no such message" in str(error)
         lost = operands
-        m = Machine(module, TINY)
+        m = Machine(module, TINY, binder=best_binder())
     actual = m.run(inputs)["y"]
     right = dense(case.structure, operands, np.dtype(np.float32))
     wrong = dense(case.structure, lost, np.dtype(np.float32))
@@ -571,9 +579,9 @@ def test_a_byte_is_flipped_once_after_load():
     assert np.signbit(m.read("n")[0])
 
 
-@pytest.mark.parametrize("fused", [False, True])
-def test_tiles_that_the_host_has_no_memory_for_are_refused_in_one_way(fused: bool):
+@pytest.mark.parametrize("binder", [Binder, FastBinder, FusedBinder])
+def test_tiles_that_the_host_has_no_memory_for_are_refused_in_one_way(binder: type[Binder]):
     pytest.importorskip("numba")
     huge = resolve_target("tiny:1000000,memory.bytes_per_tile=4000000000")
     with pytest.raises(MemoryError):
-        Machine(parse(main(superstep("go")), context()), huge, fast=True, fused=fused)
+        Machine(parse(main(superstep("go")), context()), huge, binder=binder)

@@ -13,6 +13,7 @@ from xdsl.utils.hints import isa
 
 from ...backends.check import OpCheck
 from ...backends.codelets.scalar import float_limits
+from ...backends.host.binders import best_binder
 from ...backends.machine import Machine
 from ...backends.reference import operation_value, run_reference
 from ...dialects import nn
@@ -129,7 +130,8 @@ def check_run(
         return Verdict(error, problem=problem, not_finite=not_finite)
     refuse_too_little_memory(exe.memory)
     look = OpCheck()
-    Machine(exe.module_at(MACHINE), exe.target, observers=[look]).run(inputs)
+    binder = best_binder(is_watched=True)
+    Machine(exe.module_at(MACHINE), exe.target, observers=[look], binder=binder).run(inputs)
     if problem and not_finite and look.overflow is not None:
         problem = f"{problem}. {look.overflow}"
     found = str(look.first or problem)

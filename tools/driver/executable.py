@@ -14,6 +14,7 @@ from ...backends import executable as program_file
 from ...backends.counts import counts
 from ...backends.evaluate.partition import run_partition
 from ...backends.evaluate.tile import run_tile
+from ...backends.host.binders import best_binder
 from ...backends.machine import Machine
 from ...backends.memory import MemoryReport, memory_report
 from ...backends.price import price, totals
@@ -275,7 +276,7 @@ INTERPRETERS: dict[str, Interpreter] = {
 
 def _runner(module: ModuleOp, level: str, target: Target, strict: bool) -> _Runner:
     if level == MACHINE:
-        return Machine(module, target, strict=strict)
+        return Machine(module, target, strict=strict, binder=best_binder())
     return _Interpreted(INTERPRETERS[level], module)
 
 

@@ -1,13 +1,8 @@
-from collections.abc import Collection
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from abele.backends.codelets.calls import Scratch, run_calls
-from abele.backends.codelets.numerics import BoundVertices, Placed, bind_vertices, run_vertices
+from abele.backends.codelets.numerics import Placed, run_vertices
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
-from abele.backends.host.fast import History
 from abele.dialects.abele import Plan
 from abele.dialects.scalar_functions import FUNCTIONS, chainable
 from abele.dialects.structured import Body, Stage, Structure
@@ -93,66 +88,3 @@ def test_stages_take_their_operands_in_order():
     structure, plan = rows(Body("identity", then=then), 4, 2, 4, 2)
     arrays = [np.full((4, 2), v, np.float32) for v in (10, 3, 5, 2)]
     assert (run(structure, plan, arrays, "float32") == 2 - (10 - 3) * 5).all()
-
-
-def with_replicas(
-    bias: np.ndarray, m: int, alike: Collection[int] = ()
-) -> tuple[BoundVertices, History, np.ndarray]:
-    """x + bias on tiles that have a row and a bias each, x being zero."""
-    parts = len(bias)
-    access = identity_map((0, 1), (parts, m))
-    once = AccessMap((AxisMap(1), AxisMap(m, ((1, 1),))))
-    structure = Structure(
-        Space((Dim("n", parts), Dim("m", m)), (access, once), (access,)), Body("add")
-    )
-    x, result = np.zeros((parts, m), np.float32), np.zeros((parts, m), np.float32)
-    history = History([np.array([i]) for i in range(2)], [False, False])
-    operands = [
-        replace(tiles(a, parts), stamp=stamp)
-        for a, stamp in zip((x, bias), history.stamps, strict=True)
-    ]
-    bound = bind_vertices(
-        structure, Plan((parts, 1)), operands, tiles(result, parts), Scratch(fast=True), alike=alike
-    )
-    return bound, history, result
-
-
-def test_an_operand_of_which_all_tiles_have_the_same_is_read_on_the_first_of_them():
-    bias = RNG.normal(size=(6, 20)).astype(np.float32)
-    bound, history, result = with_replicas(bias, 20)
-    assert bound.spared == set()
-    history.stamps[1].write(True)
-    # They are not the same: only so can it be seen what is read.
-    run_calls(bound.calls)
-    np.testing.assert_array_equal(result, np.broadcast_to(bias[0], result.shape))
-    history.stamps[1].write(False)
-    run_calls(bound.calls)
-    np.testing.assert_array_equal(result, bias)
-
-
-def test_an_operand_that_is_always_alike_is_read_on_the_first_tile_whatever_is_known():
-    bias = RNG.normal(size=(6, 20)).astype(np.float32)
-    bound, history, result = with_replicas(bias, 20, alike=[1])
-    assert bound.spared == {1}
-    history.stamps[1].write(False)
-    run_calls(bound.calls)
-    np.testing.assert_array_equal(result, np.broadcast_to(bias[0], result.shape))
-
-
-def test_an_operand_that_the_result_is_written_over_is_read_on_each_tile():
-    # More rows than are read before any is written.
-    n, m = 40, 20
-    access = identity_map((0, 1), (n, m))
-    once = AccessMap((AxisMap(1), AxisMap(m, ((1, 1),))))
-    structure = Structure(Space((Dim("n", n), Dim("m", m)), (access, once), (access,)), Body("add"))
-    x, bias = (RNG.normal(size=shape).astype(np.float32) for shape in ((n, m), (1, m)))
-    held = np.repeat(bias, n, axis=0)
-    (stamp,) = History([np.array([0])], [False]).stamps
-    stamp.write(True)
-    there = replace(tiles(held, n), stamp=stamp)
-    bound = bind_vertices(
-        structure, Plan((n, 1)), [tiles(x, n), there], there, Scratch(fast=True), alike=[1]
-    )
-    assert bound.spared == set()
-    run_calls(bound.calls)
-    np.testing.assert_array_equal(held, x + bias)

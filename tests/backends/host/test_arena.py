@@ -1,4 +1,4 @@
-"""Variables that nobody sees lie close together, none over another that is still read."""
+"""Variables that only operations read are close together, and none overlaps one still read."""
 
 from itertools import pairwise
 
@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given, settings
 from xdsl.dialects.builtin import ModuleOp
 
+from abele.backends.evaluate.binder import Binder
+from abele.backends.host.fast import FastBinder
+from abele.backends.host.fusion import FusedBinder
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
 from abele.dialects.exchange import ComputeOp, MoveOp, SuperstepOp
@@ -19,12 +22,12 @@ pytest.importorskip("numba")
 TINY = resolve_target("tiny:4")
 
 
-def machine(module: ModuleOp, fused: bool = True) -> Machine:
-    return Machine(module, TINY, fast=True, fused=fused)
+def machine(module: ModuleOp, binder: type[Binder] = FusedBinder) -> Machine:
+    return Machine(module, TINY, binder=binder)
 
 
 def is_near(machine: Machine, name: str) -> bool:
-    """Whether a variable lies elsewhere than on its tiles."""
+    """Whether a variable is in the arena, not on its tiles."""
     return not np.shares_memory(machine.blocks[name].placed.memory, machine.memory)
 
 
@@ -53,7 +56,7 @@ OUTPUT = step("write", 'exchange.output @e -> "y" : tensor<24xf32>', zone="exter
 X = {"x": np.arange(-12, 12, dtype=np.float32)}
 
 
-def test_what_one_operation_leaves_to_another_does_not_lie_on_its_tiles():
+def test_a_value_that_one_operation_leaves_to_another_is_in_the_arena():
     made = machine(exchange_module(INPUT + copied("a", "b", "c", "e") + OUTPUT))
     assert [name for name in "abce" if is_near(made, name)] == ["b", "c"]
     assert made.run(X)["y"].tolist() == X["x"].tolist()
@@ -126,14 +129,14 @@ def test_moves_of_a_superstep_come_before_its_vertices():
     assert made.run(X)["y"].tolist() == np.maximum(X["x"], 0).tolist()
 
 
-def test_a_machine_says_that_it_does_not_keep_a_variable():
+def test_reading_a_variable_that_is_not_kept_is_refused():
     module = exchange_module(INPUT + copied("a", "b", "e") + OUTPUT)
     made = machine(module)
     made.run(X)
-    with pytest.raises(ValueError, match="@b: not kept where nobody watches; need fused=False"):
+    with pytest.raises(ValueError, match="@b: FusedBinder does not keep variables that only oper"):
         made.read("b")
     assert made.read("e").tolist() == X["x"].tolist()
-    whole = machine(module, fused=False)
+    whole = machine(module, FastBinder)
     whole.run(X)
     assert whole.read("b").tolist() == X["x"].tolist()
 
@@ -142,7 +145,7 @@ def test_a_machine_says_that_it_does_not_keep_a_variable():
 @given(planned_programs())
 def test_no_variable_lies_over_one_that_is_still_read(program: Program):
     module = lowered(program)
-    made = Machine(module, resolve_target(program.target), fast=True, fused=True)
+    made = Machine(module, resolve_target(program.target), binder=FusedBinder)
     ops = [
         op
         for step in module.walk()

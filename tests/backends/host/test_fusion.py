@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import Float16Type, Float32Type, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Region
 
-from abele.backends import machine as machine_module
-from abele.backends.machine import EARLY_BYTES, Machine, Observer
+from abele.backends.host import fusion
+from abele.backends.host.binders import best_binder
+from abele.backends.host.fast import FastBinder
+from abele.backends.host.fusion import EARLY_BYTES, FusedBinder
+from abele.backends.machine import Machine, Observer
 from abele.backends.target import Target, resolve_target
 from abele.dialects.control import RepeatOp, YieldOp
 from abele.dialects.exchange import ALIGNMENT, ComputeOp, OutputOp, SuperstepOp, VariableOp
@@ -75,8 +78,8 @@ def both(module: ModuleOp, target: Target = TINY, early_bytes: int = EARLY_BYTES
 
     early_bytes: weights of so many bytes are written while calls are bound.
     """
-    with mock.patch.object(machine_module, "EARLY_BYTES", early_bytes):
-        return [Machine(module, target, fast=True, fused=fused) for fused in (False, True)]
+    with mock.patch.object(fusion, "EARLY_BYTES", early_bytes):
+        return [Machine(module, target, binder=each) for each in (FastBinder, FusedBinder)]
 
 
 def early() -> st.SearchStrategy[int]:
@@ -130,7 +133,7 @@ def test_loops_branches_and_states_give_the_same_bytes(program: GeneratedProgram
 def test_weights_are_written_where_no_thread_is_to_be_had():
     module, given_ = with_weights("mul", "split [4, 3]"), inputs()
     refused = mock.patch.object(
-        machine_module.ThreadPoolExecutor, "submit", side_effect=RuntimeError("no thread")
+        fusion.ThreadPoolExecutor, "submit", side_effect=RuntimeError("no thread")
     )
     with refused as submit:
         machines = both(module, early_bytes=0)
@@ -234,7 +237,9 @@ def test_an_operand_that_a_chain_reads_alike_is_brought_to_one_of_the_tiles():
 def test_bytes_of_a_machine_that_does_not_keep_all_of_them_are_not_changed():
     whole, fused = both(product(ALIKE))
     whole.poke(0, 0, np.ones(4, np.uint8))
-    with pytest.raises(ValueError, match="bytes of tile 0: not all are kept; need fused=False"):
+    with pytest.raises(
+        ValueError, match="bytes of tile 0: FusedBinder does not keep all bytes; need"
+    ):
         fused.poke(0, 0, np.ones(4, np.uint8))
 
 
@@ -263,6 +268,7 @@ def test_whoever_watches_sees_everything():
     class Watching(Observer):
         pass
 
-    machine = Machine(product(SUMS), TINY, observers=[Watching()], fast=True)
+    binder = best_binder(is_watched=True)
+    machine = Machine(product(SUMS), TINY, observers=[Watching()], binder=binder)
     machine.run(inputs())
     assert all(written(machine, "partials"))

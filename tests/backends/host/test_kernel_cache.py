@@ -67,6 +67,18 @@ def test_kernels_are_kept_without_a_word(folder: Path):
     assert called(folder) == ("3 1 1", "")
 
 
+def test_kernels_are_compiled_again_when_another_file_of_their_folder_changes(folder: Path):
+    (folder / "one.py").write_text("ONE = 1\n")
+    (folder / "kept.py").write_text("from one import ONE\n" + SOURCE.replace("n + 1", "n + ONE"))
+    assert called(folder) == ("3 0 0", "")
+    assert called(folder) == ("3 1 1", "")
+    (folder / "one.py").write_text("ONE = 2\n")
+    assert called(folder) == ("4 0 0", "")
+    (folder / "more.py").touch()
+    assert called(folder) == ("4 0 0", "")
+    assert called(folder) == ("4 1 1", "")
+
+
 def test_without_any_folder_to_keep_them_in_kernels_run_with_a_warning(folder: Path):
     # A file stands where each of the folders would be: not even the superuser makes one there.
     (folder / "file").touch()

@@ -10,8 +10,9 @@ from tile_programs import cases
 
 from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.numerics import Placed
-from abele.backends.evaluate import blocks
 from abele.backends.evaluate.blocks import Blocks, bind_copy
+from abele.backends.host import copies as host_copies
+from abele.backends.host.copies import HostScratch
 from abele.backends.host.routes import bind_routes
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
@@ -107,7 +108,10 @@ def written(copy: Copy, fast: bool) -> np.ndarray | None:
         assert layout.first_tile + layout.cells <= TILES
     assert address <= ROW
     *sources, target = found
-    run_calls(bind_copy(sources, copy.moves, target, Scratch(fast)))
+    if fast:
+        run_calls(host_copies.bind_copy(sources, copy.moves, target, HostScratch()))
+    else:
+        run_calls(bind_copy(sources, copy.moves, target, Scratch()))
     return memory
 
 
@@ -123,8 +127,8 @@ def test_what_is_too_large_for_lists_of_routes_is_staged(monkeypatch: pytest.Mon
     target = Layout((Cut(6), Cut(4, 2)), identity_map((0, 1), (6, 4)))
     copy = Copy((source,), None, target, "float32")
     routed = written(copy, True)
-    monkeypatch.setattr(blocks, "MOST_ROUTED", 23)
-    monkeypatch.setattr(blocks, "bind_routes", None)
+    monkeypatch.setattr(host_copies, "MOST_ROUTED", 23)
+    monkeypatch.setattr(host_copies, "bind_routes", None)
     assert (written(copy, True) == routed).all()
 
 

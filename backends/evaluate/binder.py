@@ -1,0 +1,119 @@
+"""The binder: what makes the calls of a program's operations when a machine loads it.
+
+This one makes the NumPy calls that define every byte. Another one may keep variables elsewhere and
+make other calls, as long as it leaves the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from ...dialects import exchange
+from ...ir.geometry.blocks import Memory
+from ...ir.upstream import ModuleOp
+from ..codelets.calls import Array, Call, Scratch
+from ..codelets.stamps import History
+from .bind import calls_of_copy, calls_of_vertices
+from .blocks import Blocks, read_blocks, write_blocks
+
+PAGE_BYTES = 4096
+ROW_PADDING_BYTES = 64
+
+Give = Callable[[exchange.InputOp], Array]
+"""The tensor that the host gives an input."""
+
+Take = Callable[[exchange.OutputOp, Array], None]
+"""Hands the host the values of an output, in its variable's viewed shape."""
+
+
+def row_bytes(bytes_per_tile: int) -> int:
+    """Bytes from one tile's memory to the next in the host's memory.
+
+    Never a multiple of a page: equal addresses of all tiles would share a cache set. A word may be
+    read at the last byte of a tile.
+    """
+    row = -(-(bytes_per_tile + 3) // ROW_PADDING_BYTES) * ROW_PADDING_BYTES
+    return row if row % PAGE_BYTES else row + ROW_PADDING_BYTES
+
+
+class Binder:
+    """Makes the calls of a program's operations, once per machine.
+
+    blocks: where each variable is. hidden: the variables whose values cannot be read, as they are
+    not whole. keeps_all_bytes: whether the memory of the tiles holds what the program says.
+    """
+
+    keeps_all_bytes = True
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        variables: Mapping[str, exchange.VariableOp],
+        blocks: Mapping[str, Blocks],
+        history: History,
+    ) -> None:
+        del module, history
+        self.variables = variables
+        self.blocks = blocks
+        self.hidden: frozenset[str] = frozenset()
+        self.scratch = Scratch()
+
+    @staticmethod
+    def memory(tiles: int, bytes_per_tile: int) -> Memory:
+        """Zeroed memory of all tiles: uint8[tiles, row].
+
+        Raises MemoryError if the host has too little.
+        """
+        return np.zeros((tiles, row_bytes(bytes_per_tile)), np.uint8)
+
+    def bind(
+        self, steps: Sequence[exchange.SuperstepOp], give: Give, take: Take
+    ) -> dict[Operation, list[Call]]:
+        """The calls of each operation of the supersteps, which come in the program's order.
+
+        Raises VerifyException for an operation that does not suit its variables.
+        """
+        found: dict[Operation, list[Call]] = {}
+        for step in steps:
+            found.update(self.superstep(step))
+            for op in step.body.block.ops:
+                if isinstance(op, exchange.InputOp):
+                    found[op] = self.input(op, give)
+                elif isinstance(op, exchange.OutputOp):
+                    found[op] = self.output(op, take)
+        return found
+
+    def superstep(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
+        """The calls of a superstep's moves and vertices."""
+        known = self.variables, self.blocks, self.scratch
+        found: dict[Operation, list[Call]] = {}
+        for op in step.body.block.ops:
+            if isinstance(op, exchange.MoveOp):
+                found[op] = calls_of_copy(op, *known)
+            elif isinstance(op, exchange.ComputeOp):
+                found[op] = calls_of_vertices(op, *known)
+        return found
+
+    def input(self, op: exchange.InputOp, give: Give) -> list[Call]:
+        """The calls that write what the host gives."""
+
+        def write(blocks: Blocks) -> None:
+            write_blocks(give(op), blocks)
+
+        return [(write, (self.blocks[op.writes.string_value()],))]
+
+    def output(self, op: exchange.OutputOp, take: Take) -> list[Call]:
+        """The calls that hand the host what a variable holds."""
+
+        def read(blocks: Blocks) -> None:
+            take(op, read_blocks(blocks))
+
+        return [(read, (self.blocks[op.reads.string_value()],))]
+
+    def load(self, name: str, values: NDArray[np.generic]) -> None:
+        """Write a variable's initial value."""
+        write_blocks(values, self.blocks[name])

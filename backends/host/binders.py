@@ -1,0 +1,16 @@
+"""The choice of a binder."""
+
+from __future__ import annotations
+
+from ..evaluate.binder import Binder
+from .fast import FastBinder
+from .fusion import FusedBinder
+from .load import is_wanted
+
+
+def best_binder(is_watched: bool = False) -> type[Binder]:
+    """The quickest binder of this host. is_watched: whether the machine has observers, which may
+    look at every byte between supersteps."""
+    if not is_wanted():
+        return Binder
+    return FastBinder if is_watched else FusedBinder

@@ -1,0 +1,78 @@
+"""Cells whose operands are read in their first replicas alone, while all replicas are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from ..codelets.calls import Array, Call
+from ..codelets.cells import Cells
+from ..codelets.stamps import Stamp
+
+
+@dataclass(frozen=True)
+class HostCells(Cells):
+    """Cells that know the first replicas of their operands.
+
+    first_replicas: the operands with every replica replaced by the first one; an operand that
+    shares bytes with the result is left as it is. equal: the operands whose replicas are equal
+    whenever cells are computed. read_once: those of them whose first replica alone is read; calls
+    add to it while they are bound.
+    """
+
+    first_replicas: tuple[Array, ...] = ()
+    equal: Collection[int] = ()
+    read_once: set[int] = field(default_factory=set[int])
+
+    @property
+    def operands_read(self) -> tuple[Array, ...]:
+        """The operands as they are read: in the first replica if replicas are equal."""
+        return tuple(
+            self.first_replicas[i] if i in self.equal else a for i, a in enumerate(self.operands)
+        )
+
+
+def replica_calls(
+    cells: Cells, which: Sequence[int], bind: Callable[[Sequence[Array]], Call | None]
+) -> list[Call]:
+    """A call that reads the first replicas of some operands: of those whose replicas are equal, and
+    of the others while their replicas are known to be equal.
+
+    bind: makes the call on operands, viewed in either way; None if it cannot, and then there are no
+    calls.
+    """
+    if not isinstance(cells, HostCells):
+        call = bind(cells.operands)
+        return [] if call is None else [call]
+    operands = list(cells.operands_read)
+    call = bind(operands)
+    if call is None:
+        return []
+    cells.read_once.update(i for i in which if i in cells.equal)
+    stamps: list[Stamp] = []
+    for i in which:
+        stamp = cells.stamps[i] if cells.stamps else None
+        if stamp is not None and cells.first_replicas[i] is not operands[i]:
+            operands[i] = cells.first_replicas[i]
+            stamps.append(stamp)
+    once = bind(operands) if stamps else None
+    return [call if once is None else (_WhileEqual(stamps, once, call), ())]
+
+
+class _WhileEqual:
+    """One of two calls: `once` while the replicas of some variables are known to be equal, else
+    `each`."""
+
+    __slots__ = ("_each", "_once", "_stamps")
+
+    def __init__(self, stamps: Sequence[Stamp], once: Call, each: Call) -> None:
+        self._stamps, self._once, self._each = stamps, once, each
+
+    def __call__(self) -> None:
+        """Make the call."""
+        function, arguments = self._once
+        for stamp in self._stamps:
+            if stamp.whole is None:
+                function, arguments = self._each
+                break
+        function(*arguments)

@@ -1,0 +1,114 @@
+"""Copies as compiled calls: from tile to tile along routes, else from array to array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from ...ir.geometry.space import Space
+from ..codelets.calls import BYTE, Array, Call, Scratch, address, coalesced
+from ..evaluate import blocks as plain
+from ..evaluate.blocks import Blocks
+from .kernels.tables import RUNS, WORDS
+from .load import KernelCall, kernels, table_address
+from .routes import bind_routes
+
+UNITS = (1, 2, 4, 8)
+"""Bytes of elements that can be copied one by one."""
+
+LONGEST_VECTOR_BYTES = 64
+"""Longer runs are copied as bytes."""
+
+MOST_ROUTED = 1 << 24
+"""Elements of the largest tensor whose runs are listed. The lists for a larger one may take several
+times the bytes that are moved, and minutes. It is staged instead, in as many bytes as it has."""
+
+
+class HostScratch(Scratch):
+    """Scratch whose copies are compiled calls, where there is a kernel for them."""
+
+    packs_short_runs = False
+
+    def copy_calls(self, target: Array, source: Array) -> list[Call]:
+        """The calls that copy one array into another of its shape and dtype, bit for bit."""
+        if target.size:
+            found, into = coalesced(source, target)
+            call = copy_call(into, found, lambda size: self.take("block", (size,), BYTE))
+            if call is not None:
+                return [(call, ())]
+        return super().copy_calls(target, source)
+
+
+def bind_copy(
+    sources: Sequence[Blocks],
+    moves: Sequence[Space] | None,
+    target: Blocks,
+    scratch: Scratch,
+    with_replicas: bool = True,
+) -> list[Call]:
+    """As evaluate.blocks.bind_copy, along routes where they exist.
+
+    with_replicas: False if only the first replicas are ever read.
+    """
+    layout = target.layout
+    is_empty = 0 in layout.shape or 0 in (cut.size for cut in layout.grid)
+    if not is_empty and prod(layout.shape) <= MOST_ROUTED:
+        routes = bind_routes(
+            [(s.placed, s.layout) for s in sources],
+            moves,
+            (target.placed, layout),
+            with_replicas,
+        )
+        if routes is not None:
+            return routes
+    return plain.bind_copy(sources, moves, target, scratch)
+
+
+def copy_call(target: Array, source: Array, room: Callable[[int], Array]) -> KernelCall | None:
+    """The call that copies an array into another of its shape and dtype; None if its elements have
+    a size that the kernel does not know.
+
+    Both are coalesced, in the order of the target's bytes. Dimensions along which the source
+    repeats are replicas: a block is assembled once and copied to all of them while it is in the
+    cache. room: returns so many bytes to assemble it in.
+    """
+    unit = target.itemsize
+    dims = [(n, s, t) for n, s, t in zip(target.shape, source.strides, target.strides, strict=True)]
+    run, kind = unit, unit
+    if dims and dims[-1][1:] == (unit, unit):
+        run = dims.pop()[0] * unit
+        kind = RUNS if run % 4 or run > LONGEST_VECTOR_BYTES else WORDS
+        kind = run if run in UNITS else kind
+    elif unit not in UNITS:
+        return None
+    replicas = [dim for dim in dims if dim[1] == 0]
+    replica, kept = -1, [target, source]
+    block = np.empty(0, np.uint8)
+    if replicas:
+        nearest = min(t for _, _, t in replicas)
+        inner = [dim for dim in dims if dim[1] and dim[2] < nearest]
+        outer = [dim for dim in dims if dim[1] and dim[2] >= nearest]
+        dims = [*outer, *replicas, *inner]
+        length = run
+        for n, _, t in reversed(inner):
+            if t != length:
+                break
+            length *= n
+        else:
+            replica = len(outer)
+            block = room(length)
+            kept.append(block)
+    if replica < 0:
+        dims = _ordered(dims)
+    columns = [d for column in zip(*dims, strict=True) for d in column] if dims else []
+    head = [len(dims), run, replica, address(block), address(source), address(target), kind]
+    table = np.array([*head, *columns, *(0 for _ in dims)], np.int64)
+    compiled = kernels("copies")
+    return KernelCall(compiled.copy, (table_address(table), compiled.COPY_RUNS), [*kept, table])
+
+
+def _ordered(dims: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Dimensions in an order that walks large strides on either side least often."""
+    return sorted(dims, key=lambda dim: -max(abs(dim[1]), abs(dim[2])))

@@ -1,0 +1,1 @@
+"""The compiled kernels, one file per task. `tables.py` alone needs no numba."""

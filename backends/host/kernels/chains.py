@@ -1,0 +1,545 @@
+# pyright: basic
+"""The kernels that compute chains of elementwise steps, and merge rows. Needs numba.
+
+A chain takes one vector from each of several rows, or several vectors of one row, and does all of
+its steps on them before it goes on. A step merges what it reads into a total, from as many places
+in turn as it says, or stores the total. It is a row of int64, whose columns `tables` names.
+
+The memory that a step reads or writes is named by a column of an address table, which has the
+address of the row of each vector. Places are offsets from it, in bytes, and so are the elements of
+a row.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from ..kernel_cache import compiled
+from .hardware import OPTIONS
+from .tables import (
+    ADD,
+    ADDRESS_LINE_BYTES,
+    ADDRESSES_BYTES,
+    CHAIN_VECTORS,
+    COLUMN,
+    CONSTANT,
+    COUNT,
+    DIV,
+    EVERY_SECOND_FLOAT,
+    FACTOR_COLUMN,
+    FACTOR_KIND,
+    FACTOR_PLACES,
+    FACTOR_STRIDE,
+    FLOAT,
+    FLOATS,
+    HALF,
+    HALVES,
+    KIND,
+    LANES,
+    MAX,
+    MEMORIES,
+    MIN,
+    MUL,
+    NO_OPERAND,
+    OP,
+    PLACES,
+    RAMPS,
+    RANK,
+    REVERSED,
+    ROOM,
+    SAVE,
+    SAVED,
+    SIZES,
+    SPAN,
+    STARTS,
+    STEP_COUNT,
+    STEP_FIELDS,
+    STEPS,
+    STEPS_CODE,
+    STORE,
+    STRIDE,
+    STRIDED_FLOATS,
+    STRIDED_HALVES,
+    STRIDES,
+    SUB,
+    TAKE,
+    TOTAL,
+)
+from .vectors import (
+    F16,
+    F32,
+    I32,
+    I64,
+    FirstLanes,
+    call_at,
+    code_address,
+    intrinsic,
+    load,
+    load_long,
+    plus,
+    put,
+    read8,
+    read_long,
+    splat,
+    write8,
+)
+
+
+def _max(builder, a, b):
+    """np.maximum: a NaN wins, and the second of two equal values."""
+    first = builder.or_(builder.fcmp_ordered(">", a, b), builder.fcmp_unordered("uno", a, a))
+    return builder.select(first, a, b)
+
+
+def _min(builder, a, b):
+    """np.minimum: a NaN wins, and the second of two equal values."""
+    first = builder.or_(builder.fcmp_ordered("<", a, b), builder.fcmp_unordered("uno", a, a))
+    return builder.select(first, a, b)
+
+
+OPERATIONS = {
+    TAKE: lambda builder, a, b: b,
+    ADD: lambda builder, a, b: builder.fadd(a, b),
+    SUB: lambda builder, a, b: builder.fsub(a, b),
+    MUL: lambda builder, a, b: builder.fmul(a, b),
+    DIV: lambda builder, a, b: builder.fdiv(a, b),
+    MAX: _max,
+    MIN: _min,
+}
+"""What each step computes of the total and its operand."""
+
+DIRECT = [
+    *((op, kind, NO_OPERAND) for op in (TAKE, ADD) for kind in (FLOATS, FLOAT)),
+    *((op, FLOATS, FLOAT) for op in (TAKE, ADD)),
+    *((op, EVERY_SECOND_FLOAT, FLOAT) for op in (TAKE, ADD)),
+    *((op, EVERY_SECOND_FLOAT, NO_OPERAND) for op in (TAKE, MAX)),
+    *((MAX, kind, NO_OPERAND) for kind in (FLOATS, CONSTANT)),
+    (MUL, FLOAT, NO_OPERAND),
+]
+"""Steps, as (operation, kind of operand, kind of factor), that merge an operand as it is loaded:
+most of what networks do. Other steps load their operand first, then multiply it, then merge it."""
+
+
+def _switch(builder, number, cases, otherwise=lambda: None):
+    """Branch on a number. cases: by number, what builds its code."""
+    end, rest = (builder.append_basic_block(name) for name in ("switched", "otherwise"))
+    switch = builder.switch(number, rest)
+    for key, build in cases.items():
+        block = builder.append_basic_block(f"case_{key}")
+        switch.add_case(ir.Constant(I64, key), block)
+        builder.position_at_end(block)
+        build()
+        builder.branch(end)
+    builder.position_at_end(rest)
+    otherwise()
+    builder.branch(end)
+    builder.position_at_end(end)
+
+
+class _Operand(NamedTuple):
+    """An operand of a step, or its factor, as the columns of the step say."""
+
+    kind: Any
+    places: Any
+    stride: Any
+    column: Any
+
+
+class _Steps:
+    """Builds the steps of a chain on CHAIN_VECTORS vectors.
+
+    n: lanes of each vector, or None for all of them. first: the element of its row that each vector
+    begins with.
+    """
+
+    def __init__(self, builder, n, addresses, first):
+        self.builder, self.addresses, self.first = builder, addresses, first
+        self.lanes = FirstLanes(builder, n)
+        self.vector = ir.VectorType(F32, LANES)
+        self.totals, self.loaded = (
+            [cgutils.alloca_once(builder, self.vector) for _ in range(CHAIN_VECTORS)]
+            for _ in range(2)
+        )
+        # One array, whose address is taken: rarely used, it stays out of registers.
+        saved = cgutils.alloca_once(builder, ir.ArrayType(self.vector, CHAIN_VECTORS))
+        self.saved = builder.ptrtoint(saved, I64)
+        if n is not None:
+            # The first elements of pairs end one element early.
+            span = builder.sub(builder.add(self.lanes.n, self.lanes.n), ir.Constant(I64, 1))
+            self.pairs = (
+                FirstLanes(builder, span),
+                FirstLanes(builder, builder.sub(span, ir.Constant(I64, LANES - 1))),
+            )
+        else:
+            self.pairs = (self.lanes, self.lanes)
+
+    def begin(self):
+        """Make the totals undefined, so that no register holds old ones."""
+        for each in (*self.totals, *self.loaded):
+            self.builder.store(ir.Constant(self.vector, ir.Undefined), each)
+
+    def step(self, step):
+        """Build one step. step: the address of its row."""
+        builder = self.builder
+
+        def field(which):
+            return load_long(builder, builder.add(step, ir.Constant(I64, 8 * which)))
+
+        op = field(OP)
+        operand, factor = (
+            _Operand(*(field(i) for i in fields))
+            for fields in (
+                (KIND, PLACES, STRIDE, COLUMN),
+                (FACTOR_KIND, FACTOR_PLACES, FACTOR_STRIDE, FACTOR_COLUMN),
+            )
+        )
+        kinds = builder.or_(operand.kind, builder.shl(factor.kind, ir.Constant(I64, 4)))
+        code = builder.or_(op, builder.shl(kinds, ir.Constant(I64, 5)))
+        with cgutils.for_range(builder, field(COUNT)) as counter:
+            direct = {
+                each[0] | (each[1] | each[2] << 4) << 5: partial(
+                    self._merge_directly, *each, operand, factor, counter.index
+                )
+                for each in DIRECT
+            }
+            in_turn = partial(self._merge_in_turn, op, operand, factor, counter.index)
+            _switch(builder, code, direct, in_turn)
+        store = partial(_switch, builder, operand.kind, self._stores(operand))
+        _switch(builder, op, {SAVE: self._save, STORE: store})
+
+    def _merge_directly(self, op, kind, factor_kind, operand, factor, index):
+        builder = self.builder
+        if kind == CONSTANT:
+            value = self._constant(operand)
+        else:
+            at, load_one = self._places(operand, index), self._loads(operand)[kind]
+        if factor_kind != NO_OPERAND:
+            factor_at, load_factor = self._places(factor, index), self._loads(factor)[factor_kind]
+        for row, total in enumerate(self.totals):
+            if kind != CONSTANT:
+                value = load_one(at(row))
+            if factor_kind != NO_OPERAND:
+                value = builder.fmul(value, load_factor(factor_at(row)))
+            builder.store(OPERATIONS[op](builder, builder.load(total), value), total)
+
+    def _merge_in_turn(self, op, operand, factor, index):
+        builder = self.builder
+
+        def reader(side, load_one, is_factor):
+            def read():
+                at = self._places(side, index)
+                for row, loaded in enumerate(self.loaded):
+                    value = load_one(at(row))
+                    if is_factor:
+                        value = builder.fmul(builder.load(loaded), value)
+                    builder.store(value, loaded)
+
+            return read
+
+        def finder(value):
+            def find():
+                for row, loaded in enumerate(self.loaded):
+                    builder.store(value(row), loaded)
+
+            return find
+
+        loads = self._loads(operand).items()
+        _switch(
+            builder,
+            operand.kind,
+            {
+                **{kind: reader(operand, load_one, False) for kind, load_one in loads},
+                CONSTANT: finder(lambda row: self._constant(operand)),
+                TOTAL: finder(lambda row: builder.load(self.totals[row])),
+                SAVED: finder(lambda row: load(builder, self.vector, self._saved(row))),
+            },
+        )
+        loads = self._loads(factor).items()
+        cases = {kind: reader(factor, load_one, True) for kind, load_one in loads}
+        _switch(builder, factor.kind, cases)
+        _switch(builder, op, self._merges())
+
+    def _places(self, operand, index):
+        """A function from a vector's number to its address, at one of a step's places."""
+        builder = self.builder
+        begin = plus(builder, self.addresses, operand.column, ADDRESS_LINE_BYTES)
+        place = load_long(builder, plus(builder, operand.places, index, 8))
+        offset = builder.add(place, builder.mul(self.first, operand.stride))
+
+        def at(row):
+            start = load_long(builder, builder.add(begin, ir.Constant(I64, 8 * row)))
+            return builder.add(start, offset)
+
+        return at
+
+    def _loads(self, operand):
+        """By kind of operand in memory, the function that loads a vector of it."""
+        builder, lanes = self.builder, self.lanes
+
+        def widened(found):
+            vector = isinstance(found.type, ir.VectorType)
+            return builder.fpext(found, self.vector if vector else F32)
+
+        return {
+            FLOATS: lambda at: lanes.load(F32, at),
+            HALVES: lambda at: widened(lanes.load(F16, at)),
+            FLOAT: lambda at: splat(builder, load(builder, F32, at)),
+            HALF: lambda at: splat(builder, widened(load(builder, F16, at))),
+            EVERY_SECOND_FLOAT: self._every_second,
+            STRIDED_FLOATS: lambda at: lanes.gather(F32, at, operand.stride),
+            STRIDED_HALVES: lambda at: widened(lanes.gather(F16, at, operand.stride)),
+        }
+
+    def _every_second(self, at):
+        """Every second float. Those in between are read too, but none beyond the last."""
+        low = self.pairs[0].load(F32, at)
+        high = self.pairs[1].load(F32, plus(self.builder, at, ir.Constant(I64, LANES - 1), 4))
+        chosen = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
+        mask = ir.Constant(ir.VectorType(I32, LANES), chosen)
+        return self.builder.shuffle_vector(low, high, mask)
+
+    def _constant(self, operand):
+        value = self.builder.bitcast(self.builder.trunc(operand.column, I32), F32)
+        return splat(self.builder, value)
+
+    def _merges(self):
+        """By operation, what merges the loaded operands into the totals."""
+        builder = self.builder
+
+        def merger(operation, is_reversed):
+            def merge():
+                for total, loaded in zip(self.totals, self.loaded, strict=True):
+                    both = builder.load(total), builder.load(loaded)
+                    both = both[::-1] if is_reversed else both
+                    builder.store(operation(builder, *both), total)
+
+            return merge
+
+        return {
+            op + reverse: merger(operation, reverse)
+            for op, operation in OPERATIONS.items()
+            for reverse in ((0, REVERSED) if op != TAKE else (0,))
+        }
+
+    def _stores(self, operand):
+        """By kind of memory, what stores the totals."""
+        builder, lanes = self.builder, self.lanes
+
+        def store(is_narrow, is_strided):
+            def put_all():
+                at = self._places(operand, ir.Constant(I64, 0))
+                for row, total in enumerate(self.totals):
+                    value = builder.load(total)
+                    if is_narrow:
+                        value = builder.fptrunc(value, ir.VectorType(F16, LANES))
+                    if is_strided:
+                        lanes.scatter(at(row), operand.stride, value)
+                    else:
+                        lanes.store(at(row), value)
+
+            return put_all
+
+        # One element is a vector of one lane.
+        return {
+            **dict.fromkeys((FLOATS, FLOAT), store(False, False)),
+            **dict.fromkeys((HALVES, HALF), store(True, False)),
+            **dict.fromkeys((EVERY_SECOND_FLOAT, STRIDED_FLOATS), store(False, True)),
+            STRIDED_HALVES: store(True, True),
+        }
+
+    def _saved(self, row):
+        """The address where the total of a vector is saved."""
+        return self.builder.add(self.saved, ir.Constant(I64, 4 * LANES * row))
+
+    def _save(self):
+        for row, total in enumerate(self.totals):
+            put(self.builder, self.builder.load(total), self._saved(row))
+
+
+def _steps_of(is_whole):
+    """The intrinsic that does all steps on vectors of LANES elements, or of fewer."""
+
+    @intrinsic
+    def do_steps(context, steps, count, addresses, first, n):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            steps, count, addresses, first, n = arguments
+            chain = _Steps(builder, None if is_whole else n, addresses, first)
+            chain.begin()
+            with cgutils.for_range(builder, count) as counter:
+                chain.step(plus(builder, steps, counter.index, 8 * STEP_FIELDS))
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 5), generate
+
+    return do_steps
+
+
+do_whole, do_part = (_steps_of(is_whole) for is_whole in (True, False))
+
+
+@compiled("void(int64, int64, int64, int64, int64)", **OPTIONS)
+def chain_steps(steps, count, addresses, first, last):
+    """Do all steps on the elements from first to last of the rows that an address table names."""
+    whole = last - (last - first) % LANES
+    for i in range(first, whole, LANES):
+        do_whole(steps, count, addresses, i, LANES)
+    if last > whole:
+        do_part(steps, count, addresses, whole, last - whole)
+
+
+CHAIN_STEPS = code_address(chain_steps)
+
+
+@intrinsic
+def put_longs(context, out, begin, steps):
+    """out[i] = begin + steps[i], for i < CHAIN_VECTORS."""
+    del context
+
+    def generate(context, builder, sig, arguments):
+        del sig
+        out, begin, steps = arguments
+        found = load(builder, ir.VectorType(I64, CHAIN_VECTORS), steps)
+        put(builder, builder.add(splat(builder, begin, CHAIN_VECTORS), found), out)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@compiled("void(int64, int64, int64)", **OPTIONS)
+def _repeat(table, full, width):
+    """Give the vectors after the first full ones the addresses of the last full one."""
+    for s in range(width):
+        line = table + s * ADDRESS_LINE_BYTES
+        for i in range(full, CHAIN_VECTORS):
+            write8(line + i * 8, read8(line + (full - 1) * 8))
+
+
+@compiled("void(int64)", **OPTIONS)
+def _begin(head):
+    """Put where each memory starts into the room, and zero indices.
+
+    The room holds a line of addresses per memory, then where each memory is now, then indices.
+    """
+    rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
+    starts, room = read_long(head + STARTS * 8), read_long(head + ROOM * 8)
+    here = room + width * ADDRESS_LINE_BYTES
+    for s in range(width):
+        write8(here + s * 8, read_long(starts + s * 8))
+    for d in range(rank):
+        write8(here + (width + d) * 8, 0)
+
+
+@compiled("void(int64, int64)", **OPTIONS)
+def _advance(head, take):
+    """Go on by some rows, at most to the end of the last dimension but one."""
+    sizes, strides = read_long(head + SIZES * 8), read_long(head + STRIDES * 8)
+    width, room = read_long(head + MEMORIES * 8), read_long(head + ROOM * 8)
+    d = read_long(head + RANK * 8) - 2
+    here = room + width * ADDRESS_LINE_BYTES
+    indices = here + width * 8
+    for s in range(width):
+        where = here + s * 8
+        write8(where, read_long(where) + take * read_long(strides + (d * width + s) * 8))
+    write8(indices + d * 8, read_long(indices + d * 8) + take)
+    while d > 0 and read_long(indices + d * 8) == read_long(sizes + d * 8):
+        write8(indices + d * 8, 0)
+        size = read_long(sizes + d * 8)
+        d -= 1
+        write8(indices + d * 8, read_long(indices + d * 8) + 1)
+        for s in range(width):
+            where = here + s * 8
+            back = size * read_long(strides + ((d + 1) * width + s) * 8)
+            write8(where, read_long(where) + read_long(strides + (d * width + s) * 8) - back)
+
+
+@compiled("void(int64, int64)", **OPTIONS)
+def _along_rows(head, rows):
+    """Go through the rows one by one, with consecutive vectors of a row side by side."""
+    rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
+    steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
+    room, code = read_long(head + ROOM * 8), read_long(head + STEPS_CODE * 8)
+    columns = read_long(read_long(head + SIZES * 8) + (rank - 1) * 8)
+    strides = read_long(head + STRIDES * 8) + (rank - 1) * width * 8
+    ramp = read_long(head + RAMPS * 8) + ADDRESSES_BYTES
+    here = room + width * ADDRESS_LINE_BYTES
+    whole = columns // LANES
+    for _ in range(rows):
+        for v in range(0, whole, CHAIN_VECTORS):
+            for s in range(width):
+                line = s * ADDRESS_LINE_BYTES
+                begin = read_long(here + s * 8) + v * LANES * read_long(strides + s * 8)
+                put_longs(room + line, begin, ramp + line)
+            if whole - v < CHAIN_VECTORS:
+                _repeat(room, whole - v, width)
+            call_at(code, (steps, count, room, 0, LANES))
+        if columns > whole * LANES:
+            for s in range(width):
+                write8(room + s * ADDRESS_LINE_BYTES, read_long(here + s * 8))
+            _repeat(room, 1, width)
+            call_at(code, (steps, count, room, whole * LANES, columns))
+        _advance(head, 1)
+
+
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def _across_rows(head, rows, first, last):
+    """Do some elements of all rows, with CHAIN_VECTORS rows side by side."""
+    rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
+    steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
+    room, code = read_long(head + ROOM * 8), read_long(head + STEPS_CODE * 8)
+    size = read_long(read_long(head + SIZES * 8) + (rank - 2) * 8)
+    ramps = read_long(head + RAMPS * 8)
+    here = room + width * ADDRESS_LINE_BYTES
+    index = here + (width + rank - 2) * 8
+    done, full = 0, 0
+    while done < rows:
+        take = min(CHAIN_VECTORS - full, size - read_long(index))
+        for s in range(width):
+            line = s * ADDRESS_LINE_BYTES
+            # This may write beyond the line's first half, but not beyond its second.
+            put_longs(room + line + full * 8, read_long(here + s * 8), ramps + line)
+        full += take
+        done += take
+        if full == CHAIN_VECTORS or done == rows:
+            if full < CHAIN_VECTORS:
+                _repeat(room, full, width)
+            call_at(code, (steps, count, room, first, last))
+            full = 0
+        _advance(head, take)
+
+
+@compiled("void(int64)", **OPTIONS)
+def chain(head):
+    """Do all steps on every row of an array. head: the address of a chain's table."""
+    rank, sizes = read_long(head + RANK * 8), read_long(head + SIZES * 8)
+    columns, span = read_long(sizes + (rank - 1) * 8), read_long(head + SPAN * 8)
+    rows, whole = 1, columns // LANES
+    for d in range(rank - 1):
+        rows *= read_long(sizes + d * 8)
+    part = 1 if columns > whole * LANES else 0
+    groups = (rows + CHAIN_VECTORS - 1) // CHAIN_VECTORS * (whole + part)
+    if rows * ((whole + CHAIN_VECTORS - 1) // CHAIN_VECTORS + part) < groups:
+        _begin(head)
+        _along_rows(head, rows)
+        return
+    for first in range(0, columns, span):
+        _begin(head)
+        _across_rows(head, rows, first, min(first + span, columns))
+
+
+@compiled("void(int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def merge(columns, steps, count, tables, groups, bytes_, chain_steps):
+    """Do all steps on rows that are anywhere.
+
+    tables: the address of the address tables of groups of CHAIN_VECTORS rows, each of `bytes_`.
+    chain_steps: the address of that kernel's code.
+    """
+    for i in range(groups):
+        call_at(chain_steps, (steps, count, tables + i * bytes_, 0, columns))

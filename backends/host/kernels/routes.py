@@ -1,0 +1,119 @@
+# pyright: basic
+"""The kernel that fills the blocks of a variable from those of another, run by run. Needs numba.
+
+A run is a row of int64, whose columns `tables` names. Its rows are evenly spaced in the target, and
+their sources are listed. Runs that are made in the same way are consecutive, in a segment.
+"""
+
+from __future__ import annotations
+
+from ..kernel_cache import compiled
+from .hardware import OPTIONS
+from .rows import (
+    gathered_bytes,
+    gathered_halves,
+    gathered_longs,
+    gathered_quads,
+    gathered_words,
+    word_rows,
+)
+from .tables import (
+    BY_BYTES,
+    BY_WORDS,
+    FILLED,
+    GATHERED,
+    REPLICA,
+    RUN_FIELDS,
+    RUN_LENGTH,
+    RUN_PIECES,
+    RUN_ROW_TABLE,
+    RUN_ROWS,
+    RUN_SOURCE,
+    RUN_TARGET,
+)
+from .vectors import (
+    copy_bytes,
+    prefetch_to_write,
+    read_long,
+    write1,
+    write2,
+    write4,
+    write8,
+)
+
+AHEAD = 8
+"""Runs between the prefetch of a run's first line and the run itself."""
+
+RUN_BYTES = RUN_FIELDS * 8
+
+
+@compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def _fill(out, step, count, n, unit, value):
+    """Fill a run of each of some rows."""
+    for i in range(count):
+        end = out + i * step
+        for j in range(n):
+            if unit == 4:
+                write4(end + j * 4, value)
+            elif unit == 2:
+                write2(end + j * 2, value)
+            elif unit == 8:
+                write8(end + j * 8, value)
+            else:
+                write1(end + j, value)
+
+
+@compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def _copy(out, step, source, rows, count, n):
+    """Copy n bytes of each of some rows, whose sources are listed."""
+    for i in range(count):
+        copy_bytes(out + i * step, source + read_long(rows + i * 8), n)
+
+
+@compiled("void(int64, int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def _copy_in_pieces(kind, out, step, source, rows, count, pieces, n):
+    """Copy rows by words or in pieces of one width."""
+    if kind == BY_WORDS:
+        word_rows(out, source, step, rows, count, pieces, n)
+    elif kind == GATHERED + 2:
+        gathered_words(out, source, step, rows, count, pieces, n)
+    elif kind == GATHERED + 3:
+        gathered_longs(out, source, step, rows, count, pieces, n)
+    elif kind == GATHERED + 4:
+        gathered_quads(out, source, step, rows, count, pieces, n)
+    elif kind == GATHERED + 1:
+        gathered_halves(out, source, step, rows, count, pieces, n)
+    else:
+        gathered_bytes(out, source, step, rows, count, pieces, n)
+
+
+@compiled("void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])", **OPTIONS)
+def route(head, segments, runs, rows, pieces):
+    """Make all runs.
+
+    head: addresses of the source and the target, bytes of an element, the bits that fill, bytes
+    from one row of a run to the next. segments: how their runs are made, the first run and the end.
+    rows: offsets of rows in the source. pieces: offsets of the pieces of gathered runs.
+    """
+    source, target, unit, fill, step = head[0], head[1], head[2], head[3], head[4]
+    row_table, piece_table = rows.ctypes.data, pieces.ctypes.data
+    for s in range(len(segments)):
+        kind, end = segments[s, 0], segments[s, 2]
+        for t in range(segments[s, 1], end):
+            run = runs.ctypes.data + t * RUN_BYTES
+            if t + AHEAD < end:
+                prefetch_to_write(target + read_long(run + AHEAD * RUN_BYTES + RUN_TARGET * 8))
+            out = target + read_long(run + RUN_TARGET * 8)
+            found, n = read_long(run + RUN_SOURCE * 8), read_long(run + RUN_LENGTH * 8)
+            count = read_long(run + RUN_ROWS * 8)
+            listed = row_table + read_long(run + RUN_ROW_TABLE * 8) * 8
+            if kind == FILLED:
+                _fill(out, step, count, n, unit, fill)
+            elif kind == BY_BYTES:
+                _copy(out, step, source + found, listed, count, n)
+            elif kind == REPLICA:
+                for i in range(count):
+                    copy_bytes(out + i * step, target + found + i * step, n)
+            else:
+                listed_pieces = piece_table + read_long(run + RUN_PIECES * 8) * 8
+                _copy_in_pieces(kind, out, step, source + found, listed, count, listed_pieces, n)

@@ -1,0 +1,153 @@
+"""Vertex sets as compiled calls, with the NumPy calls that define them where kernels have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from numpy.lib.stride_tricks import as_strided
+
+from ...dialects.abele import Plan
+from ...dialects.structured import Structure
+from ...ir.geometry.blocks import iteration_view
+from ...ir.geometry.grid import Run
+from ...ir.geometry.layout import Layout
+from ..codelets.calls import Array, Call, Index, Scratch
+from ..codelets.cells import Cells
+from ..codelets.chain import chained
+from ..codelets.contraction import adding_dtype, is_short, roles, terms
+from ..codelets.numerics import Kind, Placed, VertexSet, codelet_of, kind_of
+from ..codelets.reduction import merged_points, walks
+from .cells import HostCells, replica_calls
+from .chains import host_stage_calls, points_call
+from .products import host_contraction
+
+
+@dataclass(frozen=True)
+class BoundVertices:
+    """The calls of a vertex set. read_once: the operands whose first replica alone they read."""
+
+    calls: list[Call]
+    read_once: frozenset[int]
+
+
+def bind_vertices(
+    structure: Structure,
+    plan: Plan,
+    operands: Sequence[Placed],
+    result: Placed,
+    scratch: Scratch,
+    equal: Collection[int] = (),
+) -> BoundVertices:
+    """The calls that compute a vertex set, on views of these operands and this result.
+
+    equal: operands whose replicas are equal whenever the calls are made. One that shares bytes with
+    the result may change while they are, and is read in each replica.
+    Raises ValueError if a parallel dimension of more than one element is not in the result.
+    """
+    vertices = VertexSet.of(structure, plan)
+    *layouts, written = vertices.layouts
+    replicas = [
+        [axis for axis, d in enumerate(vertices.order) if d not in access.dims()]
+        for access in structure.space.operands
+    ]
+    overlaps = [
+        _overlaps(p, layout, result, written) for p, layout in zip(operands, layouts, strict=True)
+    ]
+    equal = read_once = frozenset(i for i in equal if not overlaps[i])
+    calls: list[Call] = []
+    for cls in vertices.classes():
+        plain = vertices.cells(cls, operands, result)
+        if plain is None:
+            continue
+        firsts = tuple(
+            view if is_over else _first_replica(view, p, layout, cls, dims)
+            for view, is_over, p, layout, dims in zip(
+                plain.operands, overlaps, operands, layouts, replicas, strict=True
+            )
+        )
+        cells = HostCells(
+            plain.body, plain.operands, plain.result, plain.merged, plain.stamps, firsts, equal
+        )
+        calls += _one_call(cells) or _codelet_calls(cells, scratch)
+        read_once &= cells.read_once
+    return BoundVertices(calls, read_once)
+
+
+def _first_replica(
+    view: Array, placed: Placed, layout: Layout, cls: tuple[Run, ...], replicas: Collection[int]
+) -> Array:
+    """The view of a shape class's blocks with every replica replaced by the first.
+
+    replicas: the dimensions of the grid along which an operand has replicas.
+    """
+    if all(view.shape[d] == 1 and not cls[d].first for d in replicas):
+        return view
+    first = tuple(replace(run, first=0) if d in replicas else run for d, run in enumerate(cls))
+    seen = iteration_view(placed.memory, placed.address, layout, placed.dtype, first)
+    strides = [0 if d in replicas else step for d, step in enumerate(seen.strides)]
+    return as_strided(seen, seen.shape, strides)
+
+
+def _overlaps(a: Placed, a_layout: Layout, b: Placed, b_layout: Layout) -> bool:
+    """Whether blocks share bytes, so that a replica may be written before it is read."""
+    a_end, b_end = (
+        p.address + layout.block_elements * p.dtype.itemsize
+        for p, layout in ((a, a_layout), (b, b_layout))
+    )
+    return a.memory is b.memory and a.address < b_end and b.address < a_end
+
+
+def _codelet_calls(cells: HostCells, scratch: Scratch) -> list[Call]:
+    """The calls of a codelet and of the chain, each compiled if kernels have it."""
+    is_contraction = cells.result.size and kind_of(cells.body) == "contraction"
+    codelet = host_contraction if is_contraction else codelet_of(cells)
+    return chained(codelet, cells, scratch, host_stage_calls)
+
+
+def _one_call(cells: HostCells) -> list[Call]:
+    """A body and its chain as one compiled call; nothing if kernels do not have it."""
+    if not cells.result.size:
+        return []
+    own = cells.body.own_arity
+    plain = replace(cells.body, then=())
+    points = POINTS[kind_of(plain)](replace(cells, body=plain, operands=cells.operands[:own]))
+    if points is None:
+        return []
+
+    def call(operands: Sequence[Array]) -> Call | None:
+        # Points are merged in the order in which each tile merges its own.
+        seen = [[a[at] for a in operands[:own]] for at in points]
+        extras = [cells.once(a) for a in operands[own:]]
+        return points_call(plain, seen, cells.body.then, extras, cells.result_once)
+
+    return replica_calls(cells, range(len(cells.operands)), call)
+
+
+def _element_points(cells: Cells) -> list[Index]:
+    """The only point of an elementwise body."""
+    del cells
+    return [(...,)]
+
+
+def _walked_points(cells: Cells) -> list[Index] | None:
+    """The points of a reduction; None if NumPy chooses their order."""
+    return merged_points(cells) if walks(cells) else None
+
+
+def _term_points(cells: Cells) -> list[Index] | None:
+    """The terms of a sum of products; None if they are products of matrices."""
+    groups = roles(cells)
+    if groups is None:
+        return _walked_points(cells)
+    dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
+    is_listed = not groups.inner or is_short(cells, groups, dtype)
+    return terms(cells, groups) if is_listed else None
+
+
+POINTS: Mapping[Kind, Callable[[Cells], list[Index] | None]] = {
+    "elementwise": _element_points,
+    "contraction": _term_points,
+    "reduction": _walked_points,
+}
+"""The points at which operands are merged one by one, in order; None if they are not."""

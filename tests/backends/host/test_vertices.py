@@ -1,0 +1,88 @@
+"""Compiled calls of vertex sets read replicas once, but only while these are equal."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from abele.backends.codelets.calls import run_calls
+from abele.backends.codelets.numerics import Placed
+from abele.backends.codelets.stamps import History
+from abele.backends.host.copies import HostScratch
+from abele.backends.host.vertices import BoundVertices, bind_vertices
+from abele.dialects.abele import Plan
+from abele.dialects.structured import Body, Structure
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+
+pytest.importorskip("numba")
+
+RNG = np.random.default_rng(0)
+
+
+def tiles(array: np.ndarray, parts: int) -> Placed:
+    """Rows of an array, cut among tiles."""
+    return Placed(array.reshape(parts, -1).view(np.uint8), 0, array.dtype)
+
+
+def with_replicas(
+    bias: np.ndarray, m: int, equal: Collection[int] = ()
+) -> tuple[BoundVertices, History, np.ndarray]:
+    """x + bias on tiles that have a row and a bias each, x being zero."""
+    parts = len(bias)
+    access = identity_map((0, 1), (parts, m))
+    once = AccessMap((AxisMap(1), AxisMap(m, ((1, 1),))))
+    structure = Structure(
+        Space((Dim("n", parts), Dim("m", m)), (access, once), (access,)), Body("add")
+    )
+    x, result = np.zeros((parts, m), np.float32), np.zeros((parts, m), np.float32)
+    history = History([np.array([i]) for i in range(2)], [False, False])
+    operands = [
+        replace(tiles(a, parts), stamp=stamp)
+        for a, stamp in zip((x, bias), history.stamps, strict=True)
+    ]
+    bound = bind_vertices(
+        structure, Plan((parts, 1)), operands, tiles(result, parts), HostScratch(), equal=equal
+    )
+    return bound, history, result
+
+
+def test_an_operand_that_is_equal_on_all_tiles_is_read_on_the_first():
+    bias = RNG.normal(size=(6, 20)).astype(np.float32)
+    bound, history, result = with_replicas(bias, 20)
+    assert bound.read_once == set()
+    history.stamps[1].write(True)
+    # The replicas differ, which shows which of them is read.
+    run_calls(bound.calls)
+    np.testing.assert_array_equal(result, np.broadcast_to(bias[0], result.shape))
+    history.stamps[1].write(False)
+    run_calls(bound.calls)
+    np.testing.assert_array_equal(result, bias)
+
+
+def test_an_operand_that_is_always_equal_is_read_on_the_first_tile_whatever_is_known():
+    bias = RNG.normal(size=(6, 20)).astype(np.float32)
+    bound, history, result = with_replicas(bias, 20, equal=[1])
+    assert bound.read_once == {1}
+    history.stamps[1].write(False)
+    run_calls(bound.calls)
+    np.testing.assert_array_equal(result, np.broadcast_to(bias[0], result.shape))
+
+
+def test_an_operand_that_the_result_is_written_over_is_read_on_each_tile():
+    # More rows than are read before any is written.
+    n, m = 40, 20
+    access = identity_map((0, 1), (n, m))
+    once = AccessMap((AxisMap(1), AxisMap(m, ((1, 1),))))
+    structure = Structure(Space((Dim("n", n), Dim("m", m)), (access, once), (access,)), Body("add"))
+    x, bias = (RNG.normal(size=shape).astype(np.float32) for shape in ((n, m), (1, m)))
+    held = np.repeat(bias, n, axis=0)
+    (stamp,) = History([np.array([0])], [False]).stamps
+    stamp.write(True)
+    there = replace(tiles(held, n), stamp=stamp)
+    bound = bind_vertices(
+        structure, Plan((n, 1)), [tiles(x, n), there], there, HostScratch(), equal=[1]
+    )
+    assert bound.read_once == set()
+    run_calls(bound.calls)
+    np.testing.assert_array_equal(held, x + bias)
