@@ -733,9 +733,9 @@ def test_opt_holds_errors_of_parser_verifier_and_passes_to_what_is_expected(tmp_
     result = opt(path, *options)
     assert result.exit_code == 1
     assert f"{path}:10: unexpected error: {path}:10:" in result.stderr
-    assert f"{path}:10: expected error 'sense, none' did not come" in result.stderr
+    assert f"{path}:10: expected error 'sense, none' did not occur" in result.stderr
     assert f"{path}:15: unexpected error: nn.neg at {path}:15:5: " in result.stderr
-    assert f"{path}:14: expected error 'no plan; run plan-splits' did not come" in result.stderr
+    assert f"{path}:14: expected error 'no plan; run plan-splits' did not occur" in result.stderr
 
 
 def test_opt_prints_what_passes_leave_where_no_error_comes():

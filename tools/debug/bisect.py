@@ -1,4 +1,4 @@
-"""Which pass made a program wrong, which of its rewrites, and which value shows it first."""
+"""Find the first pass, rewrite and value that make a program wrong."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ from .check import relative_error, tolerance
 from .run_level import PhaseConflict, Value, run_level
 
 Kind = Literal["value", "fault", "invalid", "crash"]
-"""What went wrong: outputs, the run, the module, the pass itself."""
+"""What is wrong: a value, the run, the module, or the pass itself."""
 
 Tell = Callable[[str], None]
-"""Told what is going on, in a few words."""
+"""Called with each step of the work, in a few words."""
 
 MOST_TURNS = 32
-"""Values of one operation that are kept: of those in a loop, the first turns'."""
+"""Values kept of each operation. Of an operation in a loop, these are those of the first turns."""
 
 WORTH_COLLECTING = 1 << 26
-"""Bytes of all tiles: looking for the memory of fewer takes longer than it helps."""
+"""Bytes of all tiles together. Collecting fewer takes longer than the memory is worth."""
 
 
 UNSEEN = (
-    "  rewrites under xDSL's own walker are not seen: run the patterns under "
+    "  rewrites under xDSL's own walker are not recorded: run the patterns under "
     "abele.ir.provenance.LocatingWalker"
 )
-"""What may be so of a pass that is not abele's."""
+"""A possible reason why a pass that is not abele's has no rewrites."""
 
 
 @dataclass(frozen=True)
 class BlamedRewrite:
     """The rewrite that made a program wrong.
 
-    number: from 1, of the pass's rewrites. root, node: the operation that was matched, and the
-    framework's node it came from. searched: whether the program is right without it and wrong with
-    it; otherwise it is the one that made the operation whose value is wrong.
+    number: counts the rewrites of the pass from 1. root, node: the matched operation, and the
+    framework's node that it came from. searched: whether the program is right without this rewrite
+    and wrong with it; otherwise, this rewrite made the operation whose value is wrong.
     """
 
     number: int
@@ -78,12 +78,12 @@ class BlamedRewrite:
 
 @dataclass(frozen=True)
 class WrongValue:
-    """The first value, in the order of the program, that is not what it was before the pass.
+    """The first value, in program order, that differs from its value before the pass.
 
-    node: the framework's. variable: what holds it, "" above tile. index: of the worst element, in
-    the tensor's shape. tile: the first that holds it; None at nn. addresses: bytes on that tile,
-    their end not included, where a fault of the machine names them; a fault has no index and no
-    numbers. error: over the largest expected value.
+    node: the framework's. variable: the variable that holds the value, "" above tile. index: of the
+    worst element, in the tensor's shape. tile: the first tile that holds it; None at nn. addresses:
+    the bytes on that tile that a machine fault names, end exclusive; a fault has no index and no
+    numbers. error: relative to the largest expected value.
     """
 
     op: str
@@ -110,12 +110,12 @@ class WrongValue:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What bisect has found.
+    """The result of bisection.
 
-    passes: names, in order. index: the first pass after which the program is wrong; None if it
-    never is. since: the first that it may be, if the program could not be run in between. worst:
-    the largest error of an output up to there, over its largest value. not_run: passes after which
-    the program was on several levels at once, and could not be run.
+    passes: names, in order. index: the first pass after which the program is wrong; None if there
+    is none. since: the first pass that may be to blame, if the program could not run in between.
+    worst: the largest error of any output before that, relative to its largest value. not_run:
+    passes that left the program on several levels at once, so that it could not run.
     """
 
     passes: tuple[str, ...]
@@ -131,7 +131,7 @@ class Verdict:
 
     @property
     def name(self) -> str | None:
-        """The pass's name; None if nothing is wrong."""
+        """The name of the wrong pass; None if nothing is wrong."""
         return None if self.index is None else self.passes[self.index]
 
     @property
@@ -141,7 +141,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """A description for users."""
         count = len(self.passes)
         if self.index is None:
             which = "the pass" if count == 1 else f"any of {count} passes"
@@ -151,13 +151,13 @@ class Verdict:
         place = f"({self.index + 1} of {count})"
         lines = [f"pass '{self.name}' {place}: {self.problem}"]
         if self.since is not None and self.since != self.index:
-            lines.append(f"  or one since '{self.passes[self.since]}': no run in between")
+            lines.append(f"  or a pass since '{self.passes[self.since]}': no run in between")
         if self.rewrite is not None:
             lines.append(f"  rewrite {self.rewrite}")
         elif self.rewrites:
-            lines.append(f"  rewrite: none of {self.rewrites} alone could be told to do it")
+            lines.append(f"  rewrite: no single one of the {self.rewrites} makes the difference")
         else:
-            lines.append("  rewrite: the pass makes no single ones")
+            lines.append("  rewrite: the pass records none")
             if self.name not in PASSES:
                 lines.append(UNSEEN)
         if self.value is not None:
@@ -176,16 +176,17 @@ def bisect(
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     watch: Tell | None = None,
 ) -> Verdict:
-    """Read a model and run it after every pass, until one has made it wrong.
+    """Read a model and run it after every pass, until it is wrong.
 
-    model, target, dims, load: as compile_model takes them, but no compiled program. passes: a
-    pipeline as text, in which a level's name stands for the passes that end there, or the passes;
-    the whole way down if "". inputs: arrays by name, or an .npz file; missing ones are seeded.
+    model, target, dims, load: as for compile_model, but model cannot be a compiled program.
+    passes: a pipeline as text, in which a level stands for the passes that lead there, or a
+    sequence of passes; "" for all passes down to the machine. inputs: arrays by name, or an .npz
+    file; missing ones get seeded values.
     Raises InputError, and DoesNotFit.
     """
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".abele"):
-        raise InputError(f"{model}: compiled already, so no pass is left to look into")
+        raise InputError(f"{model}: compiled already, so there is no pass to test; need the model")
     context = extensions.context()
     (watch or _silent)("read")
     program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
@@ -195,7 +196,7 @@ def bisect(
         spec = expand(spec, machine.spelling(), extensions.passes) if spec else ""
         passes = parse_pipeline(spec, extensions.passes) if spec else ()
     if not passes:
-        raise InputError(f"{program.path}: at {program.level}, so no pass is left to look into")
+        raise InputError(f"{program.path}: at {program.level}, so there is no pass to test")
     tensors = signature(program.module, program.path).inputs
     given = dict[str, Array]()
     if inputs is not None:
@@ -212,13 +213,13 @@ def bisect_module(
     target: Target,
     watch: Tell | None = None,
 ) -> Verdict:
-    """Run a module after every pass, until one has made it wrong.
+    """Run a module after every pass, until it is wrong. The module itself does not change.
 
-    The module, which stays as it is, is what is right: nn by its reference in fp64, any other level
-    by its own evaluator. A program is wrong when an output, or a state that it leaves behind, is
-    further from that than `check.tolerance` allows (2e-3 of its largest value); when the strict
-    machine, or another evaluator, refuses it; when it does not verify; and when the pass raises.
-    InputError and DoesNotFit of a pass are answers to the user, and raised.
+    The given module defines the right results: the float64 reference computes them for nn, the
+    level's own evaluator for any other level. A program is wrong if an output, or a state that it
+    leaves, differs by more than `check.tolerance` allows (2e-3 of its largest value); if the strict
+    machine or another evaluator rejects it; if it does not verify; or if the pass raises.
+    InputError and DoesNotFit are for the user, so they are raised again.
     """
     search = _Search(context, tuple(passes), inputs, target, watch or _silent)
     return search.verdict(module)
@@ -230,7 +231,7 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is wrong. value: where, if that is known without a comparison."""
+    """What is wrong. value: the wrong value, if known without a comparison."""
 
     kind: Kind
     text: str
@@ -238,7 +239,7 @@ class _Problem:
 
 
 class _CannotRun(Exception):
-    """A module is on several levels at once, so that no evaluator knows all of it."""
+    """Raised for a module on several levels at once, which no evaluator can run."""
 
 
 @dataclass
@@ -253,8 +254,8 @@ class _Search:
     allowed: float = 0.0
 
     def verdict(self, module: ModuleOp) -> Verdict:
-        """Look at the module after each pass, in order."""
-        self.tell("run the program as it came")
+        """Check the module after each pass, in order."""
+        self.tell("run the program before all passes")
         self.reference = self._run(module)
         self.allowed = tolerance(module)
         names = tuple(each.name for each in self.passes)
@@ -266,7 +267,7 @@ class _Search:
             log = _Log()
             problem = self._applied(each, current, log)
             if problem is None and same_program(current, before):
-                # What holds of a program that could not be run holds of its like.
+                # If the program before could not run, this equal one cannot either.
                 if before is right:
                     right, since = current, index + 1
                 continue
@@ -281,7 +282,7 @@ class _Search:
         return Verdict(names, self.worst, not_run=tuple(not_run))
 
     def _applied(self, each: ModulePass, module: ModuleOp, log: _Log) -> _Problem | None:
-        """Run a pass on a module in place; what it raises, unless that is for the user."""
+        """Run a pass on a module in place; the problem if it raises an error not for the user."""
         try:
             with watched(log):
                 each.apply(self.context, module)
@@ -289,7 +290,7 @@ class _Search:
             raise
         except Exception as error:
             notes = getattr(error, "__notes__", ())
-            return _Problem("crash", "; ".join([_said(error), *notes]))
+            return _Problem("crash", "; ".join([_summary(error), *notes]))
         return None
 
     def _run(self, module: ModuleOp, watch: Callable[[Value], None] | None = None) -> Run:
@@ -298,12 +299,12 @@ class _Search:
         try:
             return run_level(level, module, target, self.inputs, watch)
         finally:
-            # Evaluators are cycles, which hold the memory of all tiles until they are looked for.
+            # Evaluators are reference cycles: only a collection frees the memory of their tiles.
             if target.tiles * target.bytes_per_tile > WORTH_COLLECTING:
                 gc.collect()
 
     def _problem(self, module: ModuleOp) -> _Problem | None:
-        """What is wrong with a module, if anything. Raises _CannotRun."""
+        """What is wrong with a module, or None. Raises _CannotRun."""
         try:
             verify(module)
             verify_symbols(module)
@@ -323,8 +324,8 @@ class _Search:
             op, name = conflict.op, conflict.variable
             return _Problem("fault", str(conflict), WrongValue(op.name, _node(op), name))
         except Exception as error:
-            return _Problem("fault", f"cannot be run: {_said(error)}")
-        # A pass may have narrowed what the program computes in.
+            return _Problem("fault", f"cannot be run: {_summary(error)}")
+        # The pass may have made the program compute in a narrower dtype.
         return self._differs(run, max(self.allowed, tolerance(module)))
 
     def _differs(self, run: Run, allowed: float) -> _Problem | None:
@@ -335,17 +336,17 @@ class _Search:
         for kind, found, expected in kinds:
             for name, right in expected.items():
                 if name not in found:
-                    # States that nobody uses may go, outputs may not.
+                    # A pass may remove unused states, but no output.
                     if kind == "output":
-                        return _Problem("value", f"there is no output '{name}'")
+                        return _Problem("value", f"output '{name}' is missing")
                     continue
                 if found[name].shape != right.shape:
                     shapes = f"{list(found[name].shape)}; need {list(right.shape)}"
                     return _Problem("value", f"{kind} '{name}' is {shapes}")
                 error = relative_error(found[name], right)
                 if not error <= allowed:
-                    off = _off(error, allowed)
-                    return _Problem("value", f"{kind} '{name}' is {off}")
+                    described = _described(error, allowed)
+                    return _Problem("value", f"{kind} '{name}' is {described}")
                 self.worst = max(self.worst, error)
         return None
 
@@ -375,7 +376,7 @@ class _Search:
         if problem.kind != "crash":
             self.tell(f"{names[index]}: which value")
             value = problem.value or self._value(right, wrong)
-        # Whoever meets a fault of the machine need not be who made it.
+        # The operation at which the machine faults need not be the one to blame.
         if rewrite is None and value is not None and problem.kind == "value":
             rewrite = log.made(value)
         return Verdict(
@@ -394,10 +395,10 @@ class _Search:
     def _rewrite(
         self, each: ModulePass, module: ModuleOp, made: int
     ) -> tuple[BlamedRewrite, ModuleOp, ModuleOp] | None:
-        """The rewrite without which the module is right, and the module without it and with it.
+        """The first wrong rewrite, the module just before it, and the module just after it.
 
-        None if that cannot be searched for: modules between are on two levels, or the wrong is done
-        outside of any rewrite.
+        None if no search is possible: the module is on two levels in between, or the pass goes
+        wrong outside of its rewrites.
         """
         modules: dict[int, ModuleOp] = {}
         logs: dict[int, _Log] = {}
@@ -431,21 +432,21 @@ class _Search:
             self._run(wrong, expected.compare)
         except _FirstWrong as first:
             return first.value
-        # A run that fails has nothing more to tell than what it has got to.
+        # A run that fails still has a worst value up to there.
         except Exception:
             return expected.worst
         return expected.worst
 
 
-def _off(error: float, allowed: float) -> str:
-    """An error over the largest value, in words; it is infinite for integers and for NaN."""
+def _described(error: float, allowed: float) -> str:
+    """An error relative to the largest value, in words; infinite for integers and for NaN."""
     if not np.isfinite(error):
-        return "not what it has to be"
+        return "not what it should be"
     return f"off by {error:.3g} of its largest value; {allowed:g} is allowed"
 
 
 def _invalid(module: ModuleOp) -> WrongValue | None:
-    """The first operation that is wrong by itself."""
+    """The first operation that does not verify on its own."""
     for op in module.walk(region_first=True):
         try:
             op.verify(verify_nested_ops=False)
@@ -465,7 +466,7 @@ def _of_fault(fault: MachineFault) -> WrongValue:
 
 
 def _made_from(op: Operation) -> tuple[str, ...]:
-    """All that an operation was made from, nodes and lines, each once, in the program's order."""
+    """The nodes and lines that an operation was made from, each once, in program order."""
     parts: Sequence[LocationAttr] = (op.location,)
     if isinstance(op.location, FusedLoc):
         parts = cast("ArrayAttr[LocationAttr]", op.location.locations).data
@@ -473,20 +474,21 @@ def _made_from(op: Operation) -> tuple[str, ...]:
 
 
 def _node(op: Operation) -> str | None:
-    """The origin of an operation; of several lines the last one, whose place it has taken."""
+    """The origin of an operation. Of several lines, the last one, whose place it has taken."""
     return _made_from(op)[-1] if len(origin_names(op)) == 1 else origin(op)
 
 
 def _is_step(op: Operation) -> bool:
-    """Whether an operation only serves another one that was made of the same.
+    """Whether an operation only serves another operation made from the same nodes.
 
-    A rewrite gives all that it makes one location; what takes the place of the root comes last.
+    A rewrite gives one location to all operations that it makes, and makes the root's replacement
+    last.
     """
     uses = (use.operation for result in op.results for use in result.uses)
     return is_known(op.location) and any(user.location == op.location for user in uses)
 
 
-def _said(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
@@ -502,37 +504,37 @@ class _Begun:
 
 
 class _Log(Watcher):
-    """Remembers the rewrites of a pass."""
+    """Records the rewrites of a pass."""
 
     def __init__(self) -> None:
         self.begun: list[_Begun] = []
         self._open = False
 
     def begin(self, source: Source, root: Operation) -> None:
-        """Note the rewrite."""
+        """Record the start of a rewrite."""
         self.begun.append(_Begun(source, root.name, _node(root)))
         self._open = True
 
     def inserted(self, op: Operation) -> None:
-        """Note what it makes."""
+        """Record an operation that the rewrite makes."""
         self.begun[-1].inserted.append(op)
 
     def end(self) -> None:
-        """It is complete."""
+        """Record that the rewrite is complete."""
         self._open = False
 
     def blamed(self, row: int, of: int, searched: bool) -> BlamedRewrite:
-        """The rewrite of a row, which is its number less one."""
+        """The rewrite of a row. Its number is the row plus 1."""
         each = self.begun[min(row, len(self.begun) - 1)]
         return BlamedRewrite(row + 1, of, each.source, each.root, each.node, searched)
 
     def unfinished(self) -> BlamedRewrite | None:
-        """The one that was going on when the pass raised."""
+        """The rewrite during which the pass raised, if any."""
         last = len(self.begun) - 1
         return self.blamed(last, last + 1, searched=True) if self._open else None
 
     def made(self, value: WrongValue) -> BlamedRewrite | None:
-        """The last rewrite that made the operation which gave a value."""
+        """The last rewrite that made the operation with a wrong value."""
         for row in reversed(range(len(self.begun))):
             made = self.begun[row].inserted
             if any(op.name == value.op and _node(op) == value.node for op in made):
@@ -544,7 +546,7 @@ class _Log(Watcher):
 
 
 class _FirstWrong(Exception):
-    """Ends a run at the first wrong value."""
+    """Ends a run at its first wrong value."""
 
     def __init__(self, value: WrongValue) -> None:
         super().__init__()
@@ -552,9 +554,9 @@ class _FirstWrong(Exception):
 
 
 class _Expected:
-    """The values of a right run, by the node that they come from, and what differs from them.
+    """The values of a right run by the nodes they come from, and how other runs differ from them.
 
-    allowed: for an output. worst: of all differences, none of which is larger than that.
+    allowed: the largest error for an output. worst: the largest difference that is allowed.
     """
 
     def __init__(self, allowed: float) -> None:
@@ -564,7 +566,7 @@ class _Expected:
         self._with_steps: set[tuple[str, ...]] = set()
 
     def keep(self, value: Value) -> None:
-        """Remember a value of the right run."""
+        """Record a value of the right run."""
         names = _made_from(value.op)
         known = self._known.setdefault(names, []) if names else []
         if len(known) < MOST_TURNS:
@@ -573,11 +575,11 @@ class _Expected:
             self._with_steps.add(names)
 
     def compare(self, value: Value) -> None:
-        """Raise _FirstWrong if a value has counterparts, and is like none of them.
+        """Raise _FirstWrong if a value has counterparts and differs from all of them.
 
-        A variable that a wrong operation has read, and that nobody has filled with what belongs
-        there, is named before the operation. A step on the way to what takes an operation's place
-        has a counterpart only where there were steps before.
+        If a wrong operation has read a variable with wrong contents, the variable is to blame. An
+        intermediate operation of a replacement has a counterpart only if there were intermediate
+        operations before.
         """
         if _is_step(value.op) and self._counterpart(value.op) not in self._with_steps:
             return
@@ -598,26 +600,26 @@ class _Expected:
         raise _FirstWrong(_wrong(value, expected, error))
 
     def _counterpart(self, op: Operation) -> tuple[str, ...] | None:
-        """What the operation was made from whose place an operation has taken.
+        """The key of the values that an operation should reproduce; None if there are none.
 
-        Itself, or the most of its last parts that there was an operation of: a rule's result takes
-        the place of the root, which is the last that it matches.
+        All nodes it was made from, or the longest tail of them with known values: the result of a
+        rule replaces the root, which is the last operation that the rule matches.
         """
         names = _made_from(op)
         ends = (names[start:] for start in range(len(names)))
         return next((each for each in ends if each in self._known), None)
 
     def _deviation(self, op: Operation, values: Array) -> tuple[Array, float] | None:
-        """The nearest counterpart and its distance; None if there is no counterpart."""
+        """The nearest counterpart and its distance; None if there is none, or no difference."""
         known = self._counterpart(op)
         if known is None:
             return None
-        alike = [
+        candidates = [
             each.reshape(values.shape)
             for each in self._known[known]
             if each.size == values.size and each.dtype.kind == values.dtype.kind
         ]
-        distances = [(relative_error(values, each), each) for each in alike]
+        distances = [(relative_error(values, each), each) for each in candidates]
         if not distances:
             return None
         error, expected = min(distances, key=lambda pair: pair[0])
@@ -628,7 +630,7 @@ def _wrong(value: Value, expected: Array, error: float) -> WrongValue:
     found = value.values
     with np.errstate(all="ignore"):
         distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
-    # Where one of two is no number, nothing is further away.
+    # An element that is NaN on one side only is the farthest.
     distance = np.where(np.isnan(distance) & (found != expected), np.inf, distance)
     at = tuple(int(i) for i in np.unravel_index(int(distance.argmax()), found.shape))
     tile = None

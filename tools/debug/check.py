@@ -1,4 +1,4 @@
-"""Whether a run was right: its outputs against fp64, and every operation within its bound."""
+"""Check a run: its outputs against float64, and every operation against its error bound."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from ..driver.executable import MACHINE, Executable
 from ..driver.host_memory import refuse_too_little_memory
 
 WIDE = 4
-"""Bytes of a float that is not narrow."""
+"""Bytes of a float32; floats with fewer bytes are narrow."""
 
 NN = "nn"
-"""The level whose meaning the reference gives."""
+"""The level that the reference executes."""
 
 TOLERANCE = 2e-3
-"""The largest error of an output allowed, over the output's largest value, unless a dtype is so
-narrow that one rounding is larger. Source: five runtimes agree on the light networks to 6e-4."""
+"""The largest allowed error of an output, relative to the output's largest value. A dtype whose
+rounding error is larger allows more. Source: five runtimes agree on the light networks to 6e-4."""
 
 ROUNDOFFS = 4
-"""Unit roundoffs of the narrowest dtype that are allowed too: two steps between neighbouring
-numbers. Fused programs round less often than the reference, which may move a result by one step
-at its own rounding and by another for those before it. Of float16 they are 1.95e-3, which is below
-TOLERANCE; of bfloat16 1.6e-2, where one step alone may be 7.8e-3."""
+"""Allowed errors in unit roundoffs of the narrowest dtype: two steps between neighbouring numbers.
+Fused programs round less often than the reference. That can move a result by one step at its own
+rounding, and by another for the roundings before it. For float16 this is 1.95e-3, below TOLERANCE;
+for bfloat16 it is 1.6e-2, where one step alone can be 7.8e-3."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found.
+    """The result of a check.
 
-    error: the largest of an output, over its largest value; None if the program has no nn level to
-    take a reference from. checked: operations held to their bounds. ratio: the largest error of
-    any of their results, over its bound. not_finite: how many elements of the outputs are not, of
-    how many, or "". problem: what is outside, or "".
+    error: the largest error of an output, relative to its largest value; None if the program has no
+    nn level for the reference. checked: the number of operations compared with their bounds. ratio:
+    the largest error of their results, divided by its bound. not_finite: how many elements of the
+    outputs are not finite, or "". problem: what is outside its bound, or "".
     """
 
     error: float | None
@@ -60,28 +60,30 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was outside its bound."""
+        """Whether everything is within its bound."""
         return not self.problem
 
     @property
     def text(self) -> str:
-        """For people."""
-        whole = "no reference" if self.error is None else f"{self.error:.1e} of the largest value"
+        """A description for users."""
+        text = "no reference" if self.error is None else f"{self.error:.1e} of the largest value"
         if self.not_finite:
-            whole = f"{whole}; {self.not_finite}"
+            text = f"{text}; {self.not_finite}"
         if not self.checked:
-            return whole
-        return f"{whole}; {self.checked} operations, {self.ratio:.3f} of a bound at most"
+            return text
+        operations = "operation" if self.checked == 1 else "operations"
+        text += f"; {self.checked} {operations} checked; "
+        return text + f"the worst error is {100 * self.ratio:.1f} % of its bound"
 
 
 def tolerance(module: ModuleOp) -> float:
-    """The largest error that is allowed of a program's outputs, over their largest value."""
+    """The largest error that outputs of a program may have, relative to their largest value."""
     roundoffs = [float_limits(each).roundoff for each in _floats_of(module)]
     return max([TOLERANCE, *(ROUNDOFFS * each for each in roundoffs)])
 
 
 def _floats_of(module: ModuleOp) -> set[np.dtype[Any]]:
-    """The dtypes of floating point of a program's tensors, values or variables, at any level."""
+    """The floating-point dtypes of a program's values and variables, at any level."""
     types: set[Attribute] = set()
     for op in module.walk():
         types.update(each.type for each in (*op.operands, *op.results))
@@ -95,19 +97,19 @@ def _floats_of(module: ModuleOp) -> set[np.dtype[Any]]:
 def check_run(
     exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], at: str
 ) -> Verdict:
-    """Compare a first run's outputs with fp64; for the machine's, look into every operation too.
+    """Compare the outputs of a first run with float64; for the machine, check all operations too.
 
-    Each vertex set is held to its bound on the operands that it really received, in a run of its
-    own; a whole network's bound would say nothing.
-    Outputs that are not finite are a problem unless an input is not: an infinity that the machine
-    and the reference both reach says nothing of the distance between them. Nor does one that the
-    reference alone reaches, which is a problem too: what cannot be compared has not passed. Of the
-    machine's, the first operation that made them of finite operands is named.
+    A second run compares every vertex set with its error bound, given the operands that it really
+    received: a bound of the whole network would be too wide to be useful.
+    Outputs that are not finite are a problem, unless some input is not finite either. Two equal
+    infinities say nothing about the distance between results, so the check cannot pass. The same
+    holds if only the reference is infinite. For the machine, the problem names the first operation
+    that made an infinity or NaN from finite operands.
     """
     error, problem = None, ""
     not_finite = _not_finite(outputs)
     if not_finite and not _not_finite(inputs):
-        problem = f"{not_finite}, of finite inputs: nothing to compare"
+        problem = f"{not_finite}, but the inputs are: nothing to compare"
     if NN in exe.levels:
         reference = run_reference(exe.module_at(NN), inputs).outputs
         errors = {name: relative_error(outputs[name], reference[name]) for name in reference}
@@ -124,8 +126,9 @@ def check_run(
                 problem += f"; rounding to {dtype.name} alone moves outputs by {moved:.3g}"
             if lost:
                 problem = f"output {worst!r}: {lost} of {outputs[worst].size} elements are finite, "
-                problem += "but not in the reference, which rounds after every operation and may "
-                problem += "overflow where a fused one does not: nothing to compare"
+                problem += "but infinite or NaN in the reference, which rounds after every "
+                problem += "operation and may overflow where a fused one does not: nothing to "
+                problem += "compare"
     if at != MACHINE:
         return Verdict(error, problem=problem, not_finite=not_finite)
     refuse_too_little_memory(exe.memory)
@@ -139,7 +142,7 @@ def check_run(
 
 
 def _narrowed(came: ModuleOp, runs: ModuleOp) -> list[np.dtype[Any]]:
-    """The narrow floats of a program as it runs that it did not come with."""
+    """The narrow floats of a compiled program that the original program does not use."""
     return [each for each in _floats_of(runs) - _floats_of(came) if each.itemsize < WIDE]
 
 
@@ -149,11 +152,11 @@ def rounding_error(
     reference: Mapping[str, Array],
     dtype: np.dtype[Any],
 ) -> float:
-    """How far outputs move if every float32 value of a module of nn has as many bits as a dtype.
+    """The error of outputs if all float32 values of an nn module are rounded as a narrower dtype.
 
-    reference: the outputs as they are otherwise. Over their largest value, the largest. Networks
-    differ: of some, rounding the input alone moves outputs by a tenth. Ranges stay float32's:
-    overflow is no rounding.
+    reference: the outputs without rounding. Returns the largest error, relative to the largest
+    value of its output. Networks differ: in some of them, rounding only the input moves outputs by
+    a tenth. Values keep the range of float32, because overflow is not rounding.
     """
     step = float_limits(dtype).roundoff
 
@@ -177,21 +180,24 @@ def rounding_error(
 
 
 def _lost(actual: Array, expected: Array) -> Array:
-    """Where a result is a number and its reference is none."""
+    """The elements that are finite in a result but not in its reference."""
     if expected.dtype.kind in "biu":
         return np.zeros(expected.shape, bool)
     return np.isfinite(actual.astype(np.float64)) & ~np.isfinite(expected.astype(np.float64))
 
 
 def _not_finite(arrays: Mapping[str, Array]) -> str:
-    """How many of all elements are not finite, or "" if all are."""
+    """How many elements are not finite, in words; "" if all are."""
     count = sum(int(np.count_nonzero(~np.isfinite(each))) for each in arrays.values())
     size = sum(each.size for each in arrays.values())
     return f"{count} of {size} elements are not finite" if count else ""
 
 
 def relative_error(actual: Array, expected: Array) -> float:
-    """The largest difference over the largest expected magnitude; inf where only one is finite."""
+    """The largest difference, relative to the largest expected magnitude.
+
+    Infinite where only one of the two is finite, and for integers that differ.
+    """
     if actual.size == 0:
         return 0.0
     if expected.dtype.kind in "biu":

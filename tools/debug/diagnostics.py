@@ -1,11 +1,11 @@
-"""Errors that a text of IR says it expects: what --verify-diagnostics holds abele to.
+"""Compare errors with the errors that a text of IR expects, for --verify-diagnostics.
 
     // expected-error@+1 {{need a tensor}}
     %0 = nn.relu %x : (i32) -> i32
 
-@+N and @-N count lines from the comment's own, which is meant without them; @above and @below are
-the nearest lines without such a comment; @unknown is an error without a line. A number before the
-braces wants the error so many times.
+`@+N` and `@-N` count lines from the line of the comment, which is the default. `@above` and
+`@below` are the nearest lines without such a comment. `@unknown` is an error without a line. A
+number before the braces expects the error that many times.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ _EXPECTED = re.compile(
 
 @dataclass
 class _Expectation:
-    """line: None where the error has none. written: the line of the comment. left: how often it is
-    still to come."""
+    """An expected error.
+
+    line: None for an error without a line. written: the line of the comment. left: how many more
+    times it is expected.
+    """
 
     line: int | None
     text: str
@@ -34,9 +37,9 @@ class _Expectation:
 
 
 class Expectations:
-    """The errors that a text expects. path: what messages call the text.
+    """The errors that a text expects. path: the name of the text in messages.
 
-    Raises InputError for a comment that says nothing that can be held.
+    Raises InputError for a comment that cannot be understood.
     """
 
     def __init__(self, text: str, path: str) -> None:
@@ -52,7 +55,7 @@ class Expectations:
         place = f"{self._path}:{number}"
         if match["kind"] != "error":
             raise InputError(
-                f"{place}: expected-{match['kind']}: abele makes errors only; need expected-error"
+                f"{place}: expected-{match['kind']}: abele reports errors only; need expected-error"
             )
         if match["braces"] is None:
             raise InputError(f"{place}: expected-error without its text; need {{{{text}}}}")
@@ -64,8 +67,8 @@ class Expectations:
             )
         return _Expectation(line, match["text"], number, int(match["times"] or 1))
 
-    def meet(self, error: BaseException) -> str:
-        """Take an error for one that is expected; the problem if none is like it, else ""."""
+    def match(self, error: BaseException) -> str:
+        """Match an error with an expected one. Returns the problem if there is none, else ""."""
         message = str(error) or type(error).__name__
         found = re.search(re.escape(self._path) + r":(\d+)", message)
         line = int(found[1]) if found else None
@@ -75,10 +78,10 @@ class Expectations:
                 return ""
         return f"{self._path}:{line or '?'}: unexpected error: {message}"
 
-    def unmet(self) -> list[str]:
-        """The problems of expected errors that did not come."""
+    def unmatched(self) -> list[str]:
+        """The problems of expected errors that did not occur."""
         return [
-            f"{self._path}:{each.written}: expected error {each.text!r} did not come"
+            f"{self._path}:{each.written}: expected error {each.text!r} did not occur"
             for each in self._expected
             if each.left
         ]
@@ -90,7 +93,7 @@ def _comment(line: str) -> str:
 
 
 def _line(where: str, number: int, lines: Sequence[str]) -> int | None:
-    """The line, from 1, that a comment on a line means; None for no line, 0 if there is none."""
+    """The line that a comment refers to, from 1; None for no line, 0 if no such line exists."""
     if where == "unknown":
         return None
     if where in ("above", "below"):

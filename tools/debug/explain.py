@@ -1,4 +1,4 @@
-"""Why a rule does not fire in a program."""
+"""Explain why a rule does not match in a program."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ def explain_rule(
     after: str = "",
     target: str = "",
 ) -> Explanation:
-    """Why a rule fires, or does not, at each operation of a program that its root might be.
+    """Explain, for each operation that could be a rule's root, why the rule matches or does not.
 
-    rule: the name of a rule of a loaded file or of abele's own, or file:name where several have it.
-    load: files of extensions, or what was loaded from them. after: a pipeline that the program goes
-    through first, such as "decompose"; a level's name stands for the passes that lead there.
-    Raises InputError for what is wrong with any of them.
+    rule: the name of a rule in a loaded file or of abele's own; file:name if several files have it.
+    load: files of extensions, or loaded extensions. after: a pipeline to run first, such as
+    "decompose", in which a level stands for the passes that lead there. Raises InputError.
     """
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     context = extensions.context()
@@ -41,25 +40,25 @@ def explain_rule(
     PassManager(passes).run(context, module)
     sets = rule_sets(extensions)
     if rule in extensions.passes and not any(law.name == rule for own in sets for law in own.laws):
-        raise InputError(f"{rule} is a pass and no rule{_rules_of(rule, extensions)}")
+        raise InputError(f"{rule} is a pass, not a rule{_rules_of(rule, extensions)}")
     return explain(rule, sets, module)
 
 
 def _rules_of(name: str, extensions: Extensions) -> str:
     cls = load_pass(name, extensions.passes)
     if not issubclass(cls, RulesPass):
-        return f"; abele opt --help-pass {name} says what it does"
+        return f"; abele opt --help-pass {name} describes it"
     return f"; its rules: {', '.join(dict.fromkeys(law.name for law in cls.rule_set().laws))}"
 
 
 def rule_sets(extensions: Extensions) -> list[RuleSet]:
-    """The rules of every pass that is made of rules, users' and abele's own."""
+    """The rules of all passes that consist of rules, users' and abele's."""
     classes = [load_pass(name, extensions.passes) for name in extensions.passes]
     return [each.rule_set() for each in classes if issubclass(each, RulesPass)]
 
 
 def _module(model: Model, context: AbeleContext) -> ModuleOp:
-    """A program of any level; a piece of text needs no entry function."""
+    """A program of any level. A piece of text needs no entry function."""
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".mlir"):
         module = read_module(model, context)
         try:

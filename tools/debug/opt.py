@@ -1,4 +1,4 @@
-"""Passes on text: what abele opt does, as users of mlir-opt expect it."""
+"""What `abele opt` does: run passes on text, with options that users of mlir-opt know."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True)
 class Options:
-    """What to do besides running the passes.
+    """Options besides the passes.
 
-    target: for the shorthand of a pipeline; "" leaves it to the module, which is for mk2 if it
-    names none. expected: hold errors to the comments that expect them. printed: what to print
-    around passes, to standard error or, with tree, into that folder. dump: a folder for the module
-    after each pass. reproducers: a folder for what a failing pass was given, or what finds one.
+    target: for level names in the pipeline; "" for the module's own, else mk2. expected: compare
+    errors with the comments that expect them. printed: what to print around passes, to standard
+    error or, with tree, into that folder. dump: a folder for the module after each pass.
+    reproducers: a folder for the input of a failing pass, or a function that finds one.
     """
 
     target: str = ""
@@ -58,11 +58,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Optimised:
-    """A part of the input: the module that the passes have left, or the problem that stopped them.
+    """The result of one part of the input: the module after all passes, or what stopped them.
 
-    module: None if an error that was expected, or one that was not, has stopped it. figures: tables
-    of times and statistics. problems: how its errors differ from those that were expected. error:
-    what has stopped a split part, where none is expected.
+    module: None if an error stopped the passes, expected or not. figures: tables of times and
+    statistics. problems: how the errors differ from the expected ones. error: what stopped a split
+    part for which no errors are expected.
     """
 
     module: ModuleOp | None
@@ -74,9 +74,10 @@ class Optimised:
 def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> list[Optimised]:
     """Run passes on the module, or the split parts, of a file; "-" is standard input.
 
-    spec: a pipeline, a level's name standing for its passes; builtin.module(...) around it is taken
-    off. Raises InputError for bad text, a module that does not verify and a bad pipeline;
-    VerifyException for what a pass has broken. What is wrong with a split part stops no other.
+    spec: a pipeline, in which a level stands for the passes that lead there; builtin.module(...)
+    around it is removed. Raises InputError for bad text, a module that does not verify, and a bad
+    pipeline; VerifyException for a module that a pass broke. An error in one split part does not
+    stop the others.
     """
     target = resolve_target(options.target).spelling() if options.target else ""
     passes = parse_pipeline(expand(_inner(spec), target, extensions.passes), extensions.passes)
@@ -105,11 +106,11 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
             check_dump(options.dump / run.folder, path)
     if options.expected:
         return [run.expecting() for run in runs]
-    return [run.apart() if options.split else run.optimised() for run in runs]
+    return [run.with_error() if options.split else run.optimised() for run in runs]
 
 
 def text_of(results: Sequence[Optimised], style: Style) -> str:
-    """The modules as text, split parts as they came; one that failed is empty."""
+    """The modules as text, separated as in the input. A part that failed is empty."""
     texts = [
         "" if each.module is None else style.text(each.module)
         for each in results
@@ -144,7 +145,7 @@ def _read(path: str) -> bytes:
 
 
 def _inner(spec: str) -> str:
-    """A pipeline without mlir-opt's anchor."""
+    """A pipeline without the builtin.module(...) of mlir-opt around it."""
     plain = spec.strip()
     if plain.startswith("builtin.module(") and plain.endswith(")"):
         return plain.removeprefix("builtin.module(").removesuffix(")")
@@ -152,7 +153,7 @@ def _inner(spec: str) -> str:
 
 
 def _parts(text: bytes) -> Iterator[bytes]:
-    """What stands between lines of // -----, each part at the line where it was."""
+    """The parts between lines of // -----, with empty lines before so that line numbers stay."""
     marker = SPLIT.encode()
     part: list[bytes] = []
     for number, line in enumerate(text.split(b"\n")):
@@ -166,7 +167,7 @@ def _parts(text: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Run:
-    """The passes on one part of the input. folder: its own below each folder that is written."""
+    """A run of the passes on one part of the input. folder: its subfolder of all output folders."""
 
     text: bytes
     name: str
@@ -177,7 +178,7 @@ class _Run:
     folder: str
 
     def optimised(self) -> Optimised:
-        """Run them; any error is raised."""
+        """Run the passes, and raise any error."""
         module = parse_module(self.text, self.context, self.name)
         try:
             verify(module)
@@ -193,26 +194,27 @@ class _Run:
         PassManager(self.passes, tuple(instruments)).run(self.context, module)
         return Optimised(module, "\n".join(each.table() for each in asked))
 
-    def apart(self) -> Optimised:
-        """Run them; any error is kept."""
+    def with_error(self) -> Optimised:
+        """Run the passes, and keep any error in the result."""
         try:
             return self.optimised()
-        except Exception as error:  # of any pass: other parts have theirs to tell
+        except Exception as error:  # from any pass: the other parts still run
             return Optimised(None, error=error)
 
     def expecting(self) -> Optimised:
-        """Run them; an error is held to the comments that expect some."""
+        """Run the passes, and compare an error with the comments that expect errors."""
         expectations = Expectations(self.text.decode(errors="replace"), self.name)
         module, problem = None, ""
         try:
             module = self.optimised().module
-        except Exception as error:  # of any pass: the text says which are right
-            problem = expectations.meet(error)
-        return Optimised(module, problems=tuple(filter(None, [problem, *expectations.unmet()])))
+        except Exception as error:  # from any pass: the comments say which ones are right
+            problem = expectations.match(error)
+        problems = filter(None, [problem, *expectations.unmatched()])
+        return Optimised(module, problems=tuple(problems))
 
     def _outer(self) -> list[Instrument]:
         options, instruments = self.options, list[Instrument]()
-        # A reproducer that fails again is its own reproducer.
+        # A reproducer that fails again needs no new reproducer.
         again = self.text.startswith(HEADING.encode()) and not isinstance(options.reproducers, Path)
         if options.reproducers is not None and not options.expected and not again:
             flags = {

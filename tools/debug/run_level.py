@@ -1,4 +1,4 @@
-"""A program run at whatever level it is, and every value on the way."""
+"""Run a program at its own level, and observe every value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..driver.arrays import Array
 
 @dataclass(frozen=True)
 class Held:
-    """What a variable holds. variable: the operation that declares it."""
+    """The contents of a variable. variable: the operation that declares it."""
 
     variable: Variable
     values: Array
@@ -37,11 +37,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Value:
-    """What an operation has given.
+    """The result of an operation.
 
     values: the tensor, in its own shape. layout: where its elements lie; None at nn. variable: the
-    name of what holds it, "" where values are SSA values. operands: what the variables that it has
-    read hold now, or held before the result was written over them.
+    name of the variable that holds it, "" for SSA values. operands: the contents of the variables
+    that the operation has read, as they were before it wrote its result.
     """
 
     op: Operation
@@ -52,7 +52,7 @@ class Value:
 
 
 Watch = Callable[[Value], None]
-"""Told of every value, in the order of execution."""
+"""Called with every value, in the order of execution."""
 
 
 def run_level(
@@ -62,12 +62,12 @@ def run_level(
     inputs: Mapping[str, Array],
     watch: Watch | None = None,
 ) -> Run:
-    """Run @main once, by the meaning of the module's level; the module stays as it is.
+    """Run @main once, as the module's level defines it. The module does not change.
 
-    In one of tile, what has one superstep's number must be able to share it. One with addresses
-    is run on the bytes of the machine, as one of exchange is: strictly.
-    Raises PhaseConflict, and what evaluators do: MachineFault, InputError, VerifyException and
-    IterationLimit.
+    At tile, all operations with one superstep number must be able to share a superstep. A tile
+    module with addresses runs on the bytes of the strict machine, as an exchange module does.
+    Raises PhaseConflict, and the errors of evaluators: MachineFault, InputError, VerifyException
+    and IterationLimit.
     """
     return _RUN[level](module, target, inputs, watch)
 
@@ -101,7 +101,7 @@ def _run_tile(
 ) -> Run:
     _check_phases(module)
     placed = [ADDRESS in op.attributes for op in module.ops if isinstance(op, tile.VariableOp)]
-    # Where only some lie somewhere, the others' places are still to be decided.
+    # If only some variables have addresses, the others' are still to be chosen.
     if placed and all(placed):
         return _run_machine(_with_bytes(_grouped(module)), target, inputs, watch)
     variables = {op.symbol: op for op in module.ops if isinstance(op, Variable)}
@@ -120,7 +120,7 @@ def _written(
     read: Callable[[str], Array],
     gone: Mapping[str, Array] | None = None,
 ) -> Value:
-    """What an operation has written. gone: operands that it has written over, as they were."""
+    """The value that an operation has written. gone: operands that it overwrote, as they were."""
     name, before = op.destination, gone or {}
 
     def operands() -> list[Held]:
@@ -133,9 +133,9 @@ def _written(
 
 
 class PhaseConflict(Exception):
-    """An operation of a superstep needs, or spoils, what another of it does.
+    """Raised if one operation of a superstep needs or overwrites what another one writes.
 
-    op: the later one. variable: the name of what both touch, or "".
+    op: the later operation. variable: the name of the variable that both use, or "".
     """
 
     def __init__(self, found: Conflict) -> None:
@@ -146,7 +146,7 @@ class PhaseConflict(Exception):
 
 
 def _check_phases(module: ModuleOp) -> None:
-    """Raise PhaseConflict unless what has one number can happen at once, then be computed on."""
+    """Raise PhaseConflict unless the operations with one number can share a superstep."""
     for block in {op.parent: None for op in module.walk() if SUPERSTEP in op.attributes}:
         assert block is not None
         for number, ops in groupby(block.ops, lambda op: op.attributes.get(SUPERSTEP)):
@@ -156,7 +156,7 @@ def _check_phases(module: ModuleOp) -> None:
 
 
 def _grouped(module: ModuleOp) -> ModuleOp:
-    """A clone in which what has one number stands in one superstep."""
+    """A clone in which the operations with one number form a superstep."""
     clone = module.clone()
     GroupSupersteps().apply(Context(), clone)
     return clone
@@ -175,9 +175,9 @@ _ON_BYTES: dict[type[Operation], type[Operation]] = {
 
 
 def _with_bytes(module: ModuleOp) -> ModuleOp:
-    """A module of exchange that is what one of tile says, in place.
+    """Turn a tile module into the equivalent exchange module, in place.
 
-    Made apart from the pass that does this, since that one may be what is looked into.
+    Does not use the conversion pass, because that pass may be the one under test.
     """
     for op in tuple(module.walk(reverse=True, region_first=True)):
         kind = _ON_BYTES.get(type(op))
@@ -217,14 +217,14 @@ def _run_machine(
 
 
 class _Tell(Observer):
-    """Tells of what a machine moves and computes."""
+    """Reports what a machine moves and computes."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._gone: dict[str, Array] = {}
 
     def before_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
-        """Keep what a vertex set is about to write over."""
+        """Save the variables that a vertex set is about to overwrite."""
         start = machine.variables[op.destination].start
         self._gone = {
             name: machine.read(name)
@@ -233,11 +233,11 @@ class _Tell(Observer):
         }
 
     def on_move(self, op: exchange.MoveOp, machine: Machine) -> None:
-        """A move has been made: nothing else writes its destination in this phase."""
+        """Report a move. Nothing else writes its destination in this phase."""
         self._watch(_written(op, machine.variables, machine.read))
 
     def on_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
-        """A vertex set has run."""
+        """Report the result of a vertex set."""
         self._watch(_written(op, machine.variables, machine.read, self._gone))
 
 

@@ -71,7 +71,7 @@ def with_pattern(pattern: RewritePattern) -> list[ModulePass]:
 def test_of_a_users_pass_without_rewrites_it_is_said_which_are_not_seen():
     for name in ("mine", "fuse-chains"):
         verdict = Verdict((name,), 0.0, index=0, since=0, kind="value", problem="wrong")
-        seen = "not seen: run the patterns under abele.ir.provenance.LocatingWalker"
+        seen = "not recorded: run the patterns under abele.ir.provenance.LocatingWalker"
         assert (seen in verdict.text) == (name == "mine")
 
 
@@ -557,7 +557,7 @@ def test_a_program_on_two_levels_is_not_run_but_waited_for():
     passes = damaged("convert-tile-to-exchange", swap_moved)
     verdict = bisect(convolved(), TARGET, passes=[*passes[:-1], Half(), passes[-1]])
     assert verdict.not_run == ("half",)
-    assert "or one since 'half'" in verdict.text
+    assert "or a pass since 'half'" in verdict.text
 
 
 def swap_moved(module: ModuleOp) -> None:

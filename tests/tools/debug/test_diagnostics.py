@@ -23,42 +23,42 @@ def at(line: int, message: str) -> InputError:
 def test_an_error_is_met_at_its_line_and_nowhere_else(comments: list[str], line: int):
     text = "\n".join([*comments, "", "", ""])
     for other in range(1, 6):
-        problem = Expectations(text, "x.mlir").meet(at(other, "no, thanks"))
+        problem = Expectations(text, "x.mlir").match(at(other, "no, thanks"))
         assert (problem == "") == (other == line), other
 
 
 def test_another_text_is_no_match():
     expectations = Expectations("// expected-error {{no}}", "x.mlir")
-    problem = expectations.meet(at(1, "perhaps"))
+    problem = expectations.match(at(1, "perhaps"))
     assert problem == "x.mlir:1: unexpected error: x.mlir:1:5: perhaps"
-    assert expectations.unmet() == ["x.mlir:1: expected error 'no' did not come"]
+    assert expectations.unmatched() == ["x.mlir:1: expected error 'no' did not occur"]
 
 
 def test_each_expectation_is_met_as_often_as_it_says():
     expectations = Expectations("// expected-error 2 {{no}}", "x.mlir")
-    assert expectations.meet(at(1, "no")) == ""
-    assert len(expectations.unmet()) == 1
-    assert expectations.meet(at(1, "no")) == ""
-    assert expectations.unmet() == []
-    assert expectations.meet(at(1, "no")) != ""
+    assert expectations.match(at(1, "no")) == ""
+    assert len(expectations.unmatched()) == 1
+    assert expectations.match(at(1, "no")) == ""
+    assert expectations.unmatched() == []
+    assert expectations.match(at(1, "no")) != ""
 
 
 def test_two_expectations_of_one_line():
     expectations = Expectations("// expected-error {{a}} expected-error {{b}}", "x.mlir")
-    assert expectations.meet(at(1, "b")) == ""
-    assert expectations.unmet() == ["x.mlir:1: expected error 'a' did not come"]
+    assert expectations.match(at(1, "b")) == ""
+    assert expectations.unmatched() == ["x.mlir:1: expected error 'a' did not occur"]
 
 
 def test_an_error_without_a_line_is_unknown():
     expectations = Expectations("\n// expected-error@unknown {{no}}", "x.mlir")
-    assert expectations.meet(ValueError("no")) == ""
-    assert Expectations("// expected-error {{no}}", "x.mlir").meet(ValueError("no")) != ""
+    assert expectations.match(ValueError("no")) == ""
+    assert Expectations("// expected-error {{no}}", "x.mlir").match(ValueError("no")) != ""
 
 
 @pytest.mark.parametrize(
     ("comment", "says"),
     [
-        ("// expected-warning {{no}}", "x.mlir:1: expected-warning: abele makes errors only"),
+        ("// expected-warning {{no}}", "x.mlir:1: expected-warning: abele reports errors only"),
         ("// expected-error", "x.mlir:1: expected-error without its text"),
         ("// expected-error@+9 {{no}}", "x.mlir:1: @+9: no such line"),
         ("// expected-error@above {{no}}", "x.mlir:1: @above: no such line"),

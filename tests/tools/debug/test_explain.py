@@ -71,8 +71,8 @@ def test_a_name_that_is_no_rule_is_told_the_near_ones_or_that_it_is_a_pass(
     onnx.save(relu(), tmp_path / "relu.onnx")
     for name, message in {
         "fusee": r"no rule fusee; did you mean fuse",
-        "fuse-chains": r"fuse-chains is a pass and no rule; its rules: .*follow",
-        "allocate": r"allocate is a pass and no rule; abele opt --help-pass allocate says",
+        "fuse-chains": r"fuse-chains is a pass, not a rule; its rules: .*follow",
+        "allocate": r"allocate is a pass, not a rule; abele opt --help-pass allocate describes",
     }.items():
         with pytest.raises(InputError, match=message):
             explain_rule(name, tmp_path / "relu.onnx", load=[rules])
