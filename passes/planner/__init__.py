@@ -1,1 +1,1 @@
-"""How every operator's work is cut over the tiles: the search, its prices, and what follows."""
+"""The planner: it searches how the work of every operator is cut over the tiles."""

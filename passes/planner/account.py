@@ -1,16 +1,16 @@
-"""What plans of a product of matrices cost under some charges, phase by phase.
+"""The cost of plans of a matrix product, phase by phase, under the charges of a machine.
 
-Rows, depth and columns are cut into parts, a tile each. A block that several tiles need is there
-once, cut again, and its pieces go round those tiles, as T10's do:
+Rows, depth and columns are cut into parts, one cell per tile. A block that several tiles need is
+stored once: it is cut again, and its pieces go round those tiles, as in T10:
 
     left operand    rows x depth      needed by the parts of columns
     right operand   depth x columns   needed by the parts of rows
     result          rows x columns    made by the parts of depth
 
-How often it is cut, along each of its two dimensions, are its turns: their product divides the
-tiles that it goes round. Two blocks that both turn along a dimension do so together, as far as one
-count divides the other, which it must. A tile multiplies one piece by another at a time, so a
-dimension takes as many steps as the larger of its turns says.
+The turns of a block are the numbers of pieces along its two dimensions. Their product divides the
+number of tiles that the block goes round. If two blocks turn along the same dimension, one number
+of turns divides the other, and they move together. A tile multiplies one piece by another at a
+time, so a dimension takes as many steps as the larger of its turns.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Sizes = tuple[int, int, int]
 
 Turns = tuple[Integers, Integers, Integers]
 Blocks = tuple[Cycles, Cycles, Cycles]
-"""Of left operand, right operand and result."""
+"""Turns of the left operand, the right operand and the result; then elements of their pieces."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Plans of one product; sizes are of the whole of it.
+    """Plans of one product.
 
-    parts: of rows, depth and columns, (3, candidates). left: turns of the left operand along rows
-    and depth; right: along depth and columns; result: along rows and columns; (2, candidates), or
-    (2, 1) for all alike.
+    sizes: of the whole product. parts: of rows, depth and columns, (3, candidates). left: turns of
+    the left operand along rows and depth. right: turns along depth and columns. result: turns along
+    rows and columns. Turns are (2, candidates), or (2, 1) if all candidates have the same.
     """
 
     sizes: Sizes
@@ -50,20 +50,20 @@ class Candidates:
 
     @property
     def turns(self) -> Turns:
-        """Of left operand, right operand and result."""
+        """Turns of the left operand, the right operand and the result."""
         return self.left, self.right, self.result
 
     def __len__(self) -> int:
         return self.parts.shape[1]
 
     def at(self, where: NDArray[np.integer] | NDArray[np.bool_]) -> Candidates:
-        """Some of them."""
+        """The candidates at some indices, or where a mask is true."""
         parts = self.parts[:, where]
         turns = (each if each.shape[1] == 1 else each[:, where] for each in self.turns)
         return Candidates(self.sizes, parts, *turns)
 
     def and_those(self, other: Candidates) -> Candidates:
-        """These, then others of the same product."""
+        """These candidates, then others of the same product."""
 
         def columns(each: Integers, count: int) -> Integers:
             return np.broadcast_to(each, (len(each), count))
@@ -80,15 +80,16 @@ class Candidates:
         return divided(np.array(self.sizes)[:, None], self.parts)
 
     def steps(self) -> Integers:
-        """Steps that rows, depth and columns of a part take: (3, candidates) or (3, 1)."""
+        """Steps along rows, depth and columns of a part: (3, candidates) or (3, 1)."""
         (a, b), (c, d), (e, f) = self.left, self.right, self.result
         return np.stack(np.broadcast_arrays(np.maximum(a, e), np.maximum(b, c), np.maximum(d, f)))
 
 
 ONCE = np.ones((2, 1), np.int64)
+"""The turns of a block that does not go round."""
 
 
-# How the phases of a plan are put together.
+# How plans are carried out.
 
 Order = Callable[[Charges, Cycles, Cycles, Cycles], Cycles]
 Merging = Callable[[Charges, Cycles, Cycles], Cycles]
@@ -98,9 +99,9 @@ Merging = Callable[[Charges, Cycles, Cycles], Cycles]
 class Ways:
     """How plans are carried out.
 
-    order: cycles of a product of (rows, depth, columns), which of rows and columns goes where
-    decided. merging: cycles of adding up results of so many elements, of so many copies, the best
-    of these ways.
+    order: cycles of a product of (rows, depth, columns); it decides whether rows or columns stream
+    past the units. merging: ways to add up partial results, as cycles of (elements, copies); the
+    cheapest one counts.
     """
 
     order: Order
@@ -108,8 +109,10 @@ class Ways:
 
 
 def longer_first(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles) -> Cycles:
-    """The comparator's order: the longer of rows and columns streams past the units, unless it has
-    16 or less."""
+    """Cycles in the comparator's order: the longer of rows and columns streams past the units.
+
+    If the longer one has at most 16 elements, the shorter one streams.
+    """
     longer, shorter = np.maximum(rows, columns), np.minimum(rows, columns)
     few = longer <= 16
     return charges.multiply_cycles(
@@ -118,7 +121,7 @@ def longer_first(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles)
 
 
 def either_order(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles) -> Cycles:
-    """The cheaper order."""
+    """Cycles in the cheaper of both orders."""
     return np.minimum(
         charges.multiply_cycles(rows, depth, columns),
         charges.multiply_cycles(columns, depth, rows),
@@ -126,9 +129,10 @@ def either_order(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles)
 
 
 def merged_in_turn(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles:
-    """The comparator's way: a copy at a time to the next tile, a sync each, then all are added.
+    """Cycles of the comparator's way to merge: one copy per superstep goes to the next tile, then
+    all copies are added.
 
-    Of two copies half a block goes each way, in two syncs.
+    Of two copies, half a block goes each way, in two syncs.
     """
     two = copies == 2
     moved = np.where(two, np.floor(elements / 2), elements) * charges.partial_bytes
@@ -138,7 +142,7 @@ def merged_in_turn(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles
 
 
 def merged_at_once(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles:
-    """Every tile receives its share of all other copies in one exchange."""
+    """Cycles to merge if each tile receives its share of all other copies in one exchange."""
     share = elements / copies
     received = (elements - np.floor(share)) * charges.partial_bytes
     adding = charges.reduce_cycles(share, copies)
@@ -147,9 +151,9 @@ def merged_at_once(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles
 
 
 def merged_in_stages(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles:
-    """The tiles of a group add up theirs, then the groups do; the best number in a group.
+    """Cycles to merge within groups of tiles first, then between groups, with the best group size.
 
-    Infinite where copies are no product.
+    Infinite where the number of copies is prime.
     """
     divisors, first = _divisors(int(copies.max(initial=1)))
     whole = copies.astype(np.int64)
@@ -164,14 +168,15 @@ def merged_in_stages(charges: Charges, elements: Cycles, copies: Cycles) -> Cycl
 
 
 def ragged(lengths: Integers) -> tuple[Integers, Integers]:
-    """The rows and the places in them of a table whose rows are so long."""
+    """The row of each entry, and its index in the row, of a table whose rows have these lengths."""
     row = np.repeat(np.arange(len(lengths)), lengths)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 @lru_cache(maxsize=64)
 def _divisors(most: int) -> tuple[Cycles, Integers]:
-    """The divisors of 0 to most but for 1 and the number itself, and where each one's begin."""
+    """The divisors of 0..most without 1 and the number itself, and the first index of each number's
+    divisors."""
     each = np.arange(most + 1)
     divisor, times = ragged(most // np.maximum(each, 1) * (each > 0))
     product = divisor * (times + 1)
@@ -183,30 +188,30 @@ def _divisors(most: int) -> tuple[Cycles, Integers]:
 
 
 COMPARED = Ways(longer_first, (merged_in_turn,))
-"""As the comparator carries plans out."""
+"""The comparator's way to carry out plans."""
 
 WIDER = Ways(either_order, (merged_in_turn, merged_at_once, merged_in_stages))
-"""What abele adds: more ways of adding up, and either order of operands."""
+"""The comparator's ways and abele's own: more ways to merge, and either order of operands."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """What candidates cost; every array is (candidates,). bytes: of the tile that has most."""
+    """The cost of candidates; every array is (candidates,). bytes: of the fullest tile."""
 
     cycles: Cycles
     bytes: Integers
 
     def at(self, where: Integers) -> Account:
-        """Some of it."""
+        """The cost of the candidates at some indices."""
         return Account(self.cycles[where], self.bytes[where])
 
     def and_that(self, other: Account) -> Account:
-        """This, then that of other candidates."""
+        """This cost, then that of other candidates."""
         return Account(np.r_[self.cycles, other.cycles], np.r_[self.bytes, other.bytes])
 
 
 def pareto_rows(cycles: Cycles, size: Integers) -> Integers:
-    """The candidates of which none is both slower and larger than another, smallest first."""
+    """The candidates that no other beats in both cycles and size, smallest first."""
     order = np.lexsort((cycles, size))
     sorted_cycles = cycles[order]
     before = np.minimum.accumulate(np.r_[np.inf, sorted_cycles])[:-1]
@@ -214,13 +219,14 @@ def pareto_rows(cycles: Cycles, size: Integers) -> Integers:
 
 
 def account(found: Candidates, charges: Charges, ways: Ways) -> Account:
-    """What plans are charged, put together as the comparator does.
+    """The cost of plans, put together as the comparator does.
 
-    Operands are where they are needed. A step multiplies; between steps, pieces go round, with
-    room for the next one beside the one in use: two syncs for each step and operand, in loops of
-    which the one that moves most is outermost. The result's copies are added up, charged for one
-    step's part of it, and its block is moved once, with six syncs. Room for copies that arrive to
-    be added up is not charged.
+    Operands lie where they are needed. Each step multiplies. Between steps, pieces go round in
+    nested loops, the loop that moves most outermost, with two syncs per step and operand and with
+    room for the next piece besides the one in use. The copies of the result are merged, charged for
+    one step's part of it, and its block is moved once, with six syncs. Room for copies that arrive
+    to be merged is not charged.
+    Source: t10_TensorExpression.py, as for `charges.T10`.
     """
     cells, steps = found.cells(), found.steps()
     pieces = divided(cells, steps)
@@ -237,13 +243,12 @@ def account(found: Candidates, charges: Charges, ways: Ways) -> Account:
 
 
 def _settled(cycles: Cycles) -> Cycles:
-    """Sums of hundredths of cycles without what rounding makes of them, which would tell plans
-    apart that cost the same."""
+    """Cycles rounded to thousandths, so that rounding errors do not tell equal plans apart."""
     return np.round(cycles, 3)
 
 
 def _held(turns: Turns, blocks: Blocks, charges: Charges) -> Integers:
-    """Bytes of a tile: of what goes round, the piece in use and the next one."""
+    """Bytes of a tile. A block that goes round takes two pieces: the one in use and the next."""
     total = np.zeros(1)
     for (along, across), block in zip(turns, blocks, strict=True):
         total = total + block * np.where(along * across > 1, 2, 1)
@@ -251,7 +256,7 @@ def _held(turns: Turns, blocks: Blocks, charges: Charges) -> Integers:
 
 
 def _blocks(found: Candidates, cells: Cycles) -> Blocks:
-    """Elements of a piece of the left operand, the right one and the result."""
+    """Elements of a piece of the left operand, of the right operand and of the result."""
     rows, depth, columns = cells
     (a, b), (c, d), (e, f) = found.left, found.right, found.result
     return (
@@ -262,10 +267,10 @@ def _blocks(found: Candidates, cells: Cycles) -> Blocks:
 
 
 def _going_round(found: Candidates, blocks: Blocks, charges: Charges) -> Cycles:
-    """Cycles in which pieces move on.
+    """Cycles to move the pieces that go round.
 
-    What turns equally often along a dimension moves together. Loops whose pieces are of one size
-    are one loop here: their turns multiply.
+    Blocks that turn equally often along a dimension move together. Loops whose pieces have the same
+    size count as one loop, whose turns are the product of theirs.
     """
     if found.left.shape[1] == 1:
         return np.zeros(1)
@@ -292,21 +297,20 @@ def _going_round(found: Candidates, blocks: Blocks, charges: Charges) -> Cycles:
 
 
 def bound(found: Candidates, charges: Charges) -> Account:
-    """Cycles that plans are not below, whatever the ways, and their bytes.
+    """A lower bound of the cycles of plans, for all ways to carry them out, and their exact bytes.
 
-    Quicker than what they cost: everything goes round by itself, and copies are added up for
-    nothing.
+    It is quicker to compute than the cost: each block goes round by itself, and merging is free.
     """
     cells = found.cells()
     return bound_of(cells, found.turns, _blocks(found, cells)[2], charges)
 
 
 def bound_of(cells: Cycles, turns: Turns, result: Cycles, charges: Charges) -> Account:
-    """The bound of plans of which less is known.
+    """A lower bound for all plans with these cells and turns.
 
-    cells, turns: as of candidates; those plans may have more depth, and more turns of the result.
-    result: elements of its piece at least. Nothing of that makes a plan cost less: a product in
-    parts costs at least as much as the whole.
+    The plans may have more depth than the cells, and more turns of the result. result: the fewest
+    elements that a piece of it has. None of this makes a plan cheaper, since a product in parts
+    costs at least as much as the whole.
     """
     (a, b), (c, d), (e, f) = turns
     steps = np.stack(np.broadcast_arrays(np.maximum(a, e), np.maximum(b, c), np.maximum(d, f)))

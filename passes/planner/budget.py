@@ -1,10 +1,10 @@
-"""The choice of plans that fit the tiles together: cycles for bytes, operator by operator.
+"""The choice of plans that fit the tiles together, trading cycles for bytes.
 
-Each operator has plans that differ in cycles, bytes that stay on a tile, and bytes that they take
-for a while. A cap on what any moment may take leaves the plans that keep it; one price of a
-resident byte, found by bisection, chooses among them; and what is then left is spent where it saves
-most. The plans are priced at one layout of the operands, so what is chosen is priced once more at
-its own, and what that needs beyond or short of the estimate corrects the next try.
+The plans of an operator differ in cycles, in bytes that stay on a tile and in bytes that they take
+for a while. A cap on the temporary bytes of any moment rules some plans out. One price of a
+resident byte, found by bisection, chooses among the others. The bytes that are left are spent where
+they save most. All plans of an operator are priced for the same layouts of its operands, so the
+chosen plans are priced again for their real layouts, and the difference corrects the next try.
 """
 
 from __future__ import annotations
@@ -22,18 +22,29 @@ from .graph import Operator
 Integers = NDArray[np.int64]
 
 CAPS = 12
-"""Caps on what any moment may take that are tried."""
+"""Caps on the temporary bytes of any moment that are tried at most.
+
+Assumed: enough steps between the least and the most; no measurement is recorded.
+"""
 
 BISECTIONS = 24
+"""Steps of the search for the price of a resident byte.
+
+They narrow the logarithm of the price, log(1e3 / 1e-4) = 16.1 wide, to 1e-6.
+"""
+
 HIGHEST_BYTE_PRICE = 1e3
 LOWEST_BYTE_PRICE = 1e-4
+"""Cycles that a resident byte may cost. Assumed: the range covers all useful trades."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A choice for each operator. cycles, resident, moment: by estimate; the latter two are bytes
-    that stay, and at the worst moment bytes beside them. byte_price: cycles for a resident byte.
-    cap: what any moment may take."""
+    """A choice for each operator, with estimates of what they need together.
+
+    resident: bytes that stay on a tile. moment: other bytes at the worst moment. byte_price: cycles
+    that a resident byte costs. cap: temporary bytes that any moment may take.
+    """
 
     choices: dict[Operator, Choice]
     cycles: float
@@ -44,9 +55,10 @@ class Selection:
 
 
 class Fronts:
-    """The plans of all operators of a program as arrays: (operators, plans), infinite for none.
+    """The plans of all operators of a program as arrays, (operators, plans).
 
-    live: by operator, the bytes of other values at its moment, on the tile that has most.
+    A row with fewer plans than others ends with infinite cycles. live: by operator, the bytes of
+    other values while it runs, on the fullest tile.
     """
 
     def __init__(
@@ -65,12 +77,12 @@ class Fronts:
             self.moments[i, :n] = [live[node] + c.temporary_bytes for c in found]
 
     def within(self, available: int) -> Selection | None:
-        """The fastest choice that is found to need at most so many bytes; None where none is."""
+        """The fastest choice found that needs at most the available bytes, if there is one."""
         found = [self._capped(int(cap), available) for cap in self._caps(available)]
         return min((s for s in found if s is not None), key=lambda s: s.cycles, default=None)
 
     def smallest(self) -> Selection:
-        """The choice that is found to need fewest bytes."""
+        """The choice found that needs the fewest bytes."""
         found = [
             self._selection(
                 self._cheapest(int(cap), HIGHEST_BYTE_PRICE), HIGHEST_BYTE_PRICE, int(cap)
@@ -80,7 +92,7 @@ class Fronts:
         return min(found, key=lambda s: (s.resident + s.moment, s.cycles))
 
     def _caps(self, available: int) -> Integers:
-        """Bytes that any moment may take: what some plans take, from the least that is possible."""
+        """The caps to try: temporary bytes of some plans, from the fewest that are possible."""
         there = np.isfinite(self.cycles)
         least = np.where(there, self.moments, 2**62).min(1).max(initial=0)
         taken = distinct(self.moments[there])
@@ -91,7 +103,7 @@ class Fronts:
         return distinct(taken[np.searchsorted(taken, wish.round(), side="right") - 1])
 
     def _cheapest(self, cap: int, byte_price: float) -> Integers:
-        """The index of each operator's plan that is cheapest at a price, within a cap."""
+        """The index of each operator's cheapest plan within a cap, at a price per resident byte."""
         least = np.where(np.isfinite(self.cycles), self.moments, 2**62).min(1, keepdims=True)
         allowed = self.moments <= np.maximum(cap, least)
         price = np.where(allowed, self.cycles + byte_price * self.resident, np.inf)
@@ -116,14 +128,14 @@ class Fronts:
         return self._selection(at, price, cap)
 
     def _spent(self, at: Integers, cap: int, available: int) -> Integers:
-        """A choice with what is left of the bytes spent on plans that are faster for it."""
+        """A choice whose unused bytes are spent on faster plans."""
         rows = np.arange(len(at))
         at = at.copy()
         while True:
             left = available - self._bytes(at)
             more = self.resident - self.resident[rows, at][:, None]
             saved = self.cycles[rows, at][:, None] - self.cycles
-            # A moment within the highest one so far takes no more bytes.
+            # A plan whose moment is not above the highest moment needs no more bytes.
             allowed = self.moments <= min(cap, int(self.moments[rows, at].max()))
             worth = np.where((saved > 0) & (more <= left) & allowed, saved, 0.0)
             rate = worth / np.maximum(more, 1)

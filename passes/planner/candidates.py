@@ -1,4 +1,8 @@
-"""The splits of an operator worth trying: all, by their largest parts, and those it inherits."""
+"""The splits of an operator that are worth trying.
+
+Of the splits with the same largest parts, the one with fewest tiles is tried. Besides these, there
+are the splits under which an operand stays where it is.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,14 @@ from .price import Integers
 from .problem import Problem
 
 MAX_CANDIDATES = 60_000
-"""More splits than this and the dimensions with most choices are thinned."""
+"""Splits of one operator that are priced at most; above, part counts are thinned.
+
+Assumed: it bounds the time of planning one operator; no measurement is recorded.
+"""
 
 
 def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
-    """The part counts of a dimension worth trying: the least for every size of the largest part."""
+    """The part counts worth trying: the fewest parts for each size of the largest part."""
     each = problem.structure.space.dims[dim]
     forced = problem.terms.parts(dim)
     if forced:
@@ -39,7 +46,7 @@ def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
 
 
 def _number_of_splits(choices: list[Integers], tiles: int) -> int:
-    """Choices of one count a dimension whose product is at most tiles."""
+    """The number of ways to choose one count per dimension with a product of at most tiles."""
     ways = np.zeros(tiles + 1, np.int64)
     ways[1] = 1
     for counts in choices:
@@ -51,7 +58,7 @@ def _number_of_splits(choices: list[Integers], tiles: int) -> int:
 
 
 def _thinned(counts: Integers, most: int) -> Integers:
-    """At most so many of the counts, both ends kept, evenly in their logarithm."""
+    """At most `most` of the counts, both ends included, evenly spaced in their logarithm."""
     if len(counts) <= most:
         return counts
     wish = np.asarray(np.geomspace(1.0, float(counts[-1]), most), np.float64)
@@ -59,7 +66,7 @@ def _thinned(counts: Integers, most: int) -> Integers:
 
 
 def splits(problem: Problem, tiles: int) -> Integers:
-    """Every split worth trying that needs at most so many tiles: (candidates, dimensions)."""
+    """Every split worth trying that needs at most this many tiles: (candidates, dimensions)."""
     tiles = problem.terms.most_tiles(tiles)
     rank = len(problem.structure.space.dims)
     choices = [part_counts(problem, d, tiles) for d in range(rank)]
@@ -67,7 +74,7 @@ def splits(problem: Problem, tiles: int) -> Integers:
     while most > 2 and _number_of_splits(choices, tiles) > MAX_CANDIDATES:
         most = max(2, most * 3 // 4)
         choices = [_thinned(c, most) for c in choices]
-    # A dimension's parts lie together, as whatever is computed of them takes a dimension at a time.
+    # The parts of one dimension are contiguous, since prices are computed dimension by dimension.
     by_dim = np.ones((0, 1), np.int64)
     total = np.ones(1, np.int64)
     for counts in choices:
@@ -79,8 +86,10 @@ def splits(problem: Problem, tiles: int) -> Integers:
 
 
 def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target) -> list[Plan]:
-    """Plans under which an operand's cells stay on their tiles, as far as its cuts are cuts of
-    this operator's dimensions."""
+    """Plans under which the cells of an operand stay on their tiles.
+
+    Cuts of the operand that are not cuts of this operator's dimensions are lost.
+    """
     space = problem.structure.space
     found: list[Plan] = []
     for i, layout in enumerate(have):
@@ -105,7 +114,7 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
             merged = [d for d in dims if space.dims[d].kind == "reduction"]
             parallel += [(d, parts) for d in kept[:1]]
             every += [(d, parts) for d in (kept or merged)[:1]]
-            # The tiles that have what is merged into one part each make a share of that part.
+            # Tiles whose elements are merged into one part each make a share of that part.
             shared += [(d, parts * waiting) for d in kept[:1]]
             if merged and not kept and shared:
                 shared[-1] = shared[-1][0], shared[-1][1] * parts
@@ -120,12 +129,12 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
 
 
 def _plain(order: tuple[int, ...]) -> tuple[int, ...]:
-    """An order, empty where leaving it out says the same."""
+    """An order; empty if it is the default order."""
     return () if order == tuple(sorted(order)) else order
 
 
 def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
-    """True if the operator can be cut so and the cells find a tile each."""
+    """Whether the operator can be cut this way, with a tile for each cell."""
     if plan.first_tile + prod(plan.split) > target.tiles or not problem.terms.allow(plan.split):
         return False
     try:
@@ -136,7 +145,10 @@ def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
 
 
 def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The cuts of a layout as (axis of a shape of the same elements, parts), slowest first."""
+    """The cuts of a layout as (axis, parts), slowest first.
+
+    shape: another shape of the same elements, whose axes are returned.
+    """
     cuts: list[tuple[int, int]] = []
     axis_of = {
         d: i for i, axis in reversed(list(enumerate(layout.access.axes))) for d, _ in axis.terms
@@ -149,7 +161,7 @@ def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int
         left = [i for i in left if layout.shape[i] > 1]
         right = [j for j in right if shape[j] > 1]
         alike = len(left) == len(right)
-        # Of an axis of one element, with what pads it, no cut is left.
+        # A cut of an axis of one element only cuts its padding.
         if axis_of[d] not in (left if alike else left[:1]):
             continue
         rest = layout.parts[d]

@@ -1,9 +1,8 @@
-"""What the parts of a plan of a product of matrices are charged: as T10 charges them, or a target.
+"""The charges of a plan of a matrix product: T10's, or those of a target.
 
-T10 (SOSP 2024) is the comparator: a search for plans on the same machine, whose authors fitted
-these prices to measurements on Mk2 and published them with Elk (platformxlab/elk,
-t10_TensorExpression.py). They are not abele's prices: they stand here so that two searches can
-be held to one measure.
+T10 (SOSP 2024) is the comparator: a search for plans on the same machine. Its authors fitted its
+prices to measurements on Mk2 and published them with Elk (platformxlab/elk,
+t10_TensorExpression.py). abele uses T10's prices only to compare the two searches by one measure.
 """
 
 from __future__ import annotations
@@ -27,13 +26,12 @@ Cycles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Charges:
-    """Prices of what a plan is made of, over arrays of candidates, on the tile that has most.
+    """The prices of the parts of a plan, over arrays of candidates, on the busiest tile.
 
     tiles, bytes_per_tile: of the machine. element_bytes: of operands and result. partial_bytes: of
-    what is left to be added up. sync_cycles: once a superstep. multiply_cycles: of a block of
-    (rows, depth, columns). receive_cycles: of so many bytes in one exchange, sync not counted.
-    reduce_cycles: of (elements, copies), to add so many copies of so many elements. pair_cycles: to
-    add two tensors of so many elements.
+    partial sums. sync_cycles: per superstep. multiply_cycles: of a block of (rows, depth, columns).
+    receive_cycles: of bytes received in one exchange, without the sync. reduce_cycles: of adding up
+    copies of elements, (elements, copies). pair_cycles: of adding two tensors of some elements.
     """
 
     tiles: int
@@ -50,7 +48,7 @@ class Charges:
 def divided(value: ArrayLike, by: ArrayLike) -> Cycles:
     """A quotient of integers below 2**52, rounded up.
 
-    In floats: a division of 64-bit integers takes several times as long, and nothing is lost.
+    Floats divide several times as fast as 64-bit integers, and are exact below 2**52.
     """
     return np.ceil(np.true_divide(value, by))
 
@@ -61,8 +59,8 @@ def divided(value: ArrayLike, by: ArrayLike) -> Cycles:
 def _t10_multiply_cycles(rows: ArrayLike, depth: ArrayLike, columns: ArrayLike) -> Cycles:
     """T10's fit of a product of 16-bit floats in the conv units.
 
-    It never grows when a dimension shrinks, and halves of a dimension cost at least as much as
-    the whole: `matmul.bound` rests on both.
+    It never grows when a dimension shrinks, and the two halves of a dimension cost at least as much
+    as the whole. `account.bound` relies on both.
     """
     blocks = divided(depth, 16) * divided(columns, 16)
     return (24 * divided(rows, 6) + 514) * blocks + 113 * divided(columns, 16) + 173
@@ -74,10 +72,11 @@ def _t10_receive_cycles(received_bytes: ArrayLike) -> Cycles:
 
 
 _T10_GRAINS = np.array((0.0, 2, 4, 8, 12, 16, 24))
+"""The numbers of outputs that a reduction is padded to, up to 24. Source: T10."""
 
 
 def _t10_reduce_cycles(elements: ArrayLike, copies: ArrayLike) -> Cycles:
-    """T10's fit of a reduction: outputs are padded to a grain, and few of them cost more each."""
+    """T10's fit of a reduction: outputs are padded to a grain, and small ones cost more each."""
     each = np.asarray(elements, np.float64)
     few = _T10_GRAINS[np.minimum(np.searchsorted(_T10_GRAINS, each), len(_T10_GRAINS) - 1)]
     padded = np.where(each <= 2, each, np.where(each > 24, np.ceil(each / 48) * 48, few))
@@ -87,7 +86,7 @@ def _t10_reduce_cycles(elements: ArrayLike, copies: ArrayLike) -> Cycles:
 
 
 def _t10_pair_cycles(elements: ArrayLike) -> Cycles:
-    """T10's fit of an element-wise addition."""
+    """T10's fit of an elementwise addition."""
     each = np.asarray(elements, np.float64)
     short = np.minimum(each * 0.75 + 290, 16434 * 0.5 + 300)
     return np.where(each <= 16432, short, each * 0.5 + 300)
@@ -104,14 +103,14 @@ T10 = Charges(
     reduce_cycles=_t10_reduce_cycles,
     pair_cycles=_t10_pair_cycles,
 )
-"""The comparator's charges, on its Mk2 and in 16-bit floats throughout."""
+"""The comparator's charges: Mk2, with 16-bit floats throughout."""
 
 
 # abele's own prices.
 
 
 def target_charges(target: Target, element: np.dtype[Any]) -> Charges:
-    """The prices of a target, for operands and a result of one type."""
+    """The prices of a target, for operands and a result of one dtype."""
     between = partials_dtype(element)
     return Charges(
         tiles=target.tiles,

@@ -1,4 +1,4 @@
-"""Plans under the constraints of users: their choices, checked against the operators they name."""
+"""Planning under a user's constraints, which are checked against the operators that they name."""
 
 from __future__ import annotations
 
@@ -38,12 +38,16 @@ from .serial import priced
 from .terms import FREE, Terms
 
 NO_DIMENSION = -1
+"""In a ring, a dimension that goes round no other."""
 
 
 @dataclass(frozen=True)
 class Constrained:
-    """The constraints of one program. plans: those that are given as a whole. places: what is
-    said of an operator's parts, method, tiles and steps, and where."""
+    """The constraints of one program, by operation.
+
+    plans: whole plans. places: the constraints on the other operators' plans as text, with the line
+    of the file, for messages.
+    """
 
     limits: Limits
     plans: Mapping[Operation, Plan] = field(default_factory=dict[Operation, Plan])
@@ -52,15 +56,18 @@ class Constrained:
 
 @dataclass(frozen=True)
 class Planned:
-    """The plans of a program, and what was asked of them. given: the operators whose plans were not
-    searched for, but there already or in the constraints."""
+    """The plans of a program and the limits they were planned under.
+
+    given: the operations whose plans were not searched for: they had one, or the constraints give
+    one.
+    """
 
     network: NetworkPlan
     limits: Limits
     given: frozenset[Operation] = frozenset()
 
     def relaxed(self, target: Target) -> tuple[Relaxed, ...]:
-        """The limits that no plan of their operators keeps."""
+        """The limits that no plan of an operator keeps."""
         return relaxed_limits(self.network.choices, self.limits, target)
 
 
@@ -70,10 +77,11 @@ def plan_program(
     constraints: str | os.PathLike[str] = "",
     proportion: float | None = None,
 ) -> Planned:
-    """Plan a module at nn. constraints: the path of a file, or "". proportion: of a tile's memory,
-    instead of the file's. Whole plans that the file gives are written on their operations.
+    """Plan a module at nn.
 
-    Raises InputError for what is wrong with the file, and for what no plan can meet.
+    constraints: the path of a file, or "". proportion: the memory proportion to use instead of the
+    file's. Whole plans in the file are written on their operations.
+    Raises InputError for errors in the file, and for constraints that no plan meets.
     """
     found = read_constraints(constraints) if constraints else None
     if proportion is None:
@@ -93,7 +101,7 @@ def plan_program(
 
 
 Asked = dict[str, tuple[str, object]]
-"""What is asked of one operator: by key, the name under which, and the value."""
+"""The constraints on one operator, by key: the name they are listed under, and the value."""
 
 
 def resolve(
@@ -101,7 +109,8 @@ def resolve(
 ) -> Constrained:
     """The constraints of a module's operators.
 
-    Raises InputError for a name that none has, and for what no plan of an operator can meet.
+    Raises InputError for a name that matches no operator, and for a constraint that no plan of its
+    operator can meet.
     """
     proportions: dict[Operation, float] = {}
     terms: dict[Operation, Terms] = {}
@@ -115,7 +124,7 @@ def resolve(
         each = _Operator(op, asked, constraints.json, target)
         places[op] = each.said()
         if "plan" in op.attributes:
-            raise InputError(f"{places[op]}: {op.name} has a plan already; remove one of both")
+            raise InputError(f"{places[op]}: {op.name} already has a plan; remove one of the two")
         if "plan" in asked:
             plans[op] = each.plan()
         else:
@@ -124,7 +133,7 @@ def resolve(
 
 
 def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]:
-    """What is asked of each operator; patterns first, so that full names outdo them."""
+    """The constraints on each operator; full names override patterns."""
     planned = [op for op in module.walk() if isinstance(op, Structured | Movement)]
     asked: dict[Operation, Asked] = {}
     every = {name: called(name, planned) for name in constraints.operators}
@@ -144,7 +153,11 @@ def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]
 
 
 def _compatible(before: Asked, values: Mapping[str, object]) -> Asked:
-    """What was asked before, without what a plan, or what takes a plan's place, outdoes."""
+    """The earlier constraints on an operator that later ones do not replace.
+
+    A whole plan replaces all constraints but the memory proportion, and any of those replaces a
+    whole plan.
+    """
     if "plan" in values:
         return {key: each for key, each in before.items() if key == PROPORTION_KEY}
     if set(values) - {PROPORTION_KEY}:
@@ -152,12 +165,12 @@ def _compatible(before: Asked, values: Mapping[str, object]) -> Asked:
     return before
 
 
-# What is asked of one operator
+# The constraints on one operator
 
 
 @dataclass(frozen=True)
 class _Operator:
-    """An operator and what is asked of its plan."""
+    """An operator and the constraints on its plan."""
 
     op: Operation
     asked: Asked
@@ -175,14 +188,14 @@ class _Operator:
         return Problem(op.structure(), dtypes, result, (False,) * len(dtypes))
 
     def place(self, *way: str) -> str:
-        """Where something is asked; way: its key, and one below."""
+        """The place of a constraint in the file. way: its key, and a key below it."""
         name = self.asked[way[0]][0]
         where = self.json.place("operators", name, *way)
         own = origin(self.op)
         return where if own is None or own == name else f"{where} (for {own})"
 
     def said(self) -> str:
-        """All that is asked of the plan, for a message about all of it."""
+        """All constraints on the plan, for a message about all of them."""
         keys = list(self.asked)
         texts: list[str] = []
         for key in keys:
@@ -200,7 +213,7 @@ class _Operator:
         return InputError(f"{self.place(*way)}: {problem}")
 
     def terms(self) -> Terms:
-        """What its plan has to meet. Raises InputError for what none can."""
+        """The terms of its plan. Raises InputError for a constraint that no plan can meet."""
         problem = self.problem
         structure, target = problem.structure, self.target
         counts = {
@@ -222,16 +235,16 @@ class _Operator:
         if found.steps or found.ring:
             which = "steps" if found.steps else "ring"
             if problem.moves:
-                raise self.fail(f"{self.op.name} moves elements, in one step", which)
+                raise self.fail(f"{self.op.name} moves elements, which takes one step", which)
             self._priced(problem, found.complete(Plan(least)), which)
         if found.method:
             self._check_method(replace(problem, terms=found), found.method)
         return found
 
     def plan(self) -> Plan:
-        """Its whole plan, with the method and the workers that it leaves out.
+        """Its whole plan, completed with a method and workers.
 
-        Raises InputError for one that is none of its operator's.
+        Raises InputError if it is not a plan of this operator.
         """
         problem, plan = self.problem, cast(Plan, self.asked["plan"][1])
         try:
@@ -248,7 +261,7 @@ class _Operator:
         return replace(self._priced(problem, plan, "plan").plan, combine=plan.combine)
 
     def _priced(self, problem: Problem, plan: Plan, key: str) -> Choice:
-        """A plan and its price. Raises InputError for one that is none of the operator's."""
+        """A plan and its price. Raises InputError if it is not a plan of this operator."""
         question = unplaced(problem, self.target, self.target.usable_bytes_per_tile)
         try:
             return priced(question, plan)
@@ -262,7 +275,7 @@ class _Operator:
         return (given.get(dim.name, free) for dim in structure.space.dims)
 
     def _dimension(self, structure: Structure, key: str, name: str, *way: str) -> int:
-        """The number of a dimension of that name."""
+        """The index of the dimension with this name."""
         names = [dim.name for dim in structure.space.dims]
         if name not in names:
             raise self.fail(
@@ -300,7 +313,7 @@ class _Operator:
             raise self.fail(f"needs {needed} tiles; {bound}", key)
 
     def _check_method(self, problem: Problem, method: str, key: str = "method") -> None:
-        """Raise InputError for a method that no split allowed has on the target."""
+        """Raise InputError for a method that no allowed split can use on the target."""
         structure = problem.structure
         if problem.moves or roles(structure) is None:
             raise self.fail(f"{self.op.name} sums no products; leave the method out", key)
@@ -322,7 +335,7 @@ class _Operator:
 
 
 def _check_met(planned: NetworkPlan, asked: Constrained, target: Target) -> None:
-    """Raise InputError where what is asked of an operator leaves no plan that a tile can hold."""
+    """Raise InputError if the constraints on an operator leave no plan that fits a tile."""
     usable = target.usable_bytes_per_tile
     for op, where in asked.places.items():
         choice = planned.choices.get(op)

@@ -1,13 +1,13 @@
-"""What users ask of plans: a JSON file of choices for operators, found by their nodes' names.
+"""A user's constraints on plans: a JSON file that names operators by the nodes they come from.
 
     {"memory_proportion": 0.6,
      "operators": {"conv1": {"method": "amp", "split": {"o": 4, "c": 1}, "tiles": 64},
                    "fc*": {"memory_proportion": 0.3},
                    "fc8": {"plan": "split [1, 8, 1] method amp"}}}
 
-A name is the whole path of a node ("bn1/scale"), of one of those that were fused, or a pattern in
-which * stands for any letters. Of several that name an operator, what a full name asks outdoes what
-a pattern does, and what comes later outdoes what came before.
+A name is the path of a node ("bn1/scale"), also of a node that was fused, or a pattern in which *
+stands for any letters. If several names match an operator, a full name overrides a pattern, and a
+later entry overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from ...ir.suggestions import suggestion
 from ...ir.upstream import Context, ParseError, Parser
 
 PROPORTION_KEY = "memory_proportion"
+"""The key of the part of a tile's usable memory that one operator may take."""
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """A file of constraints, read and of the right form; whom it names is not known yet."""
+    """A file of constraints in the right form. Its names are not yet matched to operators."""
 
     json: JsonText
     proportion: float | None = None
@@ -39,7 +40,7 @@ class Constraints:
 
 
 def read_constraints(path: str | os.PathLike[str]) -> Constraints:
-    """A file of constraints. Raises InputError, with file, line and key."""
+    """Read a file of constraints. Raises InputError that names the file, line and key."""
     json = read_json(path)
     whole = _members(json, ("memory_proportion", "operators"))
     proportion = None
@@ -55,7 +56,8 @@ def read_constraints(path: str | os.PathLike[str]) -> Constraints:
         others = [key for key in values if key not in ("plan", PROPORTION_KEY)]
         if "plan" in values and others:
             raise InputError(
-                f"{json.place(*way, others[0])}: beside a plan, which says all; leave out one"
+                f"{json.place(*way, others[0])}: a whole plan leaves nothing to constrain; "
+                "remove one of the two"
             )
     return Constraints(json, proportion, operators)
 
@@ -74,7 +76,7 @@ def _mapping(json: JsonText, way: tuple[str, ...], value: object) -> dict[str, o
 def _members(
     json: JsonText, known: tuple[str, ...], way: tuple[str, ...] = (), value: object = None
 ) -> dict[str, object]:
-    """The members of an object, which has no others."""
+    """The members of an object. Raises InputError for a key that is not known."""
     members = _mapping(json, way, value if way else json.value)
     for key in members:
         if key not in known:
@@ -140,4 +142,4 @@ KEYS: Mapping[str, Callable[[JsonText, tuple[str, ...], object], object]] = {
     "ring": _texts,
     "plan": _plan,
 }
-"""What may be said of an operator, and what reads it."""
+"""The keys of an operator's constraints, and the function that reads each value."""

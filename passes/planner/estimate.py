@@ -1,4 +1,7 @@
-"""Candidates priced in bulk: blocks as the measure of exchange, no producer's layout known."""
+"""Estimated prices of all candidate splits at once, from block sizes alone.
+
+The exchange of an operand is estimated by its block, whatever layout its producer gives it.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +27,29 @@ from .problem import Problem
 from .terms import Terms, relaxed
 
 PRICED = 2_048
-"""Splits that are priced in full, the others being worse even without start-up costs."""
+"""Splits that are priced with start-up costs; the others are worse even without them.
+
+Assumed: it bounds the time of planning one operator; no measurement is recorded.
+"""
 
 FAST = 6
-"""Splits whose exchange is computed exactly, beside inherited ones and those of less memory."""
+"""Splits whose exchange is computed exactly, besides inherited ones and those of less memory.
+
+Assumed: it bounds the time of planning one operator; no measurement is recorded.
+"""
 
 BYTE_PRICES = tuple(float(p) for p in np.geomspace(1e-2, 30.0, 8))
-"""Cycles that a resident byte may be worth, for which a best split is kept."""
+"""Prices of a resident byte, in cycles, for each of which the best split is kept.
+
+Assumed: they cover all useful trades; no measurement is recorded.
+"""
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """What candidates cost by their blocks alone; every array is (candidates,).
+    """Estimated prices of candidates; every array is (candidates,).
 
-    resident, temporary: bytes of the tile that has most.
+    resident, temporary: bytes of the fullest tile.
     """
 
     cycles: NDArray[np.float64]
@@ -46,15 +58,15 @@ class Estimates:
 
 
 def result_dims(space: Space) -> tuple[int, ...]:
-    """The dimensions that make up the result: the parallel ones, and whole ones that it has."""
+    """The dimensions of the result: the parallel ones, and whole ones that its access map names."""
     kept = space.results[0].dims()
     return tuple(d for d, dim in enumerate(space.dims) if dim.kind == "parallel" or d in kept)
 
 
 def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool) -> Estimates:
-    """The estimates of some splits. parts: (candidates, dimensions).
+    """The estimated prices of some splits.
 
-    quick: without the start-up costs of codelets.
+    parts: (candidates, dimensions). quick: leave out the start-up costs of codelets.
     """
     space, body = problem.structure.space, problem.structure.body
     cells = largest_cells(problem.structure, parts)
@@ -83,7 +95,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
         block = block_elements(access, cells) * dtype.itemsize
         arrives = arriving(problem, i, parts, cells) if problem.is_free(i) else block
         if i >= body.own_arity and not problem.moves:
-            # A chain's operands go where partials are combined, every tile to its share.
+            # The operands of a chain go where partials are combined, to each tile its share.
             block = -(-block // depth)
             arrives = block
         if stays:
@@ -96,7 +108,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     copies = np.zeros_like(moved) if problem.moves else copied
     between = problem.partials_dtype.itemsize
     left = points * np.where(merged, between, problem.result_dtype.itemsize)
-    # The result takes the place of the first of the partials, if it is as wide.
+    # The result overwrites the first of the partials if its elements have the same size.
     width = problem.result_dtype.itemsize
     merging = share * (depth * between + (0 if width == between else width))
     temporary = left + np.maximum(copies, np.where(merged, merging, 0))
@@ -104,13 +116,12 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
 
 
 def _depth(problem: Problem, parts: Integers) -> Integers:
-    """Partials of each result element, for every candidate."""
+    """The number of partials of each result element: (candidates,)."""
     return elements(parts, problem.structure.space.of_kind("reduction"))
 
 
 def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArray[np.float64]:
-    """Cycles to merge partials where every tile merges its share, and the chain follows, for every
-    candidate."""
+    """Cycles to merge partials, if every tile merges its share, chain included: (candidates,)."""
     depth = _depth(problem, parts)
     merged = np.flatnonzero(depth > 1)
     found = np.zeros(len(parts))
@@ -130,8 +141,11 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
 
 
 def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) -> Integers:
-    """Indices of the cheapest candidates of every quarter octave of memory, about so many."""
-    # So narrow that they are sorted by counting.
+    """The indices of the cheapest candidates of every quarter octave of memory.
+
+    most: about how many in total; at least 16 per quarter octave.
+    """
+    # NumPy sorts 16-bit integers by counting.
     bucket = (4 * np.log2(np.maximum(resident, 1))).astype(np.int16)
     order = cycles.argsort(kind="stable")
     order = order[bucket[order].argsort(kind="stable")]
@@ -149,7 +163,7 @@ Splits = tuple[tuple[int, ...], ...]
 class Shortlist:
     """The splits that are worth an exact price.
 
-    fast: the cheapest, best first. lean: the cheapest for what less resident memory is worth.
+    fast: the cheapest, best first. lean: the cheapest at each price of a resident byte.
     """
 
     fast: Splits
@@ -158,7 +172,7 @@ class Shortlist:
 
 @lru_cache(maxsize=1024)
 def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
-    """The splits of an operator that are worth an exact price, at least one of each kind."""
+    """The splits of an operator that are worth an exact price; there is at least one fast one."""
     parts = splits(problem, target.tiles)
     if len(parts) > PRICED:
         quick = estimates(problem, parts, target, quick=True)
@@ -179,7 +193,7 @@ def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
 
 
 def _first(most: int, *keys: NDArray[Any]) -> list[int]:
-    """The candidates that come first when sorted by some keys, the first key before the others."""
+    """The first candidates, at most `most`, when sorted by the keys, the first key foremost."""
     few = np.arange(len(keys[0]))
     if len(few) > most:
         few = np.flatnonzero(keys[0] <= np.partition(keys[0], most - 1)[most - 1])
@@ -187,8 +201,10 @@ def _first(most: int, *keys: NDArray[Any]) -> list[int]:
 
 
 def trade_offs(problem: Problem, target: Target, bound: int) -> Splits:
-    """The cheapest split of every quarter octave of memory, resident and temporary: for people who
-    ask what a byte is worth."""
+    """The cheapest split of every quarter octave of memory, resident and temporary.
+
+    `abele plan` shows these to tell what a byte is worth.
+    """
     parts = splits(problem, target.tiles)
     found = estimates(problem, parts, target, quick=len(parts) > PRICED)
     fits = _fitting(found, bound, problem.terms)
@@ -204,8 +220,10 @@ def _rows(parts: Integers, rows: list[int]) -> Splits:
 
 
 def _fitting(estimates: Estimates, bound: int, terms: Terms) -> Integers:
-    """Candidates within the memory bound, and the terms' own as far as it can be kept; where there
-    are none, those of least memory."""
+    """The indices of candidates within the memory bound and the terms' own limit.
+
+    If none keeps a limit, those that need least memory are returned.
+    """
     memory = estimates.resident + estimates.temporary
     fits = np.flatnonzero(memory <= max(bound, int(memory.min())))
     temporary = estimates.temporary[fits]

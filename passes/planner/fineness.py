@@ -1,4 +1,4 @@
-"""How many vertices the work of a tile is cut into."""
+"""The number of vertices that the work of a tile is cut into."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..plans.steps import passes_of, takes_steps
 from .price import worker_parts
 
 MOST_VERTICES = 1 << 16
-"""Vertices of one compute set on a tile that may be asked for."""
+"""Vertices of one compute set on a tile that a user may ask for. Assumed: far above any use."""
 
 
 def check_vertices(vertices: int) -> None:
-    """Raise InputError unless so many vertices may be asked for."""
+    """Raise InputError for a number of vertices per tile that is out of range."""
     if not 1 <= vertices <= MOST_VERTICES:
         raise InputError(f"{vertices} vertices per tile; need 1..{MOST_VERTICES}")
 
 
 def with_vertices(structure: Structure, plan: Plan, vertices: int) -> Plan:
-    """The plan whose cells are shared by up to so many vertices, which workers take in turns.
+    """A plan whose cells are cut into at most this many vertices, which workers take in turns.
 
-    A cell is cut where its largest vertex gets smallest, in parallel dimensions only: a vertex
-    makes at least one element. Supervisor codelets, which start the workers themselves, stay one
-    vertex a cell. So does how partials are combined.
+    A cell is cut in parallel dimensions only, so that its largest vertex is as small as possible; a
+    vertex makes at least one element. Supervisor codelets start the workers themselves and stay one
+    vertex per cell. The plan that combines partials is cut in the same way.
 
         [8, 64] in cells of [1, 64], 16 vertices:   workers [1, 16]
     """
@@ -45,5 +45,5 @@ def with_vertices(structure: Structure, plan: Plan, vertices: int) -> Plan:
     cut, split, _ = refined(own, once)
     cell = tuple(-(-n // p) for n, p in zip(cut.space.sizes, split, strict=True))
     workers = worker_parts(cell, cut.space.of_kind("parallel"), vertices)
-    # Cells have one part of each split reduction: the dimensions added for those stay whole.
+    # A cell has one part of each split reduction, so the dimensions added for those stay whole.
     return replace(plan, workers=workers[: len(plan.workers)], combine=combine)

@@ -1,10 +1,15 @@
-"""What a program leaves to be decided: its operators, what they read, how often, and when.
+"""The planner's graph of a program: its operators, what they read, how often they run, and when.
 
-Read once from the module; layouts come later, and many times. Whatever has a layout is a slot:
-the result of an operator, the home of a state or constant (which the first operator that computes
-with it places where it wants it), a program's input (which lies near the tiles that its first
-operator wants it on), and what nobody decides, in linear order. A reshaped value, what
-a loop carries and what a branch chooses lie in the slot of the value that they come from.
+The graph is read once from the module; layouts are tried on it many times. Everything that has a
+layout has a slot:
+
+- the result of an operator;
+- the home of a state or constant, which the first operator that computes with it places;
+- an input of the program, which lies near the tiles where its first operator wants it;
+- a value whose layout is not decided, which lies in linear order.
+
+A reshaped value, a value that a loop carries and the result of a branch share the slot of the value
+that they come from.
 """
 
 from __future__ import annotations
@@ -29,17 +34,18 @@ from .limits import Limits
 from .problem import Problem, movement_problem
 
 ENTRY = "main"
+"""The function whose arguments are the program's inputs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """An operation whose plan is to be decided.
+    """An operation that needs a plan.
 
-    operands: the slot of each operand, None of those that lie where the plan wants them. result:
-    its slot. homes: by operand, the slots of states and constants that the plan decides. shared:
-    those of them that others read too. inputs: by operand, the slots of a program's inputs that the
-    plan decides. times: how often a run executes it. given: the plan that it came with. moment: of
-    its execution, within its function.
+    operands: the slot of each operand; None for an operand that the plan places. result: the slot
+    of the result. homes: by operand, the slots of the states and constants that the plan places.
+    shared: the operands in homes that other operators read too. inputs: by operand, the slots of
+    the program's inputs that the plan places. times: how often a run executes it. given: the plan
+    that the module already has for it. moment: when it runs, within its function.
     """
 
     op: Operation
@@ -56,8 +62,9 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Relayout:
-    """A value that has to be in another slot's layout: carried round a loop, stored, handed over.
+    """A value that is copied into the layout of another slot.
 
+    This happens to values that a loop carries, that are stored, and that calls take and return.
     shape, dtype: of the value.
     """
 
@@ -73,7 +80,7 @@ Node = Operator | Relayout
 
 @dataclass(frozen=True)
 class Lifetime:
-    """From which moment of a function to which a value lies in its slot, both included."""
+    """The first and last moment of a function at which a value lies in its slot."""
 
     slot: int
     itemsize: int
@@ -83,7 +90,7 @@ class Lifetime:
 
 @dataclass
 class Function:
-    """The memory of a function over its moments. calls: at which moments it calls which others."""
+    """The memory use of a function over its moments. calls: (moment, callee)."""
 
     moments: int = 0
     lifetimes: list[Lifetime] = field(default_factory=list[Lifetime])
@@ -93,13 +100,13 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A program, as far as its plans depend on it.
+    """The parts of a program that its plans depend on.
 
-    nodes: in program order. fixed: the layouts that nobody decides, by slot. itemsizes: of each
-    slot's elements. empty: plans of operations on no elements. stored: layouts and dtypes of
-    states and constants that no operator places. least_bytes: what all tiles together need at the
-    least, however it is planned: all states and constants that are read, each element once, and
-    what one operator reads and writes.
+    nodes: in program order. fixed: the layouts that are not decided, by slot. itemsizes: bytes of
+    an element, by slot. empty: plans of operations on no elements. stored: layouts and dtypes of
+    states and constants that no operator places. least_bytes: a lower bound of the bytes that all
+    tiles together need under any plan: each element of the states and constants that are read,
+    once, and the operands and result of one operator.
     """
 
     nodes: tuple[Node, ...]
@@ -116,7 +123,7 @@ class Graph:
         return (node for node in self.nodes if isinstance(node, Operator))
 
     def uses(self) -> dict[int, list[int]]:
-        """By slot, the nodes that read or fill it, in order."""
+        """The indices of the nodes that read or fill each slot, in order."""
         found: dict[int, list[int]] = {}
         for i, node in enumerate(self.nodes):
             slots = (node.source, node.destination) if isinstance(node, Relayout) else node.operands
@@ -127,18 +134,18 @@ class Graph:
 
 
 def read_graph(module: ModuleOp, target: Target, limits: Limits) -> Graph:
-    """The graph of a module at nn."""
+    """Read the graph of a module at nn."""
     return _Reader(module, target, limits).read()
 
 
 @dataclass
 class _Reader:
-    """One pass over the program, in order.
+    """One walk over the program, in order.
 
-    slots: of every value that has one. kept: the key of what a value's elements are the elements
-    of, for states and constants. homes: their slots by key, once an operator has placed them.
-    inputs: of values that are a program's input, perhaps reshaped, which input it is. reached: the
-    slots of inputs, once an operator has read them.
+    slots: of each value that has one. kept: for each value that holds the elements of a state or
+    constant, the key of that state or constant. homes: by that key, the slot, once an operator has
+    placed it. inputs: for each value that holds the elements of an input, that input. reached: the
+    slots of inputs that an operator has read.
     """
 
     module: ModuleOp
@@ -163,7 +170,7 @@ class _Reader:
     times: int = 1
 
     def read(self) -> Graph:
-        """Read everything."""
+        """Read the whole module."""
         functions = {
             op.sym_name.data: op
             for op in self.module.body.block.ops
@@ -197,9 +204,12 @@ class _Reader:
         return sum(map(_bytes, kept.values())) + most
 
     def _needed(self, op: Structured) -> int:
-        """Bytes that an operator reads and writes on all tiles together, at the least: of its
-        operands what it touches. In steps, half of the result is there before the last one, which
-        finds its operands as they were. None where the result may lie on an operand."""
+        """A lower bound of the bytes that an operator reads and writes, on all tiles together.
+
+        Of its operands, only the elements that it touches count. Of its result, only half counts:
+        in steps, half may be there before the last step, which still reads all operands. The result
+        does not count if it may overwrite an operand.
+        """
         assert isinstance(op, Operation)
         structure = op.structure()
         space = structure.space
@@ -219,7 +229,7 @@ class _Reader:
         return read + (0 if in_place else _bytes(op.results[0]) // 2)
 
     def _handed_over(self, op: func.FuncOp) -> None:
-        """What a function returns, its callers find in linear order."""
+        """Copy what a function returns into linear order, where its callers find it."""
         last = op.body.block.last_op
         assert last is not None
         for value in last.operands:
@@ -242,7 +252,7 @@ class _Reader:
         return self.linear[key]
 
     def _slot(self, value: SSAValue) -> int:
-        """Where a value lies; what nobody has placed yet counts as in linear order."""
+        """The slot of a value. A value that is not placed yet counts as in linear order."""
         if value in self.kept:
             home = self.homes.get(self.kept[value])
             return self._linear(value) if home is None else home
@@ -253,7 +263,7 @@ class _Reader:
         return self.slots[value]
 
     def _unplaced(self, value: SSAValue) -> bool:
-        """Whether a value is a state's or constant's elements, which no operator has placed yet."""
+        """Whether a value holds a state or constant that no operator has placed yet."""
         return value in self.kept and self.kept[value] not in self.homes
 
     def _relayout(self, value: SSAValue, destination: int) -> None:
@@ -270,8 +280,11 @@ class _Reader:
         return self.here.moments - 1
 
     def _block(self, block: Block) -> None:
-        """Read the operations of a block. Each has a moment, or those within it, and one after
-        it, in which its results are there as well."""
+        """Read the operations of a block.
+
+        Each operation has a moment, or the moments of what is inside it, and one more after it, at
+        which its results exist too.
+        """
         start: dict[SSAValue, int] = dict.fromkeys(block.args, self._moment())
         position: dict[Operation, int] = {}
         for op in block.ops:
@@ -316,7 +329,7 @@ class _Reader:
                 pass
 
     def _same(self, old: SSAValue, new: SSAValue) -> None:
-        """The new value lies where the old one does."""
+        """Give a new value the place of an old one."""
         if old in self.kept:
             self.kept[new] = self.kept[old]
         elif old in self.inputs:
@@ -400,7 +413,7 @@ class _Reader:
         resident = tuple(self._unplaced(value) for value in op.operands)
         structure = op.structure()
         own = structure.body.own_arity
-        # What the chain reads too, perhaps reshaped, has to lie somewhere before.
+        # An input that the chain reads too, perhaps reshaped, needs a place of its own first.
         chained = {self.inputs[value] for value in op.operands[own:] if value in self.inputs}
         free = tuple(
             i < own
@@ -416,7 +429,7 @@ class _Reader:
 
 
 def dtype_of(value: SSAValue) -> np.dtype[Any]:
-    """The type of a tensor's elements."""
+    """The dtype of a tensor's elements."""
     return numpy_dtype(nn.element_of(value))
 
 
@@ -425,7 +438,7 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _users(functions: dict[str, func.FuncOp]) -> dict[object, int]:
-    """How many operations read or fill each state (by name) and constant (by value)."""
+    """The number of operations that read or fill each state (by name) and constant (by value)."""
     found: dict[object, int] = {}
     for function in functions.values():
         for op in function.walk():
@@ -451,7 +464,7 @@ def _uses(value: SSAValue) -> int:
 
 
 def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
-    """How often a run executes each function; once if nothing calls it."""
+    """How often a run executes each function; 1 if nothing calls it."""
     calls: dict[str, list[tuple[str, int]]] = {name: [] for name in functions}
     for name, function in functions.items():
         for op in function.walk():
@@ -461,7 +474,7 @@ def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
 
     def count(name: str) -> int:
         if name not in known:
-            # Were a function to call itself, that call would count for nothing.
+            # This ends a recursion: a call of a function by itself counts as 0.
             known[name] = 0
             known[name] = max(1, sum(count(caller) * n for caller, n in calls[name]))
         return known[name]
@@ -470,7 +483,7 @@ def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
 
 
 def _turns(op: Operation) -> int:
-    """How often the loops around an operation turn for one execution of its function."""
+    """How often an operation runs during one execution of its function."""
     around: list[int] = []
     parent = op.parent_op()
     while parent is not None:
@@ -481,8 +494,8 @@ def _turns(op: Operation) -> int:
 
 
 def _last_use(value: SSAValue, position: dict[Operation, int]) -> int:
-    """The position of the last operation that uses a value, perhaps in a region or reshaped, of
-    those that have one; -1 if none does."""
+    """The position of the last operation that uses a value, also inside regions and as a reshaped
+    value; -1 if no operation with a position uses it."""
     last = -1
     for use in value.uses:
         op: Operation | None = use.operation

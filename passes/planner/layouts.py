@@ -1,11 +1,13 @@
-"""The choice of all plans together: what an operator's plan saves those that read its result.
+"""The choice of all plans together, since the layout of a result decides what its readers pay.
 
-Dynamic programming in program order. A state of it is what has been chosen so far, and where it
-has left the values that are still to be read; of two that have left them in the same layouts, the
-cheaper one is kept. States that cannot win any more are dropped: layouts save the readers of a
-value no more than it takes to move one block of it. Of those left, so many are kept; had all been,
-nothing would be faster that is tried wherever operands lie. (Readers try the plans that look best
-from where theirs do: one that nobody tries from the states that are kept may be missed.)
+This is dynamic programming in program order. A state is the choices so far and the layouts of the
+values that are still to be read. Of two states with the same layouts, the cheaper one is kept.
+States that cannot win any more are dropped: a layout saves the readers of a value at most what it
+takes to move one block of it. Of the remaining states, a fixed number is kept.
+
+If all states were kept, the result would be the fastest among the plans that are tried for every
+layout of the operands. Readers try only the plans that look best for the layouts that they are
+given, so a plan that is never tried from the kept states may be missed.
 """
 
 from __future__ import annotations
@@ -35,18 +37,24 @@ from .question import Question
 from .serial import plans, priced
 
 STATES = 3
-"""States that are kept after every operator."""
+"""States that are kept after every operator.
+
+Assumed: a trade of planning time for cycles; no measurement is recorded.
+"""
 
 WORTH_MOVING = 1.01
-"""How much slower an operator may get by moving to tiles that hold fewer weights."""
+"""How much slower an operator may become by moving to tiles that hold fewer weights: 1 %.
+
+Assumed: little, against the room it makes; no measurement is recorded.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Option:
     """A plan of an operator with the layouts that it decides.
 
-    layouts: by slot, of its result and of what it places, as they can be copied from. homes: by
-    slot, of the states and constants that it places, as they lie.
+    layouts: by slot, the layouts of its result and of what it places, from which others may copy.
+    homes: by slot, the layouts in which the states and constants that it places are stored.
     """
 
     choice: Choice
@@ -56,7 +64,10 @@ class Option:
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """What was chosen for every operator. cycles: of a run. have: what its operands lay in."""
+    """The choice for every operator.
+
+    have: the layouts of each operator's operands. cycles: of a run. resident: bytes on each tile.
+    """
 
     options: dict[Operator, Option]
     have: dict[Operator, tuple[Layout | None, ...]]
@@ -65,16 +76,17 @@ class Decided:
 
     @cached_property
     def layouts(self) -> dict[int, Layout]:
-        """Of every slot that was decided."""
+        """The layout of every slot that was decided."""
         return {s: layout for o in self.options.values() for s, layout in o.layouts.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """What has been chosen so far. price: its cycles and what its resident bytes are worth.
+    """The choices so far.
 
-    layouts: of the slots that are decided and still to be read. resident: bytes on each tile. last:
-    the option of the operator before, and the state before it.
+    price: their cycles plus the price of their resident bytes. layouts: of the slots that are
+    decided and still to be read. resident: bytes on each tile. last: the state before the last
+    operator, that operator, its option and the layouts of its operands.
     """
 
     price: float
@@ -88,10 +100,11 @@ class _State:
 class Chooser:
     """Chooses the plans of a program at one price of a resident byte, in cycles.
 
-    bound: bytes of a tile that one operator may take. resident: of what nobody places. chosen:
-    plans that are tried whatever else is. room: bytes that operators may take for a while. states:
-    how many are kept after every operator. moves: whether an operator that keeps weights may move
-    to emptier tiles. in_time: whether steps are searched for what does not fit in one.
+    bound: bytes of a tile that one operator may take. resident: bytes on each tile of what no
+    operator places. chosen: plans that are tried in any case. room: temporary bytes that operators
+    may take. states: how many are kept after every operator. moves: whether an operator that keeps
+    weights may move to emptier tiles. in_time: whether plans of several steps are searched where
+    none of one step fits.
     """
 
     graph: Graph
@@ -110,15 +123,15 @@ class Chooser:
         self.uses = self.graph.uses()
 
     def one_by_one(self) -> Decided:
-        """The best plan of each operator for itself, given where its operands are."""
+        """The best plan of each operator by itself, given where its operands lie."""
         return self._run(1, 1)
 
     def as_chosen(self) -> Decided:
-        """The plans that are chosen already."""
+        """The plans that are already chosen."""
         return self._run(1, 0)
 
     def together(self) -> Decided:
-        """The plans that are best together, as far as they are tried."""
+        """The plans that are best together, among those that are tried."""
         return self._run(self.states, self.states)
 
     def _run(self, most_states: int, most_options: int) -> Decided:
@@ -171,7 +184,7 @@ class Chooser:
         return Question(node.problem, have, self.target, self.bound)
 
     def choices(self, node: Operator, have: tuple[Layout | None, ...]) -> Sequence[Choice]:
-        """The plans to choose from, the best for the operator itself first."""
+        """The plans to choose from, the best for the operator by itself first."""
         if node.given is not None:
             return [self._given(node, node.given, have)]
         tried = plans(self._question(node, have), in_time=self.in_time)
@@ -181,8 +194,8 @@ class Chooser:
         return sorted(self._allowed(node, tried), key=lambda c: c.cycles + price * c.resident_bytes)
 
     def _allowed(self, node: Operator, choices: Sequence[Choice]) -> Sequence[Choice]:
-        """The choices that leave what several operators read in a layout that can be copied from,
-        and keep to their room; all, where none does."""
+        """The choices that keep to their room and leave shared operands in layouts that others can
+        copy from; all choices if none does."""
         choices = [c for c in choices if can_be_shared(node, c.plan)] or choices
         room = self.room.get(node)
         within = [c for c in choices if room is None or c.temporary_bytes <= room]
@@ -208,7 +221,7 @@ class Chooser:
         return Option(choice, layouts, homes)
 
     def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
-        """A plan that the operation came with, and its price; what it leaves open is chosen."""
+        """The plan that the module has for an operation, completed, with its price."""
         last = plan.first_tile + prod(plan.split)
         try:
             check_ranks(node.problem.structure, plan)
@@ -245,7 +258,7 @@ class Chooser:
     # Which states are kept
 
     def _kept(self, states: Sequence[_State], node: int, most: int) -> list[_State]:
-        """The states that may still win after a node, the cheapest first, at most so many."""
+        """The states that may still win after a node, the cheapest first, at most `most`."""
         found: dict[tuple[tuple[int, Layout], ...], _State] = {}
         best: _State | None = None
         for state in sorted(states, key=lambda s: s.price):
@@ -265,10 +278,10 @@ class Chooser:
         return bool(uses) and uses[-1] > node
 
     def _reach(self, state: _State, best: _State, node: int) -> float:
-        """The cycles that a state's layouts can save, at most, against the best one's.
+        """An upper bound of the cycles that a state's layouts can save against the best state's.
 
-        What a reader receives less, its tile holds already; what it need not copy within a tile,
-        the best one's does; and no tile sends more than it holds.
+        Bytes that a reader does not receive lie on its tile already. Bytes that it does not copy
+        within its tile lie there under the best state. No tile sends more than it holds.
         """
         reach = 0.0
         for slot, layout in state.layouts.items():
@@ -288,15 +301,17 @@ class Chooser:
 
 @lru_cache(maxsize=8192)
 def _left(problem: Problem, plan: Plan) -> tuple[Layout, tuple[Layout, ...]]:
-    """The layout of an operator's result, and those that it wants its operands in where it decides
-    on some."""
+    """The layout of an operator's result, and the layouts that it wants its operands in.
+
+    The latter are empty if it places no operand.
+    """
     decides = any(problem.resident) or any(problem.free)
     wanted = operand_layouts(problem.structure, plan) if decides else ()
     return final_layout_of(problem, plan), wanted
 
 
 def can_be_shared(node: Operator, plan: Plan) -> bool:
-    """Whether a plan leaves what several operators read in layouts that can be copied from."""
+    """Whether a plan leaves operands that others read too in layouts that others can copy from."""
     return not node.shared or all(_left(node.problem, plan)[1][k].is_partition for k in node.shared)
 
 

@@ -1,4 +1,4 @@
-"""What bounds the plans of a program: how much of a tile one operator may take for a while."""
+"""Limits on the plans of a program: how much of a tile one operator may take for a while."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from ...ir.errors import InputError
 from .terms import FREE, Terms
 
 PROPORTION = 0.6
-"""Of a tile's usable memory, for copies, partials and the result of one operator, as in PopLibs."""
+"""The part of a tile's usable memory for copies, partials and the result of one operator.
+
+Source: PopLibs, availableMemoryProportion of convolutions and matrix products.
+"""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is asked of the plans of a program.
+    """The limits on the plans of a program.
 
-    proportion: of a tile's usable memory, which one operator may take for copies, partials and its
-    result. by_operator: other proportions, and terms: what else is asked, by operator.
-    Raises InputError for a proportion outside 0..1.
+    proportion: the part of a tile's usable memory that one operator may take for copies, partials
+    and its result. by_operator: other proportions, by operator. terms: what else a plan has to
+    meet, by operator. Raises InputError for a proportion outside 0..1.
     """
 
     proportion: float = PROPORTION
@@ -33,11 +36,11 @@ class Limits:
             check_proportion(each)
 
     def proportion_of(self, op: Operation) -> float:
-        """The proportion of a tile that an operator may take."""
+        """The proportion of a tile's usable memory that an operator may take."""
         return self.by_operator.get(op, self.proportion)
 
     def terms_of(self, op: Operation, target: Target) -> Terms:
-        """What the plan of an operator has to meet."""
+        """The terms of an operator's plan."""
         most = int(self.proportion_of(op) * target.usable_bytes_per_tile)
         return replace(self.terms.get(op, FREE), temporary_bytes=most)
 

@@ -1,7 +1,7 @@
-"""The best plans of a product of matrices: all splits, and all ways for operands to go round.
+"""The best plans of a matrix product, among all splits and all ways for operands to go round.
 
-The space is the comparator's (see account). It is searched without loss: what is not priced has a
-bound that something found already is not above.
+The search space is the comparator's (see `account`). The search is exact: a plan that is not priced
+has a lower bound that a plan already found does not exceed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .price import Integers
 
 
 def splits(sizes: Sizes, tiles: int, *, fewest: bool = True) -> Candidates:
-    """Every plan without turns: all part counts whose product is at most the tiles.
+    """Every plan without turns: all part counts whose product is at most the number of tiles.
 
-    fewest: of rows and columns only the fewest parts for each size of the largest: what else has
-    that size is no other plan, on more tiles. Counts of depth are all there, as they are copies
-    to be added up too.
+    fewest: for rows and columns, only the fewest parts for each size of the largest part; more
+    parts with that size cost the same on more tiles. All part counts of depth are kept, since they
+    are also the number of copies to merge.
     """
     rows, depth, columns = (np.arange(1, min(size, tiles) + 1) for size in sizes)
     if fewest:
@@ -55,8 +55,10 @@ def _of_sizes(counts: Integers, size: int) -> Integers:
 
 @lru_cache(maxsize=8)
 def _turning(tiles: int) -> Integers:
-    """All part counts with turns along two dimensions whose product divides them, in order of
-    the count: (3, ways)."""
+    """All part counts with turns along two dimensions whose product divides the count: (3, ways).
+
+    They are in order of the count.
+    """
     firsts = np.arange(1, tiles + 1)
     row, number = ragged(tiles // firsts)
     first, second = firsts[row], number + 1
@@ -69,10 +71,10 @@ def _turning(tiles: int) -> Integers:
 
 @dataclass(frozen=True)
 class _Choices:
-    """Ways to cut one dimension, and what goes round its parts: every array is (choices,).
+    """Ways to cut one dimension, with the turns of the block that goes round its parts.
 
-    parts: how many, ascending. cells: elements of the largest. turns: of what goes round them,
-    along the two dimensions that it has, (2, choices).
+    parts: number of parts, ascending, (choices,). cells: elements of the largest part, (choices,).
+    turns: of the block, along the two dimensions that it has, (2, choices).
     """
 
     parts: Integers
@@ -81,9 +83,10 @@ class _Choices:
 
 
 def _choices(sizes: Sizes, dim: int, tiles: int, *, fewest: bool) -> _Choices:
-    """The ways to cut a dimension, within the tiles.
+    """The ways to cut a dimension into at most as many parts as there are tiles.
 
-    fewest: keep but the fewest parts of those with one size of the largest and the same turns.
+    fewest: of the ways with the same turns and the same size of the largest part, keep only the one
+    with fewest parts.
     """
     parts, *turns = _turning(tiles)
     others = [d for d in range(3) if d != dim]
@@ -99,9 +102,9 @@ def _choices(sizes: Sizes, dim: int, tiles: int, *, fewest: bool) -> _Choices:
 
 @dataclass(frozen=True)
 class Front:
-    """Plans of which none is both slower and larger than another, of the least bytes first.
+    """The plans that no other beats in both cycles and bytes, the smallest first.
 
-    priced: of how many, whose bound did not say that they are none of those.
+    priced: the number of plans that were priced to find them.
     """
 
     plans: Candidates
@@ -113,37 +116,41 @@ class Front:
 
     @property
     def fastest(self) -> float:
-        """The fewest cycles; infinite if there is no plan."""
+        """The fewest cycles of any plan; infinite if there is none."""
         return float(self.cost.cycles[-1]) if len(self) else np.inf
 
     def beats(self, cost: Account) -> NDArray[np.bool_]:
-        """Where a plan of at most these bytes takes at most these cycles."""
+        """Whether one of the plans needs at most these bytes and these cycles: (candidates,)."""
         at = np.searchsorted(self.cost.bytes, cost.bytes, "right")
         return np.r_[np.inf, self.cost.cycles][at] <= cost.cycles
 
     def and_that(self, other: Front) -> Front:
-        """The best of both."""
+        """The best plans of both fronts."""
         both = front(self.plans.and_those(other.plans), self.cost.and_that(other.cost))
         return replace(both, priced=self.priced + other.priced)
 
 
 def front(found: Candidates, cost: Account) -> Front:
-    """The best of some plans, for every number of bytes."""
+    """The best of some plans, for each number of bytes."""
     kept = pareto_rows(cost.cycles, cost.bytes)
     return Front(found.at(kept), cost.at(kept), len(found))
 
 
 Rule = Callable[[Candidates, Charges], NDArray[np.bool_]]
+"""Which candidates a search may use."""
 
 THRESHOLD = 0.9
-"""Of tiles in use, and of elements that are no padding: T10's CORE_UTIL and DATA_PAD_THRESHOLD."""
+"""The least part of the tiles in use, and of elements that are not padding.
+
+Source: T10's CORE_UTIL and DATA_PAD_THRESHOLD.
+"""
 
 
 def comparators_rule(found: Candidates, charges: Charges) -> NDArray[np.bool_]:
-    """The plans that the comparator looks at: those that use most tiles and pad little.
+    """The plans that the comparator considers: those that use most tiles and pad little.
 
-    Its blocks are all of one size, the last ones padded. How much is little grows as the product
-    gets small. Source: t10_TensorExpression.py, get_util_threshold, get_pad_threshold,
+    All its blocks have the same size; the last ones are padded. The smaller the product, the more
+    padding it allows. Source: t10_TensorExpression.py, get_util_threshold, get_pad_threshold,
     is_temp_dim_valid_for_variables, valid_temporal_dim_var_parts.
     """
     points = float(np.prod(found.sizes, dtype=np.float64))
@@ -159,20 +166,23 @@ def comparators_rule(found: Candidates, charges: Charges) -> NDArray[np.bool_]:
 
 
 FIRST_PAIRS, PAIRS = 1 << 7, 1 << 13
-"""Cuts of rows and columns whose cuts of depth are priced at once: at first, and at most."""
+"""Cuts of rows and columns whose cuts of depth are priced in one batch: at first, and at most.
+
+The result does not depend on them. Assumed: few at first, as the first plans rule out most others.
+"""
 
 
 def best_without_turns(
     sizes: Sizes, charges: Charges, ways: Ways, rule: Rule | None = None
 ) -> Front:
-    """The best plans whose blocks lie where they are needed, of those that a rule lets through."""
+    """The best plans whose blocks do not go round, among those that a rule allows."""
     return _priced(splits(sizes, charges.tiles, fewest=rule is None), charges, ways, rule)
 
 
 def _priced(
     found: Candidates, charges: Charges, ways: Ways, rule: Rule | None, known: Front | None = None
 ) -> Front:
-    """The best of some plans that fit, follow a rule and are not beaten by what is known."""
+    """The best of the plans that fit, that a rule allows and that no known plan beats."""
     if rule is not None:
         found = found.at(rule(found, charges))
     cost = account(found, charges, ways)
@@ -184,7 +194,7 @@ def _priced(
 
 
 def best(sizes: Sizes, charges: Charges, ways: Ways, rule: Rule | None = None) -> Front:
-    """The best plans, turns and all."""
+    """The best plans, including those whose blocks go round."""
     found = best_without_turns(sizes, charges, ways, rule)
     cuts = _Cuts(sizes, charges, fewest=rule is None)
     rows, columns, least = cuts.hopeful(found)
@@ -200,10 +210,10 @@ def best(sizes: Sizes, charges: Charges, ways: Ways, rule: Rule | None = None) -
 
 
 class _Cuts:
-    """The cuts of rows, depth and columns of a product, and which go together.
+    """The cuts of rows, depth and columns of a product, and which of them go together.
 
-    What goes round the parts of rows is the right operand, of depth the result, of columns the
-    left one.
+    The right operand goes round the parts of rows, the result round those of depth, and the left
+    operand round those of columns.
     """
 
     def __init__(self, sizes: Sizes, charges: Charges, *, fewest: bool) -> None:
@@ -213,15 +223,17 @@ class _Cuts:
         self.columns = _choices(sizes, 2, charges.tiles, fewest=fewest)
 
     def hopeful(self, found: Front) -> tuple[Integers, Integers, Account]:
-        """Cuts of rows and of columns that go together, and the bound of their plans, where
-        nothing found beats that; the most promising first."""
+        """The cuts of rows and of columns that go together, with the lower bound of their plans.
+
+        Cuts whose bound a plan found already beats are left out; the most promising come first.
+        """
         rows, columns, tiles = self.rows, self.columns, self.charges.tiles
         i, j = ragged(np.searchsorted(columns.parts, tiles // rows.parts, "right"))
         left, right = columns.turns, rows.turns
         kept = _chained(right[0][i], left[1][j])
         kept &= (left[0][j] <= rows.cells[i]) & (right[1][i] <= columns.cells[j])
         i, j = i[kept], j[kept]
-        # Depth and the piece of the result are at least what all tiles make them.
+        # Depth and the piece of the result are smallest if all tiles are used.
         most = np.minimum(tiles // (rows.parts[i] * columns.parts[j]), self.sizes[1])
         most_cut = np.stack([rows.parts[i], most, columns.parts[j]])
         cells = divided(np.array(self.sizes)[:, None], most_cut)
@@ -232,7 +244,7 @@ class _Cuts:
         return i[kept], j[kept], cost.at(kept)
 
     def plans(self, i: Integers, j: Integers) -> Candidates:
-        """All plans with those cuts of rows and columns."""
+        """All plans with these cuts of rows and columns."""
         rows, columns, depth = self.rows, self.columns, self.depth
         tiles = self.charges.tiles // (rows.parts[i] * columns.parts[j])
         row, number = ragged(np.searchsorted(depth.parts, tiles, "right"))
@@ -247,5 +259,5 @@ class _Cuts:
 
 
 def _chained(one: Integers, other: Integers) -> NDArray[np.bool_]:
-    """Whether one number divides the other."""
+    """Whether one of two numbers divides the other."""
     return np.maximum(one, other) % np.minimum(one, other) == 0

@@ -1,7 +1,7 @@
-"""Plans for a whole program: every operator, all weights and activations in one memory.
+"""Plans for a whole program, whose weights and activations share the memory of the tiles.
 
-Where the fastest plans together fit, they are chosen for what they save each other. Where they do
-not, each operator has plans that trade cycles for bytes.
+If the fastest plans fit together, plans are chosen for what they save each other. If they do not,
+each operator gets plans that trade cycles for bytes.
 """
 
 from __future__ import annotations
@@ -29,24 +29,33 @@ from .search import sketched
 from .serial import in_steps, priced
 
 BOUNDS = (1.0, 0.5, 0.25, 0.1)
-"""Shares of a tile that one operator alone may take, for each of which it has plans to choose from
-where not all fit together."""
+"""Shares of a tile that one operator may take, tried in turn if the fastest plans do not fit
+together.
+
+For each share, an operator gets plans to choose from.
+Assumed: a trade of planning time for cycles; no measurement is recorded.
+"""
 
 DEARER = (1, 2)
-"""By how much the price of a resident byte is raised for plans that are better together."""
+"""Factors on the price of a resident byte, tried to find plans that are better together.
+
+Assumed; no measurement is recorded.
+"""
 
 ROUNDS = 5
-"""How often the choice of plans that fit is corrected by what they need."""
+"""How often the choice of plans that fit is corrected by what they really need, at most.
+
+Assumed; no measurement is recorded.
+"""
 
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """The plan of every operation, and what the program then needs.
+    """The plan of every operation, and what the program needs with these plans.
 
-    cycles: of a run, by the planner's estimate; both branches of an if are counted, and a while
-    once. resident_bytes: weights and constants of the tile that has most. live_bytes: values and
-    temporaries at the worst moment, if the busiest tiles of all were the same. asked: what each
-    plan was searched for.
+    cycles: of a run, estimated; both branches of an if count, and a while counts once.
+    resident_bytes: weights and constants on the fullest tile. live_bytes: values and temporaries at
+    the worst moment, as if their fullest tiles were the same. questions: what each plan answers.
     """
 
     plans: dict[Operation, Plan]
@@ -58,17 +67,16 @@ class NetworkPlan:
 
     @property
     def bytes_per_tile(self) -> int:
-        """What the fullest tile has to hold."""
+        """The bytes that the fullest tile has to hold."""
         return self.resident_bytes + self.live_bytes
 
 
 def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None) -> NetworkPlan:
-    """Decide every structured operation and movement of a module at nn.
+    """Plan every structured operation and movement of a module at nn.
 
-    limits: what is asked of its plans. Plans that operations already carry are kept. Where
-    nothing fits the tiles, the plans that need least memory are returned: the allocator says what
-    does not fit.
-    Raises InputError for a plan that is none of its operation's.
+    Plans that operations already have are kept. If no plans fit the tiles, those that need least
+    memory are returned, and the allocator reports what does not fit.
+    Raises InputError for a plan that does not belong to its operation.
     """
     network = Network(read_graph(module, target, limits or Limits()), target)
     bound = target.usable_bytes_per_tile
@@ -82,13 +90,13 @@ def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None)
 
 @dataclass(frozen=True)
 class Network:
-    """A program, to be planned for a target."""
+    """A program that is planned for a target."""
 
     graph: Graph
     target: Target
 
     def better(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
-        """A plan that fits, or a faster one that fits, of all operators together."""
+        """A faster plan of all operators together that fits, or the one that was found."""
         for factor in DEARER if chooser.byte_price else (1,):
             dearer = replace(chooser, byte_price=factor * chooser.byte_price)
             decided = dearer.together()
@@ -99,7 +107,7 @@ class Network:
         return found
 
     def fitted(self, decided: Decided) -> NetworkPlan:
-        """Plans that fit, where the fastest do not; those that need least, where none do."""
+        """Plans that fit, if the fastest do not; those that need least memory, if none do."""
         others = _other_bytes(self.graph, decided)
         choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
         smallest: NetworkPlan | None = None
@@ -116,7 +124,7 @@ class Network:
         assert smallest is not None
         if not self.could_fit:
             return smallest
-        # Steps are many operations, and take long to search: only what is in the way takes them.
+        # Steps add operations and take long to search, so only operators that do not fit get them.
         in_time = self._in_steps(decided, choices, others, self._usable - smallest.resident_bytes)
         if not in_time:
             return smallest
@@ -131,10 +139,10 @@ class Network:
         others: Mapping[Operator, int],
         room: int,
     ) -> dict[Operator, tuple[Choice, ...]]:
-        """Plans of several steps for the operators that no plan of one step lets fit.
+        """Plans of several steps for the operators that do not fit in one step.
 
-        room: what is left on a tile beside all that stays. None where an operator has too little
-        room however it is planned.
+        room: bytes of a tile besides all that stays. Empty if an operator has too little room with
+        every plan.
         """
         bounds: dict[Operator, int] = {}
         for node, found in choices.items():
@@ -144,7 +152,7 @@ class Network:
             if own <= 0 or node.given is not None or node.problem.moves:
                 return {}
             bounds[node] = own + min(c.resident_bytes for c in found)
-        # Layers alike are searched once.
+        # Equal layers are searched once.
         least: dict[tuple[Problem, tuple[Layout | None, ...]], int] = {}
         for node, bound in bounds.items():
             key = node.problem, decided.have[node]
@@ -160,7 +168,7 @@ class Network:
     def _choices(
         self, node: Operator, have: tuple[Layout | None, ...], fastest: Choice, bound: int
     ) -> tuple[Choice, ...]:
-        """The plans of an operator that trade cycles for bytes, its fastest among them."""
+        """The plans of an operator that trade cycles for bytes, including its fastest."""
         if node.given is not None:
             return (fastest,)
         question = Question(node.problem, have, self.target, bound)
@@ -173,7 +181,7 @@ class Network:
     def _fitted(
         self, fronts: Fronts, others: dict[Operator, int]
     ) -> tuple[NetworkPlan | None, NetworkPlan]:
-        """The fastest of some plans that fit, if any do, and those that need least."""
+        """The fastest plans that fit, if any do, and those that need least memory."""
         best: tuple[NetworkPlan, Chooser] | None = None
         smallest: NetworkPlan | None = None
         available = self._usable
@@ -199,8 +207,11 @@ class Network:
 
     @property
     def could_fit(self) -> bool:
-        """False where all tiles together are too small, however the program is planned: its plans
-        are for a report then, and no long search for what takes least memory is worth it."""
+        """Whether all tiles together may be large enough for the program.
+
+        If they are not, the plans only serve a report, and a long search for the least memory is
+        not worth its time.
+        """
         return self.graph.least_bytes <= self._usable * self.target.tiles
 
     @property
@@ -208,14 +219,14 @@ class Network:
         return self.target.usable_bytes_per_tile
 
     def chooser(self, bound: int, byte_price: float) -> Chooser:
-        """What chooses the plans at a price of a resident byte."""
+        """The chooser of plans at one price of a resident byte."""
         resident = np.zeros(self.target.tiles, np.int64)
         for layout, dtype in self.graph.stored:
             add_bytes(resident, layout, dtype.itemsize)
         return Chooser(self.graph, self.target, bound, byte_price, resident, in_time=self.could_fit)
 
     def plan(self, decided: Decided, bound: int) -> NetworkPlan:
-        """What was decided, with the memory that it needs."""
+        """The plans that were decided, with the memory that they need."""
         options = decided.options
         return NetworkPlan(
             plans={
@@ -239,14 +250,14 @@ def _smaller(one: NetworkPlan | None, other: NetworkPlan) -> NetworkPlan:
 
 @dataclass
 class _Memory:
-    """Bytes of values on the tile that has most, at every moment of every function."""
+    """Bytes of values on the fullest tile, at every moment of every function."""
 
     graph: Graph
     decided: Decided
     peaks: dict[str, int] = field(default_factory=dict[str, int])
 
     def live(self, function: Function) -> NDArray[np.int64]:
-        """Bytes of the values that are live, by moment; what operators and calls take left out."""
+        """Bytes of live values by moment, without what operators and calls take."""
         changes = np.zeros(function.moments + 2, np.int64)
         for each in function.lifetimes:
             size = bytes_per_tile(self._layout(each.slot), each.itemsize)
@@ -260,7 +271,7 @@ class _Memory:
     def peak(self, name: str) -> int:
         """The most bytes that a function takes at any moment."""
         if name not in self.peaks:
-            # Were a function to call itself, that call would count for nothing.
+            # This ends a recursion: a call of a function by itself counts as 0.
             self.peaks[name] = 0
             function = self.graph.functions.get(name, Function())
             live = self.live(function)
@@ -274,13 +285,13 @@ class _Memory:
 
 
 def _live_bytes(graph: Graph, decided: Decided) -> int:
-    """Bytes of values and temporaries at the worst moment, of the tile that has most."""
+    """Bytes of values and temporaries at the worst moment, on the fullest tile."""
     memory = _Memory(graph, decided)
     return max(map(memory.peak, graph.functions), default=0)
 
 
 def _other_bytes(graph: Graph, decided: Decided) -> dict[Operator, int]:
-    """By operator, the bytes of all other values while it runs, its callers' among them."""
+    """By operator, the bytes of all other values while it runs, including those of its callers."""
     memory = _Memory(graph, decided)
     live = {name: memory.live(function) for name, function in graph.functions.items()}
     known: dict[str, int] = {}

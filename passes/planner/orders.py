@@ -1,4 +1,4 @@
-"""In which order the cells of a split are placed on tiles: what neighbours have in common."""
+"""The orders in which the cells of a split are placed on tiles, for what neighbours share."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .problem import Problem
 
 
 def orders(problem: Problem, split: tuple[int, ...], target: Target) -> tuple[tuple[int, ...], ...]:
-    """The orders worth trying for a split, the dimensions' own order ("()") among them.
+    """The orders worth trying for a split; the default order is ().
 
-    Reductions come first and a parallel dimension last, so that what tiles share is shared by
-    neighbours: two of a pair then receive it together, and what lies once lies next to all of them.
+    Reductions come first and a parallel dimension last, so that tiles that share data are
+    neighbours. Both tiles of a pair then receive it together, and data that is stored once is near
+    all tiles that want it.
     """
     dims = problem.structure.space.dims
     cut = [d for d, n in enumerate(split) if n > 1]
@@ -36,10 +37,10 @@ def orders(problem: Problem, split: tuple[int, ...], target: Target) -> tuple[tu
 
 
 def last_dims(problem: Problem, parts: Integers, target: Target) -> tuple[Integers, Integers]:
-    """The dimension that is best placed last, and what that saves: (candidates,) each.
+    """The dimension that is best placed last, and the bytes that this saves: (candidates,) each.
 
-    parts: (candidates, dimensions). What is saved are bytes of operands that both tiles of a pair
-    want, and that one of their buses therefore need not bring.
+    parts: (candidates, dimensions). Operands that both tiles of a pair want cross their shared bus
+    only once.
     """
     space = problem.structure.space
     last = np.full(len(parts), -1, np.int64)
@@ -69,9 +70,10 @@ def last_dims(problem: Problem, parts: Integers, target: Target) -> tuple[Intege
 
 
 def arriving(problem: Problem, operand: int, parts: Integers, cells: Integers) -> Integers:
-    """Bytes of an operand that reach the largest cell from elsewhere, by estimate: (candidates,).
+    """Estimated bytes of an operand that the largest cell receives: (candidates,).
 
-    All of its block; of one that lies wherever it is wanted, all but this tile's share.
+    That is its whole block, or, for an operand that lies wherever the plan wants it, the block
+    without the tile's own share.
     """
     access = problem.structure.space.operands[operand]
     block = block_elements(access, cells) * problem.operand_dtypes[operand].itemsize

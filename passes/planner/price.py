@@ -1,4 +1,7 @@
-"""What the cells of many candidate splits cost at once, and how workers share one."""
+"""The compute cycles of cells, for many candidate splits at once.
+
+It also decides how the workers of a tile share a cell.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ def cell_cycles(
     result: np.dtype[Any],
     target: Target,
 ) -> Cycles:
-    """Cycles to compute one cell of each candidate, its workers on their best dimension.
+    """Cycles to compute one cell of each candidate, with its workers along their best dimension.
 
-    cells: sizes of every candidate's largest cell, (candidates, dimensions). operand, result:
-    the types of the first operand that is a number and of the result.
+    cells: sizes of every candidate's largest cell, (candidates, dimensions). operand: the dtype of
+    the first operand that is a number. result: the dtype of the result.
     """
     types = operand, result, target
     best = compute_cycles(structure, cells, *types)[0]
@@ -52,7 +55,7 @@ def cell_cycles(
 
 
 Decided = tuple[str, tuple[int, ...]]
-"""A codelet's method and its workers; empty where that is still open."""
+"""A codelet's method and its workers; empty if not decided yet."""
 
 
 Codelet = tuple[float, str, tuple[int, ...]]
@@ -67,9 +70,10 @@ def codelets(
     target: Target,
     decided: tuple[Decided, ...],
 ) -> tuple[Codelet, ...]:
-    """For each cell, the cheapest codelet.
+    """The cheapest codelet for each cell.
 
-    cells: the sizes of their dimensions. decided: what is decided already of each codelet.
+    cells: the sizes of each cell. decided: the method and workers of each codelet, as far as they
+    are decided.
     """
     asked = tuple(zip(cells, decided, strict=True))
     known = _known(structure, operand, result, target)
@@ -86,7 +90,7 @@ def codelets(
 def _known(
     structure: Structure, operand: np.dtype[Any], result: np.dtype[Any], target: Target
 ) -> dict[tuple[tuple[int, ...], Decided], Codelet]:
-    """The codelets of cells that somebody has asked for."""
+    """The cache of codelets by cell, one per structure, dtypes and target."""
     del structure, operand, result, target
     return {}
 
@@ -137,7 +141,7 @@ def codelet(
     method: str = "",
     workers: tuple[int, ...] = (),
 ) -> Codelet:
-    """The cheapest codelet for one cell, as codelets."""
+    """The cheapest codelet for one cell, as `codelets` finds it."""
     decided = ((method, workers),)
     return codelets(structure, (cell,), operand, result, target, decided)[0]
 
@@ -149,7 +153,7 @@ def least_compute_cycles(
     result: np.dtype[Any],
     target: Target,
 ) -> Cycles:
-    """A quick stand-in for `compute_cycles`: the steady state of the units, no start-up."""
+    """A quick estimate of `compute_cycles`: the steady state, without start-up costs."""
     parts = roles(structure)
     if parts is None:
         return cell_cycles(structure, cells, operand, result, target)
@@ -173,13 +177,13 @@ def least_compute_cycles(
 
 
 def largest_cells(structure: Structure, parts: Integers) -> Integers:
-    """Sizes of every candidate's largest cell: (candidates, dimensions), as parts are."""
-    # Floats are divided several times as fast, and to the right integer: sizes are below 2^52.
+    """The sizes of every candidate's largest cell: (candidates, dimensions), as parts."""
+    # Floats divide several times as fast as integers, and are exact below 2**52.
     return np.ceil(np.array(structure.space.sizes, np.float64) / parts).astype(np.int64)
 
 
 def window(axis: AxisMap, cells: Integers) -> Integers:
-    """Numerators of an axis in each candidate's block, as `Layout.window` counts: (candidates,)."""
+    """The numerators of an axis in each candidate's block, as in `Layout.window`: (candidates,)."""
     reach = np.zeros(len(cells), np.int64)
     step = np.zeros(len(cells), np.int64)
     for d, a in axis.terms:
@@ -190,7 +194,7 @@ def window(axis: AxisMap, cells: Integers) -> Integers:
 
 
 def block_elements(access: AccessMap, cells: Integers) -> Integers:
-    """Elements of each candidate's block of a tensor: (candidates,)."""
+    """The elements of each candidate's block of a tensor: (candidates,)."""
     total = np.ones(len(cells), np.int64)
     for axis in access.axes:
         if axis.terms:
@@ -200,10 +204,10 @@ def block_elements(access: AccessMap, cells: Integers) -> Integers:
 
 @lru_cache(maxsize=65536)
 def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) -> tuple[int, ...]:
-    """Parts of a cell's dimensions that leave the largest worker the least to do.
+    """The parts of a cell's dimensions that leave the busiest worker the least to do.
 
-    sizes: of the cell's dimensions. kept: those that workers may share, the parallel ones.
-    The outermost dimensions are preferred, and few workers to many where nothing is gained.
+    sizes: of the cell's dimensions. kept: the dimensions that workers may share, the parallel ones.
+    Among equals, fewer workers and outer dimensions are preferred.
     """
     choices = [
         range(1, min(size, workers) + 1) if d in kept else range(1, 2)
@@ -221,7 +225,7 @@ def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) ->
 
 
 def _products(choices: list[range], most: int) -> list[tuple[int, ...]]:
-    """All choices of one number each whose product is at most `most`."""
+    """All ways to choose one number from each range with a product of at most `most`."""
     found: list[tuple[int, ...]] = [()]
     for choice in choices:
         found = [(*f, n) for f, n in product(found, choice) if prod(f) * n <= most]

@@ -1,6 +1,6 @@
-"""Limits on memory that no plan of an operator keeps: which, and what they were relaxed to.
+"""Limits on memory that no plan of an operator keeps, and what they were relaxed to.
 
-They are written on the module, so that every level, report and saved program can tell.
+They are recorded as an attribute of the module, for all levels, reports and saved programs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from .limits import Limits
 from .terms import relaxed
 
 ATTRIBUTE = "abele.relaxed"
+"""The module's attribute."""
+
 NAMES = ("operator", "limit", "relaxed_to", "taken")
-"""What is written of each."""
+"""The keys of each entry."""
 
 
 @dataclass(frozen=True)
 class Relaxed:
-    """An operator of which no plan keeps its limit. All but its name are parts of a tile.
+    """An operator with no plan that keeps its limit.
 
-    relaxed_to: the limit, doubled until a plan keeps it. taken: what that plan takes.
+    limit, relaxed_to and taken are parts of a tile. relaxed_to: the limit, doubled until a plan
+    keeps it. taken: what that plan takes.
     """
 
     operator: str
@@ -46,8 +49,10 @@ class Relaxed:
 def relaxed_limits(
     choices: Mapping[Operation, Choice], limits: Limits, target: Target
 ) -> tuple[Relaxed, ...]:
-    """The operators whose plans take more than they may. A limit of 0 asks for the least bytes that
-    a plan can take, and is never exceeded."""
+    """The operators whose plans exceed their limit.
+
+    A limit of 0 asks for the plan with the fewest bytes, and is never exceeded.
+    """
     usable = target.usable_bytes_per_tile
     found: list[Relaxed] = []
     for op, choice in choices.items():
@@ -60,7 +65,7 @@ def relaxed_limits(
 
 
 def write_relaxed(module: ModuleOp, found: tuple[Relaxed, ...]) -> None:
-    """Let a module say which limits were relaxed."""
+    """Record on a module which limits were relaxed."""
     if not found:
         module.attributes.pop(ATTRIBUTE, None)
         return
@@ -78,7 +83,7 @@ def write_relaxed(module: ModuleOp, found: tuple[Relaxed, ...]) -> None:
 
 
 def read_relaxed(module: ModuleOp) -> tuple[Relaxed, ...]:
-    """What a module says of limits that were relaxed; nothing if it says what is no such list."""
+    """The limits recorded on a module. Entries of another form are skipped."""
     written = module.attributes.get(ATTRIBUTE)
     if not isinstance(written, ArrayAttr):
         return ()

@@ -45,10 +45,16 @@ from .question import Question
 from .search import exact, fastest
 
 MOST_STEPS = 32
-"""Steps that are looked at: each is an operation of its own."""
+"""Steps of a plan at most.
+
+Assumed: each step adds operations to the program; no measurement is recorded.
+"""
 
 PRICED = 4
-"""Plans whose exchange is computed exactly."""
+"""Plans whose exchange is computed exactly.
+
+Assumed: it bounds the time of planning one operator; no measurement is recorded.
+"""
 
 
 def priced_in_steps(question: Question, plan: Plan) -> Choice:

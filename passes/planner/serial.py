@@ -24,10 +24,16 @@ from .rotation import MOST_STEPS, PRICED, priced_in_steps, search_in_steps
 from .search import exact, finalists
 
 MOST_TRIED = 4_096
-"""Splits that are looked at for steps that the user asks for."""
+"""Splits that are tried for steps that the user asks for.
+
+Assumed: it bounds the time of planning one operator; no measurement is recorded.
+"""
 
 TRIED = 2
-"""Numbers of steps along a dimension that are priced: the fewest that fit, and the next."""
+"""Numbers of steps along a dimension that are priced: the fewest that fit, and the next.
+
+Assumed: more steps cost more; no measurement is recorded.
+"""
 
 
 def priced(question: Question, plan: Plan) -> Choice:

@@ -1,4 +1,4 @@
-"""What a plan of one operator has to meet: what a user has chosen, and how much a tile may hold."""
+"""The terms of one operator's plan: a user's choices, and how much a tile may hold."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...dialects.abele import Plan
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of one operator's plan. What is left out is free.
+    """The terms of one operator's plan. Empty fields leave the planner free.
 
-    split: parts of each dimension, 0 where any will do. method: how the codelet works. tiles: the
-    most that may be used, 0 for all. steps, ring: as in Plan. temporary_bytes: of a tile, for
-    copies, partials and the result; where no plan keeps it, it is doubled until one does.
+    split: parts of each dimension, 0 for any number. method: of the codelet. tiles: the most that
+    may be used, 0 for all. steps, ring: as in Plan. temporary_bytes: the most bytes of a tile for
+    copies, partials and the result; doubled until a plan keeps it.
     """
 
     split: tuple[int, ...] = ()
@@ -26,11 +26,11 @@ class Terms:
     temporary_bytes: int | None = None
 
     def parts(self, dim: int) -> int:
-        """Parts of a dimension; 0 where any number will do."""
+        """Parts of a dimension; 0 for any number."""
         return self.split[dim] if self.split else 0
 
     def least_parts(self, rank: int) -> tuple[int, ...]:
-        """Parts of each dimension of the smallest plan there is; a ring has as many as steps."""
+        """The fewest parts of each dimension; a ring has at least as many parts as steps."""
         least = [max(self.parts(d), 1) for d in range(rank)]
         for d, r in enumerate(self.ring):
             if r >= 0 and self.steps:
@@ -38,31 +38,31 @@ class Terms:
         return tuple(least)
 
     def most_tiles(self, tiles: int) -> int:
-        """Of so many tiles, how many may be used."""
+        """How many of these tiles may be used."""
         return min(self.tiles, tiles) if self.tiles else tiles
 
     def allow(self, split: Sequence[int]) -> bool:
-        """Whether a split is one of those that are left."""
+        """Whether a split is allowed."""
         same = all(n in (0, k) for n, k in zip(self.split, split, strict=False))
         return same and (not self.tiles or prod(split) <= self.tiles)
 
     def hold(self, temporary_bytes: int) -> bool:
-        """Whether a plan may take so many bytes, no limit being relaxed."""
+        """Whether a plan may take these bytes without relaxing the limit."""
         return self.temporary_bytes is None or temporary_bytes <= self.temporary_bytes
 
     def complete(self, plan: Plan) -> Plan:
-        """A plan with all else that is decided."""
+        """A plan with the method, steps and ring of these terms."""
         return replace(plan, method=self.method, steps=self.steps, ring=self.ring)
 
 
 FREE = Terms()
-"""The terms of an operator of which nothing is asked."""
+"""The terms of an operator without constraints."""
 
 
 def relaxed(limit: int | None, least: int) -> int:
-    """A limit on bytes, doubled until it is at least so many; those themselves, of a limit of 0.
+    """A limit on bytes, doubled until it is at least `least`.
 
-    None is no limit: the largest number of bytes there is.
+    A limit of 0 becomes `least`. None is no limit, and gives 2**62.
     """
     if limit is None:
         return 2**62

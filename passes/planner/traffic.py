@@ -1,6 +1,6 @@
-"""Exact traffic between many layouts: the overlap along each axis is computed once and kept.
+"""Exact traffic between many layouts, with a cache of the overlap along each axis.
 
-Candidate splits of one operator, and operators of one network, share the cuts of most axes.
+The candidate splits of an operator, and the operators of a network, share the cuts of most axes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 
 
 def traffic(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
-    """As `overlap`, axis by axis where both tensors have the same shape or a move only shifts."""
+    """As `overlap`, axis by axis if both tensors have the same shape or the move only shifts."""
     of, to = _axes(source), _axes(destination)
     pairs: Iterable[tuple[int, int, _Shift]] | None = None
     if of is None or to is None:
@@ -41,8 +41,11 @@ def traffic(source: Layout, destination: Layout, move: Space | None = None) -> O
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis of a layout. alone: the layout of it alone. dims: the dimensions of the whole that
-    its own are. in_runs: whether every part is a run of elements, but for padding."""
+    """One axis of a layout.
+
+    alone: the layout of this axis alone. dims: the dimensions of the whole layout that it uses.
+    in_runs: whether every part is one run of elements, apart from padding.
+    """
 
     size: int
     alone: Layout
@@ -52,7 +55,7 @@ class _Axis:
 
 @lru_cache(maxsize=8192)
 def _axes(layout: Layout) -> tuple[_Axis, ...] | None:
-    """The axes of a layout; None if a cut dimension moves along two of them."""
+    """The axes of a layout; None if two axes use the same cut dimension."""
     cut = [d for a in layout.access.axes for d, _ in a.terms if layout.parts[d] > 1]
     if len(cut) != len(set(cut)):
         return None
@@ -66,13 +69,13 @@ def _axes(layout: Layout) -> tuple[_Axis, ...] | None:
 
 
 def _moving(axes: tuple[_Axis, ...]) -> list[int]:
-    """The axes but for those of one element that no cell moves along."""
+    """The indices of all axes except those of one element that use no dimension."""
     return [i for i, axis in enumerate(axes) if axis.size != 1 or axis.dims]
 
 
 @dataclass(frozen=True)
 class _Shift:
-    """Element i of one axis is element i + by of another, where that lies in low..high - 1."""
+    """Element i of one axis is element i + by of another, if that lies in low..high - 1."""
 
     by: int
     low: int
@@ -81,8 +84,10 @@ class _Shift:
 
 @lru_cache(maxsize=1024)
 def _shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
-    """The axes that a move goes along, as (of operand, of result, shift); None if it does more than
-    shift: each axis then is a dimension of its own."""
+    """The pairs of axes that a move shifts along, as (operand's axis, result's axis, shift).
+
+    None if the move does more than shift along separate axes.
+    """
     (read,), (written,) = move.operands, move.results
     at = {axis.terms: i for i, axis in enumerate(read.axes) if axis.terms}
     found: list[tuple[int, int, _Shift]] = []
@@ -104,7 +109,7 @@ def _shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
 
 @lru_cache(maxsize=4096)
 def _group(of: _Axis, to: _Axis, shift: _Shift) -> Group:
-    """The elements shared along one axis of each layout."""
+    """The elements that two layouts share along one axis of each."""
     cut = _shared(of.alone, to.alone, shift)
     return Group(
         tuple(to.dims[d] for d in cut.destination_dims),
@@ -116,9 +121,9 @@ def _group(of: _Axis, to: _Axis, shift: _Shift) -> Group:
 
 @lru_cache(maxsize=4096)
 def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
-    """The elements shared by two layouts of one axis, which is shifted in between.
+    """The elements that two layouts of one axis share after a shift.
 
-    Of layouts that are not in runs the shift is none.
+    For layouts that are not in runs, the shift has to be zero.
     """
     if not (_in_runs(of) and _in_runs(to)):
         return overlap(of, to).groups[0]
@@ -126,8 +131,8 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
     wanted = tuple(np.clip(edge + shift.by, shift.low, shift.high) for edge in _runs(to))
     low = np.maximum(wanted[0][:, None], own[0])
     high = np.minimum(wanted[1][:, None], own[1])
-    # How many of the elements before each edge some part wants. Edges, not elements, of which an
-    # axis may have a hundred million.
+    # The number of elements before each edge that some part wants. This counts edges, since an axis
+    # may have a hundred million elements.
     edges = distinct(np.concatenate([*wanted, *own]))
     opens, closes = (np.searchsorted(edges, each) for each in wanted)
     n = len(edges)
@@ -143,7 +148,7 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
 
 
 def _in_runs(layout: Layout) -> bool:
-    """Whether every part of a layout of one axis is a run of elements, but for padding."""
+    """Whether every part of a layout of one axis is one run of elements, apart from padding."""
     (axis,) = layout.access.axes
     return (
         axis.size > 0
@@ -155,7 +160,7 @@ def _in_runs(layout: Layout) -> bool:
 
 @lru_cache(maxsize=4096)
 def _runs(layout: Layout) -> tuple[Integers, Integers]:
-    """The first and one-past-last element of every part: (parts,) each."""
+    """The first element of every part, and one past its last: (parts,) each."""
     starts = layout.starts(0).ravel()
     ends = starts + layout.counts(0).ravel()
     size = layout.shape[0]

@@ -30,23 +30,23 @@ from .steps import home_over_steps, passes_of, result_over_steps, takes_steps
 
 
 def leaves_partials(structure: Structure, plan: Plan) -> bool:
-    """Whether a plan splits a reduction, so that another compute has to combine what it leaves."""
+    """Whether a plan splits a reduction, so that another compute has to combine the partials."""
     dims = structure.space.dims
     return any(k > 1 and d.kind != "parallel" for k, d in zip(plan.split, dims, strict=False))
 
 
 @lru_cache(maxsize=8192)
 def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
-    """The structure whose parallel dimensions alone are cut, its split and its order.
+    """An equivalent structure of which only parallel dimensions are cut, its split and its order.
 
-    Each split reduction dimension k leaves a block of itself and a new parallel dimension kp,
-    appended in order of k; the result gets a leading axis kp for each. In the order, kp
-    stands where k stood. Partials have no chain: it follows what combines them.
+    Each split reduction dimension k keeps a block of itself and gets a new parallel dimension kp,
+    appended in order of k. The result gets a leading axis kp for each. In the order, kp takes the
+    place of k. Partials have no chain: the chain follows the compute that combines them.
 
         [y, k], split [8, 4]   ->   [y, k/4, kp = 4], split [8, 1, 4]
 
-    Raises ValueError where the plan is not one of this structure, or takes several steps: each is
-    a structure of its own (passes_of).
+    Raises ValueError if the plan does not belong to this structure, or takes several steps: each
+    step is a structure of its own (passes_of).
     """
     if takes_steps(plan):
         raise ValueError(f"steps {list(plan.steps)}; need those of one step")
@@ -86,7 +86,7 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
 
 
 def is_legal_in_steps(structure: Structure, plan: Plan, element: np.dtype[Any]) -> bool:
-    """Whether an operator can take the steps of a plan. element: of its result."""
+    """Whether an operator can take the steps of a plan. element: the dtype of its result."""
     merges = any(
         n > 1
         for n, d in zip(plan.steps, structure.space.dims, strict=False)
@@ -103,7 +103,7 @@ def is_legal_in_steps(structure: Structure, plan: Plan, element: np.dtype[Any]) 
 
 
 def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
-    """The layouts that the compute itself reads: without a chain's, where it leaves partials."""
+    """The layouts that the compute reads; without those of its chain if it leaves partials."""
     cut, split, order = refined(structure, plan)
     return tuple(
         canonical(raw_layout(cut.space.dims, access, split, order, plan.first_tile))
@@ -112,17 +112,18 @@ def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
 
 
 def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
-    """The layout that a plan wants each operand in, a chain's in what combines the partials.
+    """The layout that a plan wants each operand in.
 
-    Of a plan of several steps, where all parts of the operand are: each step's own, if they can lie
-    beside one another, else what the plan would want in one step.
-    Raises ValueError if that is not known: the plan has no combine.
+    The operands of a chain are wanted where partials are combined. For a plan of several steps, a
+    layout holds all parts of its operand: the parts of the steps side by side if that is possible,
+    else the layout that the plan would want in one step.
+    Raises ValueError if the plan leaves partials and has no combine.
     """
     if takes_steps(plan):
         step = next(passes_of(structure, plan))[0]
         each = operand_layouts(step.structure, step.plan)
-        # What combines partials is planned for a step's; a chain's operands, which it takes, are
-        # never more than one step wants.
+        # The combine is planned for one step. It reads the operands of the chain, and one step
+        # wants all of each.
         plain = compute_layouts(structure, replace(plan, steps=(), ring=(), combine=None))
         return tuple(
             home_over_steps(structure, plan, i, layout) or whole
@@ -138,7 +139,7 @@ def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
 
 
 def result_layout(structure: Structure, plan: Plan) -> Layout:
-    """The layout that the compute leaves its result in: of the partials, where there are any."""
+    """The layout in which the compute leaves its result, or its partials if there are any."""
     cut, split, order = refined(structure, plan)
     return canonical(
         raw_layout(cut.space.dims, cut.space.results[0], split, order, plan.first_tile)
@@ -147,10 +148,10 @@ def result_layout(structure: Structure, plan: Plan) -> Layout:
 
 @lru_cache(maxsize=8192)
 def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
-    """What merges the partials; None where no reduction is split.
+    """The structure that merges the partials; None if no reduction is split.
 
-    Its dimensions are the result's axes, then one reduction for each split dimension, in order
-    of that dimension. Its operands are the partials and those of the chain, which follows it.
+    Its dimensions are the result's axes, then one reduction for each split dimension, in order of
+    that dimension. Its operands are the partials and the operands of the chain, which it includes.
     """
     cut = refined(structure, plan)[0].space
     old = structure.space
@@ -174,9 +175,9 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
 
 
 def combining(structure: Structure, plan: Plan) -> tuple[Structure, Plan]:
-    """What merges the partials that a plan leaves, and its plan.
+    """The structure that merges the partials of a plan, and its plan.
 
-    Raises ValueError if the plan has none.
+    Raises ValueError if the plan has no combine.
     """
     combine = combine_structure(structure, plan)
     assert combine is not None
@@ -186,7 +187,7 @@ def combining(structure: Structure, plan: Plan) -> tuple[Structure, Plan]:
 
 
 def final_layout(structure: Structure, plan: Plan) -> Layout:
-    """The layout of the operator's result, partials combined.
+    """The layout of the operator's result, after partials are combined.
 
     Raises ValueError if reductions are split and the plan has no combine.
     """
@@ -200,13 +201,15 @@ def final_layout(structure: Structure, plan: Plan) -> Layout:
 
 @lru_cache(maxsize=8192)
 def home_of_free(wanted: Layout, itemsize: int, tiles: int) -> Layout:
-    """Where a tensor lies that may lie wherever its first user likes: near the tiles that want it,
-    every element once; in linear order if that cannot be."""
+    """The layout of a tensor that may lie wherever its first user wants it.
+
+    Every element lies once, near the tiles that want it; in linear order if that is impossible.
+    """
     return spread(wanted) or linear_layout(wanted.shape, itemsize, tiles)
 
 
 def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:
-    """The layout of a movement's result, planned over the axes of that result."""
+    """The layout of a movement's result. Its plan cuts the axes of the result."""
     if len(plan.split) != len(shape):
         raise ValueError(f"a split of {len(plan.split)} parts; the result has {len(shape)} axes")
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
@@ -215,7 +218,7 @@ def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:
 
 
 def check_ranks(structure: Structure, plan: Plan) -> None:
-    """Raise ValueError for a plan, or one that combines its partials, of other dimensions."""
+    """Raise ValueError for a plan, or a combine in it, that has other dimensions."""
     dims = [dim.name for dim in structure.space.dims]
     for what, given in (("split", plan.split), ("workers", plan.workers)):
         if len(given) != len(dims) and (given or what == "split"):
@@ -224,7 +227,7 @@ def check_ranks(structure: Structure, plan: Plan) -> None:
         return
     combine = combine_structure(structure, replace(plan, steps=(), ring=()))
     if combine is None:
-        raise ValueError("a plan to combine, and no partials: need a reduction that is split")
+        raise ValueError("a plan to combine, but no partials; need a reduction that is split")
     try:
         check_ranks(combine, plan.combine)
     except ValueError as error:

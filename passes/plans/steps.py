@@ -1,17 +1,17 @@
-"""Operators that take several steps: the same tiles, one part of the work after another.
+"""Operators in several steps: the same tiles do one part of the work after another.
 
-A dimension is cut in time as it is cut in space. Steps over a parallel dimension each make a part
-of the result; steps over a reduction add to what those before them have left. A tile then needs
-room for one step's operands at a time.
+A dimension may be cut in time as well as in space. Each step over a parallel dimension makes a part
+of the result. Each step over a reduction adds to the sums of the steps before it. A tile needs room
+for the operands of one step at a time.
 
-A reduction may also rotate: along the tiles that a parallel dimension (the ring) is cut over, each
-begins with another part, so that no two hold the same one. What they would all hold a copy of is
-then there once, and goes round, one tile on at each step:
+A reduction may also rotate round the tiles that a parallel dimension (the ring) is cut over. Each
+tile begins with another part, so no two tiles hold the same part at once. An operand of which all
+these tiles would hold a copy is then stored once, and its parts move on by one tile at each step:
 
     k in 3 steps, not rotated:   tile 0: 0 1 2   tile 1: 0 1 2   tile 2: 0 1 2
     k in 3 steps, rotated:       tile 0: 0 1 2   tile 1: 1 2 0   tile 2: 2 0 1
 
-All of it is in the access maps: a step is a structure like any other, whose maps begin elsewhere.
+The access maps say all of this: a step is an ordinary structure whose maps have other offsets.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from ...ir.geometry.layout import Layout, canonical
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 ADDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
-"""By combiner, the function that merges what a step makes with what there is."""
+"""By combiner, the function that merges the result of a step with that of the steps before."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step. structure, plan: of it; it has no further steps. start: first element of the
-    result's part, for each axis."""
+    """One step of a plan.
+
+    structure, plan: of the step alone, which has no further steps. start: the first element of its
+    part of the result, along each axis.
+    """
 
     structure: Structure
     plan: Plan
@@ -46,7 +49,7 @@ def takes_steps(plan: Plan) -> bool:
 
 
 def check_steps(structure: Structure, plan: Plan) -> None:
-    """Raise ValueError where the steps of a plan are none of this structure."""
+    """Raise ValueError if the steps of a plan do not belong to this structure."""
     dims = structure.space.dims
     for what, given in (("steps", plan.steps), ("ring", plan.ring)):
         if given and len(given) != len(dims):
@@ -103,14 +106,14 @@ def _check_ring(space: Space, plan: Plan, d: int, r: int) -> None:
 
 
 def _is_plain(axis: AxisMap, dims: tuple[Dim, ...]) -> bool:
-    """Whether an axis is one dimension, all of it."""
+    """Whether an axis is the whole of one dimension."""
     return [(dims[d].size, a) for d, a in axis.terms] == [(axis.size, 1)] and not axis.offset
 
 
 def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[Step, ...]]:
-    """The steps of a plan in order: for each part of the result, those that add up to it.
+    """The steps of a plan in order: for each part of the result, the steps that add up to it.
 
-    Raises ValueError as check_steps.
+    Raises ValueError as check_steps does.
     """
     check_steps(structure, plan)
     kept = structure.space.of_kind("parallel")
@@ -124,7 +127,7 @@ def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[Step, ...]]:
 
 
 def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
-    """The step of that number along each dimension."""
+    """The step with these numbers, one along each dimension."""
     space = structure.space
     sizes = tuple(dim.size // n for dim, n in zip(space.dims, plan.steps, strict=True))
     first = tuple(i * size for i, size in zip(at, sizes, strict=True))
@@ -161,10 +164,11 @@ def _in_rings(
     plan: Plan,
     rings: dict[int, int],
 ) -> tuple[Space, Plan]:
-    """Give each ring a dimension that numbers its tiles, and let what goes round begin at theirs.
+    """Give each ring a dimension that numbers its tiles, and let the rotating reduction depend on
+    it.
 
-    A ring's dimension r of n elements in p parts becomes one of n / p elements and, at the end of
-    the space, p / steps rounds of as many tiles as there are steps. The result gets axes for them.
+    A ring's dimension r of n elements in p parts becomes three: one of n / p elements and, at the
+    end of the space, p / steps rounds of `steps` tiles. The result gets axes for them.
     """
     split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
     for d, r in rings.items():
@@ -189,7 +193,10 @@ def _in_rings(
 
 
 def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]]) -> AccessMap:
-    """Let the dimensions of a map depend on others too, each so many elements from the next."""
+    """An access map in which some dimensions are sums of several.
+
+    more: for a dimension, the further ones, each with the number of elements that it advances by.
+    """
     return replace(
         access,
         axes=tuple(
@@ -206,7 +213,7 @@ def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]])
 def _in_blocks(
     access: AccessMap, r: int, outer: tuple[int, int], dims: tuple[Dim, ...]
 ) -> AccessMap:
-    """A result's axis of a ring as three: rounds, tiles, and the elements of one."""
+    """A result whose axis along a ring is split into three: rounds, tiles, elements of a tile."""
     axes: list[AxisMap] = []
     for axis in access.axes:
         if axis.terms == ((r, 1),):
@@ -221,9 +228,10 @@ def _axis(size: int, dim: int) -> AxisMap:
 
 
 def adding(structure: Structure, chain: bool) -> Structure:
-    """The structure that adds its result to what another step has left, its operand after its own.
+    """The structure that adds its result to that of an earlier step.
 
-    chain: whether the structure's chain follows then.
+    The earlier result is an operand, after the structure's own. chain: whether the structure's
+    chain follows.
     """
     body, space = structure.body, structure.space
     assert body.combiner is not None
@@ -237,7 +245,7 @@ def adding(structure: Structure, chain: bool) -> Structure:
 
 
 def part_shape(structure: Structure, plan: Plan) -> tuple[int, ...]:
-    """The shape of what one step leaves of the result, its axes as they are."""
+    """The shape of one step's part of the result."""
     axes = structure.space.results[0].axes
     return tuple(
         axis.size // plan.steps[axis.terms[0][0]] if axis.terms else axis.size for axis in axes
@@ -245,7 +253,7 @@ def part_shape(structure: Structure, plan: Plan) -> tuple[int, ...]:
 
 
 def move_into(part: Sequence[int], start: Sequence[int], whole: Sequence[int]) -> Space:
-    """The move of a part of a tensor to where it begins in the whole one."""
+    """The move of a part of a tensor into the whole tensor. start: its first element."""
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(part))
     there = tuple(
         AxisMap(n, ((i, 1),), at) for i, (n, at) in enumerate(zip(whole, start, strict=True))
@@ -253,11 +261,11 @@ def move_into(part: Sequence[int], start: Sequence[int], whole: Sequence[int]) -
     return Space(dims, (identity_map(tuple(range(len(part))), tuple(part)),), (AccessMap(there),))
 
 
-# Where all steps together keep things
+# Layouts of whole tensors, over all steps
 
 
 def result_over_steps(plan: Plan, step: Step, layout: Layout) -> Layout:
-    """The layout of a whole result of which each step's part is laid out so."""
+    """The layout of a whole result, given the layout of each step's part."""
     axes = step.structure.space.results[0].axes
     cuts = [
         (i, plan.steps[d], axis.size)
@@ -271,9 +279,9 @@ def result_over_steps(plan: Plan, step: Step, layout: Layout) -> Layout:
 def home_over_steps(
     structure: Structure, plan: Plan, operand: int, layout: Layout
 ) -> Layout | None:
-    """The layout of a whole operand of which the first step's part is laid out so.
+    """The layout of a whole operand, given the layout of the first step's part.
 
-    None where parts overlap, or a tile needs another part at each step of a ring.
+    None if parts overlap, or if a tile needs another part at each step of a ring.
     """
     space = structure.space
     access = space.operands[operand]
@@ -293,10 +301,10 @@ def home_over_steps(
 
 
 def _side_by_side(layout: Layout, cuts: list[tuple[int, int, int]]) -> Layout:
-    """The layout of a tensor whose axes are cut into parts, each laid out like the first one.
+    """The layout of a tensor whose axes are cut into parts, each laid out like the first part.
 
-    cuts: axes, with how many parts, and elements of a part. Every tile holds its block of each
-    part: an axis is seen as parts by what is in one.
+    cuts: (axis, number of parts, elements of a part). Every tile holds its block of each part: an
+    axis is viewed as two, the parts and the elements of one.
     """
     grid, axes = list(layout.grid), list(layout.access.axes)
     for i, steps, size in sorted(cuts, reverse=True):

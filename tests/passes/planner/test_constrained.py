@@ -177,14 +177,17 @@ def test_a_proportion_of_nothing_asks_for_the_fewest_bytes(asking: Asking):
             {"fc1": {"steps": {"k": 4}, "ring": {"k": "n"}, "tiles": 2}},
             "fc1.ring: needs 4 tiles; c.json:10: operators.fc1.tiles: 2",
         ),
-        ({"turn": {"steps": {"d0": 2}}}, "turn.steps: nn.transpose moves elements, in one step"),
+        (
+            {"turn": {"steps": {"d0": 2}}},
+            "turn.steps: nn.transpose moves elements, which takes one step",
+        ),
         ({"fc1": {"ring": {"k": "q"}}}, "fc1.ring.k: no dimension 'q' in nn.matmul"),
         ({"fc1": {"plan": "split [1, 2]"}}, "fc1.plan: split [1, 2]; need a number for each of m"),
         ({"fc1": {"plan": "split [1, 2, 1] workers [6]"}}, "workers [6]; need a number for each"),
         ({"fc1": {"plan": "split [4, 4, 1] at 1"}}, "needs tiles 0..16; target tiny has 0..15"),
         ({"fc1": {"plan": "split [1, 1, 1] order [7]"}}, "order [7]; need different ones of 0..2"),
         ({"fc1": {"plan": "split [1, 1, 1] method sum"}}, "no method 'sum'; there are amp, mac"),
-        ({"fc1": {"plan": "split [2, 1, 1] combine split [1, 1]"}}, "and no partials: need a"),
+        ({"fc1": {"plan": "split [2, 1, 1] combine split [1, 1]"}}, "but no partials; need a"),
         (
             {"fc1": {"plan": "split [1, 1, 4] combine split [1, 1]"}},
             "combine: split [1, 1]; need a number for each of m, n, kp",
@@ -213,7 +216,7 @@ def test_a_plan_that_is_there_and_a_constraint_are_too_many(tmp_path: Path):
     path.write_text('{"operators": {"fc1": {"tiles": 4}}}')
     module = parse_module(NET, context())
     named(module)["fc1"].attributes["plan"] = PlanAttr(Plan((2, 1, 1)))
-    with pytest.raises(InputError, match="nn.matmul has a plan already; remove one of both"):
+    with pytest.raises(InputError, match="nn.matmul already has a plan; remove one of the two"):
         plan_program(module, TARGET, path)
 
 

@@ -60,7 +60,7 @@ OPERATORS = "c.json:2: operators.fc1"
         ('{"plan": "split [1"}', f"{OPERATORS}.plan: 'split [1': ']' expected; need what"),
         ('{"plan": "split [0]"}', f"{OPERATORS}.plan: 'split [0]': split [0]; need 1 or more"),
         ('{"plan": "split [1]> junk"}', f"{OPERATORS}.plan: 'split [1]> junk'; need what stands"),
-        ('{"plan": "split [1]", "tiles": 2}', f"{OPERATORS}.tiles: beside a plan, which says all"),
+        ('{"plan": "split [1]", "tiles": 2}', f"{OPERATORS}.tiles: a whole plan leaves nothing"),
         ("7", f"{OPERATORS}: 7; need an object"),
     ],
 )
