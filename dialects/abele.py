@@ -21,10 +21,12 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from ..ir.aliases import Aliased, parse_alias
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
 from ..ir.hash_once import hash_once
+from ..ir.printer import TextPrinter
 from ..ir.signed import same_number
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
@@ -125,12 +127,15 @@ def _parse_access(parser: AttrParser, names: dict[str, int]) -> AccessMap:
     )
 
 
-class _Value(Data[T], Generic[T]):
-    """An attribute that holds one frozen value and is printed in angle brackets."""
+class _Value(Data[T], Aliased, Generic[T]):
+    """An attribute that holds one frozen value, printed in angle brackets or as an alias."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> T:
-        """Parse what stands in angle brackets."""
+        """Parse the angle brackets and what is between them, or an alias."""
+        found = parse_alias(parser, cls)
+        if found is not None:
+            return cast("_Value[T]", found).data
         with parser.in_angle_brackets():
             try:
                 return cls.parse_value(parser)
@@ -146,12 +151,8 @@ class _Value(Data[T], Generic[T]):
 
     def print_parameter(self, printer: Printer) -> None:
         """Print it as people write it."""
-        with printer.in_angle_brackets():
-            printer.print_string(self.text())
-
-    @abstractmethod
-    def text(self) -> str:
-        """What stands between the brackets."""
+        alias = printer.alias(self) if isinstance(printer, TextPrinter) else ""
+        printer.print_string(alias or f"<{self.text()}>")
 
 
 def _print_dim(dim: Dim) -> str:
@@ -166,6 +167,7 @@ class SpaceAttr(_Value[Space]):
     """
 
     name = "abele.space"
+    alias = "space"
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Space:
@@ -214,6 +216,7 @@ class LayoutAttr(_Value[Layout]):
     """
 
     name = "abele.layout"
+    alias = "layout"
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Layout:
@@ -305,6 +308,7 @@ class BodyAttr(_Value[Body]):
     """
 
     name = "abele.body"
+    alias = "body"
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Body:
@@ -331,6 +335,7 @@ class ChainAttr(_Value[tuple[Stage, ...]]):
     """Functions that follow an operation, in order. Example: #abele.chain<add, relu>"""
 
     name = "abele.chain"
+    alias = "chain"
 
     @classmethod
     def sample(cls, random: Random, types: Sequence[Attribute]) -> ChainAttr:
@@ -405,6 +410,7 @@ class PlanAttr(_Value[Plan]):
     """
 
     name = "abele.plan"
+    alias = "plan"
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Plan:

@@ -30,8 +30,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from ..ir.aliases import parse_alias
 from ..ir.geometry.layout import Layout, canonical, raw_layout
 from ..ir.geometry.space import AccessMap, Space
+from ..ir.printer import TextPrinter
 from ..ir.tensor_type import tensor_type
 from .abele import (
     BodyAttr,
@@ -66,7 +68,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
         with parser.in_angle_brackets():
             shape, element = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
-            layout = LayoutAttr(LayoutAttr.parse_value(parser))
+            layout = parse_alias(parser, LayoutAttr) or LayoutAttr(LayoutAttr.parse_value(parser))
         return [tensor_type(element, shape), layout]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -75,7 +77,8 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
             for n in self.tensor.get_shape():
                 printer.print_string(f"{n}x")
             printer.print_attribute(self.tensor.element_type)
-            printer.print_string(f", {self.layout.text()}")
+            alias = printer.alias(self.layout) if isinstance(printer, TextPrinter) else ""
+            printer.print_string(f", {alias or self.layout.text()}")
 
     def verify(self) -> None:
         """Check what can be seen without other operations."""

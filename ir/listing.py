@@ -10,6 +10,8 @@ from io import StringIO
 
 from xdsl.ir import Operation
 
+from .aliases import Aliases, numbered_by_appearance
+from .line_wrap import wrapped
 from .printer import TextPrinter
 from .upstream import LocationAttr, ModuleOp
 
@@ -19,11 +21,13 @@ class Line:
     """A line of a module's text. op: the innermost operation that is written there.
 
     text: indented, without locations. location: the operation's, when it was printed.
+    is_alias: whether the line defines an alias; op is the module then.
     """
 
     text: str
     op: Operation
     location: LocationAttr
+    is_alias: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,21 +41,41 @@ class Listing:
 class ListingPrinter(TextPrinter):
     """Prints a module, then any operation of it again, under the names its values got first.
 
-    Values that come to be later get names that nothing had before.
+    Later values get names that nothing had before. aliases: those that were given before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, aliases: Aliases | None = None) -> None:
         self._text = StringIO()
-        super().__init__(self._text, print_debuginfo=True)
+        super().__init__(self._text, print_debuginfo=True, aliases=aliases)
         self._spans: list[tuple[int, int, Operation]] = []
         self._locations: list[tuple[int, int]] = []
         self._names = 0
         self._hints: dict[str, int] = {}
 
     def listing(self, module: ModuleOp) -> Listing:
-        """Print a module."""
+        """Print a module, below the definitions of its aliases.
+
+        The text is what module_text returns; the lines keep the aliases that were given before.
+        """
+        self.forget_used()
         text, lines = self._printed(module, 0)
-        return Listing(text + "\n", lines)
+        text, names = numbered_by_appearance(text, self._used)
+        parts = (*self._aliases.definitions(names), wrapped(text))
+        whole = "".join(f"{part}\n" for part in parts)
+        return Listing(whole, (*self.aliases(module), *lines))
+
+    @property
+    def alias_count(self) -> int:
+        """The number of aliases printed in the last listing and the lines since."""
+        return len(self._used)
+
+    def aliases(self, module: Operation) -> tuple[Line, ...]:
+        """The definitions of the aliases printed in the last listing and the lines since."""
+        return tuple(
+            Line(text, module, module.location, is_alias=True)
+            for each in self.definitions()
+            for text in each.split("\n")
+        )
 
     def lines(self, op: Operation) -> tuple[Line, ...]:
         """Print an operation, and those in it, as deep as it stands."""
@@ -112,7 +136,9 @@ def _lines(
             pieces[index].append(piece)
         end = after
     yield from (
-        Line("".join(parts), op, op.location) for parts, op in zip(pieces, ops, strict=True)
+        Line(text, op, op.location)
+        for parts, op in zip(pieces, ops, strict=True)
+        for text in wrapped("".join(parts)).split("\n")
     )
 
 

@@ -1,25 +1,104 @@
-"""xDSL's printer, quicker: tensor types, which are hashed once, are put into words once."""
+"""The text of modules: xDSL's printer, quicker, with aliases for long attributes."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from io import StringIO
+from typing import IO
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, BuiltinAttribute, TypeAttribute
 
-from .upstream import Printer
+from .aliases import Aliased, Aliases
+from .line_wrap import wrapped
+from .upstream import ModuleOp, Printer
+
+_PLAIN = re.compile(rb"[ !#-\[\]-~]*")
+"""Text that needs no escapes in a string literal."""
+
+
+def module_text(module: ModuleOp, *, locations: bool, generic: bool = False) -> str:
+    """The text of a module, ending in a newline: aliases first, no line longer than it must be.
+
+    locations: with loc(...). generic: every operation in the generic form.
+    """
+    stream = StringIO()
+    printer = TextPrinter(stream, print_debuginfo=locations, print_generic_format=generic)
+    printer.print_op(module)
+    return "".join(f"{part}\n" for part in (*printer.definitions(), wrapped(stream.getvalue())))
 
 
 class TextPrinter(Printer):
-    """Prints the same text as xDSL's, to a stream."""
+    """Prints the same text as xDSL's printer, to a stream, with aliases for long attributes.
+
+    An alias means something only below its definition. aliases: those that were given before.
+    """
+
+    def __init__(
+        self,
+        stream: IO[str],
+        *,
+        print_debuginfo: bool = False,
+        print_generic_format: bool = False,
+        aliases: Aliases | None = None,
+    ) -> None:
+        super().__init__(
+            stream, print_debuginfo=print_debuginfo, print_generic_format=print_generic_format
+        )
+        self._aliases = aliases or Aliases()
+        self._used: set[str] = set()
+        self._types: dict[Attribute, str] = {}
 
     def print_attribute(self, attribute: Attribute) -> None:
-        """Print an attribute."""
+        """Print an attribute, or its alias."""
         if type(attribute) is TensorType:
             self.print_string(_text_of(attribute))
+        elif isinstance(attribute, BuiltinAttribute):
+            attribute.print_builtin(self)
+        elif isinstance(attribute, Aliased) and (alias := self.alias(attribute)):
+            self.print_string(alias)
+        elif isinstance(attribute, TypeAttribute):
+            self.print_string(self._type(attribute))
         else:
             super().print_attribute(attribute)
+
+    def alias(self, attribute: Aliased) -> str:
+        """The alias of an attribute; "" if it is short and has none."""
+        found = self._aliases.of(attribute)
+        if found:
+            self._used.add(found)
+        return found
+
+    def forget_used(self) -> None:
+        """Begin to collect the aliases that are printed anew."""
+        self._used.clear()
+        # A type that is not printed again would not say which aliases it uses.
+        self._types.clear()
+
+    def definitions(self) -> list[str]:
+        """The definitions of the aliases that were printed; a long one has several lines."""
+        return self._aliases.definitions(dict(zip(self._used, self._used, strict=True)))
+
+    def _type(self, attribute: Attribute) -> str:
+        """The text of a dialect's type, which is made once."""
+        known = self._types.get(attribute)
+        if known is None:
+            stream, column = self.stream, self._current_column
+            self.stream = own = StringIO()
+            try:
+                super().print_attribute(attribute)
+            finally:
+                self.stream, self._current_column = stream, column
+            known = self._types[attribute] = own.getvalue()
+        return known
+
+    def print_bytes_literal(self, bytestring: bytes) -> None:
+        """Print a string literal."""
+        if _PLAIN.fullmatch(bytestring):
+            self.print_string(f'"{bytestring.decode()}"')
+        else:
+            super().print_bytes_literal(bytestring)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         """Print a text; new lines in it are indented, by indent if it is given."""

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttri
 from .blob import Blob, BlobStore
 from .context import AbeleContext
 from .errors import InputError
-from .printer import TextPrinter
+from .printer import module_text
 from .upstream import (
     UNKNOWN_LOC,
     Context,
@@ -24,6 +24,7 @@ from .upstream import (
     ModuleOp,
     ParseError,
     Parser,
+    Printer,
     StringLiteral,
 )
 from .whole_file import whole_file
@@ -35,9 +36,20 @@ BLOBS = "blobs"
 
 
 def print_module(module: ModuleOp, locations: bool = True) -> str:
-    """The text of a module, ending in a newline; blobs appear as digests only."""
+    """The text of a module, ending in a newline, with aliases for long attributes first.
+
+    Blobs appear as digests only.
+    """
+    return module_text(module, locations=locations)
+
+
+def print_inline(module: ModuleOp) -> str:
+    """The text of a module with locations as xDSL prints it: no aliases, one line per operation.
+
+    It stays the same when the layout of print_module's text changes.
+    """
     stream = StringIO()
-    TextPrinter(stream, print_debuginfo=locations).print_op(module)
+    Printer(stream, print_debuginfo=True).print_op(module)
     return stream.getvalue() + "\n"
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import TextIO
 
 from ..pass_manager import Instrument, Step
-from ..printer import TextPrinter
+from ..printer import module_text
 from ..upstream import ModuleOp
 from ..whole_file import whole_file
 
@@ -44,12 +43,7 @@ class Style:
 
     def text(self, module: ModuleOp) -> str:
         """The text of a module, ending in a newline."""
-        stream = StringIO()
-        printer = TextPrinter(
-            stream, print_debuginfo=self.locations, print_generic_format=self.generic
-        )
-        printer.print_op(module)
-        return stream.getvalue() + "\n"
+        return module_text(module, locations=self.locations, generic=self.generic)
 
 
 BEFORE, AFTER, FAILED = "Before", "After", "After failed"

@@ -10,6 +10,7 @@ from time import perf_counter
 
 from xdsl.ir import Operation, SSAValue
 
+from ..aliases import Aliases
 from ..listing import Line, Listing, ListingPrinter
 from ..pass_manager import Instrument, Step
 from ..rewriting import Source, Watcher, watched
@@ -61,7 +62,8 @@ class RecordIR(Instrument):
     def __init__(self) -> None:
         self.stages: list[Stage] = []
         self.listing = Listing("", ())
-        self._printer = ListingPrinter()
+        self._aliases = Aliases()
+        self._printer = ListingPrinter(self._aliases)
         self._changes = RewriteRecorder(self._printer, self.listing)
         self._watching = ExitStack()
 
@@ -95,7 +97,8 @@ class RecordIR(Instrument):
         self._keep(step, left, f"{type(error).__name__}: {error}")
 
     def _print(self, module: ModuleOp) -> None:
-        self._printer = ListingPrinter()
+        # An alias means the same in all stages.
+        self._printer = ListingPrinter(self._aliases)
         self.listing = self._printer.listing(module)
 
     def _keep(self, step: Step, listing: Listing | None, error: str = "") -> None:
@@ -142,13 +145,17 @@ class RewriteRecorder(Watcher):
         self._next: dict[int, int] = {}
         self._previous: dict[int, int] = {}
         self._open: list[_Pending] = []
+        given = [line for line in self._known if line.is_alias]
+        self._aliases = {key: number for number, (key, _) in enumerate(_keyed(given))}
+        self._alias_count = printer.alias_count
 
     def begin(self, source: Source, root: Operation) -> None:
         """A rewrite begins; the first asks for the lines of all operations."""
         if self._own is None:
             self._own = {}
             for number, line in enumerate(self._known):
-                self._own.setdefault(line.op, []).append(number)
+                if not line.is_alias:
+                    self._own.setdefault(line.op, []).append(number)
             numbers = range(TOP, len(self._known))
             self._next = {number: number + 1 for number in numbers[:-1]}
             self._previous = {number + 1: number for number in numbers[:-1]}
@@ -189,6 +196,7 @@ class RewriteRecorder(Watcher):
                 self._print_again(op, inserted, gone)
         for number in gone:
             self._unlink(number)
+        self._define_aliases(inserted)
         if inserted or gone:
             self.changes.append(Change(done.source, done.root, tuple(inserted), tuple(gone)))
         self.seconds += perf_counter() - start
@@ -197,8 +205,10 @@ class RewriteRecorder(Watcher):
         """After the pass: add what changed without a report, if there were reports at all."""
         if not self.changes:
             return
-        numbers = list(self._order())
-        lines = self._printer.listing(module).lines
+        order = list(self._order())
+        numbers = [n for n in order if not self._line(n).is_alias]
+        last_alias = next((n for n in reversed(order) if self._line(n).is_alias), TOP)
+        lines = [line for line in self._printer.listing(module).lines if not line.is_alias]
         have = [self._line(number).text for number in numbers]
         want = [each.text for each in lines]
         if have == want:
@@ -210,8 +220,11 @@ class RewriteRecorder(Watcher):
                 continue
             gone += numbers[i:j]
             if p < q:
-                after = numbers[j - 1] if j else TOP
+                after = numbers[j - 1] if j else last_alias
                 inserted.append((after, self._add(after, lines[p:q])))
+        # The listing has counted anew.
+        self._alias_count = -1
+        self._define_aliases(inserted)
         self.changes.append(Change(UNREPORTED, TOP, tuple(inserted), tuple(gone)))
 
     # Operations and their lines
@@ -247,7 +260,9 @@ class RewriteRecorder(Watcher):
             following = following.next_op
         outer = op.parent_op()
         lines = self._lines(outer) if outer is not None else []
-        return lines[0] if lines else TOP
+        # A long line is broken: what follows comes after the piece that opens the region.
+        opening = (number for number in lines if self._line(number).text.endswith("{"))
+        return next(opening, lines[0] if lines else TOP)
 
     def _last(self, op: Operation) -> int:
         """The last line of an operation."""
@@ -278,6 +293,20 @@ class RewriteRecorder(Watcher):
             numbers.append(self._next[numbers[-1]])
         return numbers
 
+    # Aliases and their lines
+
+    def _define_aliases(self, inserted: list[tuple[int, tuple[int, ...]]]) -> None:
+        """Put the definitions of new aliases where they belong among the others."""
+        if self._printer.alias_count == self._alias_count or not self._known:
+            return
+        self._alias_count = self._printer.alias_count
+        after = TOP
+        for key, line in _keyed(self._printer.aliases(self._known[-1].op)):
+            if key not in self._aliases:
+                (self._aliases[key],) = numbers = self._add(after, [line])
+                inserted.append((after, numbers))
+            after = self._aliases[key]
+
     # The lines as a list with links
 
     def _line(self, number: int) -> Line:
@@ -291,7 +320,7 @@ class RewriteRecorder(Watcher):
             number = len(self._known) + len(self.new)
             self.new.append(line)
             numbers.append(number)
-            if self._own is not None:
+            if self._own is not None and not line.is_alias:
                 self._own.setdefault(line.op, []).append(number)
             following = self._next.get(after)
             self._next[after], self._previous[number] = number, after
@@ -312,6 +341,14 @@ class RewriteRecorder(Watcher):
         while number is not None:
             yield number
             number = self._next.get(number)
+
+
+def _keyed(aliases: Sequence[Line]) -> Iterator[tuple[tuple[str, int], Line]]:
+    """Lines that define aliases, each under its definition's first line and its place in it."""
+    first, place = "", 0
+    for line in aliases:
+        first, place = (line.text, 0) if line.text.startswith("#") else (first, place + 1)
+        yield (first, place), line
 
 
 def _is_attached(op: Operation) -> bool:

@@ -28,6 +28,20 @@ def test_xdsl_opt_runs_abeles_passes_on_its_dialects(tmp_path: Path):
     assert "partition.compute" in xdsl_opt("-p", down, path)
 
 
+@pytest.mark.slow
+def test_xdsl_opt_reads_text_with_aliases_and_prints_the_inline_form(tmp_path: Path):
+    path = tmp_path / "partition.mlir"
+    path.write_text(
+        "#rows = #abele.layout<[16 by 4, 4, 3, 16, 3] (d0, d1, d2, d3, d4) of [16, 4, 3, 16, 3]>\n"
+        "func.func @main(%x: !partition.tensor<16x4x3x16x3xf32, #rows>) {\n"
+        "  func.return\n}\n"
+    )
+    found = xdsl_opt(path)
+    assert "!partition.tensor<16x4x3x16x3xf32, [16 by 4, 4, 3, 16, 3]" in found
+    path.write_text(found)
+    assert xdsl_opt(path) == found
+
+
 def test_a_name_that_xdsl_has_gets_a_prefix():
     from abele.passes.pipelines import PASSES
     from abele.passes.universe import TAKEN, UNIVERSE

@@ -12,11 +12,16 @@ from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from abele.dialects.abele import LayoutAttr
 from abele.ir.context import AbeleContext
+from abele.ir.geometry.grid import Cut
+from abele.ir.geometry.layout import Layout
+from abele.ir.geometry.space import identity_map
 from abele.ir.instruments.record_ir import TOP, UNREPORTED, Change, RecordIR, Stage
 from abele.ir.pass_manager import PassManager
 from abele.ir.provenance import LocatingWalker, named
 from abele.ir.rewriting import Rewrite, Source
+from abele.ir.text import print_module
 
 
 def op_named(name: str, *operands: TestOp) -> TestOp:
@@ -107,6 +112,42 @@ class Quiet(ModulePass):
                 rewrite.done()
 
 
+LAYOUTS = [
+    LayoutAttr(
+        Layout(
+            (Cut(n, 1), Cut(30, 5), Cut(7, 1)), identity_map((0, 1, 2), (n, 30, 7)), first_tile=9
+        )
+    )
+    for n in range(2, 8)
+]
+
+
+@dataclass(frozen=True)
+class Drop(ModulePass):
+    """Take the layout of the first operation away, without a report."""
+
+    name = "drop"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        del op.attributes["layout"]
+
+
+@dataclass(frozen=True)
+class Lay(ModulePass):
+    """Give each operation of a name a layout of its own; report all but the last."""
+
+    name = "lay"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ops = [each for each in op.walk() if isinstance(each, TestOp)]
+        for each, layout in zip(ops, LAYOUTS[1:], strict=False):
+            each.attributes["layout"] = layout
+            if each is not ops[-1]:
+                rewrite = Rewrite(Source("lay"), each)
+                rewrite.modified(each)
+                rewrite.done()
+
+
 def recorded(module: ModuleOp, *passes: ModulePass) -> list[Stage]:
     record = RecordIR()
     PassManager(passes, (record,)).run(AbeleContext(), module)
@@ -173,6 +214,33 @@ def test_what_an_operation_holds_comes_changes_and_goes_with_it():
     assert any('"changed"' in line for line in changed)
     assert not any('"inner"' in line for line in changed)
     assert replayed(before, stage, stage.changes) == lines_of(before)
+
+
+def test_aliases_of_new_attributes_are_defined_where_they_belong():
+    module = program()
+    first = next(each for each in module.walk() if isinstance(each, TestOp))
+    first.attributes["first"] = LAYOUTS[0]
+    before, stage = recorded(module, Lay())
+    assert [each.source.name for each in stage.changes] == ["lay", "lay", UNREPORTED.name]
+    assert lines_of(before)[0].startswith("#layout0 = ")
+    once = replayed(before, stage, stage.changes[:1])
+    assert [line.split()[0] for line in once[:3]] == ["#layout0", "#layout1", "builtin.module"]
+    assert replayed(before, stage, stage.changes) == lines_of(stage)
+    assert stage.listing is not None
+    assert stage.listing.text == print_module(module)
+
+
+def test_an_alias_means_the_same_in_all_stages():
+    module = program()
+    for each, layout in zip(module.walk(), LAYOUTS, strict=False):
+        each.attributes["layout"] = layout
+    before, stage = recorded(module, Drop())
+    first, second = (
+        {line for line in lines_of(each) if line.startswith("#")} for each in (before, stage)
+    )
+    assert second < first
+    assert stage.listing is not None
+    assert stage.listing.text == print_module(module)
 
 
 def test_what_a_pass_does_not_report_is_one_last_change():

@@ -80,7 +80,7 @@ class _Data:
     places: _Table = field(default_factory=_Table)
     nodes: _Table = field(default_factory=_Table)
     rules: _Table = field(default_factory=_Table)
-    ops: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    ops: dict[Operation | str, int] = field(default_factory=dict[Operation | str, int])
     known: frozenset[str] = frozenset()
     located: dict[LocationAttr, int] = field(default_factory=dict[LocationAttr, int])
 
@@ -129,9 +129,13 @@ class _Data:
     def _lines(self, lines: Sequence[Line]) -> dict[str, list[int]]:
         return {
             "lines": [self.texts(line.text) for line in lines],
-            "ops": [self.ops.setdefault(line.op, len(self.ops)) for line in lines],
+            "ops": [self._op(line) for line in lines],
             "from": [self._place(line) for line in lines],
         }
+
+    def _op(self, line: Line) -> int:
+        # The definition of an alias is the same line in all stages, whatever is before it.
+        return self.ops.setdefault(line.text if line.is_alias else line.op, len(self.ops))
 
     def _rule(self, source: Source) -> int:
         return self.rules([source.name, source.file, source.line], source)

@@ -35,7 +35,7 @@ from ....ir.errors import InputError
 from ....ir.geometry.layout import Layout, canonical, raw_layout
 from ....ir.geometry.space import Dim, identity_map
 from ....ir.provenance import locate, named, origin_names
-from ....ir.text import print_module
+from ....ir.text import print_inline
 from ....ir.upstream import Context, ModulePass
 from ....passes.allocate import ADDRESS, Allocate, Boxes, lifetimes, pack
 from ....passes.convert_nn_to_partition import TARGET, ConvertNnToPartition
@@ -399,5 +399,5 @@ class LowerAtRandom(ModulePass):
         target = op.attributes.get(TARGET)
         if not isinstance(target, StringAttr):
             raise InputError(f"the module has no {TARGET}; plan it first")
-        random = Random(f"{self.seed} {zlib.crc32(print_module(op).encode())}")
+        random = Random(f"{self.seed} {zlib.crc32(print_inline(op).encode())}")
         _descend(op, self.to, resolve_target(target.data), random)

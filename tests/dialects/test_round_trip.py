@@ -1,0 +1,66 @@
+"""Every operation of every dialect of abele is read back from each of its forms.
+
+Programs are generated and taken down level by level, so an operation that is added is tested with
+no further line.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+from random import Random
+
+import pytest
+from xdsl.ir import Operation
+
+from abele.dialects.levels import DIALECTS, load_dialect
+from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
+from abele.ir.printer import module_text
+from abele.ir.text import parse_module, print_inline, print_module
+from abele.ir.upstream import ModuleOp
+from abele.tools.testing.generators.build import build, default_operators
+from abele.tools.testing.generators.levels import KNOWN, at_level
+from abele.tools.testing.generators.program import Program
+from abele.tools.testing.generators.sketch import random_sketch
+
+SEEDS = range(40)
+FEW = ("nn.add", "nn.concat", "nn.matmul", "nn.reshape")
+"""Operators that lead to every operation of the lower levels; few, so that they are made soon."""
+
+FORMS: dict[str, Callable[[ModuleOp], str]] = {
+    "pretty": print_module,
+    "pretty without locations": lambda module: print_module(module, locations=False),
+    "generic": lambda module: module_text(module, locations=True, generic=True),
+    "inline": print_inline,
+}
+
+OPERATIONS = sorted(
+    (op for name in DIALECTS for op in load_dialect(name).operations), key=lambda op: op.name
+)
+
+
+@cache
+def program(level: str, seed: int, operators: tuple[str, ...]) -> Program | None:
+    made = build(random_sketch(Random(seed), 8), default_operators(operators))
+    return at_level(made, level)
+
+
+def program_with(cls: type[Operation]) -> Program:
+    """A generated program that holds an operation of a class."""
+    runs = issubclass(cls, Structured | Movement | Reinterpretation | Composite)
+    of = (cls.name,) if runs else FEW
+    for seed, level in product(SEEDS, KNOWN):
+        found = program(level, seed, of)
+        if found is not None and any(type(each) is cls for each in found.module.walk()):
+            return found
+    pytest.fail(f"no generated program has a {cls.name}")
+
+
+@pytest.mark.parametrize("cls", OPERATIONS, ids=lambda cls: cls.name)
+def test_an_operation_is_read_back_from_all_its_forms(cls: type[Operation]):
+    found = program_with(cls)
+    for name, form in FORMS.items():
+        text = form(found.module)
+        again = parse_module(text, found.context)
+        assert again.is_structurally_equivalent(found.module), name
+        if name != "pretty without locations":
+            assert form(again) == text, name
