@@ -1,0 +1,40 @@
+// RUN: abele opt %s -p convert-nn-to-partition | filecheck %s
+
+// CHECK-DAG:   #[[THIRDS:layout[0-9]+]] = #abele.layout<[3 by 3, 4, 2] (d1, 2 * d0 + d2) of [4, 6]>
+// CHECK-DAG:   #[[SAME:space[0-9]+]] = {{.*}} (d0, d1) of [4, 6] -> (d0, d1) of [4, 6]>
+// CHECK-DAG:   #[[SWAP:space[0-9]+]] = {{.*}} (d1, d0) of [4, 6] -> (d0, d1) of [6, 4]>
+// CHECK-DAG:   #[[PARTS:space[0-9]+]] = {{.*}}d1 = 2 reduction, d1p = 3] {{.*}} -> (d1p, d0) of [3, 4]>
+// CHECK-DAG:   #[[MERGE:space[0-9]+]] = {{.*}}d1p = 3 reduction] (d1p, d0) of [3, 4] -> (d0) of [4]>
+
+builtin.module attributes {abele.target = "tiny:4"} {
+  // The plan of each operation gives its operands and its result their layouts, and the program's
+  // inputs and outputs too. The transposition is a movement: a relayout with a move.
+  //
+  // CHECK-LABEL: func.func @main
+  // CHECK-SAME:    %x: !partition.tensor<4x6xf32, [4 by 2, 6] (d0, d1) of [4, 6]>
+  // CHECK:         %[[POSITIVE:[0-9]+]] = partition.compute(%x) space #[[SAME]] body <relu> plan <split [2, 1]>
+  // CHECK:         partition.relayout(%[[POSITIVE]]) moves [#[[SWAP]]]
+  // CHECK-NEXT:      -> !partition.tensor<6x4xf32, [6 by 3, 4] (d0, d1) of [6, 4]>
+  func.func @main(%x: tensor<4x6xf32>) -> tensor<6x4xf32> {
+    %0 = nn.relu %x {plan = #abele.plan<split [2, 1]>} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+    %1 = nn.transpose %0 [1, 0] {plan = #abele.plan<split [3, 1]>}
+      : (tensor<4x6xf32>) -> tensor<6x4xf32>
+    func.return %1 : tensor<6x4xf32>
+  }
+
+  // Three parts of a reduction leave three partials, which are gathered and merged by the plan
+  // under combine.
+  //
+  // CHECK-LABEL: func.func @partials
+  // CHECK:         %[[CUT:[0-9]+]] = partition.relayout(%x)
+  // CHECK-NEXT:      -> !partition.tensor<4x6xf32, #[[THIRDS]]>
+  // CHECK-NEXT:    %[[PARTIALS:[0-9]+]] = partition.compute(%[[CUT]]) space #[[PARTS]] body <identity sum> plan <split [1, 1, 3]>
+  // CHECK-NEXT:      -> !partition.tensor<3x4xf32, [3 by 3, 4] (d0, d1) of [3, 4]>
+  // CHECK:         %[[GATHERED:[0-9]+]] = partition.relayout(%[[PARTIALS]])
+  // CHECK:         partition.compute(%[[GATHERED]]) space #[[MERGE]] body <identity sum> plan <split [1, 1]>
+  func.func @partials(%x: tensor<4x6xf32>) -> tensor<4xf32> {
+    %0 = nn.reduce "sum" %x axes [1] {plan = #abele.plan<split [1, 3] combine split [1, 1]>}
+      : (tensor<4x6xf32>) -> tensor<4xf32>
+    func.return %0 : tensor<4xf32>
+  }
+}

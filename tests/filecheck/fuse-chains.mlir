@@ -1,0 +1,29 @@
+// RUN: abele opt %s -p fuse-chains | filecheck %s
+
+// Both functions follow the product, whose value is the second operand of the subtraction.
+//
+// CHECK-LABEL: func.func @bias_and_activation
+// CHECK-NEXT:    %[[FUSED:[0-9]+]] = nn.matmul %x, %w then [sub at 1, relu] (%b) :
+// CHECK-NOT:     nn.sub
+// CHECK-NOT:     nn.relu
+// CHECK:         func.return %[[FUSED]]
+func.func @bias_and_activation(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<2x4xf32>)
+    -> tensor<2x4xf32> {
+  %0 = nn.matmul %x, %w : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.sub %b, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.relu %1 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  func.return %2 : tensor<2x4xf32>
+}
+
+// A value that somebody else reads too is still made.
+//
+// CHECK-LABEL: func.func @two_readers
+// CHECK-NEXT:    %[[PRODUCT:[0-9]+]] = nn.matmul %x, %w : (
+// CHECK-NEXT:    %[[POSITIVE:[0-9]+]] = nn.relu %[[PRODUCT]]
+// CHECK-NEXT:    func.return %[[PRODUCT]], %[[POSITIVE]]
+func.func @two_readers(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>)
+    -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %0 = nn.matmul %x, %w : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.relu %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  func.return %0, %1 : tensor<2x4xf32>, tensor<2x4xf32>
+}

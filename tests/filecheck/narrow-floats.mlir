@@ -1,0 +1,18 @@
+// RUN: abele opt %s -p 'narrow-floats{to=bf16}' | filecheck %s
+
+// Arguments and results stay float32 at the host; everything between is narrow.
+//
+// CHECK-LABEL: func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32>
+// CHECK-DAG:     %[[X:[0-9]+]] = nn.cast %x : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+// CHECK-DAG:     %[[W:[0-9]+]] = nn.cast %w : (tensor<8x4xf32>) -> tensor<8x4xbf16>
+// CHECK:         %[[POSITIVE:[0-9]+]] = nn.relu %[[X]] : (tensor<4x8xbf16>) -> tensor<4x8xbf16>
+// CHECK-NEXT:    %[[PRODUCT:[0-9]+]] = nn.matmul %[[POSITIVE]], %[[W]] : {{.*}} -> tensor<4x4xbf16>
+// CHECK-NEXT:    %[[TANH:[0-9]+]] = nn.tanh %[[PRODUCT]]
+// CHECK-NEXT:    %[[WIDE:[0-9]+]] = nn.cast %[[TANH]] : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+// CHECK-NEXT:    func.return %[[WIDE]] : tensor<4x4xf32>
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %0 = nn.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = nn.matmul %0, %w : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  %2 = nn.tanh %1 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  func.return %2 : tensor<4x4xf32>
+}
