@@ -1,4 +1,4 @@
-"""Arrays at the edge: what a program takes and gives, seeded values, and .npz files."""
+"""Arrays that programs take and return: checks, seeded values, and .npz files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ...ir.whole_file import whole_file
 Array = NDArray[Any]
 
 SEEDED_INTEGERS = 4
-"""Seeded integers are below this, and 0 or more: safe as indices and as counts."""
+"""Seeded integers are in 0..SEEDED_INTEGERS-1, so that they are valid indices and counts."""
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a program takes, or gives, under one name."""
+    """An input or output of a program, by name."""
 
     name: str
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ def listed(tensors: Iterable[Tensor]) -> str:
 def checked(given: Mapping[str, object], tensors: Iterable[Tensor]) -> dict[str, Array]:
     """The arrays by name, in the order of the tensors.
 
-    Raises InputError for a missing or unknown name, a wrong shape and a wrong dtype: nothing is
+    Raises InputError for a missing or unknown name, a wrong shape or a wrong dtype. Nothing is
     cast, broadcast or dropped.
     """
     wanted = tuple(tensors)
@@ -67,7 +67,7 @@ def _checked_array(value: object, tensor: Tensor) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise InputError(f"input {tensor}: no array: {error}") from None
+        raise InputError(f"input {tensor}: not an array: {error}") from None
     _check_kind(array.shape, array.dtype, tensor)
     return array
 
@@ -78,9 +78,9 @@ def _check_kind(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) ->
 
 
 def seeded(tensors: Iterable[Tensor], seed: int = 0) -> dict[str, Array]:
-    """Values for a try: normal for floating point, small and not negative for integers.
+    """Seeded values: normally distributed floats, and small integers that are not negative.
 
-    A tensor's values depend on its name and the seed, not on what other tensors there are.
+    The values of a tensor depend on its name and the seed, not on the other tensors.
     """
     return {tensor.name: _seeded(tensor, seed) for tensor in tensors}
 
@@ -98,10 +98,10 @@ def _seeded(tensor: Tensor, seed: int) -> Array:
 
 
 def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[str, Array]:
-    """The arrays of an .npz file that are inputs of a program; none may be something else.
+    """Read inputs of a program from an .npz file, which may not contain anything else.
 
-    Names, shapes and dtypes are checked before an element is read, so a file cannot ask for more
-    memory than the program does; nothing in it is executed. Raises InputError.
+    Names, shapes and dtypes are checked before any element is read, so a file cannot use more
+    memory than the program does. Nothing in the file is executed. Raises InputError.
     """
     wanted = {tensor.name: tensor for tensor in tensors}
     file = Path(path)
@@ -115,9 +115,9 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
         raise InputError(f"{file}: {error}") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror or error}") from None
-    # Damage may surface anywhere between the directory of the archive and the last checksum.
+    # Damage can show anywhere between the directory of the archive and the last checksum.
     except Exception as error:
-        raise InputError(f"{file}: damaged, or no .npz file: {error}") from None
+        raise InputError(f"{file}: damaged, or not an .npz file: {error}") from None
 
 
 def _refuse_npy(file: Path) -> None:
@@ -130,7 +130,7 @@ def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array
     with archive.open(member) as stream:
         shape, fortran, dtype = _header(stream)
         stored = tensor.dtype
-        # NumPy's format knows no bfloat16 and writes two bytes of nothing in particular.
+        # NumPy's format has no bfloat16: it stores two bytes without a type.
         if stored == _BFLOAT16 and dtype in (np.dtype("V2"), np.dtype("<u2")):
             dtype = stored
         _check_kind(shape, dtype.newbyteorder("="), tensor)
@@ -138,7 +138,7 @@ def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array
         data = stream.read(count * dtype.itemsize)
         if len(data) < count * dtype.itemsize:
             raise InputError(f"input {tensor}: the file ends after {len(data)} bytes of it")
-        # The checksum is compared when the end is met.
+        # Reading past the last byte makes zipfile compare the checksum.
         stream.read(1)
     array = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
     return np.ascontiguousarray(array.astype(tensor.dtype, copy=False)).reshape(shape)
@@ -156,9 +156,9 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Write arrays by name, beside the file and then renamed.
+    """Write arrays by name, to a temporary file that is then renamed.
 
-    np.savez would take a tensor called "file" for its own argument. Raises InputError.
+    np.savez cannot write a tensor called "file", which is its own argument. Raises InputError.
     """
     try:
         with whole_file(Path(path)) as stream, zipfile.ZipFile(stream, "w") as archive:

@@ -1,4 +1,4 @@
-"""From a model to a program that runs: every pass on the way down, under instruments."""
+"""Compile a model into a program that runs: the pipeline, its instruments, and its checks."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from .program import Model, Program, level_of, plan_target, read_program
 from .reduce import reduce_module
 
 Watcher = Callable[[str], None]
-"""Told what is going on, in a few words."""
+"""Called with each step of the work, in a few words."""
 
 PLANNED_ELEMENTS = 1 << 20
-"""Tensors up to this size are planned even if they cannot fit."""
+"""Tensors with at most this many elements are planned even if they cannot fit."""
 
 PLANNED_STORED_ELEMENTS = 1 << 28
-"""States and constants up to this size are: so a layer's weights are told from all the others."""
+"""The same for states and constants. Planning them shows the size of each layer's weights."""
 
 STORED = (nn.LoadOp, nn.ConstantOp)
 
@@ -73,18 +73,18 @@ def compile_model(
     verify_each: bool = True,
     watch: Watcher | None = None,
 ) -> Executable:
-    """Compile a model, or load a program that was compiled.
+    """Compile a model, or load a compiled program.
 
     model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
-    or an onnx.ModelProto. target: as resolve_target takes it; the model's own, else mk2, if none
-    is given. dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level,
-    in which a level's name stands for the passes that end there; the whole way if "". load: files
-    of extensions, as load_extensions takes them. constraints: a JSON file of choices for operators.
-    memory_proportion: of a tile, for what one operator needs for a while. vertices_per_tile: how
-    fine each compute set's work is cut. unbounded: compile what does not fit too, for reports; it
-    cannot be run. dump_ir: a folder for the program after each pass, and a
-    page that shows what each did. reproducers: a folder for what is needed to see a pass fail
-    again, or what finds one for the name of the pass; dump_ir's, if that is given.
+    or an onnx.ModelProto. target: as for resolve_target; the default is the model's own, else mk2.
+    dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level, in which a
+    level stands for the passes that lead there; "" for all of them. load: extension files, as for
+    load_extensions. constraints: a JSON file of choices for operators. memory_proportion: the share
+    of a tile's memory that one operator may take temporarily. vertices_per_tile: how fine the work
+    of each compute set is split. unbounded: also compile a program that does not fit, for reports;
+    it cannot run. dump_ir: a folder for the program after each pass, and for a page that shows what
+    each pass did. reproducers: a folder for what reproduces a failure of a pass, or a function from
+    the name of the pass to such a folder; dump_ir's folder takes precedence.
     Raises InputError, and DoesNotFit for a program too large for the target.
     """
     tell: Watcher = watch or silent
@@ -93,7 +93,7 @@ def compile_model(
         _refuse_for_program(model, dims, passes, dump_ir)
         if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
             raise InputError(
-                f"{model}: compiled already, so no plan is left to make; need its model"
+                f"{model}: compiled already, so it cannot be planned again; need the model"
             )
         tell("read")
         return load_executable(os.fspath(model), target, extensions.context)
@@ -138,7 +138,7 @@ def compile_model(
         modules = _lower(program, context, pipeline, watching, stages)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)
-    # Addresses that the compiler gave fit; those in somebody's text may not.
+    # The compiler's own addresses fit. Those in a user's text may not.
     if program.level == MACHINE and not unbounded:
         exe.check_memory()
     return exe
@@ -150,13 +150,13 @@ def _refuse_for_program(
     passes: str,
     dump_ir: str | os.PathLike[str] | None,
 ) -> None:
-    """Raise InputError for what makes no sense with a program that was compiled."""
+    """Raise InputError for options that make no sense for a compiled program."""
     if dims:
         raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
     if passes:
-        raise InputError(f"{model}: compiled already, so no pass is left to run; need its model")
+        raise InputError(f"{model}: compiled already, so no pass is left to run; need the model")
     if dump_ir is not None:
-        raise InputError(f"{model}: compiled already, so no pass is left to dump; need its model")
+        raise InputError(f"{model}: compiled already, so no pass is left to dump; need the model")
 
 
 def _folder(given: str | os.PathLike[str] | Callable[[str], Path]) -> Path | Callable[[str], Path]:
@@ -170,8 +170,8 @@ def _given(module: ModuleOp) -> ModuleOp:
 def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
     """Raise DoesNotFit for a huge tensor that all tiles together cannot hold.
 
-    What lies where, of a program that is too large, can be said once it is planned; but planning
-    takes memory for each element of such a tensor.
+    A plan shows best what fills the tiles of a program that is too large. But planning takes memory
+    for each element of such a tensor.
     """
     available = target.usable_bytes_per_tile * target.tiles
     for op in module.walk():
@@ -194,10 +194,10 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
 def checked_pipeline(
     spec: str, level: str, target: str, extensions: Extensions
 ) -> tuple[ModulePass, ...]:
-    """The passes of a pipeline, in shorthand or not, from a level to the last one.
+    """The passes of a pipeline from a level to the last level.
 
-    spec: the whole way if "". Raises InputError for a bad pipeline, and for one that does not lead
-    there as far as is known: a user's pass may lead anywhere.
+    spec: "" for all of them. Raises InputError for a bad pipeline, and for one that is known to end
+    above the last level. A user's pass may lead to any level.
     """
     for each in parse_specs(spec):
         if each.name in LEVELS and each.name not in way(level):
@@ -217,9 +217,9 @@ def limited(
     memory_proportion: float | None,
     vertices_per_tile: int | None = None,
 ) -> tuple[ModulePass, ...]:
-    """The passes, of which the one that plans keeps constraints, a memory proportion and fineness.
+    """Set the constraints, memory proportion and fineness of the pass that plans.
 
-    Raises InputError where none plans.
+    Raises InputError if no pass plans.
     """
     more: dict[str, str | float] = {}
     if constraints is not None:
@@ -243,13 +243,11 @@ def _check_end(what: str, level: str | None) -> None:
 
 
 def _check_all_down(program: Program) -> None:
-    """Raise InputError for an operation that the machine would not know, and so pass over."""
+    """Raise InputError for an operation that the machine would ignore."""
     try:
         verify(program.module, legal_ops(MACHINE))
     except VerifyException as error:
-        raise InputError(
-            f"{program.path}: {error}; no pass of the pipeline has taken it down"
-        ) from None
+        raise InputError(f"{program.path}: {error}; no pass of the pipeline lowers it") from None
 
 
 def _lower(
@@ -272,7 +270,7 @@ def _lower(
 
 
 def verifiers(level: str | None) -> tuple[Instrument, ...]:
-    """What verifies a module after each pass. level: it begins at; None if that is not known."""
+    """Instruments that verify a module after each pass. level: where it begins; None if unknown."""
 
     def legal_after(step: Step) -> Collection[str] | None:
         names = [each.name for each in step.pipeline[: step.index + 1]]
@@ -285,10 +283,10 @@ def verifiers(level: str | None) -> tuple[Instrument, ...]:
 
 
 class _KeepLevels(Instrument):
-    """Keep a clone of the module of each level, as the passes of the level have left it.
+    """Keeps a clone of the module at each level, as the last pass of the level left it.
 
-    The first is the module as it came: composites are whole, so the reference has something to
-    say about how they were decomposed.
+    The first is the original module: its composites are whole, so the reference can check how they
+    were decomposed.
     """
 
     def __init__(self, first: str) -> None:
@@ -297,14 +295,14 @@ class _KeepLevels(Instrument):
         self._before: ModuleOp | None = None
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Clone before the first pass, and before each that may lead to another level."""
+        """Clone before the first pass, and before each pass that may lead to another level."""
         if step.index == 0:
             self.modules[self._level] = module.clone()
         leads = step.current.name in LEADS_TO or step.current.name not in PASSES
         self._before = module.clone() if leads and self._level != LEVELS[0] else None
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Keep the clone if the pass has led to another level."""
+        """Keep the clone if the pass led to another level."""
         name = step.current.name
         known = LEADS_TO.get(name, self._level if name in PASSES else None)
         level = known or level_of(module)
@@ -314,10 +312,10 @@ class _KeepLevels(Instrument):
 
 
 class CheckLevel(Instrument):
-    """Raise InputError for a pass on a module that is not on the level it takes."""
+    """Raises InputError for a pass on a module of another level than it takes."""
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Look for an operation of another level."""
+        """Search for an operation of another level."""
         name = step.current.name
         level = TAKES.get(name)
         if level is None:
@@ -329,10 +327,10 @@ class CheckLevel(Instrument):
 
 
 class VerifySymbols(Instrument):
-    """Raise VerifyException if a pass left an operation that does not suit what it names."""
+    """Raises VerifyException if a pass left an operation that disagrees with a symbol it names."""
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Verify what the pass has left."""
+        """Verify all symbols after the pass."""
         try:
             verify_symbols(module)
         except VerifyException as error:
@@ -348,4 +346,4 @@ class _Tell(Instrument):
 
 
 def silent(_: str) -> None:
-    """A watcher that says nothing."""
+    """A watcher that ignores all steps."""

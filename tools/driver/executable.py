@@ -1,4 +1,4 @@
-"""A compiled program: every level of it can be run, and it knows what it costs."""
+"""A compiled program: runs at every level, and knows its cost."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ MACHINE = LEVELS[-1]
 """The level that the machine runs."""
 
 GRAPH = ("vertices", "edges", "source_edges", "loop_edges", "relayout_elements")
-"""What a profile says of the graph."""
+"""The fields of a profile that describe the graph."""
 
 
 @dataclass
 class Stages:
-    """Seconds of wall clock: by stage of compiling and running, and by pass."""
+    """Seconds of wall-clock time: by stage of compiling and running, and by pass."""
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     passes: dict[str, float] = field(default_factory=dict[str, float])
 
     def add(self, stage: str, seconds: float) -> None:
-        """More time spent in a stage."""
+        """Add time to a stage."""
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
 
 
@@ -67,7 +67,7 @@ class _Run(Protocol):
 
 
 class Interpreter(Protocol):
-    """Runs a module from its first state, or the state given, and says what it left behind."""
+    """Runs a module, from its initial state or a given one, and returns outputs and new state."""
 
     def __call__(
         self,
@@ -81,13 +81,13 @@ class Interpreter(Protocol):
 
 
 class Executable:
-    """A program for one target, at its own level and all below.
+    """A program for one target, at its own level and all levels below.
 
-    modules: what gives the module of each level, asked once; the last is what the machine gets.
-    path: what messages call the program. reported: the profile of who compiled it; what that says
-    of the size of the program is not counted again.
-    State (weights, counters) keeps its values from one run to the next; each level, and the
-    strict machine, has its own.
+    modules: a function per level that returns its module, called once; the machine runs the last.
+    path: the name of the program in messages. reported: the profile from when it was compiled; the
+    sizes in it are not computed again.
+    State (weights, counters) keeps its values from one run to the next. Each level has its own
+    state, and so has the strict machine.
     """
 
     def __init__(
@@ -108,44 +108,46 @@ class Executable:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels that the program has, from its own down."""
+        """The levels of the program, from its own down."""
         return tuple(level for level in LEVELS if level in self._loaders)
 
     def module_at(self, level: str) -> ModuleOp:
         """The module at a level. Raises InputError if the program has no such level."""
         if level not in self._loaders:
-            raise InputError(f"{self.path}: no level {level!r}; there is {', '.join(self.levels)}")
+            raise InputError(
+                f"{self.path}: no level {level!r}; need one of {', '.join(self.levels)}"
+            )
         if level not in self._modules:
             self._modules[level] = self._loaders[level]()
         return self._modules[level]
 
     @cached_property
     def signature(self) -> Signature:
-        """What the program takes and gives."""
+        """The inputs and outputs of the program."""
         return signature(self.module_at(MACHINE), self.path)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What the program takes, in order."""
+        """The inputs of the program, in order."""
         return self.signature.inputs
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """What the program gives, in order."""
+        """The outputs of the program, in order."""
         return self.signature.outputs
 
     def run(
         self, inputs: Mapping[str, object], *, at: str = MACHINE, strict: bool = False
     ) -> dict[str, Array]:
-        """Run the program once; outputs by name.
+        """Run the program once, and return its outputs by name.
 
-        at: the level to run, each by its own meaning; exchange is the machine. strict: the machine
-        poisons memory and checks every access, which is slower.
-        Raises InputError for inputs of other names, shapes or dtypes, and where this host has too
+        at: the level to run; exchange runs on the machine. strict: the machine poisons memory and
+        checks every access, which is slower.
+        Raises InputError for inputs with wrong names, shapes or dtypes, and if this host has too
         little memory for all tiles.
         """
         if strict and at != MACHINE:
-            raise InputError(f"strict at {at}: only {MACHINE} is run by the machine")
+            raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
         arrays = checked(inputs, self.inputs)
         if (at, strict) not in self._runners:
             start = perf_counter()
@@ -160,23 +162,23 @@ class Executable:
         return {tensor.name: outputs[tensor.name] for tensor in self.outputs}
 
     def check_memory(self) -> None:
-        """Raise DoesNotFit if the program needs more of its target than there is."""
+        """Raise DoesNotFit if the program needs more memory than its target has."""
         problem = self.memory.problem()
         if problem is not None:
             raise problem
 
     def reset(self) -> None:
-        """Give all state the values it began with."""
+        """Set all state back to its initial values."""
         self._runners.clear()
 
     @property
     def relaxed(self) -> tuple[Relaxed, ...]:
-        """The operators of which no plan keeps its limit on memory."""
+        """The operators for which no plan keeps the memory limit."""
         return read_relaxed(self.module_at(MACHINE))
 
     @property
     def profile(self) -> dict[str, Any]:
-        """What the program is and costs; seconds by stage, of the last run."""
+        """The size and cost of the program, and seconds by stage, including the last run's."""
         return self._figures | {
             "seconds": dict(self.stages.seconds),
             "seconds_by_pass": dict(self.stages.passes),
@@ -184,7 +186,7 @@ class Executable:
 
     @cached_property
     def memory(self) -> MemoryReport:
-        """What lies on every tile, and how long."""
+        """The contents of every tile's memory over time."""
         return memory_report(self.module_at(MACHINE), self.target)
 
     @cached_property
@@ -209,7 +211,7 @@ class Executable:
         return {name: getattr(counted, name) for name in GRAPH}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program, with the levels it has, to an .abele file. Raises InputError."""
+        """Write the program with all its levels to an .abele file. Raises InputError."""
         others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
         try:
             program_file.save(
@@ -224,10 +226,10 @@ def load_executable(
     target: str | Target | None = None,
     context: Callable[[], AbeleContext] = new_context,
 ) -> Executable:
-    """The program of an .abele file; its modules are parsed when they are asked for.
+    """The program of an .abele file. Each module is parsed on first use.
 
-    target: must equal the program's own, if it is given. context: makes one that knows the
-    program's dialects. Raises InputError.
+    target: must equal the program's own, if given. context: returns a context with the program's
+    dialects. Raises InputError.
     """
     collect_if_much()
     start = perf_counter()
@@ -253,7 +255,7 @@ def _parsed(
 
 
 class _Interpreted:
-    """A level above the machine: run by its interpreter, which is told the state each time."""
+    """Runs a level above the machine, and keeps its state from run to run."""
 
     def __init__(self, interpret: Interpreter, module: ModuleOp) -> None:
         self._interpret = interpret
@@ -271,7 +273,7 @@ INTERPRETERS: dict[str, Interpreter] = {
     "partition": run_partition,
     "tile": run_tile,
 }
-"""What runs each level that the machine does not."""
+"""The interpreters of all levels above the machine."""
 
 
 def _runner(module: ModuleOp, level: str, target: Target, strict: bool) -> _Runner:
@@ -281,7 +283,7 @@ def _runner(module: ModuleOp, level: str, target: Target, strict: bool) -> _Runn
 
 
 def _numbers(reported: object, names: Sequence[str]) -> dict[str, int] | None:
-    """The numbers of these names, if all of them are reported."""
+    """The reported numbers with these names; None unless all of them are there."""
     if not isinstance(reported, Mapping):
         return None
     found = {name: cast(Mapping[str, object], reported).get(name) for name in names}

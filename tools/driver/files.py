@@ -1,4 +1,4 @@
-"""The files that a command reads and writes."""
+"""Check and write the files of a command."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .executable import Executable
 
 
 def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | None]) -> None:
-    """Raise InputError unless every file can be written, and no two paths lead to the same one.
+    """Raise InputError unless every output can be written, and all paths lead to different files.
 
-    A device may be named twice: nothing in it is lost.
+    A device may be named twice, because writing to it overwrites nothing.
     """
     names: dict[str | tuple[int, int], str] = {}
     for name, path in [*read.items(), *written.items()]:
@@ -32,7 +32,7 @@ def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | No
 
 
 def write_profile(path: Path, exe: Executable) -> None:
-    """Write what a program is and costs. Raises InputError."""
+    """Write the profile of a program as JSON. Raises InputError."""
     try:
         with whole_file(path) as stream:
             stream.write(json.dumps(exe.profile, indent=2).encode() + b"\n")

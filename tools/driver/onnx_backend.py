@@ -1,4 +1,4 @@
-"""abele as an ONNX backend, as conformance suites drive one: prepare a model, run it on a list."""
+"""abele as an ONNX backend for conformance suites: prepare a model, run it on a list."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .compile import compile_model
 from .executable import Executable
 
 TARGET = "tiny:4,memory.bytes_per_tile=268435456"
-"""Few tiles, so that many small models run fast; memory enough that size is no question here."""
+"""Few tiles make many small models fast; large tiles make every model fit."""
 
 
 class Prepared:
-    """A compiled model; or, where a shape depends on inputs, one for each of their values.
+    """A compiled model. If a shape depends on inputs, one compiled model per value of these inputs.
 
-    fixed: names of the inputs whose values the program is compiled for.
+    fixed: the names of these inputs.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Prepared:
 
 
 def input_names(model: onnx.ModelProto) -> list[str]:
-    """The graph inputs that are no initializers, in order."""
+    """The graph inputs that are not initializers, in order."""
     initialized = {each.name for each in model.graph.initializer}
     return [each.name for each in model.graph.input if each.name not in initialized]
 
 
 def with_constants(model: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.ModelProto:
-    """A model in which some inputs have become constants."""
+    """A copy of a model with some inputs turned into constants."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     rest = [each for each in copy.graph.input if each.name not in values]
@@ -71,14 +71,14 @@ def with_constants(model: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.
 
 
 class AbeleBackend:
-    """What conformance suites call."""
+    """The interface that conformance suites call."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> Prepared:
         """Compile a model for a few tiles.
 
-        A model of which a shape depends on inputs is compiled when their values are known. Raises
-        InputError, and its subclass of NotImplementedError for what is not supported.
+        A model with a shape that depends on inputs is compiled once their values are known. Raises
+        InputError; for what abele does not support, its subclass of NotImplementedError.
         """
         del device
         try:
@@ -97,5 +97,5 @@ class AbeleBackend:
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether a device's name is known: the machine model is all there is."""
+        """Whether a device is supported; "CPU" is the only one."""
         return device == "CPU"

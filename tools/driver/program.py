@@ -1,4 +1,4 @@
-"""A program as a user hands it over: read from a file, its level found, its inputs and outputs."""
+"""Read a program from a file or a model: its level, its target, its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
-"""What can be compiled: the path of an .onnx or .mlir file, or a model in memory."""
+"""Models that can be compiled: the path of an .onnx or .mlir file, or a model in memory."""
 
 
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
-    """A context that knows the dialects of every level, and more."""
+    """A context with the dialects of every level, and more."""
     context = AbeleContext(levels={level: legal_ops(level) for level in LEVELS})
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
@@ -47,7 +47,7 @@ def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
 
 @dataclass(frozen=True)
 class Program:
-    """A module that has been read and verified. path: what messages call it."""
+    """A module that was read and verified. path: its name in messages."""
 
     module: ModuleOp
     level: str
@@ -60,10 +60,10 @@ def read_program(
     dims: dict[str, int] | None = None,
     check: WeightCheck | None = None,
 ) -> Program:
-    """The program of a file or a model. dims: sizes of the symbolic dimensions of an ONNX model.
+    """Read the program of a file or a model. dims: sizes of an ONNX model's symbolic dimensions.
 
-    check: what refuses an ONNX model's weights before they are read.
-    Raises InputError for whatever is wrong with it, and DoesNotFit if check does.
+    check: rejects an ONNX model's weights before they are read.
+    Raises InputError, and DoesNotFit if check does.
     """
     if not isinstance(model, str | os.PathLike):
         return Program(_imported(model, context, dims, check), "nn", "<model>")
@@ -77,7 +77,7 @@ def read_program(
         if os.path.isfile(path) and not os.path.getsize(path):
             raise InputError(f"{path}: empty; need an ONNX model")
         return Program(_imported(path, context, dims, check), "nn", path)
-    raise InputError(f"{path}: what kind of file is it? need .onnx, .mlir or .abele")
+    raise InputError(f"{path}: unknown kind of file; need .onnx, .mlir or .abele")
 
 
 def _imported(
@@ -86,7 +86,7 @@ def _imported(
     dims: dict[str, int] | None,
     check: WeightCheck | None,
 ) -> ModuleOp:
-    # Compiled programs and .mlir run where onnx is not installed.
+    # Compiled programs and .mlir files run where onnx is not installed.
     from ..importers import import_onnx  # noqa: PLC0415
 
     with taking_memory(f"reading {model if isinstance(model, str) else 'the model'}"):
@@ -94,7 +94,7 @@ def _imported(
 
 
 def verified_level(module: ModuleOp, path: str) -> str:
-    """The lowest level that a module speaks of; it must verify, and all of it be on that level.
+    """The lowest level in a module. The module must verify, and all of it must be on that level.
 
     Raises InputError.
     """
@@ -117,7 +117,7 @@ def level_of(module: ModuleOp) -> str:
     for level in reversed(LEVELS):
         if level in dialects:
             return level
-    # A program that only hands tensors on has no operation of its level.
+    # A program that only returns its inputs has no operation of its level.
     laid_out = any(
         isinstance(value.type, PartitionTensor)
         for op in module.walk()
@@ -129,18 +129,18 @@ def level_of(module: ModuleOp) -> str:
 
 
 def entry(module: ModuleOp, path: str) -> FuncOp:
-    """The function that a run begins with. Raises InputError if there is none."""
+    """The function at which a run begins. Raises InputError if there is none."""
     for op in module.body.block.ops:
         if isinstance(op, FuncOp) and op.sym_name.data == ENTRY:
             return op
-    raise InputError(f"{path}: no function @{ENTRY}; a run begins there")
+    raise InputError(f"{path}: no function @{ENTRY}; need one, because a run begins there")
 
 
 def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target:
-    """The target to compile for: the module's own; else mk2.
+    """The target to compile for: the module's own, else the default.
 
-    A given one must equal it, unless nothing is planned yet: then it takes its place.
-    Raises InputError.
+    A given target replaces the module's own while nothing is planned. After that, both must be
+    equal. Raises InputError.
     """
     own = module.attributes.get(TARGET)
     if own is None or (given is not None and not _is_planned(module)):
@@ -153,9 +153,9 @@ def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target
 
 
 def plan_target(module: ModuleOp, given: str | Target | None, path: str) -> Target:
-    """As target_of; a module of nn gets its name, so that each dump continues on the same machine.
+    """As target_of. An nn module is marked with its target, so that dumps continue with the same.
 
-    One with plans is asked for theirs, unless a target is given. Raises InputError.
+    A module with plans needs a target of its own, unless one is given. Raises InputError.
     """
     target = target_of(module, given, path)
     if not _is_planned(module) or (given is not None and TARGET not in module.attributes):
@@ -172,8 +172,8 @@ def check_target(own: Target, given: str | Target | None, path: str) -> None:
     if given is not None and _resolved(given) != own:
         asked = given if isinstance(given, str) else given.spelling()
         raise InputError(
-            f"{path}: planned for target {own.spelling()}, so it cannot run on {asked}; leave the "
-            "target out, or begin at the model it was made from"
+            f"{path}: planned for target {own.spelling()}, so it cannot run on {asked}; leave out "
+            "the target, or begin with the model it was made from"
         )
 
 
@@ -186,7 +186,7 @@ def _resolved(target: str | Target) -> Target:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a program takes and gives, in order."""
+    """The inputs and outputs of a program, in order."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]

@@ -1,4 +1,4 @@
-"""The smallest part of a program that still fails, found by leaving things out."""
+"""Reduce a program that fails to the smallest part that still fails."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 
 Predicate = Callable[[ModuleOp], bool]
-"""Whether a module still fails. It may do to the module what it likes."""
+"""Whether a module still fails. It may modify the module."""
 
 SECONDS = 20.0
 
 HOST_NAME, TENSOR = "host_name", "tensor"
-"""Properties of what has to do with the host, and of variables."""
+"""Properties of operations that exchange data with the host, and of variables."""
 
 
 def reduce_module(module: ModuleOp, still_fails: Predicate, seconds: float = SECONDS) -> ModuleOp:
-    """A smaller module that still fails; the given one stays as it is.
+    """A smaller module that still fails. The given module does not change.
 
-    The program is cut before and behind operations: what is read across a cut becomes an argument
-    or a result of the function, or a variable that the host gives or takes. Operations make way for
-    one of their operands, for what is in one of their regions, or, where they fill a variable from
-    another one, for either of these; results of functions, and what nobody uses, go. Many at a time
-    first, then fewer: delta debugging. It knows no operation by name, so that modules of any level
-    are reduced, and the same one in the same way each time. Only modules that verify are asked
-    about.
+    Reduction cuts the program before and after operations: a value that is read across a cut
+    becomes an argument or a result of the function, or a variable that the host writes or reads. It
+    replaces operations by one of their operands, by the contents of one of their regions, or, if
+    they fill one variable from another, by either variable. It removes results of functions, and
+    everything unused. It tries to remove many at a time first, then fewer (delta debugging). It
+    knows no operation by name, so it reduces modules of any level, and the same module always in
+    the same way. still_fails sees only modules that verify.
 
-    seconds: of CPU time, in which the best is found; a question that is asked is waited for.
-    Raises ValueError if the module does not fail, and what still_fails raises.
+    seconds: CPU time after which no new question is asked.
+    Raises ValueError if the module does not fail, and any error of still_fails.
     """
     if not still_fails(module.clone()):
         raise ValueError("the module does not fail; there is nothing to reduce")
@@ -58,14 +58,14 @@ class _Search:
     tidies: bool = True
 
     def run(self) -> None:
-        """Every way of leaving things out, until none helps."""
-        # A failure that needs what nobody uses is found by taking that away last.
+        """Try all ways to remove something, until none helps."""
+        # Removing unused operations comes last, in case the failure needs them.
         self.tidies = self._try(_nothing)
         while any([self._sweep(way) for way in _WAYS]):
             pass
 
     def _sweep(self, way: _Way) -> bool:
-        """Leave out runs of places, halved again and again; true if anything went."""
+        """Remove runs of places, halving their length again and again; true if any was removed."""
         size, changed = way.places(self.best), False
         while size > 0 and process_time() < self.end:
             last = way.places(self.best)
@@ -77,7 +77,7 @@ class _Search:
         return changed
 
     def _try(self, change: Callable[[ModuleOp], bool]) -> bool:
-        """Change a clone; it is the best from now on if it verifies and still fails."""
+        """Change a clone, and keep it as the best module if it verifies and still fails."""
         candidate = self.best.clone()
         try:
             if not change(candidate):
@@ -100,10 +100,10 @@ def _nothing(_: ModuleOp) -> bool:
 
 @dataclass(frozen=True)
 class _Way:
-    """A way of making a module smaller.
+    """A way to make a module smaller.
 
-    places: where it applies, counted in the order of the program. leave_out: applies it at some of
-    them; false if that is impossible or changes nothing.
+    places: how often it applies, counted in program order. leave_out: applies it at some places;
+    false if that is impossible or changes nothing.
     """
 
     places: Callable[[ModuleOp], int]
@@ -114,7 +114,7 @@ class _Way:
 
 
 def _entries(module: ModuleOp) -> list[FuncOp]:
-    """The functions that nothing calls, so that they may take and give something else."""
+    """The functions that nothing calls, so that their arguments and results may change."""
     called = {op.callee.string_value() for op in module.walk() if isinstance(op, CallOp)}
     functions = (op for op in module.walk() if isinstance(op, FuncOp) and not op.is_declaration)
     return [f for f in functions if f.sym_name.data not in called]
@@ -148,7 +148,7 @@ def _drop_results(module: ModuleOp, run: range) -> bool:
 
 
 def _keep_names(function: FuncOp, names: str, attributes: str, kept: Sequence[int]) -> None:
-    """Keep the host's names, and the attributes, of some arguments or results."""
+    """Keep the host names and attributes of some arguments or results."""
     for each in (names, attributes):
         for where in (function.attributes, function.properties):
             given = where.get(each)
@@ -165,7 +165,7 @@ def _operations(module: ModuleOp) -> list[Operation]:
 
 
 def _cut(module: ModuleOp, run: range) -> bool:
-    """Erase operations, and return what only they have read."""
+    """Erase operations, and return the values that only they have read."""
     ops = _operations(module)[run.start : run.stop]
     read = {value: None for op in ops for inner in op.walk() for value in inner.operands}
     if not _erase(module, ops):
@@ -175,8 +175,11 @@ def _cut(module: ModuleOp, run: range) -> bool:
 
 
 def _cut_variables(module: ModuleOp, run: range) -> bool:
-    """Erase operations; what others read of their variables the host gives, and what only they have
-    read it takes: by operations like those by which it gives and takes already."""
+    """Erase operations of a level with variables.
+
+    The host writes the variables that others still read, and reads the variables that only the
+    erased operations read. Copies of the existing host operations do that.
+    """
     ops = [op for op in _operations(module)[run.start : run.stop] if not _in_host(op, "writes")]
     written, read = (
         {name: None for op in ops for inner in op.walk() for name in _in(inner, key)}
@@ -189,7 +192,7 @@ def _cut_variables(module: ModuleOp, run: range) -> bool:
         op.erase()
     rest = tuple(module.walk())
     kept, used = ({n for op in rest for n in _in(op, key)} for key in ("writes", "reads"))
-    # What the host gives need not go back to it.
+    # A variable that the host writes need not be read back.
     by_host = {n for op in rest if _in_host(op, "writes") for n in _in(op, "writes")}
     given = [name for name in written if name in used and name not in kept]
     taken = [name for name in read if name in kept - by_host and name not in used]
@@ -208,12 +211,12 @@ def _in(op: Operation, key: str) -> Iterator[str]:
 
 
 def _in_host(op: Operation, key: str) -> bool:
-    """Whether the host gives or takes the variable that an operation writes or reads."""
+    """Whether the host exchanges the variable that an operation writes or reads."""
     return HOST_NAME in op.properties and key in op.properties
 
 
 def _for_host(module: ModuleOp, like: Operation, key: str, name: str, default: str) -> None:
-    """Add an operation like one that gives or takes a variable, for another variable."""
+    """Add a copy of a host operation for another variable."""
     names = {op.properties[HOST_NAME] for op in module.walk() if HOST_NAME in op.properties}
     fresh = (StringAttr(f"{default}{number}") for number in itertools.count())
     variable = next(op for op in module.body.block.ops if symbol_of(op) == name)
@@ -227,7 +230,7 @@ def _for_host(module: ModuleOp, like: Operation, key: str, name: str, default: s
 
 
 def _return_orphans(module: ModuleOp, values: Iterable[SSAValue]) -> None:
-    """Let entry functions give those of the values that have no user any more."""
+    """Make entry functions return values that have no user any more."""
     for function in _entries(module):
         last = _return(function)
         orphans = [
@@ -249,9 +252,9 @@ def _drop_operations(module: ModuleOp, run: range) -> bool:
 
 
 def _erase(module: ModuleOp, ops: Sequence[Operation]) -> bool:
-    """Erase operations; who uses their results takes new arguments instead.
+    """Erase operations; users of their results read new arguments instead.
 
-    False where a function that is called would need them.
+    False if a called function would need new arguments.
     """
     entries = set(_entries(module))
     for op in reversed(ops):
@@ -283,7 +286,7 @@ def _new_argument(function: FuncOp, type_: Attribute) -> SSAValue:
 
 
 def _add_names(function: FuncOp, names: str, attributes: str, count: int, more: int) -> None:
-    """Name more arguments or results for the host, if those that there are have names."""
+    """Name new arguments or results for the host, if the existing ones have names."""
     function.properties.pop(attributes, None)
     taken = host_names(function, names, count)
     numbered = (f"{DEFAULTS[names]}{number}" for number in itertools.count(count))
@@ -309,7 +312,7 @@ def _forward(module: ModuleOp, run: range) -> bool:
 
 
 def _unwrap(module: ModuleOp, run: range) -> bool:
-    """Replace operations by what is in the first region that can stand in their place."""
+    """Replace operations by the contents of their first region that fits."""
     changed, given = False, list[SSAValue]()
     for op in reversed(_operations(module)[run.start : run.stop]):
         block = next((b for b in _blocks(op) if _fits(b, op)), None)
@@ -342,7 +345,7 @@ def _blocks(op: Operation) -> Iterator[Block]:
 
 
 def _fits(block: Block, op: Operation) -> bool:
-    """Whether a block takes what an operation takes, or nothing, and gives what that gives."""
+    """Whether a block takes an operation's operands, or nothing, and returns its result types."""
     last = block.last_op
     if last is None or not last.has_trait(IsTerminator) or isinstance(op, FuncOp):
         return False
@@ -358,7 +361,7 @@ def _merge_read(module: ModuleOp, run: range) -> bool:
 
 
 def _merge_written(module: ModuleOp, run: range) -> bool:
-    """Replace such operations by the variable they write: what they read is written there."""
+    """Replace such operations by the variable they write, which the host then writes."""
     return _merge_symbols(module, run, keep_read=False)
 
 
@@ -390,7 +393,7 @@ def _arguments(module: ModuleOp) -> list[tuple[FuncOp, int]]:
 
 
 def _merge_arguments(module: ModuleOp, run: range) -> bool:
-    """Let the first argument of a type stand for others of that type."""
+    """Replace arguments by the first argument of the same type."""
     changed = False
     for function, i in _arguments(module)[run.start : run.stop]:
         args = function.body.blocks[0].args
@@ -419,7 +422,7 @@ _WAYS = (
 
 
 def _tidy(module: ModuleOp) -> None:
-    """Erase what is without effect and has no user, then symbols and arguments without one."""
+    """Erase unused operations without effects, then unused symbols and arguments."""
     for op in reversed(tuple(module.walk())):
         if op is not module and is_trivially_dead(op):
             op.detach()

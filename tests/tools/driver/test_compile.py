@@ -93,7 +93,9 @@ def test_modules_are_kept_as_each_level_left_them():
 
 
 def test_an_unknown_level_is_refused():
-    with pytest.raises(InputError, match="no level 'vertex'; there is nn, partition, tile, exch"):
+    with pytest.raises(
+        InputError, match="no level 'vertex'; need one of nn, partition, tile, exch"
+    ):
         compile_model(relu(), "tiny").module_at("vertex")
 
 
@@ -225,7 +227,7 @@ def test_symbolic_dimensions_take_their_sizes():
             r"'x' \(float32\[2, 3\]\): got float32\[3, 2\]",
         ),
         ({"x": np.zeros((2, 3))}, r"input 'x' \(float32\[2, 3\]\): got float64\[2, 3\]"),
-        ({"x": [[1, 2, 3], [4, 5]]}, "input 'x' .*: no array"),
+        ({"x": [[1, 2, 3], [4, 5]]}, "input 'x' .*: not an array"),
     ],
 )
 @pytest.mark.parametrize("level", ["nn", "exchange"])

@@ -1,1 +1,1 @@
-"""Pages about programs, each one file that needs no network."""
+"""Dumps of a pipeline: a file after each pass, and a page that shows what every pass did."""

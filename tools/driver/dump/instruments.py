@@ -1,4 +1,4 @@
-"""Dumps of a pipeline: numbered files, and the page that shows what every pass did."""
+"""Instruments that write a dump: numbered files, and the page that shows what every pass did."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ PAGE = "index.html"
 
 @dataclass(frozen=True)
 class Dump:
-    """Instruments of a dump. around: for outside of what verifies; within: for the last place."""
+    """The instruments of a dump.
+
+    around: run before and after the instruments that verify. within: run last, next to the pass.
+    """
 
     around: tuple[Instrument, ...]
     within: tuple[Instrument, ...]
@@ -31,9 +34,9 @@ NO_DUMP = Dump((), ())
 
 
 def dump_instruments(folder: Path, target: Target, title: str) -> Dump:
-    """Instruments that write DIR/NN-pass-name.mlir, and DIR/index.html once the passes are done.
+    """Instruments that write DIR/NN-pass-name.mlir, and DIR/index.html after the last pass.
 
-    target: for programs that name none. title: what the page calls the program.
+    target: for programs that name none. title: the name of the program on the page.
     """
     timing, recorded, priced = Timing(), RecordIR(), PriceEach(target)
     shown = _WritePage(folder / PAGE, recorded, priced, timing, title, target)
@@ -41,14 +44,14 @@ def dump_instruments(folder: Path, target: Target, title: str) -> Dump:
 
 
 def check_dump(folder: Path, source: str) -> None:
-    """Raise InputError if a dump cannot go into a folder, or would replace what is no dump.
+    """Raise InputError if a folder cannot take a dump, or holds a page that is not a dump's.
 
     source: the path that the program is read from.
     """
     check_dump_folder(folder, source)
     file = folder / PAGE
     if file.exists() and not _is_ours(file):
-        raise InputError(f"{file}: not a page of abele's, so it stays; need another folder")
+        raise InputError(f"{file}: not a page of abele's, so it is kept; need another folder")
 
 
 def _is_ours(file: Path) -> bool:
@@ -69,7 +72,7 @@ class _WritePage(Instrument):
     target: Target
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Forget the run before."""
+        """Forget an earlier run."""
         if step.index == 0:
             self.timing.passes.clear()
 
@@ -79,10 +82,10 @@ class _WritePage(Instrument):
             self._write(priced=True)
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
-        """Write what there is to see: the pass that failed, and those before it."""
+        """Write the page up to the pass that failed."""
         try:
             self._write(priced=False)
-        except Exception as problem:  # whatever it is, the pass's own error matters more
+        except Exception as problem:  # the pass's own error matters more than any of ours
             error.add_note(f"{self.file}: not written: {problem}")
 
     def _write(self, *, priced: bool) -> None:

@@ -1,4 +1,4 @@
-"""Which of the framework's nodes an operation came from."""
+"""The framework's nodes that an operation came from."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ....ir.upstream import LocationAttr
 
 
 def nodes_of(location: LocationAttr, known: Collection[str]) -> tuple[str, ...]:
-    """The nodes, of those that are known, that a location names, each once, in order.
+    """The known nodes that a location names, each once, in order.
 
-    A location's path is a node's name, perhaps with the steps of its lowering below it; a name
-    may have slashes of its own, so the longest that is known counts.
+    A path in a location is the name of a node, perhaps followed by steps of its lowering. Names may
+    contain slashes, so the longest known name counts.
     """
     found = (_node(path, known) for name in origin_names(location) for path in _paths(name, known))
     return tuple(dict.fromkeys(node for node in found if node is not None))
 
 
 def node_names(locations: Iterable[LocationAttr]) -> frozenset[str]:
-    """The names in the locations of a program that came straight from its framework."""
+    """The names in the locations of a program that was just imported from its framework."""
     return frozenset(name for location in locations for name in origin_names(location))
 
 
 def _paths(name: str, known: Collection[str]) -> tuple[str, ...]:
-    """The paths in a name: a step of several nodes joins theirs by "+"."""
+    """The paths in a name. A step that serves several nodes joins their paths with "+"."""
     return (name,) if _node(name, known) is not None else tuple(name.split("+"))
 
 

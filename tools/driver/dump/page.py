@@ -1,4 +1,4 @@
-"""One file that shows what every pass did: the data, compressed, in a page that unfolds them."""
+"""The page of a dump: one file with compressed data, and a script that unfolds them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .nodes import node_names, nodes_of
 from .price_each import Figures
 
 MARK = "<!-- abele: what every pass did -->"
-"""What a page begins with."""
+"""The first bytes of every page."""
 
 ASSETS = ("page.css", "page.js")
 
@@ -36,9 +36,9 @@ def page(
     title: str,
     target: str,
 ) -> str:
-    """The page of a run. stages: the input's, then one a pass; figures: one each, or none at all.
+    """The page of a run. stages: the input's, then one per pass; figures: one per stage, or none.
 
-    seconds: one for each pass that came to its end.
+    seconds: one for each pass that finished.
     """
     data = _Data().of(stages, figures, seconds) | {"title": title, "target": target}
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
@@ -58,7 +58,7 @@ def page(
 
 @dataclass
 class _Table:
-    """Values, each once, by number."""
+    """Numbers for values; equal values share a number."""
 
     values: list[Any] = field(default_factory=list[Any])
     numbers: dict[Any, int] = field(default_factory=dict[Any, int])
@@ -74,7 +74,7 @@ class _Table:
 
 @dataclass
 class _Data:
-    """Stages as plain data. Whatever occurs often is in a table, and named by its number there."""
+    """Stages as plain data. Frequent values are in tables, and stages contain their numbers."""
 
     texts: _Table = field(default_factory=_Table)
     places: _Table = field(default_factory=_Table)
@@ -152,6 +152,6 @@ class _Data:
 
 
 def _level(lines: Sequence[Line]) -> str:
-    """The lowest level that a module speaks of; "" if it speaks of none."""
+    """The lowest level among a module's operations; "" if there is none."""
     dialects = {line.op.name.partition(".")[0] for line in lines}
     return next((level for level in reversed(LEVELS) if level in dialects), "")

@@ -1,4 +1,4 @@
-"""What each pass has brought: the program that would be built from there, priced."""
+"""Price the program after each pass, as if the pipeline continued from there."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ NEEDED = (
     "group-supersteps",
     "convert-tile-to-exchange",
 )
-"""The passes without which there is no program, or one that computes in every run what is the same
-in all of them; the others are there to make it better."""
+"""The passes that a program needs, or that keep it from computing constants in every run. All
+others only improve it."""
 
 DECIDES = "plan-splits"
-"""The first pass that takes long: what is the same program before it has one price."""
+"""The first slow pass. Programs that are equal before it have one price."""
 
 SHARE, LEAST_SECONDS = 0.8, 1.0
-"""Of the time that the passes took, and at least: who has priced so long begins nothing more."""
+"""Limits on the time for prices: a share of the time of the passes, and at least some seconds."""
 
 TOO_LONG = "not priced: that would take too long beside the compilation"
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a program costs. bytes_per_tile: of the fullest tile. cycles: of one run."""
+    """The cost of a program. bytes_per_tile: of the fullest tile. cycles: of one run."""
 
     supersteps: int
     bytes_per_tile: int
@@ -53,7 +53,7 @@ class Figures:
 
 @dataclass
 class _Point:
-    """A place in the pipeline. module: None where it costs what the next place does."""
+    """A point in the pipeline. module: None if its price is that of the next point."""
 
     module: ModuleOp | None
     rest: tuple[ModulePass, ...] = ()
@@ -61,12 +61,11 @@ class _Point:
 
 @dataclass
 class PriceEach(Instrument):
-    """Price the input and what every pass has made of it, by what would be built from there.
+    """Prices the input and the program after every pass, as if the pipeline continued from there.
 
-    From a place in the pipeline on, only the passes without which there is no program are run, on
-    a copy: so a pass that is one of those changes nothing, and any other brings what it brings.
-    Copies are priced at the end, the last first, as long as that takes no more than a share of the
-    passes' own time.
+    From each point on, a copy runs only through the passes that a program needs. So these passes
+    change no price, and the effect of every other pass shows. Copies are priced at the end, the
+    last one first, while that takes no more than a share of the time of the passes.
 
     target: for programs that name none.
     """
@@ -77,7 +76,7 @@ class PriceEach(Instrument):
     _known: dict[str, Figures] = field(default_factory=dict[str, Figures])
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Copy the input, once."""
+        """Copy the input once."""
         if step.index == 0:
             self._points = []
             self._known = {}
@@ -85,7 +84,7 @@ class PriceEach(Instrument):
             self._copy(step.pipeline, 0, module)
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Copy what the pass has left."""
+        """Copy the program after the pass."""
         self._copy(step.pipeline, step.index + 1, module)
 
     def _copy(self, pipeline: tuple[ModulePass, ...], index: int, module: ModuleOp) -> None:
@@ -96,7 +95,7 @@ class PriceEach(Instrument):
     def _rest(
         self, pipeline: tuple[ModulePass, ...], index: int, module: ModuleOp
     ) -> Iterator[ModulePass]:
-        """The passes that are needed still: as they stand in the pipeline, else as usual."""
+        """The passes still needed, with the pipeline's options or else the default ones."""
         level = level_of(module)
         done = {each.name for each in pipeline[:index]}
         below = LEVELS[LEVELS.index(level) + (level != LEVELS[0]) :]
@@ -112,14 +111,14 @@ class PriceEach(Instrument):
         return found
 
     def figures(self, changed: Sequence[bool], seconds: float) -> list[Figures | str]:
-        """Of the input and after each pass: the figures, or why there are none.
+        """The figures of the input and after each pass, or why there are none.
 
-        changed: whether each place has another program than the one before. seconds: that the
-        passes took.
+        changed: whether each point has a different program from the one before. seconds: the time
+        of the passes.
         """
         limit = process_time() + max(SHARE * seconds, LEAST_SECONDS)
         found: list[Figures | str] = []
-        # A pass that changed nothing costs what the one before it does.
+        # A pass that changed nothing leaves the price as it was.
         same = [*(not each for each in changed[1:]), False]
         for point, is_next in zip(reversed(self._points), reversed(same), strict=True):
             if found and (point.module is None or is_next):
@@ -139,7 +138,7 @@ class PriceEach(Instrument):
             if text not in self._known:
                 PassManager(tuple(rest[first:])).run(self._context, module)
                 self._known[text] = self._cost(module)
-        except Exception as error:  # of any pass: what cannot be built from here has no price
+        except Exception as error:  # from any pass: what cannot be built has no price
             return f"cannot be built from here: {error}"
         return self._known[text]
 

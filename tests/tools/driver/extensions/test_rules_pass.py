@@ -48,7 +48,7 @@ def test_what_rules_warn_of_is_said_once(relu: Path, tmp_path: Path):
     result = abele("opt", relu, "--load", "odd.rw", "--load", "./odd.rw", "-p", "odd")
     assert result.exit_code == 0, result.stderr
     assert result.stderr == (
-        "odd.rw:1:6: warning: rule never: no program was found that it fits; its types are "
+        "odd.rw:1:6: warning: rule never: no sample program matches it; its types are "
         f"checked at each rewrite\n{NEVER}     ^~~~~\n"
     )
 
@@ -84,7 +84,7 @@ def test_rules_are_checked_again_only_when_they_are_others(tmp_path: Path):
     guards.write_text(source.format("False"))
     third = loaded()
     assert third[0] is not second[0]
-    assert "no program was found" in third[1][0]
+    assert "no sample program matches it" in third[1][0]
 
 
 def test_rules_in_python_are_a_pass_named_after_their_file(tmp_path: Path, relu: Path):
