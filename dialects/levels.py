@@ -1,15 +1,17 @@
-"""The dialects there are, and which operations are legal at each level of the way down."""
+"""abele's dialects, and the levels that a program passes through on its way to the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 
 from xdsl.ir import Dialect
 
 from ..ir.errors import InputError
+from ..ir.level import Level
+from ..ir.upstream import ModuleOp
 from ..ir.user_entries import add_entry
 from .nn import CORE
+from .partition import PartitionTensor
 from .structured import Composite
 
 DIALECTS: dict[str, str] = {
@@ -20,19 +22,10 @@ DIALECTS: dict[str, str] = {
     "tile": "abele.dialects.tile:Tile",
     "exchange": "abele.dialects.exchange:Exchange",
 }
-"""Where each of abele's dialects is found; loaded when it is asked for."""
+"""Each of abele's dialects as "module:attribute", imported on first use."""
 
 USERS_DIALECTS: dict[str, Dialect] = {}
-"""Dialects that extensions have brought: their operations are operations of nn."""
-
-LEVELS: dict[str, frozenset[str]] = {
-    "nn": frozenset({"nn", "control", "func", "builtin"}),
-    "nn-core": frozenset({*(op.name for op in CORE), "control", "func", "builtin"}),
-    "partition": frozenset({"partition", "control", "func", "builtin"}),
-    "tile": frozenset({"tile", "control", "func", "builtin"}),
-    "exchange": frozenset({"exchange", "control", "func", "builtin"}),
-}
-"""For each level: names of dialects ("nn"), which make all their operations legal, and of ops."""
+"""The dialects that extensions have added. Their operations are legal on nn."""
 
 
 def load_dialect(name: str) -> Dialect:
@@ -42,11 +35,11 @@ def load_dialect(name: str) -> Dialect:
 
 
 def register_dialect(dialect: Dialect, owner: str) -> None:
-    """Make a user's operations legal at nn.
+    """Make a user's operations legal on nn.
 
-    Those that are structured, move, reinterpret or decompose go down by themselves; a pass of the
-    user's must take any others away.
-    Raises InputError if the name is taken, or an operation bears another dialect's.
+    abele lowers those that are structured, move, reinterpret or decompose. A pass of the user's
+    must replace the others.
+    Raises InputError if the name is taken, or if an operation's name begins with another one.
     """
     for op in dialect.operations:
         if op.name.partition(".")[0] != dialect.name:
@@ -58,12 +51,17 @@ def register_dialect(dialect: Dialect, owner: str) -> None:
     add_entry(USERS_DIALECTS, "dialect", dialect.name, dialect, owner, reserved)
 
 
+# Levels
+
+_EVERYWHERE = ("control", "func", "builtin")
+
+
 def _users_dialects() -> frozenset[str]:
     return frozenset(USERS_DIALECTS)
 
 
 def _users_core() -> frozenset[str]:
-    """Users' operations that are left once composites are replaced."""
+    """The users' operations that remain after composites are decomposed."""
     return frozenset(
         op.name
         for dialect in USERS_DIALECTS.values()
@@ -72,11 +70,45 @@ def _users_core() -> frozenset[str]:
     )
 
 
-_USERS: dict[str, Callable[[], frozenset[str]]] = {"nn": _users_dialects, "nn-core": _users_core}
+NN = Level("nn", frozenset(("nn", *_EVERYWHERE)), _users_dialects)
+"""What is computed: operators on whole tensors."""
+
+PARTITION = Level("partition", frozenset(("partition", *_EVERYWHERE)))
+"""How it is split: tensors with layouts, and the parts of each computation."""
+
+TILE = Level("tile", frozenset(("tile", *_EVERYWHERE)))
+"""Who computes it: variables on tiles, copies between them, vertices."""
+
+EXCHANGE = Level("exchange", frozenset(("exchange", *_EVERYWHERE)))
+"""When and where: supersteps, and messages between addresses. The machine runs this level."""
+
+LEVELS: tuple[Level, ...] = (NN, PARTITION, TILE, EXCHANGE)
+"""The levels from the highest to the lowest."""
+
+NN_CORE = Level("nn-core", frozenset((*(op.name for op in CORE), *_EVERYWHERE)), _users_core)
+"""The part of nn that remains after composites are decomposed. It is no level of its own."""
 
 
-def legal_ops(level: str) -> frozenset[str]:
-    """Names of the dialects and operations legal at a level. Raises ValueError for no level."""
-    if level not in LEVELS:
-        raise ValueError(f"level {level!r}; need one of {', '.join(LEVELS)}")
-    return LEVELS[level].union(_USERS[level]() if level in _USERS else ())
+def level_named(name: str) -> Level:
+    """The level of a name. Raises ValueError if there is none."""
+    for level in LEVELS:
+        if level.name == name:
+            return level
+    raise ValueError(f"level {name!r}; need one of {', '.join(map(str, LEVELS))}")
+
+
+def level_of(module: ModuleOp) -> Level:
+    """The lowest level with an operation or a type in a module; nn if there is none."""
+    names = {op.name.partition(".")[0] for op in module.walk()}
+    for level in reversed(LEVELS):
+        if level.name in names:
+            return level
+    # A program that only returns its arguments has no operation of its level.
+    has_layouts = any(
+        isinstance(value.type, PartitionTensor)
+        for op in module.walk()
+        for region in op.regions
+        for block in region.blocks
+        for value in block.args
+    )
+    return PARTITION if has_layouts else NN

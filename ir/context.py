@@ -1,9 +1,9 @@
 """What is known about one program besides its operations: its dialects and its blobs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .blob import BlobStore
+from .level import Level
 from .upstream import Context
 
 
@@ -11,12 +11,11 @@ from .upstream import Context
 class AbeleContext(Context):
     """An xDSL context that also keeps the blobs which attributes in the text refer to.
 
-    levels: names of the dialects and operations legal at each level, the levels in the order of
-    the way down.
+    levels: the levels that a program passes through, from the highest to the lowest.
     """
 
     blobs: BlobStore = field(default_factory=BlobStore)
-    levels: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    levels: tuple[Level, ...] = ()
 
     def clone(self) -> "AbeleContext":
         """A context with the same dialects, and the same store: blobs never change."""

@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from ..backends.memory import NARROWER
 from ..backends.target import Target, with_more_memory
 from ..dialects import control, tile
+from ..dialects.levels import TILE
 from ..dialects.program import ALIGNMENT, Variable
 from ..ir.distinct import distinct
 from ..ir.errors import DoesNotFit, InputError
@@ -44,6 +45,7 @@ class Allocate(ModulePass):
     """
 
     name = "allocate"
+    takes = TILE
     unbounded: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

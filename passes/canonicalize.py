@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..dialects.levels import NN
 from ..ir.rules import RuleSet, RulesPass
 from .rules.own import own_rules
 
@@ -16,6 +17,8 @@ class Canonicalize(RulesPass):
     """
 
     name = "canonicalize"
+    takes = NN
+    skips_other_levels = True
 
     @classmethod
     def rule_set(cls) -> RuleSet:

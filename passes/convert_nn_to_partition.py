@@ -19,6 +19,7 @@ from ..backends.target import Target, resolve_target
 from ..dialects import control, nn, partition
 from ..dialects.abele import Plan, PlanAttr
 from ..dialects.dtypes import element_type, numpy_dtype
+from ..dialects.levels import NN, PARTITION
 from ..dialects.partition import PartitionTensor, laid_out, partition_type
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
 from ..ir.errors import InputError
@@ -75,6 +76,8 @@ class ConvertNnToPartition(ModulePass):
     """Apply the plans: computes, partials and their combination, relayouts. nn -> partition."""
 
     name = "convert-nn-to-partition"
+    takes = NN
+    leaves = PARTITION
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""

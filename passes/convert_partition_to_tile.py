@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from ..dialects import control, partition, tile
 from ..dialects.blob_attr import BlobAttr
 from ..dialects.host import host_names
+from ..dialects.levels import PARTITION, TILE
 from ..dialects.partition import PartitionTensor, partition_type
 from ..dialects.program import Variable
 from ..ir.errors import InputError
@@ -36,6 +37,8 @@ class ConvertPartitionToTile(ModulePass):
     """
 
     name = "convert-partition-to-tile"
+    takes = PARTITION
+    leaves = TILE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""

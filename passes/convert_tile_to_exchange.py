@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects import tile
+from ..dialects.levels import EXCHANGE, TILE
 from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
@@ -26,6 +27,8 @@ class ConvertTileToExchange(RulesPass):
     """
 
     name = "convert-tile-to-exchange"
+    takes = TILE
+    leaves = EXCHANGE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""

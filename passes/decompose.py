@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from ..dialects.levels import NN
 from ..dialects.nn.composite import CompositeOp
 from ..dialects.structured import Composite
 from ..ir.edit import Edit, source_at
@@ -27,6 +28,8 @@ class Decompose(ModulePass):
     """
 
     name = "decompose"
+    takes = NN
+    skips_other_levels = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Replace composites until there are none."""

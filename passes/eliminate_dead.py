@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import Pure
 
 from ..dialects import control, nn
+from ..dialects.levels import NN
 from ..ir.edit import Edit, source_at
 from ..ir.rewriting import Source, may_rewrite
 
@@ -24,6 +25,8 @@ class EliminateDead(ModulePass):
     """
 
     name = "eliminate-dead"
+    takes = NN
+    skips_other_levels = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """One walk backwards, then the states."""

@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint
 from ..backends.codelets.scalar import Array
 from ..backends.reference import evaluate_pure, is_evaluable, tensor_kind
 from ..dialects import nn
+from ..dialects.levels import NN
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
@@ -44,6 +45,8 @@ class FoldConstants(ModulePass):
     """
 
     name = "fold-constants"
+    takes = NN
+    skips_other_levels = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold in the order of the program; then replace, users first."""

@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ..dialects import tile
+from ..dialects.levels import TILE
 from ..dialects.program import Copy, HostInput, HostOutput
 from ..dialects.superstep import conflict, zone_of
 from ..ir.errors import InputError
@@ -32,6 +33,7 @@ class GroupSupersteps(ModulePass):
     """
 
     name = "group-supersteps"
+    takes = TILE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""

@@ -22,6 +22,7 @@ from ..backends.codelets.scalar import float_limits
 from ..backends.reference import is_evaluable
 from ..dialects import control, nn
 from ..dialects.dtypes import numpy_dtype
+from ..dialects.levels import NN
 from ..dialects.scalar_functions import FUNCTIONS
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
@@ -73,6 +74,8 @@ class NarrowFloats(ModulePass):
     """
 
     name = "narrow-floats"
+    takes = NN
+    rounds = True
 
     to: Literal["f16", "bf16"] = "f16"
 

@@ -1,12 +1,20 @@
-"""Every pass by name, the way down as tuples of names, and the shorthand for its stretches."""
+"""Every pass by name, the default pipeline, and the shorthand for its parts.
+
+The default pipeline leads from nn to exchange. In the text of a pipeline, the name of a level
+stands for the passes that end there: `nn,partition,tile,exchange` is the whole default pipeline.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from ..dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, TILE
 from ..ir.errors import InputError
+from ..ir.level import Level
+from ..ir.pass_levels import level_after
 from ..ir.pass_manager import parse_specs
 from ..ir.suggestions import suggestion
+from ..ir.upstream import ModulePass
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
@@ -25,13 +33,10 @@ PASSES: dict[str, str] = {
     "convert-tile-to-exchange": "abele.passes.convert_tile_to_exchange:ConvertTileToExchange",
     "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
 }
-"""Where each pass is found; loaded when it is asked for."""
+"""Each of abele's passes as "module:Class", imported on first use."""
 
-LEVELS = ("nn", "partition", "tile", "exchange")
-"""The levels, from what to when and where."""
-
-DOWN: dict[str, tuple[str, ...]] = {
-    "nn": (
+DOWN: dict[Level, tuple[str, ...]] = {
+    NN: (
         "decompose",
         "fold-scales",
         "fold-constants",
@@ -39,106 +44,98 @@ DOWN: dict[str, tuple[str, ...]] = {
         "eliminate-dead",
         "fuse-chains",
     ),
-    "partition": ("plan-splits{target=TARGET}", "convert-nn-to-partition"),
-    "tile": ("convert-partition-to-tile",),
-    "exchange": (
+    PARTITION: ("plan-splits{target=TARGET}", "convert-nn-to-partition"),
+    TILE: ("convert-partition-to-tile",),
+    EXCHANGE: (
         "schedule-supersteps",
         "allocate",
         "group-supersteps",
         "convert-tile-to-exchange",
     ),
 }
-"""The passes that end at each level, from the level above."""
+"""The passes of the default pipeline that end at each level, from the level above."""
 
-LEADS_TO: dict[str, str] = {
-    name: level for level, names in DOWN.items() for name in names if name.endswith(f"-to-{level}")
+SHORTHAND: dict[str, tuple[str, ...]] = {level.name: passes for level, passes in DOWN.items()}
+"""The passes that each level's name stands for in a pipeline."""
+
+STAGE: dict[str, Level] = {
+    name.partition("{")[0]: level for level, passes in DOWN.items() for name in passes
 }
-"""The passes that leave a module on another level than they found it on, with that level."""
-
-TAKES: dict[str, str] = {
-    name: LEVELS[LEVELS.index(level) - 1] for name, level in LEADS_TO.items()
-} | {
-    "narrow-floats": "nn",
-    **dict.fromkeys(("schedule-supersteps", "allocate", "group-supersteps"), "tile"),
-}
-"""The level that a pass takes a module on, where it would make nothing of another's."""
-
-ROUNDS = frozenset(("narrow-floats",))
-"""The passes that give up precision, each loss a cast in what they leave. All others keep results
-within the errors of the program they are given."""
-
-STAGE: dict[str, str] = {
-    name.partition("{")[0]: level for level, names in DOWN.items() for name in names
-}
-"""The level at whose stretch of the way down each pass stands."""
+"""For each pass of the default pipeline, the level in whose part of the pipeline it stands."""
 
 
-def way(start: str, end: str = LEVELS[-1]) -> tuple[str, ...]:
-    """The levels whose passes lead from one level to another; from nn, nn's own too."""
-    first, last = LEVELS.index(start), LEVELS.index(end)
-    return LEVELS[first if start == "nn" else first + 1 : last + 1]
+def levels_below(start: Level) -> tuple[Level, ...]:
+    """The levels whose passes lead from a level to exchange. For nn they include nn's own."""
+    first = LEVELS.index(start)
+    return LEVELS[first if start == NN else first + 1 :]
 
 
-def pipeline(start: str, end: str, target: str) -> str:
-    """The pipeline from one level down to another, as text that abele opt -p takes.
+def shorthand_from(start: Level) -> str:
+    """The default pipeline from a level to exchange, in shorthand: "tile,exchange"."""
+    return ",".join(map(str, levels_below(start)))
 
-    start: "nn" includes the passes that stay on nn. target: a spelling of a target.
-    Raises ValueError if the way leads up, or a level is unknown.
+
+def pipeline(start: Level, end: Level, target: str) -> str:
+    """The default pipeline from one level down to another, as `abele opt -p` takes it.
+
+    start: nn includes the passes that stay on nn. target: a spelling of a target.
+    Raises ValueError if end is above start.
     """
-    for level in (start, end):
-        if level not in LEVELS:
-            raise ValueError(f"level {level!r}; need one of {', '.join(LEVELS)}")
     if LEVELS.index(start) > LEVELS.index(end):
-        raise ValueError(f"from {start} to {end}: the way leads down only")
-    return expand(",".join(way(start, end)), target)
+        raise ValueError(f"from {start} to {end}: a pipeline only leads down")
+    below = levels_below(start)
+    return expand(",".join(map(str, below[: below.index(end) + 1] if end in below else ())), target)
 
 
 def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> str:
     """A pipeline with each level's name replaced by the passes that end at that level.
 
-    target: a spelling of a target, for the passes that want one. known: names of passes.
-    Raises InputError for bad syntax, a name that is neither, and a level with options.
+    target: a spelling of a target, for the passes that need one. known: names of passes.
+    Raises InputError for bad syntax, for a name that is neither a pass nor a level, and for a level
+    with options.
 
         nn,mine,partition  ->  decompose,...,mine,plan-splits{target="mk2"},convert-nn-to-partition
     """
     names: list[str] = []
     for each in parse_specs(spec):
-        if each.name not in DOWN:
+        if each.name not in SHORTHAND:
             if each.name not in known:
-                raise InputError(f"no pass '{each.name}'{suggestion(each.name, [*known, *DOWN])}")
+                near = suggestion(each.name, [*known, *SHORTHAND])
+                raise InputError(f"no pass '{each.name}'{near}")
             names.append(str(each))
             continue
         if each.parameters:
             raise InputError(
-                f"pipeline '{spec}': {each.name} stands for {', '.join(DOWN[each.name])}, and "
+                f"pipeline '{spec}': {each.name} stands for {', '.join(SHORTHAND[each.name])}, and "
                 "takes no options; name those passes instead"
             )
         own = f'"{target}"'
         names += [
             name.replace("TARGET", own) if target else name.replace("{target=TARGET}", "")
-            for name in DOWN[each.name]
+            for name in SHORTHAND[each.name]
         ]
     return ",".join(names)
 
 
-def level_after(names: Sequence[str], start: str | None) -> str | None:
-    """The level that passes leave a module on; None if that is not known.
+def level_after_all(passes: Iterable[ModulePass], start: Level | None) -> Level | None:
+    """The level of a module after these passes; None if it is not known.
 
-    start: its level before, or None. A pass that is not abele's own may lead anywhere.
+    start: the level of the module before; None if it is not known.
     """
     level = start
-    for name in names:
-        level = LEADS_TO.get(name, level if name in PASSES else None)
+    for each in passes:
+        level = level_after(type(each), level)
     return level
 
 
-def stages(names: Sequence[str]) -> tuple[str, ...]:
-    """The stage of each pass of a pipeline: another pass belongs to the next one's of the way down.
+def stages(names: Sequence[str]) -> tuple[Level, ...]:
+    """The level whose part of the pipeline each pass belongs to.
 
-    After the last of those, it belongs to that one's.
+    A pass that is not in the default pipeline belongs to the same part as the next pass that is; at
+    the end of a pipeline, to the same part as the last one that is.
     """
-    stage = next((STAGE[name] for name in reversed(names) if name in STAGE), LEVELS[0])
-    found: list[str] = []
+    stage = next((STAGE[name] for name in reversed(names) if name in STAGE), NN)
+    found: list[Level] = []
     for name in reversed(names):
         stage = STAGE.get(name, stage)
         found.append(stage)

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from ..backends.target import DEFAULT_TARGET, resolve_target
 from ..dialects.abele import PlanAttr
+from ..dialects.levels import LEVELS, NN
 from ..dialects.structured import Structured
 from ..ir.errors import InputError
 from ..ir.provenance import place
@@ -37,6 +38,7 @@ class PlanSplits(ModulePass):
     """
 
     name = "plan-splits"
+    takes = NN
 
     target: str = ""
     constraints: str = ""
@@ -65,8 +67,11 @@ class PlanSplits(ModulePass):
         write_relaxed(op, planned.relaxed(target))
 
 
+_BELOW = frozenset(level.name for level in LEVELS if level != NN)
+
+
 def _check_level(module: ModuleOp) -> None:
     """Raise InputError for a module that is below nn, where splits are applied already."""
     for op in module.walk():
-        if op.name.partition(".")[0] in ("partition", "tile", "exchange"):
+        if op.name.partition(".")[0] in _BELOW:
             raise InputError(f"{op.name} at {place(op)}: plan-splits plans modules of nn")

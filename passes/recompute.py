@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import Pure
 
 from ..dialects import nn
+from ..dialects.levels import NN
 from ..dialects.structured import Reinterpretation
 from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
@@ -45,6 +46,8 @@ class Recompute(ModulePass):
     """
 
     name = "recompute"
+    takes = NN
+    skips_other_levels = True
 
     nodes: tuple[str, ...] = (EVERY,)
 

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ..dialects import tile
+from ..dialects.levels import TILE
 
 SUPERSTEP = "superstep"
 """The attribute that numbers an operation's superstep within its block."""
@@ -34,6 +35,7 @@ class ScheduleSupersteps(ModulePass):
     """
 
     name = "schedule-supersteps"
+    takes = TILE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""

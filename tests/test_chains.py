@@ -18,6 +18,7 @@ from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.dialects.abele import Plan, PlanAttr
 from abele.dialects.dtypes import element_type
+from abele.dialects.levels import EXCHANGE, PARTITION, TILE
 from abele.dialects.structured import Stage
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
@@ -89,9 +90,9 @@ def results(module: ModuleOp, ctx, inputs: dict[str, np.ndarray], passes: str = 
 
     apply(passes + "convert-nn-to-partition")
     found["partition"] = run_partition(module, inputs).outputs["y"]
-    apply(pipeline("partition", "tile", TARGET))
+    apply(pipeline(PARTITION, TILE, TARGET))
     found["tile"] = run_tile(module, inputs).outputs["y"]
-    apply(pipeline("tile", "exchange", TARGET))
+    apply(pipeline(TILE, EXCHANGE, TARGET))
     machine = Machine(module, resolve_target(TARGET), strict=True, observers=[check])
     machine.load()
     found["exchange"] = machine.run(inputs)["y"]

@@ -1,5 +1,7 @@
 """What a load gives, whatever was stored before it: the same at every level."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from abele.backends.evaluate.tile import run_tile
 from abele.backends.machine import Machine
 from abele.backends.reference import run_reference
 from abele.backends.target import resolve_target
+from abele.dialects.levels import EXCHANGE, LEVELS, PARTITION
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
 from abele.passes.pipelines import PASSES, pipeline
@@ -138,22 +141,19 @@ def check_levels(body: str, shape: tuple[int, ...], tiles: int) -> None:
     inputs = {"arg0": ramp + 5}
     expected = run_reference(module, inputs)
     found = []
-    for level in ("partition", "tile", "exchange"):
-        steps = pipeline("nn" if level == "partition" else PREVIOUS[level], level, target)
+    for above, level in pairwise(LEVELS):
+        steps = pipeline(above, level, target)
         for each in parse_pipeline(steps, PASSES):
             each.apply(made, module)
-        if level == "exchange":
+        if level == EXCHANGE:
             machine = Machine(module, resolve_target(target), strict=True)
             machine.load()
             states = [v for v, op in machine.variables.items() if op.state is not None]
             found.append((machine.run(inputs)["out0"], {v: machine.read(v) for v in states}))
         else:
-            run = (run_partition if level == "partition" else run_tile)(module, inputs)
+            run = (run_partition if level == PARTITION else run_tile)(module, inputs)
             found.append((run.outputs["out0"], run.state))
     for output, states in found:
         assert np.array_equal(output.ravel(), expected.outputs["out0"].ravel())
         for each, state in states.items():
             assert np.array_equal(state.ravel(), expected.state[each].ravel()), each
-
-
-PREVIOUS = {"tile": "partition", "exchange": "tile"}

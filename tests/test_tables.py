@@ -11,8 +11,9 @@ from xdsl.traits import Commutative
 import abele.dialects
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.evaluate import partition as evaluate_partition
+from abele.backends.levels import RUNNERS
 from abele.dialects import nn, partition
-from abele.dialects.levels import LEVELS as LEGAL
+from abele.dialects.levels import DIALECTS, LEVELS
 from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import (
     Composite,
@@ -20,9 +21,13 @@ from abele.dialects.structured import (
     Reinterpretation,
     Structured,
 )
+from abele.ir.level import Level
+from abele.ir.pass_levels import declared_levels
 from abele.ir.pass_manager import load_pass, parse_pipeline
 from abele.passes import pipelines
-from abele.passes.pipelines import LEVELS, PASSES, pipeline
+from abele.passes.pipelines import DOWN, PASSES, STAGE, pipeline
+from abele.tools.debug.run_level import OBSERVED
+from abele.tools.testing.oracle.oracles import BOUNDED
 
 RECORDS = ("dialects/scalar_functions.py", "backends/codelets/scalar.py")
 """The only files with tables that are keyed by names of scalar functions."""
@@ -103,6 +108,31 @@ def test_a_pass_is_found_in_the_file_of_its_name(name: str):
     assert inspect.getmodule(found).__name__.endswith("." + name.replace("-", "_"))
 
 
+@pytest.mark.parametrize("table", [RUNNERS, OBSERVED, BOUNDED, DOWN])
+def test_every_level_has_an_entry_in_each_table_of_levels(table: dict[Level, object]):
+    assert tuple(table) == LEVELS
+
+
+def test_a_level_has_the_name_of_its_dialect():
+    for level in LEVELS:
+        assert level.name in DIALECTS
+        assert level.name in level.own
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_declares_the_levels_that_the_default_pipeline_leads_through(name: str):
+    declared = declared_levels(load_pass(name, PASSES))
+    assert declared is not None
+    assert declared.takes in LEVELS
+    end = STAGE.get(name, declared.takes)
+    if name.startswith("convert-"):
+        assert name == f"convert-{declared.takes}-to-{declared.leaves}"
+        assert declared.leaves == end
+    else:
+        assert declared.leaves is None
+        assert LEVELS.index(end) - LEVELS.index(declared.takes) in (0, 1)
+
+
 def test_the_folder_of_passes_holds_passes_alone():
     folder = Path(inspect.getfile(pipelines)).parent
     lists = {"__init__", "pipelines", "universe"}
@@ -112,7 +142,7 @@ def test_the_folder_of_passes_holds_passes_alone():
 
 
 def test_the_way_down_names_passes_and_levels_that_exist():
-    assert set(LEVELS) <= set(LEGAL)
+    assert tuple(DOWN) == LEVELS
     for start in range(len(LEVELS)):
         for end in range(start, len(LEVELS)):
             parse_pipeline(pipeline(LEVELS[start], LEVELS[end], "tiny"), PASSES)

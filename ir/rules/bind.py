@@ -740,7 +740,7 @@ class _Binder:
         if target is None:
             self.refuse(pattern.place, f"{pattern.heads} is already on the lowest level")
         for each in builds(self.rule):
-            if "." not in each.head or not vocabulary.is_legal(each.head, target):
+            if "." not in each.head or not target.is_legal(each.head):
                 self.refuse(
                     each.place,
                     f"{each.head} is not legal at {target}, where a lower of {pattern.heads} ends",

@@ -29,6 +29,7 @@ from .syntax import (
     Class,
     Constant,
     Declaration,
+    Declared,
     Expression,
     Field,
     Let,
@@ -500,6 +501,18 @@ class _Builder(Transformer[Token, object]):
         name, *kinds, result = c
         return Declaration(self._at(name), str(name), tuple(k for k in kinds if k), str(result))
 
+    def takes(self, meta: Meta, c: list[Token]) -> Declared:
+        """The level that the pass of the rules takes."""
+        return Declared(self._at(c[0]), "takes", str(c[0]))
+
+    def leaves(self, meta: Meta, c: list[Token]) -> Declared:
+        """The level that the pass of the rules leaves."""
+        return Declared(self._at(c[0]), "leaves", str(c[0]))
+
+    def rounds(self, meta: Meta, c: list[Token]) -> Declared:
+        """That the pass of the rules may give up precision."""
+        return Declared(self._at(meta), "rounds", "")
+
     def start(self, meta: Meta, c: list[Any]) -> RuleFile:
         """The whole file."""
         return RuleFile(
@@ -508,6 +521,7 @@ class _Builder(Transformer[Token, object]):
             tuple(each for each in c if isinstance(each, Class)),
             tuple(each for each in c if isinstance(each, Declaration)),
             tuple(each for each in c if isinstance(each, Rule)),
+            tuple(each for each in c if isinstance(each, Declared)),
         )
 
 

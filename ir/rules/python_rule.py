@@ -228,7 +228,7 @@ class _Making:
         level = self.vocabulary.level_of(self.root.name)
         below = self.vocabulary.level_below(level) if level else None
         for each in op.walk():
-            if below and not self.vocabulary.is_legal(each.name, below):
+            if below and not below.is_legal(each.name):
                 self._refuse(f"built {each.name}, which is not legal at {below}")
 
     def _drop_the_rest(self, ops: Sequence[Operation]) -> None:

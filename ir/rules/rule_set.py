@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
 from ..errors import InputError
+from ..pass_levels import PassLevels
 from ..provenance import LocatingWalker, place
 from ..rewriting import Source
 from ..suggestions import suggestion
@@ -19,6 +20,7 @@ from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePa
 from .bind import bind_rules
 from .evaluate import CallFailed
 from .law import Law, Made, Match, ordered
+from .levels import bind_levels
 from .library import one_application
 from .match import match_law, obstacles
 from .parse import TEXT, parse_rules
@@ -30,15 +32,17 @@ class RuleSet:
     """Rules, and the vocabulary that they were bound with.
 
     warnings: possible mistakes, each a message with its line and a caret.
+    levels: what the file declares for the pass of the rules; None if it declares nothing.
     """
 
     laws: tuple[Law, ...]
     vocabulary: Vocabulary = field(repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    levels: PassLevels | None = field(default=None, repr=False, compare=False)
 
     def __add__(self, other: RuleSet) -> RuleSet:
         warnings = (*self.warnings, *other.warnings)
-        return RuleSet((*self.laws, *other.laws), self.vocabulary, warnings)
+        return RuleSet((*self.laws, *other.laws), self.vocabulary, warnings, self.levels)
 
     @property
     def lowered(self) -> frozenset[type[Operation]]:
@@ -158,7 +162,9 @@ def _replace(op: Operation, match: Match, made: Made, rewriter: PatternRewriter)
 
 def parse_rule_set(text: str, vocabulary: Vocabulary, path: str = TEXT) -> RuleSet:
     """The rules of a text, checked. Raises InputError with the place and what to do."""
-    return RuleSet(bind_rules(parse_rules(text, path), vocabulary), vocabulary)
+    file = parse_rules(text, path)
+    laws = bind_rules(file, vocabulary)
+    return RuleSet(laws, vocabulary, levels=bind_levels(file, vocabulary))
 
 
 def read_rule_set(path: Path, vocabulary: Vocabulary) -> RuleSet:
@@ -199,7 +205,7 @@ class RulesPass(ModulePass):
 
 
 def rules_pass(name: str, rules: RuleSet) -> type[RulesPass]:
-    """A pass with the given name that applies these rules."""
+    """A pass with the given name that applies these rules, and has their declarations."""
     chosen = name
 
     @dataclass(frozen=True)
@@ -210,6 +216,8 @@ def rules_pass(name: str, rules: RuleSet) -> type[RulesPass]:
         def rule_set(cls) -> RuleSet:
             return rules
 
+    if rules.levels is not None:
+        rules.levels.declare(ApplyRules)
     ApplyRules.__doc__ = f"Apply the rules {', '.join(law.name for law in rules.laws)}."
     ApplyRules.__name__ = ApplyRules.__qualname__ = "".join(
         part.capitalize() for part in name.split("-")

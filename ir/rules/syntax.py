@@ -255,6 +255,14 @@ class Rule(_Node):
 
 
 @dataclass(frozen=True)
+class Declared(_Node):
+    """What a file declares of its pass. level: "" for rounds."""
+
+    what: Choice["takes", "leaves", "rounds"]
+    level: str
+
+
+@dataclass(frozen=True)
 class Class(_Node):
     """A name for several operations. Those of a class written in Python are not listed."""
 
@@ -280,3 +288,4 @@ class RuleFile:
     classes: tuple[Class, ...]
     declarations: tuple[Declaration, ...]
     rules: tuple[Rule, ...]
+    declared: tuple[Declared, ...] = ()

@@ -21,6 +21,7 @@ from xdsl.irdl import (
 from xdsl.irdl.operations import AttrOrPropDef
 
 from ..context import AbeleContext
+from ..level import Level
 from ..upstream import Context
 from .values import kind_of
 
@@ -147,15 +148,14 @@ class Vocabulary:
         return {cls.name: cls for cls in self.context.loaded_ops}
 
     @property
-    def levels(self) -> Mapping[str, frozenset[str]]:
-        """The legal operations of each level, from the highest level to the lowest."""
-        return self.context.levels if isinstance(self.context, AbeleContext) else {}
+    def levels(self) -> tuple[Level, ...]:
+        """The levels that a program passes through, from the highest to the lowest."""
+        return self.context.levels if isinstance(self.context, AbeleContext) else ()
 
-    def level_below(self, level: str) -> str | None:
-        """The level that a lower rule of this level ends in; None for the lowest level."""
-        order = tuple(self.levels)
-        below = order.index(level) + 1
-        return order[below] if below < len(order) else None
+    def level_below(self, level: Level) -> Level | None:
+        """The level that a lower rule of this level ends in; None below the lowest."""
+        below = self.levels.index(level) + 1
+        return self.levels[below] if below < len(self.levels) else None
 
     def info(self, cls: type[Operation]) -> OpInfo:
         """The definition of an operation."""
@@ -167,15 +167,10 @@ class Vocabulary:
         """The operations of a class written in Python."""
         return tuple(cls for cls in self.ops.values() if belongs(cls))
 
-    def level_of(self, op_name: str) -> str | None:
+    def level_of(self, op_name: str) -> Level | None:
         """The level whose dialect an operation belongs to; None if it belongs to every level."""
         dialect = op_name.partition(".")[0]
-        return dialect if dialect in self.levels else None
-
-    def is_legal(self, op_name: str, level: str) -> bool:
-        """True if an operation is legal at a level."""
-        legal = self.levels[level]
-        return op_name in legal or op_name.partition(".")[0] in legal
+        return next((level for level in self.levels if level.name == dialect), None)
 
 
 def common(infos: Sequence[OpInfo], name: str) -> Attributed | None:

@@ -11,13 +11,12 @@ from xdsl.dialects.func import Func
 from ...dialects.abele import Abele
 from ...dialects.control import Control
 from ...dialects.exchange import Exchange
-from ...dialects.levels import legal_ops
+from ...dialects.levels import LEVELS
 from ...dialects.nn import NN
 from ...dialects.partition import Partition
 from ...dialects.tile import Tile
 from ...ir.context import AbeleContext
 from ...ir.rules import RuleSet, Vocabulary, parse_rule_set
-from ..pipelines import LEVELS
 from . import nn_library as nn_library
 
 FOLDER = "rules"
@@ -26,7 +25,7 @@ FOLDER = "rules"
 @cache
 def own_vocabulary() -> Vocabulary:
     """The operations of abele's dialects."""
-    context = AbeleContext(levels={level: legal_ops(level) for level in LEVELS})
+    context = AbeleContext(levels=LEVELS)
     for dialect in (Builtin, Func, Abele, Control, NN, Partition, Tile, Exchange):
         context.load_dialect(dialect)
     return Vocabulary(context)

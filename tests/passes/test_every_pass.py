@@ -18,7 +18,11 @@ from abele.tools.testing.search.contracts import goes_on, takes_all
 def test_a_pass_leaves_the_meaning_of_any_program(name: str):
     (tested,) = parse_pipeline(name, PASSES)
     report = check_pass(
-        takes_all(tested), level_before(name), relation=goes_on(name), examples=30, seed=0
+        takes_all(tested),
+        level_before(type(tested)),
+        relation=goes_on(type(tested)),
+        examples=30,
+        seed=0,
     )
     # But for one or two that do not fit their machine.
     assert report.examples >= 28

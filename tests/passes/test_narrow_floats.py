@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import f32
 from abele.backends.reference import run_reference
 from abele.backends.target import resolve_target
 from abele.dialects import nn
+from abele.dialects.levels import NN
 from abele.ir.instruments.record_ir import UNREPORTED, RecordIR
 from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.ir.provenance import origin
@@ -252,7 +253,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 def test_weights_become_narrow_constants_that_share_one_array():
     ctx = context()
     module = module_of(TWO_LOADS, ctx, w=W)
-    for each in parse_pipeline("narrow-floats," + ",".join(DOWN["nn"]), PASSES):
+    for each in parse_pipeline("narrow-floats," + ",".join(DOWN[NN]), PASSES):
         each.apply(ctx, module)
     verify(module)
     assert not [op for op in module.walk() if isinstance(op, nn.StateOp | nn.LoadOp)]
@@ -348,7 +349,7 @@ def test_the_statistics_of_a_batch_normalisation_are_folded_in_float32(first: st
     inputs = {"arg0": counting((1, 4, 3)) * np.float32(100)}
     expected = run_reference(module_of(BATCH_NORM, ctx, **blobs), inputs).outputs["out0"]
     module = module_of(BATCH_NORM, ctx, **blobs)
-    for each in parse_pipeline(f"{first}narrow-floats,{','.join(DOWN['nn'])}", PASSES):
+    for each in parse_pipeline(f"{first}narrow-floats,{','.join(DOWN[NN])}", PASSES):
         each.apply(ctx, module)
     verify(module)
     found = run_reference(module, inputs).outputs["out0"]

@@ -1,22 +1,50 @@
+from dataclasses import dataclass
+
 import pytest
 
+from abele.dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, TILE
 from abele.ir.errors import InputError
-from abele.passes.pipelines import DOWN, LEVELS, expand, level_after, pipeline, stages, way
+from abele.ir.level import Level
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.pipelines import (
+    DOWN,
+    PASSES,
+    expand,
+    level_after_all,
+    levels_below,
+    pipeline,
+    shorthand_from,
+    stages,
+)
+
+
+@dataclass(frozen=True)
+class Mine(ModulePass):
+    name = "mine"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None: ...
 
 
 def test_a_level_stands_for_the_passes_that_end_there():
     planned = 'plan-splits{target="tiny:5"},convert-nn-to-partition'
-    nn = ",".join(DOWN["nn"])
+    nn = ",".join(DOWN[NN])
     assert expand("nn,mine{a=1},partition", "tiny:5", ["mine"]) == f"{nn},mine{{a=1}},{planned}"
     assert expand("", "tiny") == ""
     assert expand("decompose", "tiny") == "decompose"
 
 
 def test_the_whole_way_is_every_level():
-    assert way("nn") == LEVELS
-    assert way("tile") == ("exchange",)
-    assert way("exchange") == ()
-    assert expand(",".join(LEVELS), "tiny") == pipeline("nn", "exchange", "tiny")
+    assert levels_below(NN) == LEVELS
+    assert levels_below(TILE) == (EXCHANGE,)
+    assert levels_below(EXCHANGE) == ()
+    assert shorthand_from(NN) == "nn,partition,tile,exchange"
+    assert shorthand_from(EXCHANGE) == ""
+    assert expand(shorthand_from(NN), "tiny") == pipeline(NN, EXCHANGE, "tiny")
+    assert pipeline(PARTITION, TILE, "tiny") == "convert-partition-to-tile"
+    assert pipeline(TILE, TILE, "tiny") == ""
+    with pytest.raises(ValueError, match="from tile to nn: a pipeline only leads down"):
+        pipeline(TILE, NN, "tiny")
 
 
 @pytest.mark.parametrize(
@@ -37,18 +65,17 @@ def test_bad_shorthand(spec: str, says: str):
 
 
 def test_a_level_is_known_until_a_pass_that_may_lead_anywhere():
-    assert level_after([], "nn") == "nn"
-    assert level_after(["decompose", "convert-nn-to-partition", "allocate"], "nn") == "partition"
-    assert level_after(["convert-nn-to-partition", "mine"], "nn") is None
-    assert level_after(["mine", "convert-partition-to-tile"], None) == "tile"
+    def after(spec: str, start: Level | None) -> Level | None:
+        return level_after_all(parse_pipeline(spec, {**PASSES, "mine": Mine}), start)
+
+    assert after("", NN) == NN
+    assert after("decompose,convert-nn-to-partition,allocate", NN) == PARTITION
+    assert after("convert-nn-to-partition,mine", NN) is None
+    assert after("mine,convert-partition-to-tile", None) == TILE
 
 
 def test_another_pass_belongs_to_the_stage_it_leads_to():
     names = ["decompose", "mine", "plan-splits", "mine", "convert-partition-to-tile", "mine"]
-    assert stages(names) == ("nn", "partition", "partition", "tile", "tile", "tile")
-    assert stages(["mine"]) == ("nn",)
-    assert stages(["mine", "allocate"]) == ("exchange", "exchange")
-
-
-def test_every_level_has_passes():
-    assert tuple(DOWN) == LEVELS
+    assert stages(names) == (NN, PARTITION, PARTITION, TILE, TILE, TILE)
+    assert stages(["mine"]) == (NN,)
+    assert stages(["mine", "allocate"]) == (EXCHANGE, EXCHANGE)

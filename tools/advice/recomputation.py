@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
+from ...dialects.levels import NN
 from ...ir.pass_manager import PassManager, parse_pipeline, parse_specs
 from ...ir.upstream import ModuleOp
-from ...passes.pipelines import LEVELS, expand, way
+from ...passes.pipelines import expand, shorthand_from
 from ...passes.recompute import Recompute
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
@@ -19,9 +20,7 @@ from .room import Compile, Trial, Way, trial
 ROUNDS = 3
 """How often more nodes are named, each time where a tile is fullest then."""
 
-NN = LEVELS[0]
-
-DEFAULT = ",".join(way(NN))
+DEFAULT = shorthand_from(NN)
 """The pipeline that stands for none given."""
 
 
@@ -61,8 +60,8 @@ def recomputations(
 def can_change_nn(found: MemoryMap, exe: Executable, own: Way) -> bool:
     """Whether it can be said of a program's operators how they are computed, and might help: what
     always lives is not too much alone."""
-    named = any(each.name == NN for each in parse_specs(own.passes or DEFAULT))
-    return found.chips == 1 and NN in exe.levels and named
+    named = any(each.name == NN.name for each in parse_specs(own.passes or DEFAULT))
+    return found.chips == 1 and NN.name in exe.levels and named
 
 
 def _pipeline(passes: str, nodes: Sequence[str]) -> str:
@@ -80,14 +79,14 @@ def _up_to_nn(passes: str, nodes: Sequence[str]) -> str:
 
 def _behind_nn(passes: str) -> int:
     """How many passes of a pipeline there are up to the level nn, with that."""
-    return max(i for i, each in enumerate(parse_specs(passes), 1) if each.name == NN)
+    return max(i for i, each in enumerate(parse_specs(passes), 1) if each.name == NN.name)
 
 
 def module_behind_nn(
     exe: Executable, own: Way, known: Extensions, nodes: Sequence[str] = ()
 ) -> ModuleOp:
     """A program as the passes of a pipeline leave it that stay at nn. nodes: computed again."""
-    module = exe.module_at(NN).clone()
+    module = exe.module_at(NN.name).clone()
     passes = expand(_up_to_nn(own.passes or DEFAULT, nodes), exe.target.spelling(), known.passes)
     PassManager(parse_pipeline(passes, known.passes)).run(known.context(), module)
     return module

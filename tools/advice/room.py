@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ...backends.target import PRESETS, Target
+from ...dialects.levels import NN
 from ...ir.pass_manager import parse_specs
 from ...passes.narrow_floats import NarrowFloats
-from ...passes.pipelines import LEVELS, way
+from ...passes.pipelines import shorthand_from
 from ...passes.planner.limits import PROPORTION
 from ..driver.executable import Executable
 from .memory_map import MemoryMap
@@ -100,9 +101,9 @@ def trials(found: MemoryMap, own: Way, compile_with: Compile) -> Iterator[Trial]
 
 def _narrowed(passes: str, level: str) -> str:
     """A pipeline with narrower floats; "" for one that has them, or begins where nobody can."""
-    if level != LEVELS[0] or any(each.name == NARROWING for each in parse_specs(passes)):
+    if level != NN.name or any(each.name == NARROWING for each in parse_specs(passes)):
         return ""
-    return ",".join((NARROWING, passes or ",".join(way(level))))
+    return ",".join((NARROWING, passes or shorthand_from(NN)))
 
 
 def _bound(change: str, always_live: int, own: Way) -> Trial:

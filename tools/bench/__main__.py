@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ...dialects.levels import LEVELS
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_file import whole_file
-from ...passes.pipelines import LEVELS
 from ..importers.light_networks import light_names
 from ..views.table import console
 from .measure import (
@@ -124,7 +124,7 @@ def program_table(found: Iterable[dict[str, Any]]) -> Table:
     table.add_column("network", no_wrap=True)
     kinds = ("compute", "exchange", "sync")
     for name in (
-        f"ops {'/'.join(LEVELS)}",
+        f"ops {'/'.join(map(str, LEVELS))}",
         "vertices",
         "edges",
         "supersteps",
@@ -137,7 +137,7 @@ def program_table(found: Iterable[dict[str, Any]]) -> Table:
             continue
         table.add_row(
             each["network"],
-            "/".join(str(each["ops"].get(level, "-")) for level in LEVELS),
+            "/".join(str(each["ops"].get(level, "-")) for level in map(str, LEVELS)),
             f"{each['vertices']:,}",
             f"{each['edges']:,}",
             f"{each['supersteps']:,}",

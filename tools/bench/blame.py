@@ -23,6 +23,7 @@ import typer
 from hypothesis.strategies import sampled_from
 from rich.table import Table
 
+from ...dialects.levels import NN
 from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
 from ...ir.rules import RulesPass
@@ -131,7 +132,7 @@ def _fitting(each: ModulePass, rule: str, budget: Budget) -> list[Program]:
 
 
 def _with(wrong: ModulePass) -> Sequence[ModulePass]:
-    passes = parse_pipeline(",".join(DOWN["nn"]), PASSES)
+    passes = parse_pipeline(",".join(DOWN[NN]), PASSES)
     return [wrong if each.name == wrong.name else each for each in passes]
 
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ...passes.pipelines import DOWN, LEVELS
+from ...dialects.levels import LEVELS
+from ...passes.pipelines import DOWN
 from ..driver.compile import compile_model
 from ..importers.light_networks import light_names
 from ..views.table import console
@@ -31,7 +32,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def without(passes: Sequence[str]) -> str:
     """The default pipeline without some passes."""
     first, *rest = LEVELS
-    return ",".join([*(name for name in DOWN[first] if name not in passes), *rest])
+    kept = (name for name in DOWN[first] if name not in passes)
+    return ",".join([*kept, *map(str, rest)])
 
 
 def figures(path: Path, target: str, passes: str) -> dict[str, Any]:

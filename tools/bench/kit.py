@@ -17,11 +17,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ...dialects.levels import LEVELS, NN
+from ...ir.pass_manager import load_pass
 from ...passes.canonicalize import Canonicalize
 from ...passes.convert_tile_to_exchange import ConvertTileToExchange
 from ...passes.fold_scales import FoldScales
 from ...passes.fuse_chains import FuseChains
-from ...passes.pipelines import LEVELS, PASSES
+from ...passes.pipelines import PASSES
 from ..testing.generators.build import build, default_operators
 from ..testing.generators.decisions import PLANNED, LowerAtRandom
 from ..testing.generators.levels import level_before
@@ -78,7 +80,11 @@ def _rates() -> Table:
     operators = default_operators()
     for number in range(300):
         build(random_sketch(Random(number)), operators)
-    own = [name for name in PASSES if level_before(name) == "nn" and name != "plan-splits"]
+    own = [
+        name
+        for name in PASSES
+        if level_before(load_pass(name, PASSES)) == NN.name and name != "plan-splits"
+    ]
     eight = programs(target=EIGHT)
     runs: dict[str, Callable[..., Report]] = {
         **{f"nn: {name}": partial(check_pass, name, examples=RATED) for name in own},
@@ -139,7 +145,7 @@ def _clean(count: int, seed: int) -> Iterator[tuple[str, Callable[[], Report]]]:
     if not count:
         return
     yield "nn", partial(check_pass, "decompose", examples=count, seed=seed)
-    for level in LEVELS[1:]:
+    for level in map(str, LEVELS[1:]):
         yield (
             level,
             partial(check_pass, LowerAtRandom(level), PLANNED, examples=count, seed=seed),

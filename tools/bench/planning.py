@@ -23,6 +23,7 @@ from onnx import helper, numpy_helper
 from rich.table import Table
 
 from ...backends.target import Target
+from ...dialects.levels import NN
 from ...ir.pass_manager import PassManager, parse_pipeline
 from ...ir.upstream import ModuleOp
 from ...passes.pipelines import DOWN
@@ -103,7 +104,7 @@ def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
     context = extensions.context()
     program = read_program(path, context, {})
     machine = plan_target(program.module, target, program.path)
-    passes = parse_pipeline(",".join(DOWN["nn"]), extensions.passes)
+    passes = parse_pipeline(",".join(DOWN[NN]), extensions.passes)
     PassManager(passes, ()).run(context, program.module)
     return program.module, machine
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...backends.target import resolve_target
-from ...passes.pipelines import LEVELS
+from ...dialects.levels import LEVELS
 from ..debug.check import check_run
 from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE, PROGRAM_FILE
@@ -33,7 +33,9 @@ def run(
     ] = None,
     *,
     how: Compilation,
-    at: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="The level to run.")] = MACHINE,
+    at: Annotated[
+        str, typer.Option(metavar="|".join(map(str, LEVELS)), help="The level to run.")
+    ] = MACHINE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Poison memory and check every access.")
     ] = False,

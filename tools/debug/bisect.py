@@ -16,7 +16,7 @@ from ...backends.check import tile_of
 from ...backends.evaluate.host import Run
 from ...backends.evaluate.shadow import MachineFault
 from ...backends.target import Target
-from ...dialects.levels import legal_ops
+from ...dialects.levels import NN, level_of
 from ...dialects.program import verify_symbols
 from ...ir.equal import same_program
 from ...ir.errors import DoesNotFit, InputError
@@ -25,11 +25,11 @@ from ...ir.provenance import is_known, origin, origin_names
 from ...ir.rewriting import Source, Watcher, limited, watched
 from ...ir.upstream import Context, FusedLoc, LocationAttr, ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
-from ...passes.pipelines import PASSES, expand, way
+from ...passes.pipelines import PASSES, expand, shorthand_from
 from ..driver.arrays import Array, checked, read_npz, seeded
 from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
-from ..driver.program import Model, level_of, plan_target, read_program, signature, target_of
+from ..driver.program import Model, plan_target, read_program, signature, target_of
 from ..importers.huge_weights import refusing_huge_weights
 from .check import relative_error, tolerance
 from .run_level import PhaseConflict, Value, run_level
@@ -192,7 +192,7 @@ def bisect(
     program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
     machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
-        spec = passes or ",".join(way(program.level))
+        spec = passes or shorthand_from(program.level)
         spec = expand(spec, machine.spelling(), extensions.passes) if spec else ""
         passes = parse_pipeline(spec, extensions.passes) if spec else ()
     if not passes:
@@ -295,7 +295,7 @@ class _Search:
 
     def _run(self, module: ModuleOp, watch: Callable[[Value], None] | None = None) -> Run:
         level = level_of(module)
-        target = target_of(module, None, "<module>") if level != "nn" else self.target
+        target = target_of(module, None, "<module>") if level != NN else self.target
         try:
             return run_level(level, module, target, self.inputs, watch)
         finally:
@@ -311,7 +311,7 @@ class _Search:
         except VerifyException as error:
             return _Problem("invalid", f"does not verify: {error}", _invalid(module))
         try:
-            verify(module, legal_ops(level_of(module)))
+            verify(module, level_of(module).legal)
         except VerifyException as error:
             raise _CannotRun from error
         try:

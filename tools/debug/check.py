@@ -18,6 +18,7 @@ from ...backends.machine import Machine
 from ...backends.reference import operation_value, run_reference
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
 from ...dialects.program import Variable
 from ...ir.upstream import ModuleOp
@@ -28,8 +29,6 @@ from ..driver.host_memory import refuse_too_little_memory
 WIDE = 4
 """Bytes of a float32; floats with fewer bytes are narrow."""
 
-NN = "nn"
-"""The level that the reference executes."""
 
 TOLERANCE = 2e-3
 """The largest allowed error of an output, relative to the output's largest value. A dtype whose
@@ -110,12 +109,12 @@ def check_run(
     not_finite = _not_finite(outputs)
     if not_finite and not _not_finite(inputs):
         problem = f"{not_finite}, but the inputs are: nothing to compare"
-    if NN in exe.levels:
-        reference = run_reference(exe.module_at(NN), inputs).outputs
+    if NN.name in exe.levels:
+        reference = run_reference(exe.module_at(NN.name), inputs).outputs
         errors = {name: relative_error(outputs[name], reference[name]) for name in reference}
         worst = max(errors, key=lambda name: errors[name], default="")
         error = errors.get(worst, 0.0)
-        came, runs = exe.module_at(NN), exe.module_at(MACHINE)
+        came, runs = exe.module_at(NN.name), exe.module_at(MACHINE)
         allowed = max(tolerance(came), tolerance(runs))
         if not error <= allowed:
             lost = int(np.count_nonzero(_lost(outputs[worst], reference[worst])))

@@ -15,10 +15,12 @@ from ...backends.machine import Machine, Observer
 from ...backends.reference import run_reference
 from ...backends.target import Target
 from ...dialects import exchange, tile
+from ...dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ...dialects.partition import PartitionTensor
 from ...dialects.program import Copy, Variable, Vertices
 from ...dialects.superstep import Conflict, conflict
 from ...ir.geometry.layout import Layout
+from ...ir.level import Level
 from ...ir.provenance import place
 from ...ir.upstream import Context, ModuleOp
 from ...passes.allocate import ADDRESS
@@ -56,7 +58,7 @@ Watch = Callable[[Value], None]
 
 
 def run_level(
-    level: str,
+    level: Level,
     module: ModuleOp,
     target: Target,
     inputs: Mapping[str, Array],
@@ -69,7 +71,7 @@ def run_level(
     Raises PhaseConflict, and the errors of evaluators: MachineFault, InputError, VerifyException
     and IterationLimit.
     """
-    return _RUN[level](module, target, inputs, watch)
+    return OBSERVED[level](module, target, inputs, watch)
 
 
 def _run_nn(
@@ -241,9 +243,10 @@ class _Tell(Observer):
         self._watch(_written(op, machine.variables, machine.read, self._gone))
 
 
-_RUN: dict[str, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | None], Run]] = {
-    "nn": _run_nn,
-    "partition": _run_partition,
-    "tile": _run_tile,
-    "exchange": _run_machine,
+OBSERVED: dict[Level, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | None], Run]] = {
+    NN: _run_nn,
+    PARTITION: _run_partition,
+    TILE: _run_tile,
+    EXCHANGE: _run_machine,
 }
+"""How a program of each level runs once, each value on the way being shown to a watch."""

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 from ...backends.reference import tensor_kind
 from ...backends.target import Target
 from ...dialects import nn
-from ...dialects.levels import legal_ops
+from ...dialects.levels import EXCHANGE, LEVELS, NN, NN_CORE, level_of
 from ...dialects.program import verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.errors import DoesNotFit, InputError
@@ -25,6 +25,8 @@ from ...ir.garbage import collect_if_much, uncollected
 from ...ir.instruments.reproducer import Reproducer
 from ...ir.instruments.timing import Timing
 from ...ir.instruments.verify_each import VerifyEach
+from ...ir.level import Level
+from ...ir.pass_levels import declared_levels, level_after
 from ...ir.pass_manager import Instrument, PassManager, Step, parse_pipeline, parse_specs
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
@@ -32,7 +34,8 @@ from ...ir.verify import verify
 from ...ir.walk import operations
 from ...ir.whole_file import check_folder
 from ...passes.allocate import Allocate
-from ...passes.pipelines import LEADS_TO, LEVELS, PASSES, TAKES, expand, level_after, way
+from ...passes.decompose import Decompose
+from ...passes.pipelines import PASSES, expand, level_after_all, levels_below, shorthand_from
 from ...passes.pipelines import stages as stages_of
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
@@ -42,7 +45,7 @@ from .dump.instruments import NO_DUMP, check_dump, dump_instruments
 from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
 from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
-from .program import Model, Program, level_of, plan_target, read_program
+from .program import Model, Program, plan_target, read_program
 from .reduce import reduce_module
 
 Watcher = Callable[[str], None]
@@ -139,7 +142,7 @@ def compile_model(
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)
     # The compiler's own addresses fit. Those in a user's text may not.
-    if program.level == MACHINE and not unbounded:
+    if program.level == EXCHANGE and not unbounded:
         exe.check_memory()
     return exe
 
@@ -192,22 +195,23 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
 
 
 def checked_pipeline(
-    spec: str, level: str, target: str, extensions: Extensions
+    spec: str, level: Level, target: str, extensions: Extensions
 ) -> tuple[ModulePass, ...]:
     """The passes of a pipeline from a level to the last level.
 
     spec: "" for all of them. Raises InputError for a bad pipeline, and for one that is known to end
     above the last level. A user's pass may lead to any level.
     """
+    above = {str(each) for each in LEVELS if each not in levels_below(level)}
     for each in parse_specs(spec):
-        if each.name in LEVELS and each.name not in way(level):
+        if each.name in above:
             raise InputError(
                 f"pipeline '{spec}': the program is at {level} already; leave out {each.name}"
             )
     passes = parse_pipeline(
-        expand(spec or ",".join(way(level)), target, extensions.passes), extensions.passes
+        expand(spec or shorthand_from(level), target, extensions.passes), extensions.passes
     )
-    _check_end(f"pipeline '{spec}'", level_after([each.name for each in passes], level))
+    _check_end(f"pipeline '{spec}'", level_after_all(passes, level))
     return passes
 
 
@@ -235,17 +239,17 @@ def limited(
     return tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)
 
 
-def _check_end(what: str, level: str | None) -> None:
+def _check_end(what: str, level: Level | None) -> None:
     """Raise InputError if a pipeline is known to end above the last level."""
-    if level is not None and level != MACHINE:
-        missing = ",".join(LEVELS[LEVELS.index(level) + 1 :])
+    if level is not None and level != EXCHANGE:
+        missing = ",".join(map(str, LEVELS[LEVELS.index(level) + 1 :]))
         raise InputError(f"{what} ends at {level}; the machine runs {MACHINE}: add {missing}")
 
 
 def _check_all_down(program: Program) -> None:
     """Raise InputError for an operation that the machine would ignore."""
     try:
-        verify(program.module, legal_ops(MACHINE))
+        verify(program.module, EXCHANGE.legal)
     except VerifyException as error:
         raise InputError(f"{program.path}: {error}; no pass of the pipeline lowers it") from None
 
@@ -260,24 +264,26 @@ def _lower(
     timing, keep = Timing(), _KeepLevels(program.level)
     PassManager(passes, (keep, *instruments, timing)).run(context, program.module)
     names = [each.name for each in passes]
-    if level_after(names, program.level) is None:
+    # What a user's pass declares is only a promise if nothing verifies it.
+    if any(name not in PASSES for name in names):
         _check_end(f"{program.path}: the pipeline", level_of(program.module))
         _check_all_down(program)
     for each, stage in zip(timing.passes, stages_of(names), strict=True):
-        stages.add(stage, each.seconds)
+        stages.add(str(stage), each.seconds)
         stages.passes[each.name] = stages.passes.get(each.name, 0.0) + each.seconds
-    return keep.modules | {MACHINE: program.module}
+    return {str(level): module for level, module in keep.modules.items()} | {
+        MACHINE: program.module
+    }
 
 
-def verifiers(level: str | None) -> tuple[Instrument, ...]:
+def verifiers(level: Level | None) -> tuple[Instrument, ...]:
     """Instruments that verify a module after each pass. level: where it begins; None if unknown."""
 
     def legal_after(step: Step) -> Collection[str] | None:
-        names = [each.name for each in step.pipeline[: step.index + 1]]
-        found = level_after(names, level)
-        if found == LEVELS[0] and step.current.name == "decompose":
-            return legal_ops("nn-core")
-        return None if found is None else legal_ops(found)
+        found = level_after_all(step.pipeline[: step.index + 1], level)
+        if found == NN and isinstance(step.current, Decompose):
+            found = NN_CORE
+        return None if found is None else found.legal
 
     return CheckLevel(), VerifyEach(legal_after), VerifySymbols()
 
@@ -289,8 +295,8 @@ class _KeepLevels(Instrument):
     were decomposed.
     """
 
-    def __init__(self, first: str) -> None:
-        self.modules: dict[str, ModuleOp] = {}
+    def __init__(self, first: Level) -> None:
+        self.modules: dict[Level, ModuleOp] = {}
         self._level = first
         self._before: ModuleOp | None = None
 
@@ -298,14 +304,12 @@ class _KeepLevels(Instrument):
         """Clone before the first pass, and before each pass that may lead to another level."""
         if step.index == 0:
             self.modules[self._level] = module.clone()
-        leads = step.current.name in LEADS_TO or step.current.name not in PASSES
-        self._before = module.clone() if leads and self._level != LEVELS[0] else None
+        leads = level_after(type(step.current), self._level) != self._level
+        self._before = module.clone() if leads and self._level != NN else None
 
     def after(self, step: Step, module: ModuleOp) -> None:
         """Keep the clone if the pass led to another level."""
-        name = step.current.name
-        known = LEADS_TO.get(name, self._level if name in PASSES else None)
-        level = known or level_of(module)
+        level = level_after(type(step.current), self._level) or level_of(module)
         if level != self._level and self._before is not None:
             self.modules[self._level] = self._before
         self._level, self._before = level, None
@@ -316,14 +320,16 @@ class CheckLevel(Instrument):
 
     def before(self, step: Step, module: ModuleOp) -> None:
         """Search for an operation of another level."""
-        name = step.current.name
-        level = TAKES.get(name)
+        declared = declared_levels(type(step.current))
+        level = declared.needs if declared else None
         if level is None:
             return
+        others = {each.name for each in LEVELS if each != level}
         for op in operations(module):
-            found = op.name.partition(".")[0]
-            if found in LEVELS and found != level:
-                raise InputError(f"{op.name} at {place(op)}: {name} takes modules of {level}")
+            if op.name.partition(".")[0] in others:
+                raise InputError(
+                    f"{op.name} at {place(op)}: {step.current.name} takes modules of {level}"
+                )
 
 
 class VerifySymbols(Instrument):

@@ -8,23 +8,19 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ...backends import executable as program_file
 from ...backends.counts import counts
-from ...backends.evaluate.partition import run_partition
-from ...backends.evaluate.tile import run_tile
-from ...backends.host.binders import best_binder
-from ...backends.machine import Machine
+from ...backends.levels import RUNNERS, Runner
 from ...backends.memory import MemoryReport, memory_report
 from ...backends.price import price, totals
-from ...backends.reference import run_reference
 from ...backends.target import Target
+from ...dialects.levels import EXCHANGE, LEVELS, level_named
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, taking_memory
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_much, count_held, uncollected
 from ...ir.upstream import ModuleOp
-from ...passes.pipelines import LEVELS
 from ...passes.planner.relaxed import Relaxed, read_relaxed
 from .arrays import Array, Tensor, checked
 from .host_memory import refuse_too_little_memory
@@ -32,7 +28,7 @@ from .program import Signature, check_target, new_context, signature, verified_l
 
 PROGRAM_FILE = ".abele"
 
-MACHINE = LEVELS[-1]
+MACHINE = EXCHANGE.name
 """The level that the machine runs."""
 
 GRAPH = ("vertices", "edges", "source_edges", "loop_edges", "relayout_elements")
@@ -52,32 +48,6 @@ class Stages:
 
 
 Loader = Callable[[], ModuleOp]
-
-
-class _Runner(Protocol):
-    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]: ...
-
-
-class _Run(Protocol):
-    @property
-    def outputs(self) -> dict[str, Array]: ...
-
-    @property
-    def state(self) -> dict[str, Array]: ...
-
-
-class Interpreter(Protocol):
-    """Runs a module, from its initial state or a given one, and returns outputs and new state."""
-
-    def __call__(
-        self,
-        module: ModuleOp,
-        inputs: Mapping[str, Array],
-        state: Mapping[str, Array] | None = None,
-        /,
-    ) -> _Run:
-        """Run @main once."""
-        ...
 
 
 class Executable:
@@ -104,12 +74,12 @@ class Executable:
         self._reported = reported
         self._loaders = dict(modules)
         self._modules: dict[str, ModuleOp] = {}
-        self._runners: dict[tuple[str, bool], _Runner] = {}
+        self._runners: dict[tuple[str, bool], Runner] = {}
 
     @property
     def levels(self) -> tuple[str, ...]:
         """The levels of the program, from its own down."""
-        return tuple(level for level in LEVELS if level in self._loaders)
+        return tuple(level.name for level in LEVELS if level.name in self._loaders)
 
     def module_at(self, level: str) -> ModuleOp:
         """The module at a level. Raises InputError if the program has no such level."""
@@ -154,7 +124,8 @@ class Executable:
             with uncollected(), taking_memory(f"loading {self.path} at {at}"):
                 if at == MACHINE:
                     refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
-                self._runners[at, strict] = _runner(self.module_at(at), at, self.target, strict)
+                load = RUNNERS[level_named(at)]
+                self._runners[at, strict] = load(self.module_at(at), self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
         start = perf_counter()
         outputs = self._runners[at, strict].run(arrays)
@@ -249,37 +220,9 @@ def _parsed(
 ) -> ModuleOp:
     module = program.module_at(level, context())
     found = verified_level(module, f"{program.path}:{level}.mlir")
-    if found != level:
+    if found.name != level:
         raise InputError(f"{program.path}: {level}.mlir is of level {found}")
     return module
-
-
-class _Interpreted:
-    """Runs a level above the machine, and keeps its state from run to run."""
-
-    def __init__(self, interpret: Interpreter, module: ModuleOp) -> None:
-        self._interpret = interpret
-        self._module = module
-        self._state: Mapping[str, Array] | None = None
-
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        done = self._interpret(self._module, inputs, self._state)
-        self._state = done.state
-        return done.outputs
-
-
-INTERPRETERS: dict[str, Interpreter] = {
-    "nn": run_reference,
-    "partition": run_partition,
-    "tile": run_tile,
-}
-"""The interpreters of all levels above the machine."""
-
-
-def _runner(module: ModuleOp, level: str, target: Target, strict: bool) -> _Runner:
-    if level == MACHINE:
-        return Machine(module, target, strict=strict, binder=best_binder())
-    return _Interpreted(INTERPRETERS[level], module)
 
 
 def _numbers(reported: object, names: Sequence[str]) -> dict[str, int] | None:

@@ -14,18 +14,18 @@ from xdsl.ir import Attribute, Dialect
 from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, resolve_target
 from ...dialects.host import host_names
-from ...dialects.levels import DIALECTS, legal_ops, load_dialect
+from ...dialects.levels import DIALECTS, LEVELS, NN, PARTITION, level_of, load_dialect
 from ...dialects.partition import PartitionTensor
 from ...dialects.program import HostInput, HostOutput, verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, taking_memory
+from ...ir.level import Level
 from ...ir.provenance import place
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 from ...passes.convert_nn_to_partition import TARGET
 from ...passes.convert_partition_to_tile import ENTRY
-from ...passes.pipelines import LEVELS
 from ..importers.huge_weights import WeightCheck
 from .arrays import Tensor
 
@@ -39,7 +39,7 @@ Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
     """A context with the dialects of every level, and more."""
-    context = AbeleContext(levels={level: legal_ops(level) for level in LEVELS})
+    context = AbeleContext(levels=LEVELS)
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
     return context
@@ -50,7 +50,7 @@ class Program:
     """A module that was read and verified. path: its name in messages."""
 
     module: ModuleOp
-    level: str
+    level: Level
     path: str
 
 
@@ -66,7 +66,7 @@ def read_program(
     Raises InputError, and DoesNotFit if check does.
     """
     if not isinstance(model, str | os.PathLike):
-        return Program(_imported(model, context, dims, check), "nn", "<model>")
+        return Program(_imported(model, context, dims, check), NN, "<model>")
     path = os.fspath(model)
     if path.endswith(".mlir"):
         if dims:
@@ -76,7 +76,7 @@ def read_program(
     if path.endswith(".onnx"):
         if os.path.isfile(path) and not os.path.getsize(path):
             raise InputError(f"{path}: empty; need an ONNX model")
-        return Program(_imported(path, context, dims, check), "nn", path)
+        return Program(_imported(path, context, dims, check), NN, path)
     raise InputError(f"{path}: unknown kind of file; need .onnx, .mlir or .abele")
 
 
@@ -93,14 +93,14 @@ def _imported(
         return import_onnx(model, context, dims or {}, check=check)
 
 
-def verified_level(module: ModuleOp, path: str) -> str:
+def verified_level(module: ModuleOp, path: str) -> Level:
     """The lowest level in a module. The module must verify, and all of it must be on that level.
 
     Raises InputError.
     """
     level = level_of(module)
     try:
-        verify(module, legal_ops(level))
+        verify(module, level.legal)
         verify_symbols(module)
     except VerifyException as error:
         message = str(error)
@@ -109,23 +109,6 @@ def verified_level(module: ModuleOp, path: str) -> str:
     if main.is_declaration:
         raise InputError(f"{path}: @{ENTRY} at {place(main)} has no body")
     return level
-
-
-def level_of(module: ModuleOp) -> str:
-    """The lowest level with an operation or a type in the module; nn if there is none."""
-    dialects = {op.name.partition(".")[0] for op in module.walk()}
-    for level in reversed(LEVELS):
-        if level in dialects:
-            return level
-    # A program that only returns its inputs has no operation of its level.
-    laid_out = any(
-        isinstance(value.type, PartitionTensor)
-        for op in module.walk()
-        for region in op.regions
-        for block in region.blocks
-        for value in block.args
-    )
-    return "partition" if laid_out else "nn"
 
 
 def entry(module: ModuleOp, path: str) -> FuncOp:
@@ -164,7 +147,7 @@ def plan_target(module: ModuleOp, given: str | Target | None, path: str) -> Targ
 
 
 def _is_planned(module: ModuleOp) -> bool:
-    return level_of(module) != LEVELS[0] or any("plan" in op.attributes for op in module.walk())
+    return level_of(module) != NN or any("plan" in op.attributes for op in module.walk())
 
 
 def check_target(own: Target, given: str | Target | None, path: str) -> None:
@@ -195,7 +178,7 @@ class Signature:
 def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     """The inputs and outputs of a module of any level. Raises InputError."""
     main = entry(module, path)
-    if level_of(module) in ("nn", "partition"):
+    if level_of(module) in (NN, PARTITION):
         taken, given = main.function_type.inputs.data, main.function_type.outputs.data
         return Signature(
             _distinct(map(_tensor, host_names(main, "arg_names", len(taken)), taken), path),

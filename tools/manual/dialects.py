@@ -12,11 +12,10 @@ from typing import get_args
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation
 
-from ...dialects.levels import DIALECTS, legal_ops, load_dialect
+from ...dialects.levels import DIALECTS, LEVELS, load_dialect
 from ...dialects.nn import TensorOp
 from ...ir.pass_options import leaves
 from ...ir.rules.law import Law
-from ...passes.pipelines import LEVELS
 from .definitions import directives, fields_of, marks, spelled, syntax
 from .documents import Document, document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
@@ -83,7 +82,7 @@ def _legend(operations: Iterable[type[Operation]]) -> str:
 
 def _levels(name: str) -> str:
     """Where the operations may stand."""
-    found = [level for level in LEVELS if name in legal_ops(level)]
+    found = [level.name for level in LEVELS if name in level.legal]
     return f"Legal at {', '.join(map(code, found))}." if found else ""
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ...dialects.levels import LEVELS
+from ...ir.pass_levels import declared_levels
 from ...ir.pass_manager import load_pass
 from ...ir.pass_options import PassOption, pass_options
 from ...ir.rules.law import Law
 from ...ir.upstream import ModulePass
-from ...passes.pipelines import DOWN, LEVELS, PASSES
+from ...passes.pipelines import DOWN, PASSES
 from .documents import Document, document
 from .markdown import code, link, page, plain, prose, table
 
-_LEVEL = "|".join(LEVELS)
+_LEVEL = "|".join(map(str, LEVELS))
 _ARROW = re.compile(rf"\s*\b({_LEVEL}) -> ({_LEVEL})\b[^.]*\.")
 _RULES = re.compile(r"\brules/(\w+)\.rw\b")
 _SAID = re.compile(r"\s*Rules: rules/\w+\.rw\.")
@@ -23,7 +25,7 @@ _SAID = re.compile(r"\s*Rules: rules/\w+\.rw\.")
 def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
     """The page. rules: laws by the file they are in."""
     ways = "\n".join(
-        f"- {code(level)}: {', '.join(map(_entry, names))}" for level, names in DOWN.items()
+        f"- {code(str(level))}: {', '.join(map(_entry, names))}" for level, names in DOWN.items()
     )
     return page(
         "Passes",
@@ -44,9 +46,11 @@ def rule_files(name: str) -> tuple[str, ...]:
 
 
 def levels(cls: type[ModulePass]) -> tuple[str, str]:
-    """From which level a pass leads to which, as its docstring says; empty where it does not."""
-    match = _ARROW.search(document(cls).text)
-    return (match[1], match[2]) if match else ("", "")
+    """The levels that a pass declares to take and to leave; empty where it declares none."""
+    declared = declared_levels(cls)
+    if declared is None or declared.takes is None:
+        return "", ""
+    return str(declared.takes), str(declared.leaves or declared.takes)
 
 
 def _entry(step: str) -> str:
@@ -90,7 +94,7 @@ def _place(name: str) -> str:
     for level, steps in DOWN.items():
         names = [step.partition("{")[0] for step in steps]
         if name in names:
-            return f"pass {names.index(name) + 1} of {len(names)} on the way to {code(level)}"
+            return f"pass {names.index(name) + 1} of {len(names)} on the way to {code(str(level))}"
     return "on no default way"
 
 

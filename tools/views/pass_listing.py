@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 
+from ...ir.pass_levels import declared_levels
 from ...ir.pass_manager import PassEntry, load_pass
 from ...ir.pass_options import pass_options
 from ...ir.upstream import ModulePass
-from ...passes.pipelines import DOWN
+from ...passes.pipelines import SHORTHAND
 
 
 def listing(passes: Mapping[str, PassEntry]) -> str:
@@ -20,7 +21,7 @@ def listing(passes: Mapping[str, PassEntry]) -> str:
         lines.append(f"{name:{width}}{_document(each).partition(chr(10))[0]}".rstrip())
         lines += [f"{'':{width}}  {option}" for option in pass_options(each)]
     lines += ["", "In a pipeline, a level stands for the passes that end there:"]
-    lines += [f"{level:{width}}{','.join(names)}" for level, names in DOWN.items()]
+    lines += [f"{level:{width}}{','.join(names)}" for level, names in SHORTHAND.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -29,6 +30,9 @@ def description(name: str, passes: Mapping[str, PassEntry]) -> str:
     each = load_pass(name, passes)
     options = [f"  {option}" for option in pass_options(each)]
     text = [name, "", _document(each), "", "options:", *(options or ["  none"])]
+    declared = declared_levels(each)
+    if declared is not None:
+        text += ["", f"levels: {declared}"]
     return "\n".join(text) + "\n"
 
 

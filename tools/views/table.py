@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ...passes.pipelines import LEVELS
+from ...dialects.levels import LEVELS
 from ..driver.executable import Executable
 
 CYCLES = ("compute", "exchange", "sync")
@@ -40,7 +40,10 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = [
         ("target", f"{profile['target']}, {profile['tiles']:,} tiles"),
         ("tiles used", f"{profile['tiles_used']:,}"),
-        ("operations", ", ".join(f"{level} {ops[level]:,}" for level in LEVELS if level in ops)),
+        (
+            "operations",
+            ", ".join(f"{level} {ops[level]:,}" for level in map(str, LEVELS) if level in ops),
+        ),
         ("vertices", f"{profile['vertices']:,}"),
         ("edges", f"{profile['edges']:,}"),
         ("supersteps", f"{profile['supersteps']:,}"),

@@ -121,7 +121,7 @@ TRY = Dialect("try", [SplitOp, CutOp, TunedOp, OtherOp, LoopOp, BlockOp, KeepOp]
 
 
 def some_context() -> AbeleContext:
-    context = AbeleContext(levels={each: LEVELS[each] for each in ("nn", "partition")})
+    context = AbeleContext(levels=LEVELS[:2])
     for dialect in (Builtin, Func, NN, Partition, TRY):
         context.load_dialect(dialect)
     return context

@@ -3,6 +3,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.dialects import tile
+from abele.dialects.levels import NN, PARTITION, TILE
+from abele.ir.level import Level
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
 from abele.passes.analysis.states_in_place import states_in_place
@@ -47,7 +49,7 @@ IN_A_LOOP = f"""
 """
 
 
-def down_to(level: str, body: str) -> ModuleOp:
+def down_to(level: Level, body: str) -> ModuleOp:
     made = context()
     digest = made.blobs.add(np.ones(4, np.float32)).digest
     module = parse_module(
@@ -55,7 +57,7 @@ def down_to(level: str, body: str) -> ModuleOp:
         func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} }}''',
         made,
     )
-    for each in parse_pipeline(pipeline("nn", level, "tiny:1"), PASSES):
+    for each in parse_pipeline(pipeline(NN, level, "tiny:1"), PASSES):
         each.apply(made, module)
     return module
 
@@ -73,14 +75,14 @@ def down_to(level: str, body: str) -> ModuleOp:
 def test_a_state_is_overwritten_once_nothing_reads_it(
     body: str, uncopied: set[str], written: list[str]
 ):
-    module = down_to("partition", body)
+    module = down_to(PARTITION, body)
     found = states_in_place(module, "main")
     assert found.uncopied == uncopied
     assert list(found.written.values()) == written
 
 
 def test_a_step_of_descent_copies_no_weights():
-    module = down_to("tile", DESCENT)
+    module = down_to(TILE, DESCENT)
     (update,) = [op for op in module.walk() if isinstance(op, tile.VerticesOp)][-1:]
     assert update.destination == "s"
     assert not any(isinstance(op, tile.CopyOp) for op in module.walk())

@@ -17,6 +17,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import BodyAttr
+from abele.dialects.levels import EXCHANGE, NN
 from abele.dialects.program import references
 from abele.dialects.structured import Body
 from abele.ir.errors import DoesNotFit, InputError
@@ -33,7 +34,7 @@ Damage = Callable[[ModuleOp], None]
 
 def way_down() -> list[ModulePass]:
     """The passes down to the machine, without those that make one operation of several."""
-    passes = parse_pipeline(pipeline("nn", "exchange", TARGET), PASSES)
+    passes = parse_pipeline(pipeline(NN, EXCHANGE, TARGET), PASSES)
     return [each for each in passes if each.name not in ("canonicalize", "fuse-chains")]
 
 

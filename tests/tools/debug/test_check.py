@@ -6,6 +6,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.reference import run_reference
+from abele.dialects.levels import LEVELS, NN
 from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.ir.text import parse_module
 from abele.passes.pipelines import PASSES, pipeline
@@ -37,9 +38,9 @@ def test_two_steps_of_the_narrowest_dtype_are_allowed():
 
 
 def test_every_level_of_a_program_is_held_to_the_same():
-    for level in ("partition", "tile", "exchange"):
+    for level in LEVELS[1:]:
         module = narrow("bf16")
-        passes = parse_pipeline(pipeline("nn", level, "tiny:8"), PASSES)
+        passes = parse_pipeline(pipeline(NN, level, "tiny:8"), PASSES)
         PassManager(passes).run(new_context(), module)
         assert tolerance(module) == 2 * 2.0**-7
 

@@ -5,6 +5,7 @@ from importlib.resources import files
 import numpy as np
 
 from abele.backends.target import resolve_target
+from abele.dialects.levels import EXCHANGE
 from abele.ir.rules.parse import parse_rules
 from abele.ir.rules.syntax import Build
 from abele.ir.text import parse_module
@@ -41,6 +42,6 @@ def test_operands_that_are_written_over_are_told_as_they_were():
 
     ramp = np.arange(4, dtype=np.float32)
     module = parse_module(text, context())
-    done = run_level("exchange", module, resolve_target("tiny:1"), {"x": ramp}, watch)
+    done = run_level(EXCHANGE, module, resolve_target("tiny:1"), {"x": ramp}, watch)
     assert done.outputs["y"].tolist() == [0, 1, 4, 9]
     assert told == [[0, 1, 2, 3]]

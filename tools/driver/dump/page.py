@@ -13,13 +13,13 @@ from typing import Any
 
 from xdsl.ir import Operation
 
+from ....dialects.levels import LEVELS
 from ....ir.instruments.dump_ir import INPUT, file_name
 from ....ir.instruments.record_ir import Stage
 from ....ir.listing import Line
 from ....ir.provenance import origin_names, place
 from ....ir.rewriting import Source
 from ....ir.upstream import LocationAttr
-from ....passes.pipelines import LEVELS
 from .nodes import node_names, nodes_of
 from .price_each import Figures
 
@@ -104,7 +104,7 @@ class _Data:
             "places": self.places.values,
             "nodes": self.nodes.values,
             "rules": self.rules.values,
-            "levels": list(LEVELS),
+            "levels": [level.name for level in LEVELS],
         }
 
     def _stage(self, index: int, stage: Stage) -> dict[str, Any]:
@@ -154,4 +154,4 @@ class _Data:
 def _level(lines: Sequence[Line]) -> str:
     """The lowest level among a module's operations; "" if there is none."""
     dialects = {line.op.name.partition(".")[0] for line in lines}
-    return next((level for level in reversed(LEVELS) if level in dialects), "")
+    return next((level.name for level in reversed(LEVELS) if level.name in dialects), "")

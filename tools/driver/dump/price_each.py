@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import StringAttr
 from ....backends.memory import memory_report
 from ....backends.price import price, totals
 from ....backends.target import Target, resolve_target
+from ....dialects.levels import level_of
 from ....ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.convert_nn_to_partition import TARGET
-from ....passes.pipelines import DOWN, LEVELS, PASSES, STAGE
-from ..program import level_of
+from ....passes.pipelines import DOWN, PASSES, STAGE, levels_below
 
 NEEDED = (
     "decompose",
@@ -98,7 +98,7 @@ class PriceEach(Instrument):
         """The passes still needed, with the pipeline's options or else the default ones."""
         level = level_of(module)
         done = {each.name for each in pipeline[:index]}
-        below = LEVELS[LEVELS.index(level) + (level != LEVELS[0]) :]
+        below = levels_below(level)
         for name in NEEDED:
             if name in done or STAGE[name] not in below:
                 continue

@@ -10,6 +10,7 @@ from xdsl.ir import Dialect
 from ....dialects.nn import ElementwiseOp
 from ....dialects.scalar_functions import FUNCTIONS
 from ....ir.errors import InputError
+from ....ir.pass_levels import DECLARATIONS, declared_levels
 from ....ir.pass_manager import check_options
 from ....ir.upstream import ModulePass
 
@@ -41,13 +42,14 @@ def check_pass(each: type[ModulePass], owner: str) -> None:
         )
     if isabstract(each):
         raise InputError(f"{owner}: pass '{each.name}': need a method apply(self, ctx, op)")
-    fields = [name for name in get_annotations(each) if name != "name"]
+    fields = [name for name in get_annotations(each) if name not in ("name", *DECLARATIONS)]
     if fields and "__dataclass_fields__" not in vars(each):
         raise InputError(
             f"{owner}: pass '{each.name}': {fields[0]} is not an option yet; need "
             f"@dataclass(frozen=True) above class {each.__name__}"
         )
     try:
+        declared_levels(each)
         check_options(each)
     except NameError as error:
         raise InputError(f"{owner}: pass '{each.name}': the type of an option: {error}") from None

@@ -9,11 +9,12 @@ from pathlib import Path
 from xdsl.ir import Dialect, Operation
 
 from ....backends.target import Target
+from ....dialects.levels import LEVELS
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import LEVELS, PASSES
+from ....passes.pipelines import PASSES
 from ..program import new_context
 from .extension import Extension
 from .registration import Part
@@ -60,7 +61,7 @@ class Extensions:
 def combined(parts: Sequence[Part], load: Sequence[str] = ()) -> Extensions:
     """All parts and abele's own passes. Raises InputError for two passes with one name."""
     passes: dict[str, PassEntry] = dict(PASSES)
-    owners = dict.fromkeys((*PASSES, *LEVELS), "abele")
+    owners = dict.fromkeys((*PASSES, *map(str, LEVELS)), "abele")
     for part in parts:
         for each in part.extension.passes:
             if each.name in owners and passes.get(each.name) is not each:

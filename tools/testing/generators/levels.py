@@ -1,11 +1,13 @@
-"""Generated programs of lower levels, and the level that each pass is tested on."""
+"""Generated programs of the lower levels, and the kind of programs that a pass is tested on."""
 
 from __future__ import annotations
 
 from random import Random
 
+from ....dialects.levels import LEVELS, NN
 from ....ir.errors import DoesNotFit
-from ....passes.pipelines import LEVELS, TAKES
+from ....ir.pass_levels import declared_levels
+from ....ir.upstream import ModulePass
 from .decisions import PLANNED, STAGES, lower
 from .program import Program
 
@@ -32,9 +34,15 @@ def at_level(program: Program, level: str) -> Program | None:
     )
 
 
-def level_before(name: str) -> str:
-    """The level of the programs that a pass is tested on; nn if it is not one of abele's passes."""
-    return NEEDS.get(name) or TAKES.get(name, "nn")
+def level_before(tested: type[ModulePass]) -> str:
+    """The kind of programs to test a pass on: what its declarations say; nn if they say nothing.
+
+    The passes of the default pipeline want programs that are decided as far as the passes before
+    them have decided them.
+    """
+    declared = declared_levels(tested)
+    level = declared.takes if declared and declared.takes else NN
+    return NEEDS.get(tested.name, level.name)
 
 
 NEEDS = {
@@ -44,7 +52,8 @@ NEEDS = {
     "group-supersteps": "addressed",
     "convert-tile-to-exchange": "grouped",
 }
-"""How far decided the programs of a pass must be, where its level alone does not say it."""
+"""What is decided in a program when a pass of the default pipeline gets it, where the level leaves
+that open."""
 
-KNOWN = (*LEVELS, PLANNED, *STAGES)
-"""Every level and stage that programs can be generated for."""
+KNOWN = (*map(str, LEVELS), PLANNED, *STAGES)
+"""The kinds of programs that can be generated."""

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ....backends.target import Target, resolve_target
+from ....dialects.levels import level_of
 from ....dialects.program import verify_symbols
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
+from ....ir.level import Level
 from ....ir.text import print_module, read_module, write_module
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
 from ....ir.whole_file import whole_file
 from ...driver.arrays import Array, read_npz, seeded, write_npz
-from ...driver.program import level_of, new_context, signature
+from ...driver.program import new_context, signature
 from .sketch import Sketch
 
 MODULE = "program.mlir"
@@ -53,7 +55,7 @@ class Program:
         self.key = key
 
     @property
-    def level(self) -> str:
+    def level(self) -> Level:
         """The lowest level that the module has operations of."""
         return level_of(self.module)
 

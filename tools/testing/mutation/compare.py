@@ -117,7 +117,7 @@ def compared(
             outcome
             or same_program(module, each.after)
             # One that becomes something else tells that the mutant is one.
-            or (not differing and _becomes_same(mutant.name, module, each, budget.limit))
+            or (not differing and _becomes_same(type(mutant), module, each, budget.limit))
         ):
             continue
         if not differing:
@@ -129,9 +129,9 @@ def compared(
     return Difference(differing, count, how, text)
 
 
-def _becomes_same(name: str, module: ModuleOp, case: Case, limit: float) -> bool:
+def _becomes_same(mutant: type[ModulePass], module: ModuleOp, case: Case, limit: float) -> bool:
     """Whether the passes behind one make the same of two modules, names apart, or take neither."""
-    behind = ",".join(passes_behind(name))
+    behind = ",".join(passes_behind(mutant))
     target = case.given.attributes.get(TARGET)
     spelling = target.data if isinstance(target, StringAttr) else ANY_TARGET
     passes = parse_pipeline(behind.replace("TARGET", f'"{spelling}"'), PASSES) if behind else ()

@@ -48,10 +48,10 @@ KINDS = tuple(each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *LEFT_CLASS
 def plant(right: ModulePass, level: str, budget: Budget) -> Planted:
     """Find out where in a pass mistakes can be planted.
 
-    level: of the programs; that of abele's own pass, or nn, if "". budget: the programs that say
+    level: the kind of programs; "": what the pass declares, else nn. budget: the programs that say
     which of its lines are reached. Raises InputError where the pass takes none of the programs.
     """
-    chosen = level or level_before(right.name)
+    chosen = level or level_before(type(right))
     if chosen not in KNOWN:
         raise InputError(f"level '{chosen}': need one of {', '.join(KNOWN)}")
     known = tuple(cases(right, chosen, budget))

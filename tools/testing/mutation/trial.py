@@ -253,7 +253,7 @@ def checked(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Tri
 
     options: CheckOptions = {
         **budget.options(),
-        "relation": goes_on(tested.name),
+        "relation": goes_on(type(tested)),
         "folder": folder,
         "report": report,
     }

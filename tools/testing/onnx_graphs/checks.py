@@ -23,7 +23,7 @@ import onnx
 
 from ....backends.evaluate.host import Run
 from ....backends.target import resolve_target
-from ....dialects.levels import legal_ops
+from ....dialects.levels import NN
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.garbage import set_aside
 from ....ir.upstream import VerifyException
@@ -266,7 +266,7 @@ def read(graph: Graph) -> Program:
     """The program of nn that a model is read into. Raises InputError and VerifyException."""
     context = new_context()
     module = import_onnx(graph.proto, context)
-    verify(module, legal_ops("nn"))
+    verify(module, NN.legal)
     return Program(module, context, graph.inputs, resolve_target(EVALUATED))
 
 

@@ -30,8 +30,10 @@ from ....backends.reference import (
 )
 from ....dialects import control, nn, partition
 from ....dialects.host import host_names
+from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ....dialects.program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
 from ....dialects.structured import Movement, Reinterpretation, Structured
+from ....ir.level import Level
 from ...debug.run_level import Value, run_level
 from ...driver.arrays import Array
 from ..generators.program import Program
@@ -134,7 +136,7 @@ def run(program: Program, known: Known | None = None) -> Run:
 
     known: what need not be computed again, where the level is nn.
     """
-    if known is not None and program.level == "nn":
+    if known is not None and program.level == NN:
         done = run_reference(program.module, program.inputs, evaluate=known.value)
         return Run(done.outputs, done.state)
     return run_level(program.level, program.module, program.target, program.inputs)
@@ -142,7 +144,7 @@ def run(program: Program, known: Known | None = None) -> Run:
 
 def bounded_run(program: Program) -> Outcome:
     """Run a program of any level, and bound the error of all that it leaves behind."""
-    return _BOUNDED[program.level](program, _as_said)
+    return BOUNDED[program.level](program, _as_said)
 
 
 def narrowed_run(program: Program) -> Outcome:
@@ -151,7 +153,7 @@ def narrowed_run(program: Program) -> Outcome:
     A narrow float that is not finite, or the last finite one, where every right run has it, but one
     in wider floats has not.
     """
-    return _BOUNDED[program.level](program, _any_beyond)
+    return BOUNDED[program.level](program, _any_beyond)
 
 
 def with_both_errors(first: Outcome, second: Outcome) -> Outcome:
@@ -508,4 +510,10 @@ class _Variables:
             self.decided = False
 
 
-_BOUNDED = {"nn": _nn, "partition": _partition, "tile": _program, "exchange": _program}
+BOUNDED: dict[Level, Callable[[Program, Admit], Outcome]] = {
+    NN: _nn,
+    PARTITION: _partition,
+    TILE: _program,
+    EXCHANGE: _program,
+}
+"""How a program of each level runs with an error bound for every value."""

@@ -28,6 +28,7 @@ from ....backends.evaluate.host import Run
 from ....backends.price import price, totals
 from ....backends.reference import evaluate_structure, run_reference
 from ....dialects.host import host_names
+from ....dialects.levels import EXCHANGE, NN
 from ....dialects.structured import Structured
 from ....ir.equal import same_program
 from ....ir.provenance import at, locate
@@ -96,7 +97,7 @@ def _meaning(before: Program) -> Program:
 
 def _source(before: Program) -> Program:
     """A program that can be compiled for any machine. Raises NotApplicable."""
-    if before.level != "nn" or TARGET in before.module.attributes:
+    if before.level != NN or TARGET in before.module.attributes:
         raise NotApplicable("it is planned for a machine already")
     return before
 
@@ -389,7 +390,7 @@ def cost_monotone(before: Program, after: Program, compiled: Compiled) -> str | 
     trade cycles for bytes: programs for such machines are compiled for one with more.
     """
     source = _source(before)
-    if after.level != "exchange":
+    if after.level != EXCHANGE:
         raise NotApplicable("only programs of exchange have a price")
     more = source.clone()
     name = _append(more)

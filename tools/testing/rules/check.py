@@ -206,7 +206,7 @@ class _Check:
                 return False
             return found is not None and found.kind == wrong.kind
 
-        small = smallest(program, judge.level, alike) if alike(program) else program
+        small = smallest(program, judge.level.name, alike) if alike(program) else program
         wrong = judge.wrong(small, must=True) or wrong
         folder, command = self._saved(small, wrong.kind)
         rewritten = self._rewritten(small, wrong)
@@ -232,7 +232,7 @@ class _Check:
 
         # A rule that hangs would take its whole limit at each step.
         hangs = isinstance(failed.__cause__, TooLong)
-        small = program if hangs else smallest(program, self.judge.level, alike)
+        small = program if hangs else smallest(program, self.judge.level.name, alike)
         folder, command = self._saved(small, "rule")
         return RuleFailed(self.law, small, failed.problem, folder, command)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from ....dialects.levels import legal_ops
+from ....dialects.levels import level_of
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
@@ -17,7 +17,6 @@ from ....ir.rules.law import Law
 from ....ir.rules.match import match_law
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
-from ...driver.program import level_of
 from ..generators.program import Program
 from ..generators.rules.reading import Fit, fit, misfit
 from ..generators.rules.sources import level_of_rule, way_down
@@ -178,7 +177,7 @@ def _expected(program: Program) -> Outcome:
 
 def _is_on_one_level(module: ModuleOp) -> bool:
     try:
-        verify(module, legal_ops(level_of(module)))
+        verify(module, level_of(module).legal)
     except VerifyException:
         return False
     return True

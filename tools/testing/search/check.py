@@ -14,9 +14,12 @@ from pathlib import Path
 from time import monotonic, process_time
 from typing import Unpack
 
+from ....dialects.levels import NN
 from ....ir.errors import InputError
 from ....ir.garbage import set_aside
+from ....ir.level import Level
 from ....ir.upstream import ModulePass
+from ..generators.levels import level_before
 from ..generators.program import Program
 from ..oracle.relations import name_of
 from .blame import fewest_passes, first_wrong_pass, interrupted_rewrite, wrong_rewrite
@@ -39,14 +42,18 @@ REFUSALS = 50
 """A check ends once this many programs are refused and none has run."""
 
 
-def check_pass(tested: Passes, level: str = "nn", **options: Unpack[CheckOptions]) -> Report:
+def check_pass(
+    tested: Passes, level: Level | str | None = None, **options: Unpack[CheckOptions]
+) -> Report:
     """Run generated programs of a level before and after a pass, and compare the results.
 
-    tested: the pass or its name, or several. options: the fields of CheckSettings, among them
-    examples, seconds, seed, programs, relation, results, rounded_once, limit, folder and report.
-    A pass of ROUNDS may change results by as much as the casts that it adds, and may round on the
-    way. All other passes may change them only within the error bound of the program's own
-    operations.
+    tested: the pass or its name, or several. level: the level of the programs, or a stage between
+    levels (see programs); if None, the level that the first pass declares to take, or else nn.
+    options: the fields of CheckSettings, among them examples, seconds, seed, programs, relation,
+    results, rounded_once, limit, folder and report.
+    A pass that declares `rounds = True` may change results by as much as the casts that it adds,
+    and may round on the way. All other passes may change them only within the error bound of the
+    program's own operations.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be run
     or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
     raises or hangs; RelationFailed or StrategyFailed if a relation or the strategy of programs
@@ -57,7 +64,7 @@ def check_pass(tested: Passes, level: str = "nn", **options: Unpack[CheckOptions
 
 def check_pipeline(
     tested: Passes = "nn,partition,tile,exchange",
-    level: str = "nn",
+    level: Level | str | None = None,
     **options: Unpack[CheckOptions],
 ) -> Report:
     """Run generated programs before and after a whole pipeline, and name the pass that is wrong.
@@ -92,10 +99,12 @@ class _Check:
     refusal: str = ""
 
     @staticmethod
-    def of(tested: Passes, level: str, options: CheckOptions) -> _Check:
+    def of(tested: Passes, level: Level | str | None, options: CheckOptions) -> _Check:
         settings = CheckSettings(**options)
         report = settings.report or Report()
-        return _Check(level, settings, Judge(PassList.of(tested), settings, report), report)
+        passes = PassList.of(tested)
+        kind = _level_for(passes) if level is None else str(level)
+        return _Check(kind, settings, Judge(passes, settings, report), report)
 
     def run(self) -> Report:
         """Judge as many programs as the budget allows. Raises as check_pass."""
@@ -141,7 +150,7 @@ class _Check:
     def _aims(self) -> tuple[ModulePass, ...]:
         """The passes that programs are aimed at; a long pipeline would name all operators."""
         passes = self.judge.passes.on()
-        return passes if self.level == "nn" and len(passes) <= FEW_PASSES else ()
+        return passes if self.level == NN.name and len(passes) <= FEW_PASSES else ()
 
     def _look(self, program: Program, end: float | None) -> bool:
         """Judge one program; returns whether the passes change it."""
@@ -216,6 +225,12 @@ class _Check:
         if wrong is not None:
             names = tuple(each.name for each in self.judge.passes.for_program(program))
             raise Miscompiled(program, wrong, names, names[-1], "", folder)
+
+
+def _level_for(tested: PassList) -> str:
+    """The level, or stage, that the first of some passes is for."""
+    passes = tested.on()
+    return level_before(type(passes[0])) if passes else NN.name
 
 
 def _hurried(judge: Judge, wrong: Wrong, seconds: float) -> Judge:

@@ -3,19 +3,21 @@
 It takes every program of its level, and the passes behind it take what it leaves. A pass that
 refuses, or that leaves its work undone, computes nothing wrong: results alone do not show it.
 
-    check_pass(takes_all(Allocate()), "placed", relation=goes_on("allocate"))
+    check_pass(takes_all(Allocate()), "placed", relation=goes_on(Allocate))
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ....dialects.levels import legal_ops
+from ....dialects.levels import LEVELS, NN
 from ....ir.errors import InputError
+from ....ir.level import Level
+from ....ir.pass_levels import declared_levels
 from ....ir.pass_manager import parse_pipeline
 from ....ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify
-from ....passes.pipelines import DOWN, LEADS_TO, LEVELS, PASSES, ROUNDS, STAGE, TAKES
+from ....passes.pipelines import DOWN, PASSES, STAGE
 from ..generators.program import Program
 from ..oracle.relations import Compiled, NotApplicable, Relation, expected_of
 from .failures import PassFailed
@@ -89,12 +91,12 @@ def _followed_by(passes: str, meant: Callable[[Program, Program], Program]) -> R
     return taken_on
 
 
-def ends_on(level: str) -> Relation:
+def ends_on(level: Level) -> Relation:
     """A relation: what the passes have made has operations of that level alone."""
 
     def left(before: Program, after: Program, compiled: Compiled) -> str | None:
         try:
-            verify(after.module, legal_ops(level))
+            verify(after.module, level.legal)
         except VerifyException as error:
             return f"not all of it is of {level}: {error}"
         return None
@@ -102,35 +104,42 @@ def ends_on(level: str) -> Relation:
     return left
 
 
-def goes_on(name: str) -> tuple[Relation, ...]:
-    """The relations of one of abele's passes to its level and to those behind it, if there are any.
+def goes_on(tested: type[ModulePass]) -> tuple[Relation, ...]:
+    """The relations of a pass to the level that it leaves and to the passes behind it, if any.
 
-    A conversion leaves nothing of the level above. Behind it are those of its own stretch of the
-    way, and of the next one. Programs must be decided as far as they are where the pass stands (see
-    levels.NEEDS), but for composites, which decompose takes.
+    A pass that declares the level it leaves must leave no operation of another level. Behind one
+    of abele's own stand the rest of its part of the default pipeline and the next part. Programs
+    must be decided as far as they are where the pass stands (see levels.NEEDS), except that
+    composites are allowed, which decompose takes.
     """
-    ends = (ends_on(LEADS_TO[name]),) if name in LEADS_TO else ()
-    return (*ends, *_behind(name))
+    declared = declared_levels(tested)
+    ends = (ends_on(declared.leaves),) if declared and declared.leaves else ()
+    return (*ends, *_behind(tested))
 
 
-def _behind(name: str) -> tuple[Relation, ...]:
-    behind = passes_behind(name, 1)
-    relation = followed_as_left_by if name in ROUNDS else followed_by
+def _behind(tested: type[ModulePass]) -> tuple[Relation, ...]:
+    behind = passes_behind(tested, 1)
+    declared = declared_levels(tested)
+    relation = followed_as_left_by if declared and declared.rounds else followed_by
     return (relation(",".join(behind)),) if behind else ()
 
 
-def passes_behind(name: str, levels: int | None = None) -> list[str]:
-    """The passes behind one of abele's own on the way down, as abele opt -p takes them.
+def passes_behind(tested: type[ModulePass], levels: int | None = None) -> list[str]:
+    """The passes behind one of abele's own in the default pipeline, as `abele opt -p` takes them.
 
-    Those of its own stretch, and of so many further ones, all if None; TARGET stands for a machine.
-    From nn on the first one of all is among them. A pass that is not on the way stands before those
-    of the level that it takes; nothing if that is not known.
+    They are the rest of its own part of the pipeline, and this many further parts, all if None;
+    TARGET stands for a machine. For a pass of nn, the first pass of all is among them. A pass that
+    is not in the default pipeline stands before the part of the level that it needs. Returns
+    nothing for a pass that accepts every level, and for a user's.
     """
-    stage = STAGE.get(name, TAKES.get(name))
+    name, declared = tested.name, declared_levels(tested)
+    if name not in PASSES:
+        return []
+    stage = STAGE.get(name, declared.needs if declared else None)
     if stage is None:
         return []
     own = [each.partition("{")[0] for each in DOWN[stage]]
-    first = DOWN[stage][:1] if stage == LEVELS[0] and name in own else ()
+    first = DOWN[stage][:1] if stage == NN and name in own else ()
     behind = [*first, *DOWN[stage][own.index(name) + 1 if name in own else 0 :]]
     for level in LEVELS[LEVELS.index(stage) + 1 :][:levels]:
         behind += DOWN[level]

@@ -13,9 +13,10 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+from ....dialects.levels import LEVELS
 from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry, parse_pipeline
-from ....passes.pipelines import LEVELS, PASSES
+from ....passes.pipelines import PASSES
 from ..generators.decisions import PLANNED, LowerAtRandom
 from ..generators.levels import level_before
 from .check import check_pass, check_pipeline
@@ -48,7 +49,7 @@ def jobs(
     found["nn -> partition, as planned"] = partial(check_pipeline, "decompose,partition")
     found["nn -> exchange, as planned"] = check_pipeline
     for level in LEVELS[1:]:
-        found[f"nn -> {level}, at random"] = partial(check_pass, LowerAtRandom(level), PLANNED)
+        found[f"nn -> {level}, at random"] = partial(check_pass, LowerAtRandom(level.name), PLANNED)
     return found
 
 
@@ -56,7 +57,7 @@ def _of_pass(spec: str, registry: Mapping[str, PassEntry]) -> Check:
     each = parse_pipeline(spec, registry)
     if not each:
         raise InputError(f"{spec!r}: need a pass, as abele opt -p takes it")
-    return partial(check_pass, each, level_before(each[0].name))
+    return partial(check_pass, each, level_before(type(each[0])))
 
 
 def fuzz(

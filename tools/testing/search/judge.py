@@ -6,14 +6,13 @@ import zlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ....dialects.levels import legal_ops
+from ....dialects.levels import level_of
 from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError
+from ....ir.pass_levels import declared_levels
 from ....ir.text import blobs_of, parse_module, print_module
-from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.upstream import ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify_legal
-from ....passes.pipelines import ROUNDS
-from ...driver.program import level_of
 from ..generators.program import Program, invalidity
 from ..limits import TooLong, at_most, guarded
 from ..oracle.oracles import (
@@ -112,7 +111,7 @@ class Judge:
     def _differs(self, program: Program, after: Program, twice: bool) -> Wrong | None:
         self.doing = "running the program as it was before"
         expected = self._expected(program)
-        rounds = any(each.name in ROUNDS for each in self.passes.for_program(program))
+        rounds = any(map(_rounds, self.passes.for_program(program)))
         if rounds:
             self.doing = "computing the error bound of the compiled program"
             expected = with_both_errors(expected, narrowed_run(after))
@@ -156,6 +155,12 @@ class Judge:
         return self.passes.compiled(program, self.settings.limit, self.report)
 
 
+def _rounds(each: ModulePass) -> bool:
+    """Whether a pass declares that it may give up precision."""
+    declared = declared_levels(type(each))
+    return declared is not None and declared.rounds
+
+
 def invalid(module: ModuleOp) -> Wrong | None:
     """Why a module does not verify; None if it does."""
     why = invalidity(module)
@@ -188,7 +193,7 @@ def disagreement(
     levels.
     """
     try:
-        verify_legal(after.module, legal_ops(level_of(after.module)))
+        verify_legal(after.module, level_of(after.module).legal)
     except VerifyException as error:
         raise Refused(f"left on several levels: {error}") from None
     try:

@@ -17,12 +17,13 @@ from ....backends.target import Target
 from ....dialects import control, nn
 from ....dialects.abele import PlanAttr
 from ....dialects.dtypes import element_type
+from ....dialects.levels import NN, level_of
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.pass_manager import PassManager, parse_pipeline
 from ....ir.provenance import at, locate, origin, origin_names, place
 from ....ir.suggestions import suggestion
 from ....ir.upstream import ModuleOp
-from ....passes.pipelines import LEVELS, expand
+from ....passes.pipelines import expand
 from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
 from ....passes.planner.question import Question
@@ -31,7 +32,7 @@ from ....passes.planner.search import traded
 from ...driver.compile import Watcher, refuse_tensors_larger_than, silent, verifiers
 from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
-from ...driver.program import Model, Program, level_of, plan_target, read_program
+from ...driver.program import Model, Program, plan_target, read_program
 from ...importers.huge_weights import refusing_huge_weights
 from .figures import OperatorPlan, figures, macs, peak_macs
 
@@ -183,7 +184,7 @@ def plan_model(
         if isinstance(model, Program)
         else read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
     )
-    if program.level != LEVELS[0]:
+    if program.level != NN:
         raise InputError(f"{program.path}: planned already, at {program.level}; need its model")
     machine = plan_target(program.module, target, program.path)
     refuse_tensors_larger_than(program.module, machine)
@@ -192,10 +193,8 @@ def plan_model(
     pipeline = parse_pipeline(spec, extensions.passes)
     PassManager(pipeline, verifiers(program.level)).run(context, program.module)
     level = level_of(program.module)
-    if level != LEVELS[0]:
-        raise InputError(
-            f"pipeline '{passes}' ends at {level}; need passes that stay at {LEVELS[0]}"
-        )
+    if level != NN:
+        raise InputError(f"pipeline '{passes}' ends at {level}; need passes that stay at {NN}")
     tell("plan")
     planned = plan_program(program.module, machine, constraints or "", memory_proportion)
     network = planned.network
@@ -260,7 +259,7 @@ def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> P
     main = FuncOp("main", signature, Region(block))
     module = ModuleOp([nn.StateOp("weights", np.zeros((k, n), kind)), main])
     locate(module.walk(), at("matmul"))
-    return Program(module, LEVELS[0], f"matmul {m},{k},{n} {dtype}")
+    return Program(module, NN, f"matmul {m},{k},{n} {dtype}")
 
 
 def _node(op: Operation) -> str:

@@ -12,7 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from abele.backends.target import resolve_target
 from abele.dialects import nn
-from abele.dialects.levels import legal_ops
+from abele.dialects.levels import level_of
 from abele.dialects.program import verify_symbols
 from abele.ir.errors import InputError
 from abele.ir.pass_manager import PassManager
@@ -22,7 +22,7 @@ from abele.ir.verify import verify
 from abele.tools import compile_model
 from abele.tools.driver.dump.instruments import check_dump, dump_instruments
 from abele.tools.driver.dump.page import MARK
-from abele.tools.driver.program import level_of, new_context
+from abele.tools.driver.program import new_context
 
 TARGET = "tiny"
 
@@ -42,7 +42,7 @@ def test_every_file_parses_verifies_and_prints_back_equal(dump: Path):
     assert len(dumped(dump)) > 5
     for file in dumped(dump):
         module = read_module(file, new_context())
-        verify(module, legal_ops(level_of(module)))
+        verify(module, level_of(module).legal)
         verify_symbols(module)
         assert print_module(module) == file.read_text(), file.name
         assert "loc(" in file.read_text()

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from abele.backends.target import resolve_target
+from abele.dialects.levels import EXCHANGE, NN
 from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
@@ -14,7 +15,7 @@ from abele.tools.driver.program import new_context
 from abele.tools.importers import import_onnx
 
 TARGET = "tiny:16"
-WAY = parse_pipeline(pipeline("nn", "exchange", TARGET), PASSES)
+WAY = parse_pipeline(pipeline(NN, EXCHANGE, TARGET), PASSES)
 NAMES = [each.name for each in WAY]
 
 

@@ -3,11 +3,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from some_extensions import RELU, abele
+from some_extensions import BODY, HEAD, RELU, abele
 from some_models import model, node
 
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
-from abele.passes.pipelines import LEVELS
+from abele.dialects.levels import LEVELS
 from abele.tools import compile_model
 
 
@@ -41,7 +41,7 @@ def test_a_users_operation_is_printed_parsed_priced_and_checked(soft: Path, relu
     assert mine.profile["cycles"] == plain.profile["cycles"] > 0
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", [level.name for level in LEVELS])
 def test_a_users_operation_runs_at_every_level(soft: Path, relu: Path, level: str):
     relu.write_text(RELU.replace("nn.relu", "mine.softplus"))
     exe = compile_model(relu, "tiny", load=[soft])
@@ -105,3 +105,37 @@ def test_an_option_of_a_wrong_type_is_said(soft: Path, relu: Path):
     assert result.exit_code == 2
     says = "pass 'smooth-relu': option 'limit': many; need an integer"
     assert result.stderr == f"error: {says}\n"
+
+
+DECLARES = f"""
+from abele.dialects.levels import EXCHANGE, TILE
+{HEAD}
+    name = "mine"
+    takes = TILE
+    leaves = EXCHANGE
+{BODY}
+"""
+
+
+def test_a_users_pass_is_held_to_the_levels_that_it_declares(tmp_path: Path, relu: Path):
+    (tmp_path / "mine.py").write_text(DECLARES)
+    refused = abele("opt", relu, "--load", "mine.py", "-p", "mine")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: nn.relu at ")
+    assert "mine takes modules of tile" in refused.stderr
+    broken = abele(
+        "opt", relu, "--target", "tiny", "--load", "mine.py", "-p", "nn,partition,tile,mine"
+    )
+    assert broken.exit_code == 2
+    assert "is not legal here; legal: builtin, control, exchange, func" in broken.stderr
+    text = abele("opt", "--help-pass", "mine", "--load", "mine.py").stdout
+    assert "levels: takes tile, leaves exchange" in text
+
+
+def test_a_file_of_rules_is_held_to_the_levels_that_it_declares(tmp_path: Path, relu: Path):
+    (tmp_path / "mine.rw").write_text("takes tile\nrounds\n\nrule r: nn.relu(x) => nn.abs(x)\n")
+    refused = abele("opt", relu, "--load", "mine.rw", "-p", "mine")
+    assert refused.exit_code == 2
+    assert "mine takes modules of tile" in refused.stderr
+    text = abele("opt", "--help-pass", "mine", "--load", "mine.rw").stdout
+    assert "levels: takes tile, may give up precision" in text

@@ -102,6 +102,10 @@ BAD_FILES = {
         ),
         "limit is not an option yet; need @dataclass(frozen=True) above class Mine",
     ),
+    "no level": (
+        f"{HEAD}    name = 'mine'\n    takes = 'tile'\n{BODY}",
+        "bad.py: pass 'mine': takes is 'tile'; need a Level, such as abele.dialects.levels.NN",
+    ),
     "taken dialect": (
         "from xdsl.ir import Dialect\nMine = Dialect('nn', [], [])\n",
         "bad.py: dialect 'nn' is there already, from abele",

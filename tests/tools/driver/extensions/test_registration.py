@@ -6,7 +6,7 @@ from some_extensions import RELU, SOFT
 
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.target import USERS_TARGETS
-from abele.dialects.levels import USERS_DIALECTS, legal_ops
+from abele.dialects.levels import NN, NN_CORE, USERS_DIALECTS
 from abele.dialects.scalar_functions import FUNCTIONS
 from abele.ir.errors import InputError
 from abele.tools import compile_model
@@ -41,8 +41,8 @@ Twofold = Dialect("twofold", [TwiceOp], [])
     exe = compile_model(relu, "tiny", load=[path])
     x = np.arange(64, dtype=np.float32)
     np.testing.assert_array_equal(exe.run({"x": x})["y"], 2 * x)
-    assert "twofold" in legal_ops("nn")
-    assert not {"twofold", "twofold.twice"} & legal_ops("nn-core")
+    assert "twofold" in NN.legal
+    assert not {"twofold", "twofold.twice"} & NN_CORE.legal
 
 
 def test_a_refused_file_leaves_nothing_behind(soft: Path):

@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp
 
 from abele.backends.reference import run_reference
 from abele.dialects import nn
-from abele.dialects.levels import legal_ops
+from abele.dialects.levels import NN
 from abele.ir.context import AbeleContext
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.provenance import origin
@@ -67,7 +67,7 @@ def names_of(module, attribute: str) -> list[str]:
 
 def imported(proto, **options):
     module = import_onnx(proto, AbeleContext(), **options)
-    verify(module, legal_ops("nn"))
+    verify(module, NN.legal)
     return module
 
 

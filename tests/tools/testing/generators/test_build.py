@@ -8,7 +8,7 @@ import pytest
 from xdsl.dialects.builtin import f32
 
 from abele.dialects import control, nn
-from abele.dialects.levels import legal_ops
+from abele.dialects.levels import NN
 from abele.dialects.program import verify_symbols
 from abele.ir.verify import verify
 from abele.tools.testing.generators.build import build, default_operators, values_of
@@ -33,7 +33,7 @@ def test_programs_verify_and_share_values():
     shared = 0
     for sketch in some(80):
         program = build(sketch, default_operators())
-        verify(program.module, legal_ops("nn"))
+        verify(program.module, NN.legal)
         results = [v for op in program.module.walk() for v in op.results]
         shared += any(sum(1 for _ in v.uses) > 2 for v in results)
     assert shared > 10
@@ -58,7 +58,7 @@ def test_programs_of_lower_levels_compute_what_they_were_made_from(level: str):
         lower = at_level(program, level)
         if lower is None:
             continue
-        assert lower.level == level
+        assert lower.level.name == level
         verify(lower.module)
         verify_symbols(lower.module)
         assert difference(bounded_run(program), run(lower)) is None

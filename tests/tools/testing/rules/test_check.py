@@ -23,6 +23,7 @@ from xdsl.irdl import (
 )
 
 from abele.dialects import nn
+from abele.dialects.levels import EXCHANGE, TILE
 from abele.ir.errors import InputError
 from abele.ir.rules import (
     RuleSet,
@@ -336,13 +337,13 @@ def test_a_rule_of_a_lower_level_that_is_wrong_is_found(tmp_path: Path):
         lower copy: tile.copy() {moves = _} as c => exchange.move() {moves = none} like c
     """
     found = wrong(textwrap.dedent(text), tmp_path, examples=20)
-    assert found.program.level == "tile"
+    assert found.program.level == TILE
 
 
 def test_a_rule_that_breaks_supersteps_is_found(tmp_path: Path):
     text = 'rule r: exchange.sync() {zone = "internal"} as s => s() {zone = "external"}'
     found = wrong(text, tmp_path, examples=20)
-    assert found.program.level == "exchange"
+    assert found.program.level == EXCHANGE
     assert "the host takes no part" in str(found)
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import StringAttr, f16, f32
 
 from abele.dialects import nn
+from abele.dialects.levels import NN, TILE, level_of
 from abele.ir.errors import InputError
 from abele.ir.rules import parse_rule_set, rules_pass
 from abele.ir.upstream import Context, ModuleOp, ModulePass
@@ -283,6 +285,54 @@ def test_a_check_ends_in_time():
     report = check_pass("canonicalize", seconds=0.5, seed=1)
     assert report.examples > 0
     assert report.seconds < 5
+
+
+@dataclass(frozen=True)
+class CountTiles(ModulePass):
+    """Looks at programs of tile, as it declares."""
+
+    name = "count-tiles"
+    takes = TILE
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        op.attributes["level"] = StringAttr(level_of(op).name)
+        assert level_of(op) == TILE
+
+
+@dataclass(frozen=True)
+class CastToHalf(ModulePass):
+    """Rounds what relu makes to float16, a cast for the loss."""
+
+    name = "cast-to-half"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in list(op.walk()):
+            if not isinstance(each, nn.ReluOp) or nn.element_of(each.result) != f32:
+                continue
+            narrow = nn.CastOp(each.result, f16)
+            wide = nn.CastOp(narrow.result, f32)
+            each.parent.insert_ops_after([narrow, wide], each)
+            each.result.replace_uses_with_if(
+                wide.result, lambda use, narrow=narrow: use.operation is not narrow
+            )
+
+
+class DeclaresRounding(CastToHalf):
+    takes = NN
+    rounds = True
+
+
+def test_a_pass_is_tested_on_programs_of_the_level_that_it_declares():
+    assert check_pass(CountTiles(), examples=5, seed=0).changed == 5
+    with pytest.raises(PassFailed, match="AssertionError"):
+        check_pass(CountTiles(), NN, examples=5, seed=0)
+
+
+def test_a_pass_may_give_up_precision_only_where_it_declares_it(tmp_path: Path):
+    some = programs(operators=[nn.ReluOp, nn.MatMulOp], dtypes=[f32], control_flow=False)
+    with pytest.raises(Miscompiled):
+        check_pass(CastToHalf(), programs=some, examples=60, seed=0, folder=tmp_path)
+    assert check_pass(DeclaresRounding(), programs=some, examples=60, seed=0).changed > 10
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """A pass that refuses, or leaves its work undone, computes nothing wrong, and is found."""
 
+from dataclasses import dataclass
+
 import pytest
 
+from abele.dialects.levels import EXCHANGE, TILE
 from abele.ir.errors import DoesNotFit, InputError
-from abele.ir.upstream import Context, ModuleOp
+from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.allocate import Allocate
 from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
 from abele.passes.pipelines import PASSES
@@ -45,7 +48,7 @@ def test_a_program_that_does_not_fit_may_be_refused():
 def test_what_is_left_undone_is_missed_by_the_passes_behind():
     undone = acting_as(ScheduleSupersteps(), _does_nothing)
     with pytest.raises(Miscompiled, match="allocate behind it raised Refuses: .* no superstep"):
-        check_pass(undone, "tile", relation=goes_on("schedule-supersteps"), **BUDGET)
+        check_pass(undone, "tile", relation=goes_on(ScheduleSupersteps), **BUDGET)
 
 
 @pytest.mark.parametrize("name", ["schedule-supersteps", "allocate", "decompose"])
@@ -54,7 +57,11 @@ def test_abeles_own_passes_keep_their_contracts(name: str):
 
     (tested,) = parse_pipeline(name, PASSES)
     report = check_pass(
-        takes_all(tested), level_before(name), relation=goes_on(name), examples=5, seed=3
+        takes_all(tested),
+        level_before(type(tested)),
+        relation=goes_on(type(tested)),
+        examples=5,
+        seed=3,
     )
     assert report.examples == 5
     assert sum(report.held.values()) == 5
@@ -63,8 +70,26 @@ def test_abeles_own_passes_keep_their_contracts(name: str):
 def test_a_conversion_leaves_nothing_of_the_level_above():
     undone = acting_as(ConvertTileToExchange(), _does_nothing)
     with pytest.raises(Miscompiled, match="not all of it is of exchange"):
-        check_pass(undone, "grouped", relation=goes_on("convert-tile-to-exchange"), **BUDGET)
+        check_pass(undone, "grouped", relation=goes_on(ConvertTileToExchange), **BUDGET)
 
 
-def test_a_users_pass_owes_the_others_nothing():
-    assert goes_on("mine") == ()
+@dataclass(frozen=True)
+class Undeclared(ModulePass):
+    name = "mine"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None: ...
+
+
+class Declared(Undeclared):
+    takes = TILE
+    leaves = EXCHANGE
+
+
+def test_a_users_pass_without_declarations_owes_the_others_nothing():
+    assert goes_on(Undeclared) == ()
+
+
+def test_a_users_pass_leads_to_the_level_that_it_declares():
+    (relation,) = goes_on(Declared)
+    with pytest.raises(Miscompiled, match="not all of it is of exchange"):
+        check_pass(Declared(), relation=relation, **BUDGET)

@@ -27,12 +27,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import HasParent
 
 from .....dialects.dtypes import numpy_dtype
+from .....dialects.levels import NN
 from .....ir.rules.build import Infers
 from .....ir.rules.choices import Choices, Hints
 from .....ir.rules.law import BoundPattern, Law
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.upstream import UNKNOWN_LOC, ModuleOp
-from .....passes.pipelines import LEVELS
 from ..build import values_of
 from ..program import Program
 from .embed import Instance
@@ -266,7 +266,7 @@ def _with_operand(op: Operation, at: int, value: SSAValue) -> bool:
 def _given_from_outside(copy: Copy) -> Iterator[Change]:
     """What was a constant, a state, or made of them, is an argument."""
     main = next((op for op in copy.module.body.block.ops if isinstance(op, FuncOp)), None)
-    if main is None or copy.program.level != LEVELS[0]:
+    if main is None or copy.program.level != NN:
         return
     inner = {result for _, op in copy.parts for result in op.results}
     for _, op in copy.parts:

@@ -18,14 +18,16 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
+from .....dialects.levels import LEVELS, NN
 from .....ir.errors import DoesNotFit, InputError
+from .....ir.level import Level
 from .....ir.pass_manager import parse_pipeline
 from .....ir.rules.evaluate import CallFailed
 from .....ir.rules.law import Law
 from .....ir.rules.samples import Sampler
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.upstream import ModulePass
-from .....passes.pipelines import DOWN, LEVELS, PASSES, expand
+from .....passes.pipelines import DOWN, PASSES, expand
 from ...limits import TooLong, at_most
 from ..build import Operators, build
 from ..levels import at_level
@@ -98,7 +100,7 @@ class Sources:
 
     def __post_init__(self) -> None:
         self.level = level_of_rule(self.law, self.vocabulary)
-        self.sampled = self.level == LEVELS[0] and self.law.kind == "rule"
+        self.sampled = self.level == NN and self.law.kind == "rule"
         self._sampler = Sampler(self.vocabulary)
 
     def _random(self, what: str) -> Random:
@@ -281,7 +283,7 @@ class _Pool:
     """
 
     operators: Operators
-    level: str
+    level: Level
     lower: bool
     seed: int
     made: list[Program | None] = field(default_factory=list["Program | None"])
@@ -296,7 +298,7 @@ class _Pool:
                 yield found
 
     def _program(self, random: Random) -> Program | None:
-        program = at_level(build(random_sketch(random), self.operators), self.level)
+        program = at_level(build(random_sketch(random), self.operators), self.level.name)
         if program is None or not self.lower:
             return program
         for each in way_down(self.level, program)[:-1]:
@@ -308,18 +310,18 @@ class _Pool:
 
 
 @lru_cache(maxsize=2)
-def _pool(operators: Operators, level: str, lower: bool, seed: int) -> _Pool:
+def _pool(operators: Operators, level: Level, lower: bool, seed: int) -> _Pool:
     return _Pool(operators, level, lower, seed)
 
 
-def way_down(level: str, program: Program) -> tuple[ModulePass, ...]:
+def way_down(level: Level, program: Program) -> tuple[ModulePass, ...]:
     """The passes from a level to the next one, for a program's target."""
     below = LEVELS[LEVELS.index(level) + 1]
     return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
 
 
-def level_of_rule(law: Law, vocabulary: Vocabulary) -> str:
+def level_of_rule(law: Law, vocabulary: Vocabulary) -> Level:
     """The level of the programs that a rule is for; nn if it speaks of no level's operations."""
     classes = [cls for part in places_of(law.variants[0]) for cls in part.classes]
     levels = {vocabulary.level_of(cls.name) for cls in classes}
-    return next((level for level in reversed(LEVELS) if level in levels), LEVELS[0])
+    return next((level for level in reversed(LEVELS) if level in levels), NN)

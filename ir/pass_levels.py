@@ -1,0 +1,92 @@
+"""What a pass declares about levels: which one it takes, which one it leaves, and how exactly.
+
+A pass declares this with class attributes, all of them optional:
+
+    @dataclass(frozen=True)
+    class MergeCopies(ModulePass):
+        name = "merge-copies"
+        takes = TILE
+
+A file of rules declares it in its first lines: `takes tile`, `leaves exchange`, `rounds`.
+
+`abele opt` then refuses a module of another level and verifies that the result is legal on the
+level that the pass leaves; the testing kit generates programs of the level that the pass takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import InputError
+from .level import Level
+from .upstream import ModulePass
+
+
+@dataclass(frozen=True)
+class PassLevels:
+    """The declarations of a pass. Each field is the class attribute of that name.
+
+    takes: the level whose operations the pass works on; None: any level.
+    leaves: the level of the module afterwards; None: the level that it was on before.
+    rounds: whether the pass may give up precision. Each loss must be a cast in the module that it
+    leaves, so that an error bound can be computed for it.
+    skips_other_levels: whether the pass leaves the operations of other levels as they are. If not,
+    a module that has some is refused.
+    """
+
+    takes: Level | None = None
+    leaves: Level | None = None
+    rounds: bool = False
+    skips_other_levels: bool = False
+
+    def declare(self, cls: type[ModulePass]) -> None:
+        """Give these declarations to a pass, as its class attributes."""
+        for name in DECLARATIONS:
+            setattr(cls, name, getattr(self, name))
+
+    def __str__(self) -> str:
+        rest = ", other levels are left as they are" * self.skips_other_levels
+        return (
+            f"takes {self.takes or 'any level'}{rest}"
+            + f", leaves {self.leaves}" * (self.leaves is not None)
+            + ", may give up precision" * self.rounds
+        )
+
+    @property
+    def needs(self) -> Level | None:
+        """The only level whose modules the pass accepts; None if it accepts every module."""
+        return None if self.skips_other_levels else self.takes
+
+
+DECLARATIONS: dict[str, type] = {
+    "takes": Level,
+    "leaves": Level,
+    "rounds": bool,
+    "skips_other_levels": bool,
+}
+"""The class attributes that a pass may have, with their types."""
+
+
+def declared_levels(cls: type[ModulePass]) -> PassLevels | None:
+    """What a pass declares; None for a pass without declarations, which may do anything.
+
+    Raises InputError for an attribute of another type.
+    """
+    values: dict[str, object] = {
+        name: getattr(cls, name) for name in DECLARATIONS if hasattr(cls, name)
+    }
+    for name, value in values.items():
+        kind = DECLARATIONS[name]
+        if not isinstance(value, kind) and not (kind is Level and value is None):
+            need = "a Level, such as abele.dialects.levels.NN" if kind is Level else "True or False"
+            raise InputError(f"pass '{cls.name}': {name} is {value!r}; need {need}")
+    return PassLevels(**values) if values else None  # pyright: ignore[reportArgumentType]
+
+
+def level_after(cls: type[ModulePass], before: Level | None) -> Level | None:
+    """The level of a module after a pass; None if it is not known.
+
+    before: the level of the module that the pass is given; None if it is not known.
+    """
+    declared = declared_levels(cls)
+    return None if declared is None else declared.leaves or before

@@ -1,0 +1,23 @@
+from abele.ir.level import Level
+
+ADDED: set[str] = set()
+HIGH = Level("high", frozenset({"high", "func.func"}), lambda: frozenset(ADDED))
+
+
+def test_dialects_and_single_operations_are_legal():
+    assert HIGH.is_legal("high.add")
+    assert HIGH.is_legal("func.func")
+    assert not HIGH.is_legal("func.call")
+    assert not HIGH.is_legal("low.add")
+
+
+def test_what_users_add_is_legal_from_then_on():
+    assert not HIGH.is_legal("mine.add")
+    ADDED.add("mine")
+    assert HIGH.is_legal("mine.add")
+    assert HIGH.legal == {"high", "func.func", "mine"}
+
+
+def test_a_level_is_a_value_and_prints_as_its_name():
+    assert HIGH == Level("high", frozenset({"high", "func.func"}))
+    assert f"{HIGH}" == "high"
