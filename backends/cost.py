@@ -1,9 +1,9 @@
-"""What work costs on one tile, in cycles of its clock.
+"""The cycles of work on one tile: exchange, elementwise codelets, reductions and copies.
 
-Every price takes integers or NumPy arrays of candidates, broadcast together, and returns an
-array. Sizes are those of the busiest tile. The constants are the target's; the formulas are those
-of poplibs (commit 7eac0f26), as each docstring says. Data types are named as NumPy and ml_dtypes
-name them.
+`contractions` has the prices of contractions. Every price takes integers or NumPy arrays of
+candidates, broadcast together, and returns an array. Sizes are those of the busiest tile. The
+constants are facts of the target. The formulas come from poplibs (commit 7eac0f26) unless a
+docstring gives another source. Dtypes are named as NumPy and ml_dtypes name them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Cycles = NDArray[np.int64]
 
 
 def exchange_cycles(received_bytes: ArrayLike, sent_bytes: ArrayLike, target: Target) -> Cycles:
-    """Cycles for the tile that receives or sends most in an exchange, its sync not counted.
+    """Cycles of an exchange on the tile that receives or sends most, without the sync.
 
-    Sending and receiving overlap. An exchange of anything waits for the farthest sender; beyond
-    that there is no distance, congestion or message overhead.
+    Sending and receiving overlap. Every exchange waits for the farthest sender; otherwise distance,
+    congestion and the number of messages cost nothing.
     Source: poplibs lib/poplin/ExchangeEstimator.hpp, slowed to the rate that T10 measured; the
     routes are those of ipu-stack.
     """
@@ -37,25 +37,25 @@ def exchange_cycles(received_bytes: ArrayLike, sent_bytes: ArrayLike, target: Ta
 
 
 def exchange_cycles_of_one(received_bytes: float, sent_bytes: float, target: Target) -> int:
-    """As exchange_cycles, of one tile alone: a tenth of the time of arrays of one number."""
+    """As exchange_cycles, for one tile; ten times as fast as with arrays of one number."""
     receiving, sending = _exchange_rates(target)
     most = ceil(max(int(received_bytes) / receiving, int(sent_bytes) / sending))
     return most + target.exchange.route_cycles if most > 0 else 0
 
 
 def _exchange_rates(target: Target) -> tuple[float, float]:
-    """Bytes a cycle that a tile receives, and that it sends."""
+    """Bytes per cycle that a tile receives, and that it sends."""
     exchange = target.exchange
     receiving = exchange.receive_bytes_per_cycle * exchange.efficiency
     return receiving, exchange.send_bytes_per_cycle * exchange.efficiency
 
 
 def sync_cycles(target: Target) -> int:
-    """Cycles for all tiles to meet, once a superstep."""
+    """Cycles for all tiles to meet, once per superstep."""
     return target.exchange.sync_cycles
 
 
-# Element-wise work.
+# Elementwise work.
 
 
 def elementwise_cycles(
@@ -69,12 +69,11 @@ def elementwise_cycles(
 ) -> Cycles:
     """Cycles to apply a function to every element of a block, shared among the workers.
 
-    operands: how many tensors it reads; each past the second costs one more load a loop.
-    function: a name that loops_of knows, any other being charged as ASSUMED_LOOP; or the loop of a
-    codelet.
-    in_place: whether the result takes the place of the first operand.
-    Source: poplibs lib/popops/PerformanceEstimation.cpp and popopsCycleEstimators.hpp. A measured
-    float32 addition is met to 2.2 % (abele bench fidelity, family vector).
+    operands: tensors that it reads; each one after the second costs one more load per loop.
+    function: a name that loops_of knows, the loop of a codelet, or any other name, which costs
+    ASSUMED_LOOP. in_place: whether the result overwrites the first operand.
+    Source: poplibs lib/popops/PerformanceEstimation.cpp and popopsCycleEstimators.hpp. The price is
+    within 2.2 % of a measured float32 addition (abele bench fidelity, family vector).
     """
     vector = target.vector
     kind = kind_of(dtype_name)
@@ -94,9 +93,9 @@ def elementwise_cycles(
 def scaled_add_cycles(elements: ArrayLike, dtype_name: str, target: Target) -> Cycles:
     """Cycles of a + scale * b over a block of floats, its vectors shared among the workers.
 
-    Integers go through the loops of two functions, one after the other in the same codelet.
-    Source: poplibs lib/popops/codelets/popopsCycleEstimators, ScaledAddSupervisor. Two measured
-    float32 blocks are met to 2.2 % (abele bench fidelity, family vector).
+    Integers take the loops of two functions, one after the other in the same codelet.
+    Source: poplibs lib/popops/codelets/popopsCycleEstimators, ScaledAddSupervisor. The price is
+    within 2.2 % of two measured float32 blocks (abele bench fidelity, family vector).
     """
     vector, workers = target.vector, target.workers
     count = integers(elements)
@@ -112,9 +111,10 @@ def scaled_add_cycles(elements: ArrayLike, dtype_name: str, target: Target) -> C
 
 
 def streamed_add_cycles(elements: ArrayLike, dtype_name: str, target: Target) -> Cycles:
-    """Cycles of a + scale * b where all three stream through memory elements of their own.
+    """Cycles of a + scale * b if the operands and the result lie in different memory elements.
 
-    A vector a cycle: two loads, a store and the sum are one instruction pair, 24 bytes a cycle.
+    One vector takes one cycle: two loads, a store and the sum are one pair of instructions, which
+    moves 24 bytes.
     Source: the instruction ld2xst64pace, and simehaa/IPU STREAMTriad/codelets.cpp.
     """
     vector, workers = target.vector, target.workers
@@ -125,9 +125,10 @@ def streamed_add_cycles(elements: ArrayLike, dtype_name: str, target: Target) ->
 
 
 def compiled_loop(loads: int, arithmetic: int, stores: int, vector: int, target: Target) -> Loop:
-    """The inner loop of a codelet that a compiler made of a plain loop, one instruction a cycle.
+    """The inner loop of a codelet that a compiler made from a plain loop.
 
-    loads, arithmetic, stores: instructions for `vector` elements. Assumed: none are paired.
+    Each instruction takes one cycle. loads, arithmetic, stores: instructions for `vector` elements.
+    Assumed: none are paired.
     """
     cycles = loads + arithmetic + stores + target.vector.compiled_loop_cycles
     return Loop(cycles, vector, counted=True)
@@ -136,13 +137,13 @@ def compiled_loop(loads: int, arithmetic: int, stores: int, vector: int, target:
 def following_cycles(
     elements: ArrayLike, operands: int, function: str, dtype_name: str, target: Target
 ) -> Cycles:
-    """Cycles that one more function adds to the loop of another codelet, for every element.
+    """Cycles that one more function adds to the loop of another codelet.
 
-    operands: as for elementwise_cycles, the value that the loop has already among them.
-    Assumed, from the loops of elementwise_cycles: the value is in a register, so that its load,
-    its store and the loop itself are not paid again, nor the start of workers; each further
-    operand is one more load a loop. Loops published with loads and stores are charged without
-    what other loops pay for those, but 1 cycle at least.
+    operands: as for elementwise_cycles, including the value that the loop already has.
+    Assumed, from the loops of elementwise_cycles: the value is in a register, so its load, its
+    store, the loop itself and the start of workers are not paid again. Each further operand costs
+    one more load per loop. A loop that is published with its loads and stores is charged without
+    them, but at least 1 cycle.
     """
     loop, width = _loop(function, dtype_name, target)
     cycles = loop.cycles
@@ -154,7 +155,7 @@ def following_cycles(
 
 
 def _loop(function: str | Loop, dtype_name: str, target: Target) -> tuple[Loop, int]:
-    """The inner loop of a function, and the elements that it passes at once."""
+    """The inner loop of a function, and the elements that one pass of it takes."""
     if isinstance(function, Loop):
         loop = function
     else:
@@ -164,18 +165,18 @@ def _loop(function: str | Loop, dtype_name: str, target: Target) -> tuple[Loop, 
 
 
 def _loop_overhead(operands: int, target: Target) -> int:
-    """Cycles of a loop for its loads and its store, where the function's do not count them."""
+    """Cycles of a loop for its loads and its store, which most published loops do not include."""
     vector = target.vector
     return vector.unary_loop_cycles if operands < 2 else vector.binary_loop_cycles
 
 
 def reduce_cycles(outputs: ArrayLike, depth: ArrayLike, dtype_name: str, target: Target) -> Cycles:
-    """Cycles to reduce depth elements to each of the outputs: sums, extrema, pooling.
+    """Cycles to reduce `depth` elements to each of the outputs: sums, extrema, pooling.
 
-    Workers share the outputs, or the depth where that is cheaper, with one more reduction of the
-    workers' results. Depth 1 is free: nothing is combined.
-    Source: poplibs lib/popops/PerformanceEstimation.cpp, single contiguous input. Sharing the
-    depth is priced by the same loop: assumed.
+    Workers share the outputs. If it is cheaper, they share the depth, and one more reduction merges
+    their results. Depth 1 is free, since nothing is combined.
+    Source: poplibs lib/popops/PerformanceEstimation.cpp, single contiguous input. Assumed: the same
+    loop is the price of sharing the depth.
     """
     reduction, workers = target.reduction, target.workers
     outputs_, depth_ = together(outputs, depth)
@@ -198,7 +199,7 @@ def reduce_cycles(outputs: ArrayLike, depth: ArrayLike, dtype_name: str, target:
     return np.where((depth_ > 1) & (outputs_ > 0), total, 0)
 
 
-# Moving bytes inside a tile.
+# Bytes that move inside a tile.
 
 
 def copy_cycles(copied_bytes: ArrayLike, target: Target) -> Cycles:
@@ -214,7 +215,7 @@ def copy_cycles(copied_bytes: ArrayLike, target: Target) -> Cycles:
 def rearrange_cycles(moved_bytes: ArrayLike, contiguous_bytes: ArrayLike, target: Target) -> Cycles:
     """Cycles to permute bytes inside a tile, contiguous_bytes at a time.
 
-    Runs of 8 bytes and more, of 4, and shorter ones move at three rates.
+    There are three rates: for runs of at least 8 bytes, of at least 4, and for shorter ones.
     Source: a regression in poplibs on rearrangements.
     """
     copy = target.copy
@@ -230,13 +231,13 @@ def rearrange_cycles(moved_bytes: ArrayLike, contiguous_bytes: ArrayLike, target
 def staging_cycles(
     moved_bytes: ArrayLike, runs: ArrayLike, run_bytes: ArrayLike, target: Target
 ) -> Cycles:
-    """Cycles to gather runs that do not lie together before an exchange, or scatter them after it.
+    """Cycles to gather separate runs of bytes before an exchange, or to scatter them after it.
 
-    runs: how many; run_bytes: of each. Bytes move as exchange words, the smallest thing that a
-    message is made of, or in smaller pieces where runs are shorter.
-    Source: as rearrange_cycles; what a run costs beside its bytes is assumed, and that the target's
-    staging workers share all of it. Four measured phases on Mk1 are met to 10 % (abele bench
-    fidelity, family bsp).
+    runs: their number. run_bytes: of each. Bytes move as exchange words, the smallest part of a
+    message, or in smaller pieces if runs are shorter.
+    Source: as rearrange_cycles. Assumed: the cost of a run besides its bytes, and that the target's
+    staging workers share all work. The price is within 10 % of four measured phases on Mk1 (abele
+    bench fidelity, family bsp).
     """
     piece = np.minimum(integers(run_bytes), target.exchange.word_bytes)
     count, copy = integers(runs), target.copy

@@ -1,14 +1,14 @@
-"""How many vertices a program has, and how many edges join them.
+"""The numbers of vertices and edges of a program.
 
-A *vertex* is one codelet instance: one for each vertex set, cell and worker part that has
-something to do; a supervisor codelet is one a cell. An *edge* is one (producing vertex, consuming
-vertex, operand) that share at least one element through memory. Copies are looked through, padding
-has no producer. A host input, or a state's or constant's first value, is one source a tensor, and
-its edges are counted apart; so are edges that only exist round a loop. The static program is
-counted: a loop's body once, a called function once.
+A *vertex* is one codelet instance: one per vertex set, cell and part of a worker that is not empty.
+A supervisor codelet is one vertex per cell. An *edge* is one (producing vertex, consuming vertex,
+operand) whose vertices share at least one element through memory. Edges lead through copies;
+padding has no producer. A host input, and the first value of a state or constant, is one source per
+tensor. The edges from sources are counted separately, and so are edges that exist only round a
+loop. The static program is counted: a loop's body once, and a called function once.
 
-Counts are products over axis groups of numbers of pairs of parts: no pair is listed. The tables of
-the same vertices and edges are made in `graph`.
+Counts are products, over groups of axes, of numbers of pairs of parts, so no pair is listed.
+`graph` makes the tables of the same vertices and edges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .price import copy_overlaps
 
 @dataclass(frozen=True)
 class SetCounts:
-    """Vertices of one superstep or compute set, and the edges that end there."""
+    """The number of vertices of a superstep or compute set, and of the edges that end there."""
 
     name: str
     origin: str | None
@@ -39,11 +39,11 @@ class SetCounts:
 
 @dataclass(frozen=True)
 class Counts:
-    """The graph of a program.
+    """The counts of a program's graph.
 
-    edges: between vertices. source_edges: from the host_sources and state_sources, one source a
-    tensor, to vertices. loop_edges: between vertices, only round a loop. copies: operations
-    that copy; relayout_elements: what they write into blocks, padding left out.
+    edges: between vertices. source_edges: from host_sources and state_sources to vertices.
+    loop_edges: between vertices, only round a loop. copies: operations that copy.
+    relayout_elements: elements that they write into blocks, without padding.
     """
 
     vertices: int
@@ -60,7 +60,7 @@ class Counts:
 def counts(module: ModuleOp) -> Counts:
     """Count the vertices and edges of a tile or exchange module.
 
-    Raises InputError for a module that has no entry function or names no such variable.
+    Raises InputError if the module has no entry function or names an unknown variable.
     """
     flow = flow_of(module)
     edges: Counter[Vertices] = Counter()

@@ -1,38 +1,38 @@
-"""What lies in the memory of every tile, how long, and why it does not fit."""
+"""The contents of every tile's memory, and why a program does not fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import func
-from xdsl.ir import Block, Operation
 
-from ..dialects import control
-from ..dialects.exchange import ReadOp, SuperstepOp, VariableOp
-from ..dialects.program import Copy, HostInput, HostOutput, Vertices
+from ..dialects.exchange import VariableOp
 from ..ir.errors import DoesNotFit
 from ..ir.provenance import origin
 from ..ir.upstream import ModuleOp
-from .price import ENTRY, callee_of, functions_of
+from .lifetimes import PHASES, Timeline
+from .price import functions_of
 from .target import Target, with_more_memory
 
 Integers = NDArray[np.int64]
 
 NARROWER = "float16 (-p narrow-floats,nn,partition,tile,exchange)"
-"""Advice that halves float32."""
+"""The advice that halves the bytes of float32 variables."""
 
 SHOWN = 6
-"""Layers and variables that a message names."""
+"""Layers and variables that a message names at most. Assumed: as many as fit a few lines."""
 
 
 @dataclass(frozen=True)
 class TileVariable:
-    """What one variable takes on a tile. resident: live before, in and after every run. live: in
-    the superstep in which most of the tile's bytes are. waits: live then, not always, and nothing
-    reads or writes it there."""
+    """A variable on a tile.
+
+    bytes: on this tile. resident: live before, during and after every run. live: live in the
+    superstep in which most of the tile's bytes are. waits: live in that superstep and not resident,
+    and neither read nor written there.
+    """
 
     name: str
     origin: str | None
@@ -46,7 +46,7 @@ class TileVariable:
 
 @dataclass(frozen=True)
 class StepMemory:
-    """The most bytes that are live on any tile in one superstep, and the tile."""
+    """The tile with the most live bytes in one superstep, and those bytes."""
 
     name: str
     tile: int
@@ -57,13 +57,13 @@ class StepMemory:
 class MemoryReport:
     """The memory of a program's tiles.
 
-    max_tile_bytes: up to the end of the highest variable of any tile, with what the target
-    reserves; fullest_tile has it, and variables are those on that tile, the largest first.
-    tile_bytes: the same of every tile, 0 where nothing lies, (tiles,). always_live_bytes: of
-    state and constants, (tiles,). transient_bytes: the most that are live of all others at
-    any time, (tiles,). Live bytes count neither gaps nor the reserve. worst_steps: the superstep
-    of that time, its number in steps, -1 where nothing ever is, (tiles,). steps: in the order of
-    execution, a loop's body once and a function once a call.
+    tile_bytes: up to the end of the highest variable of each tile, plus what the target reserves;
+    0 on tiles without variables, (tiles,). max_tile_bytes: the most of these, on fullest_tile.
+    variables: those on the fullest tile, the largest first. always_live_bytes: of states and
+    constants, (tiles,). transient_bytes: the most bytes of all other variables that are live at
+    once, (tiles,). Live bytes do not include gaps and the reserve. worst_steps: the superstep in
+    which these most bytes are live, as an index of steps; -1 on tiles without any, (tiles,). steps:
+    in the order of execution; a loop's body appears once, and a function once per call.
     """
 
     target: Target
@@ -79,29 +79,30 @@ class MemoryReport:
 
     @property
     def worst_step(self) -> str:
-        """The superstep in which most of the fullest tile's bytes are live; "" if none are."""
+        """The superstep in which most bytes of the fullest tile are live; "" if none are."""
         step = int(self.worst_steps[self.fullest_tile])
         return self.steps[step].name if step >= 0 else ""
 
     @property
     def gap_bytes(self) -> int:
-        """Bytes below the highest variable of the fullest tile that are not live even then."""
+        """Bytes of the fullest tile below its highest variable that are not live in its worst
+        superstep."""
         tile = self.fullest_tile
         live = int(self.always_live_bytes[tile] + self.transient_bytes[tile])
         return max(self.max_tile_bytes - self.target.memory.reserved_bytes - live, 0)
 
     @property
     def tiles(self) -> int:
-        """Tiles that the program asks for, up to the highest it uses."""
+        """Tiles of the target, or up to the highest tile that the program uses if that is more."""
         return len(self.tile_bytes)
 
     @property
     def over_bytes(self) -> int:
-        """Bytes that the fullest tile lacks; 0 if all fits."""
+        """Bytes that the fullest tile lacks; 0 if the program fits."""
         return max(self.max_tile_bytes - self.target.bytes_per_tile, 0)
 
     def problem(self) -> DoesNotFit | None:
-        """Why the program does not fit, ready to be raised; None if it does."""
+        """The error to raise if the program does not fit; None if it fits."""
         used = np.flatnonzero(self.tile_bytes)
         if len(used) and used[-1] >= self.target.tiles:
             return DoesNotFit(
@@ -148,7 +149,7 @@ def _layers(variables: Sequence[TileVariable]) -> Iterator[str]:
 
 
 def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
-    """What an exchange module keeps on every tile.
+    """The memory report of an exchange module.
 
     Raises InputError for a module that has no entry function.
     """
@@ -167,7 +168,7 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
     tile_bytes = np.where(used, highest + target.memory.reserved_bytes, 0)
     fullest = int(np.argmax(tile_bytes))
     here = [v for v in variables.values() if _tiles(v).start <= fullest < _tiles(v).stop]
-    timeline = _Timeline(functions_of(module), variables)
+    timeline = Timeline(functions_of(module), variables)
     timeline.run()
     transient, worst, steps = _sweep(timeline, always)
     phase = int(worst[fullest])
@@ -203,150 +204,11 @@ def _tiles(v: VariableOp) -> slice:
     return slice(v.placed.first_tile, v.placed.first_tile + v.placed.cells)
 
 
-# When a variable is live
-
-EXCHANGE, BEFORE, AFTER = range(3)
-"""The phases of a superstep. A result that lies on an operand is there after it has been computed,
-the operand before: else both are there in both."""
-
-PHASES = 3
-
-
-@dataclass(frozen=True, order=True)
-class _Access:
-    """A variable is touched in a phase; reads come before writes.
-
-    certain: whether a write happens for sure, so that what was there before is dead.
-    """
-
-    phase: int
-    writes: bool
-    certain: bool
-
-
-@dataclass
-class _Timeline:
-    """The program in order of execution, each superstep of PHASES phases."""
-
-    functions: Mapping[str, func.FuncOp]
-    variables: Mapping[str, VariableOp]
-    accesses: dict[str, list[_Access]] = field(default_factory=dict[str, list[_Access]])
-    loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    names: list[str] = field(default_factory=list[str])
-
-    def run(self) -> None:
-        self._block(self.functions[ENTRY].body.block, (ENTRY,), True)
-
-    def lives(self) -> Iterator[tuple[VariableOp, int, int]]:
-        """When each variable that does not always live does: first and last phase."""
-        for name, accesses in self.accesses.items():
-            v = self.variables.get(name)
-            if v is not None and not v.is_resident:
-                for first, last in _segments(accesses, self.loops):
-                    yield v, first, last
-
-    def live(self, phase: int) -> set[str]:
-        """The names of those that live in a phase."""
-        return {v.symbol for v, first, last in self.lives() if first <= phase <= last}
-
-    def touched(self, step: int) -> set[str]:
-        """The names of those that a superstep reads or writes."""
-        return {
-            name
-            for name, accesses in self.accesses.items()
-            if any(access.phase // PHASES == step for access in accesses)
-        }
-
-    def _touch(self, name: str, phase: int, writes: bool, certain: bool) -> None:
-        # A predicate may be read before the first superstep.
-        access = _Access(max(PHASES * (len(self.names) - 1) + phase, 0), writes, certain)
-        self.accesses.setdefault(name, []).append(access)
-
-    def _touch_all(self, names: Sequence[str], phase: int, writes: bool, certain: bool) -> None:
-        for name in names:
-            self._touch(name, phase, writes, certain)
-
-    def _lies_on(self, op: Vertices, source: str) -> bool:
-        """Whether the result of vertices lies on a variable that they read."""
-        own, other = self.variables.get(op.destination), self.variables.get(source)
-        return (
-            own is not None
-            and other is not None
-            and own.start == other.start
-            and not own.is_resident
-            and source in op.overwritable()
-        )
-
-    def _block(self, block: Block, calling: tuple[str, ...], certain: bool) -> None:
-        for op in block.ops:
-            self._operation(op, calling, certain)
-
-    def _operation(self, op: Operation, calling: tuple[str, ...], certain: bool) -> None:
-        match op:
-            case SuperstepOp():
-                self.names.append(op.sym_name.data)
-                self._block(op.body.block, calling, certain)
-            case Copy():
-                self._touch_all(op.sources, EXCHANGE, False, certain)
-                self._touch(op.destination, EXCHANGE, True, certain)
-            case Vertices():
-                # What the result lies on gives way to it: never are both there.
-                under = [name for name in op.sources if self._lies_on(op, name)]
-                apart = [name for name in op.sources if name not in under]
-                self._touch_all(under, BEFORE, False, certain)
-                self._touch_all(apart, AFTER, False, certain)
-                self._touch(op.destination, AFTER if under else BEFORE, True, certain)
-            case HostInput():
-                self._touch(op.writes.string_value(), EXCHANGE, True, certain)
-            case HostOutput():
-                self._touch(op.reads.string_value(), EXCHANGE, False, certain)
-            case ReadOp():
-                self._touch(op.variable.string_value(), AFTER, False, certain)
-            case func.CallOp():
-                callee = callee_of(op, self.functions, calling)
-                self._block(callee.body.block, (*calling, callee.sym_name.data), certain)
-            case control.IfOp():
-                for region in op.regions:
-                    self._block(region.block, calling, False)
-            case control.RepeatOp() | control.WhileOp():
-                start = PHASES * len(self.names)
-                for region in op.regions:
-                    self._block(region.block, calling, certain)
-                self.loops.append((start, PHASES * len(self.names) - 1))
-            case _:
-                pass
-
-
-def _segments(accesses: Sequence[_Access], loops: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """First and last phases in which a variable's bytes are needed, in order, disjoint."""
-    found: list[list[int]] = []
-    ordered = sorted(accesses)
-    for access in ordered:
-        if not found:
-            found.append([access.phase if access.writes else 0, access.phase])
-        elif access.writes and access.certain:
-            found.append([access.phase, access.phase])
-        else:
-            found[-1][1] = access.phase
-    for start, end in loops:
-        inside = [a for a in ordered if start <= a.phase <= end]
-        # What a turn reads before it is written comes from the turn before, or from outside.
-        if inside and not (inside[0].writes and inside[0].certain):
-            found.append([start, end])
-    merged: list[list[int]] = []
-    for first, last in sorted(found):
-        if merged and first <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], last)
-        else:
-            merged.append([first, last])
-    return merged
-
-
 def _sweep(
-    timeline: _Timeline, always: Integers
+    timeline: Timeline, always: Integers
 ) -> tuple[Integers, Integers, tuple[StepMemory, ...]]:
-    """The most transient bytes of every tile and their phase, and the fullest tile of every
-    superstep."""
+    """The most transient bytes of each tile, the phase in which they are live, and the fullest tile
+    of each superstep."""
     phases = PHASES * len(timeline.names)
     begin: list[list[VariableOp]] = [[] for _ in range(phases + 2)]
     end: list[list[VariableOp]] = [[] for _ in range(phases + 2)]

@@ -1,19 +1,19 @@
-"""What a program takes on every tile beside its variables: code, vertex state, exchange code and
-stacks.
+"""The bytes that a program needs on every tile besides its variables.
 
-No vendor publishes these byte counts, so they follow from a few rules, whose numbers are the
-target's table `code`:
+They are code, vertex state, exchange code and stacks. No vendor publishes them, so they follow from
+a few rules. The numbers in the rules are the facts in the target's table `code`, each with its
+source:
 
-- *code*: one copy of every codelet that a tile runs, and what the tile's supervisor does in each
-  superstep. Two vertex sets share a codelet if they compute the same on the same types by the same
-  method: shapes are state.
-- *vertex state*: for every vertex a pointer to each operand and to the result, and a count for
-  each dimension that it goes through.
-- *exchange code*: an instruction for so many words sent, and for each message that comes from
-  another tile those that select its sender and say where it goes.
-- *stacks*: one for each worker and one for the supervisor.
+- *code*: one copy of each codelet that the tile runs, and the supervisor's instructions of each
+  superstep. Vertex sets share a codelet if they have the same body, dtypes and method. Shapes are
+  vertex state.
+- *vertex state*: for each vertex, a pointer to each operand and to the result, and a count for each
+  dimension with more than one element.
+- *exchange code*: one instruction per number of words sent, and for each message from another tile
+  the instructions that select its sender and its address.
+- *stacks*: one per worker and one for the supervisor.
 
-A superstep in a loop, or in a function, is there once.
+A superstep in a loop or in a function counts once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Overheads:
-    """Bytes on every tile, (tiles,) each; 0 on tiles that have no part in the program."""
+    """Bytes on every tile, (tiles,) each; 0 on tiles that the program does not use."""
 
     code: Integers
     vertex_state: Integers
@@ -49,14 +49,14 @@ class Overheads:
 
     @property
     def total(self) -> Integers:
-        """All of them together."""
+        """The sum of all: (tiles,)."""
         return self.code + self.vertex_state + self.exchange_code + self.stacks
 
 
 def overheads(
     module: ModuleOp, variables: Mapping[str, Variable], tiles: int, target: Target
 ) -> Overheads:
-    """Of an exchange module, on so many tiles. Raises InputError for an unknown variable."""
+    """The overheads of an exchange module. Raises InputError for an unknown variable."""
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
     used = np.zeros(tiles, bool)
     for variable in variables.values():
@@ -93,7 +93,7 @@ def _cells(layout: Layout) -> slice:
 
 
 def _vertices(space: Space, plan: Plan) -> Integers:
-    """Vertices of each cell, in the order of the tiles."""
+    """The number of vertices of each cell, in the order of the tiles: (cells,)."""
     workers = plan.workers or (1,) * len(plan.split)
     count = np.ones((), np.int64)
     for dim, parts, threads in zip(space.dims, plan.split, workers, strict=True):
@@ -103,7 +103,7 @@ def _vertices(space: Space, plan: Plan) -> Integers:
 
 
 def _state_bytes(op: Vertices, target: Target) -> int:
-    """Of one vertex."""
+    """Bytes of the state of one vertex."""
     counts = sum(dim.size > 1 for dim in op.space.data.dims)
     pointers = len(op.sources) + 1
     return pointers * target.code.pointer_bytes + counts * target.code.count_bytes
@@ -112,13 +112,13 @@ def _state_bytes(op: Vertices, target: Target) -> int:
 def _add_messages(
     op: Copy, variables: Mapping[str, Variable], target: Target, exchange: Integers
 ) -> None:
-    """Add the bytes of the instructions that send and receive what a copy moves."""
+    """Add the bytes of the instructions that send and receive the messages of a copy."""
     run, itemsize = target.code, variables[op.destination].dtype.itemsize
     for shared in copy_overlaps(op, variables):
         words = -(-sent_elements(shared) * itemsize // target.exchange.word_bytes)
         sends = -(-words // run.words_per_send)
         exchange[_cells(shared.source)] += sends * run.instruction_bytes
-        # What a tile holds itself does not come as a message.
+        # Elements that a tile holds itself do not come in a message.
         messages = np.maximum(shared.sources - (shared.local > 0), 0) * (shared.received > 0)
         exchange[_cells(shared.destination)] += (
             messages * run.receive_instructions * run.instruction_bytes

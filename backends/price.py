@@ -1,4 +1,4 @@
-"""What a program costs: the cycles of every superstep, and of the whole."""
+"""The price of a program: the cycles of every superstep, and their sum."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ENTRY = "main"
 
 @dataclass(frozen=True)
 class SuperstepPrice:
-    """The cycles of one superstep, each time that it runs.
+    """The cycles of one execution of a superstep.
 
     origin: the node that it came from. times: how often a run of the program executes it.
-    sync_cycles: all tiles meet. exchange_cycles: of the tile that receives or sends longest.
-    compute_cycles: of the tile that computes longest; what a tile copies to itself and the
-    padding that it fills are charged here. exchange_bytes: received from other tiles, over
-    all tiles. busiest_tile: the one that exchanges and computes longest.
+    sync_cycles: until all tiles have met. exchange_cycles: of the tile that receives or sends
+    longest. compute_cycles: of the tile that computes longest, including copies within the tile and
+    padding that it fills. exchange_bytes: received from other tiles, summed over all tiles.
+    busiest_tile: the tile that exchanges and computes longest.
     """
 
     name: str
@@ -51,13 +51,13 @@ class SuperstepPrice:
 
     @property
     def cycles(self) -> int:
-        """All cycles of one execution."""
+        """The cycles of one execution."""
         return self.sync_cycles + self.exchange_cycles + self.compute_cycles
 
 
 @dataclass(frozen=True)
 class Totals:
-    """A run of a program: supersteps executed, their cycles, the bytes that they exchange."""
+    """The sums over a run of a program: supersteps, cycles, and exchanged bytes."""
 
     supersteps: int
     cycles: int
@@ -68,7 +68,7 @@ class Totals:
 
 
 def totals(prices: Sequence[SuperstepPrice]) -> Totals:
-    """The sum over all executions."""
+    """The sums over all executions of all supersteps."""
     return Totals(
         supersteps=sum(p.times for p in prices),
         cycles=sum(p.times * p.cycles for p in prices),
@@ -82,11 +82,10 @@ def totals(prices: Sequence[SuperstepPrice]) -> Totals:
 def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
     """The price of every superstep of an exchange module, in the order of its text.
 
-    A repeat's body counts as often as it turns and a function as often as it is called; a
-    while's test and body count once; of an if's branches the dearer one runs. Traffic with
-    the host is not charged. Messages are charged by their bytes alone, and what a tile
-    copies to itself as one contiguous copy a source.
-    Raises InputError for a module that has no entry function or names no such variable.
+    A repeat's body counts once per iteration, and a function once per call. A while's test and body
+    count once. Of an if, the more expensive branch counts. Traffic with the host is free. Messages
+    are charged by their bytes only, and copies within a tile as one contiguous copy per source.
+    Raises InputError if the module has no entry function or names an unknown variable.
     """
     variables = variables_of(module)
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
@@ -113,7 +112,11 @@ def functions_of(module: ModuleOp) -> dict[str, func.FuncOp]:
 def callee_of(
     call: func.CallOp, functions: Mapping[str, func.FuncOp], calling: Sequence[str]
 ) -> func.FuncOp:
-    """The function that is called. Raises InputError if there is none, or it calls itself."""
+    """The function that is called.
+
+    Raises InputError if it does not exist, or if it calls itself. calling: the functions that are
+    being called.
+    """
     name = call.callee.string_value()
     if name not in functions:
         raise InputError(f"{call.name} at {place(call)}: no function @{name}")
@@ -123,9 +126,9 @@ def callee_of(
 
 
 def operands_of(op: Vertices | Copy, variables: Mapping[str, Variable]) -> list[Variable]:
-    """The variables that an operation reads and, last, the one it writes.
+    """The variables that an operation reads and, last, the variable that it writes.
 
-    Raises InputError where there is no such variable.
+    Raises InputError for a variable that does not exist.
     """
     names = [*op.sources, op.destination]
     for name in names:
@@ -143,7 +146,7 @@ class _Executions:
     cycles: Mapping[SuperstepOp, int]
 
     def entry(self) -> dict[SuperstepOp, int]:
-        """Executions of each superstep in a run."""
+        """How often a run executes each superstep."""
         return self._block(self.functions[ENTRY].body.block, (ENTRY,))
 
     def _block(self, block: Block, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
@@ -184,7 +187,7 @@ class _Executions:
 def superstep_price(
     step: SuperstepOp, variables: Mapping[str, Variable], target: Target
 ) -> SuperstepPrice:
-    """The price of one superstep, executed once. Raises InputError for an unknown variable."""
+    """The price of one execution of a superstep. Raises InputError for an unknown variable."""
     tiles = max(target.tiles, _last_tile(step, variables))
     received = np.zeros(tiles, np.int64)
     arriving = np.zeros(tiles, np.int64)
@@ -227,7 +230,7 @@ def _last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
 
 
 def copy_overlaps(op: Copy, variables: Mapping[str, Variable]) -> list[Overlap]:
-    """How the blocks that a copy fills are made of the blocks of each of its sources."""
+    """For each source of a copy, the overlap of its blocks with those that the copy fills."""
     *sources, destination = operands_of(op, variables)
     moves = op.spaces or (None,) * len(sources)
     return [
@@ -245,9 +248,9 @@ def _charge_move(
     sent: Integers,
     compute: Integers,
 ) -> None:
-    """Add to every tile's bytes received and sent, and its cycles for copies and padding.
+    """Add the bytes that each tile receives and sends, and its cycles for copies and padding.
 
-    arriving: the bytes received as its own bus would have to bring them.
+    arriving: received bytes, counted as bytes of the tile's own bus.
     """
     destination = variables[op.destination]
     layout, itemsize = destination.placed, destination.dtype.itemsize
@@ -267,10 +270,10 @@ def _charge_move(
 
 
 def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
-    """What each cell receives, as bytes that its own bus would bring in the same time: (cells,).
+    """The bytes that each cell's own bus brings: (cells,).
 
-    The two tiles of a pair have buses that reach both: where they want one block, each brings a
-    share of it. Pairs are tiles 2i and 2i + 1.
+    Each bus of a pair of tiles reaches both: if both tiles want the same block, each bus brings a
+    share of it. Pairs are tiles 2i and 2i + 1. received: bytes that each cell receives, (cells,).
     """
     if target.exchange.pair_factor == 1:
         return received
@@ -291,7 +294,7 @@ def shares_bus(layout: Layout) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=4096)
 def block_sizes(layout: Layout) -> Integers:
-    """Elements of each cell's block, padding included: (cells,)."""
+    """Elements of each cell's block, including padding: (cells,)."""
     sizes = np.ones(layout.parts, np.int64)
     for axis in range(len(layout.access.axes)):
         sizes = sizes * layout.counts(axis)
@@ -301,8 +304,8 @@ def block_sizes(layout: Layout) -> Integers:
 def sent_elements(shared: Overlap) -> Integers:
     """Elements that each source cell sends to other tiles: (source cells,).
 
-    What several tiles want is sent once. An upper bound where some elements have several other
-    receivers and some have none, exact otherwise.
+    Elements that several tiles want are sent once. The count is exact unless some elements of a
+    cell have several receivers and others none; then it is an upper bound.
     """
     source, destination = shared.source, shared.destination
     cells = np.arange(source.cells)
@@ -316,7 +319,7 @@ def sent_elements(shared: Overlap) -> Integers:
         first -= at * source.weights[d]
     receiver = cells + source.first_tile - destination.first_tile
     same = (receiver >= 0) & (receiver < destination.cells)
-    # What a tile has a replica of, the first one need not send it.
+    # The first replica does not send elements to a tile that has a replica itself.
     saved = np.bincount(first[same], shared.local[receiver[same]], len(cells))
     wanted -= saved.astype(np.int64)
     return np.minimum(wanted, shared.sent)

@@ -1,6 +1,6 @@
-"""What one cell of any structured operator costs on its tile, for many sizes of cells at once.
+"""The compute cycles of one cell of any structured operator, for many sizes of cells at once.
 
-Planner and price both ask here: one price for each codelet, whoever asks.
+The planner and the price of a program both use these functions, so each codelet has one price.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FloatCycles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Roles:
-    """The dimensions of a contraction, as its prices name them.
+    """The dimensions of a contraction by the role that they have in its prices.
 
-    field: of the first operand and the result. out_channels: of the second and the result. groups:
-    of all three. in_channels: merged, of both operands. kernel: those merged ones that slide
-    over an axis of the first operand.
+    field: in the first operand and the result. out_channels: in the second operand and the result.
+    groups: in both operands and the result. in_channels: merged, and in both operands. kernel:
+    merged, and sliding over an axis of the first operand.
     """
 
     field: tuple[int, ...]
@@ -44,7 +44,7 @@ class Roles:
 
 @lru_cache(maxsize=1024)
 def roles(structure: Structure) -> Roles | None:
-    """The roles of the dimensions where the operator is a sum of products of two tensors."""
+    """The roles of the dimensions of a sum of products of two tensors; None for other operators."""
     space, body = structure.space, structure.body
     if body.function != "mul" or body.combiner != "sum":
         return None
@@ -71,8 +71,10 @@ def roles(structure: Structure) -> Roles | None:
 
 
 def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[Any]:
-    """The type a contraction adds up in: 32-bit floats for narrower floats, unless its body says
-    that sums may be narrow."""
+    """The dtype in which a contraction adds up.
+
+    It is float32 for narrower floats, unless the body allows narrow sums.
+    """
     if body is not None and body.narrow:
         return result
     return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result
@@ -81,10 +83,10 @@ def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[
 def chain_cycles(
     body: Body, outputs: Integers, result: np.dtype[Any], target: Target
 ) -> FloatCycles:
-    """Cycles that a body's chain adds for so many result elements of a tile: (candidates,).
+    """Cycles that a body's chain adds: (candidates,). outputs: result elements of a tile.
 
-    The chain is part of the codelet whose values it follows: no vertex more is started, and the
-    value is neither stored nor loaded in between (see cost.following_cycles). It works in the
+    The chain runs in the codelet that computes its first value: no further vertex starts, and the
+    value is neither stored nor loaded in between (see cost.following_cycles). It computes in the
     dtype of partial sums, 32 bits for narrower floats.
     """
     cycles = np.zeros(len(outputs))
@@ -103,15 +105,16 @@ def compute_cycles(
     method: str = "",
     workers: Sequence[int] | Integers = (),
 ) -> tuple[FloatCycles, NDArray[np.str_]]:
-    """Cycles for a tile to compute one cell, its workers included, and the method that takes them.
+    """The cycles of a tile to compute one cell with its workers, and the method that takes them.
 
-    cells: sizes of the cells, (candidates, dimensions). operand, result: the element types of the
-    first operand that is a number and of the result. method: of a contraction, one of
-    METHODS; the cheapest if "". workers: parts of a cell's dimensions over the workers, of
-    all cells or of each, so that the busiest one decides; () shares the work evenly. Of more parts
-    than workers, these take turns, each of which is started anew.
-    The chain is paid for. A method the machine lacks costs infinitely much; the methods returned
-    are "" where there is but one. Raises ValueError for a method that no contraction has.
+    cells: sizes of the cells, (candidates, dimensions). operand: the dtype of the first operand
+    that is a number. result: the dtype of the result. method: of a contraction, one of METHODS; the
+    cheapest if "". workers: parts of a cell's dimensions over the workers, for all cells or for
+    each, so that the busiest worker decides; () shares the work evenly. If there are more parts
+    than workers, the workers take turns, and each turn starts anew.
+    The chain is included. A method that the machine lacks costs infinitely much. The methods
+    returned are "" if there is only one.
+    Raises ValueError for a method that no contraction has.
     """
     shares, threads, turns = _shares(cells, workers, target)
     types = operand, result, target
@@ -128,7 +131,7 @@ def _turn_cycles(
     target: Target,
     method: str,
 ) -> tuple[FloatCycles, NDArray[np.str_]]:
-    """As compute_cycles, of cells made of so many shares of one size each."""
+    """As compute_cycles, for cells that consist of equal shares, one per thread."""
     types = operand, result, target
     space, body = structure.space, structure.body
     outputs = elements(shares, space.of_kind("parallel")) * threads
@@ -162,7 +165,7 @@ def _turn_cycles(
 
 
 def _is_scaled_add(structure: Structure, operand: np.dtype[Any]) -> bool:
-    """Whether a chain begins as a scaled tensor plus another of its size: one codelet's loop."""
+    """Whether a chain begins with a scaled tensor plus another of its size, which is one loop."""
     space, body = structure.space, structure.body
     first = body.then[0]
     return (
@@ -183,10 +186,10 @@ def method_cycles(
     target: Target,
     parts: Integers,
 ) -> FloatCycles:
-    """As compute_cycles, of a contraction, by every method of METHODS, twice: of workers that
-    share the work evenly, and of those that have these parts of each cell.
+    """The cycles of a contraction by every method of METHODS: (2, methods, candidates).
 
-    Returns (2, methods, candidates), infinite for a method that the machine lacks.
+    They are given twice: if the workers share the work evenly, and if they have these parts of each
+    cell. Otherwise as compute_cycles. Infinite for a method that the machine lacks.
     """
     both = (_shares(cells, workers, target) for workers in ((), parts))
     shares, threads, turns = (np.concatenate(each) for each in zip(*both, strict=True))
@@ -200,7 +203,7 @@ def method_cycles(
 def cells_cycles(
     structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
 ) -> Integers:
-    """Cycles of every cell of a vertex set: of the shape of the split.
+    """The cycles of every cell of a vertex set, in the shape of the split.
 
     dtypes: of the operands and, last, of the result.
     Raises ValueError if the machine has no such codelet.
@@ -228,7 +231,7 @@ def whole_cycles(
     method: str,
     workers: Sequence[int],
 ) -> Integers:
-    """As compute_cycles, rounded up, and 0 for cells without elements: (candidates,).
+    """The cycles of compute_cycles, rounded up, and 0 for empty cells: (candidates,).
 
     dtypes: of the operands and, last, of the result.
     Raises ValueError if the machine has no such codelet.
@@ -245,12 +248,15 @@ def whole_cycles(
 def vertices_cycles(
     structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
 ) -> int:
-    """Cycles of a vertex set on its busiest tile. dtypes: of the operands and, last, the result."""
+    """The cycles of a vertex set on its busiest tile.
+
+    dtypes: of the operands and, last, of the result.
+    """
     return int(cells_cycles(structure, plan, dtypes, target).max(initial=0))
 
 
 def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """The type of the first operand that is no boolean, as a select's condition is."""
+    """The dtype of the first operand that is not boolean, as the condition of a select is."""
     return next((d for d in dtypes if d != np.bool_), dtypes[0])
 
 
@@ -263,7 +269,7 @@ def _contraction_prices(
     target: Target,
     methods: Sequence[str],
 ) -> FloatCycles:
-    """Cycles by some methods of METHODS, in their order: (methods, candidates)."""
+    """The cycles by some methods of METHODS, in their order: (methods, candidates)."""
     parts = roles(structure)
     assert parts is not None
     contraction = Contraction(
@@ -282,7 +288,7 @@ def _contraction_prices(
 
 @lru_cache(maxsize=1024)
 def _stride(structure: Structure) -> int:
-    """How far the innermost window of a contraction moves; 0 if one of its windows is dilated."""
+    """The stride of the innermost window of a contraction; 0 if one of its windows is dilated."""
     parts = roles(structure)
     assert parts is not None
     stride = 1
@@ -297,7 +303,10 @@ def _stride(structure: Structure) -> int:
 
 
 def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
-    """Iteration points of some dimensions: (candidates,). cells: (candidates, dimensions)."""
+    """The product of the sizes of some dimensions: (candidates,).
+
+    cells: (candidates, dimensions).
+    """
     points = np.ones(len(cells), np.int64)
     for d in dims:
         points *= cells[:, d]
@@ -307,11 +316,11 @@ def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
 def _shares(
     cells: Integers, workers: Sequence[int] | Integers, target: Target
 ) -> tuple[Integers, Integers, Integers]:
-    """The busiest worker's part of each cell, how many such parts make a turn, and the turns.
+    """The busiest worker's part of each cell, the number of such parts per turn, and the turns.
 
-    Prices divide a cell evenly among the workers: a part is priced as a cell in which every
-    worker has one of that size. A turn is charged in full, as nobody has published what a worker
-    saves that goes on to its next vertex: an upper bound.
+    Prices divide a cell evenly among the workers, so a part is priced as a cell in which every
+    worker has a part of that size. Each turn is charged in full, which is an upper bound: what a
+    worker saves when it goes on to its next vertex is not published.
     """
     one = np.ones(len(cells), np.int64)
     if not len(workers):

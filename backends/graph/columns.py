@@ -1,4 +1,4 @@
-"""The columns of a vertex set: where each vertex runs, and what it costs."""
+"""The columns of a vertex set: the tile, worker, cycles and bytes of each vertex."""
 
 from __future__ import annotations
 
@@ -23,20 +23,24 @@ from .parts import dim_parts
 Integers = NDArray[np.int64]
 
 SUPERVISOR = -1
-"""The worker of a vertex that a tile's supervisor runs, with all its workers."""
+"""The worker of a vertex that a tile's supervisor runs with all its workers."""
 
 ROW = 1 << 14
-"""Vertices that are worked out at once as the product of two short columns, at least."""
+"""Vertices in the inner of the two short columns whose product makes a column, at least.
+
+Assumed: enough to hide the cost of a NumPy call; no measurement is recorded.
+"""
 
 MOST = 1 << 20
+"""Vertices that are written at once at most. Assumed: it bounds the memory of temporaries."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
     """Numbers of the parts along some dimensions, row-major: (parts,) each.
 
-    tile, shape: what they add to the tile and to the number of the vertex's shape. thread: the
-    vertex's number in its cell, of so many threads.
+    tile, shape: what a part adds to the tile number and to the number of the vertex's shape.
+    thread: the number of the part in its cell. threads: parts in that cell.
     """
 
     tile: Integers
@@ -48,7 +52,7 @@ class _Numbers:
         return len(self.tile)
 
     def times(self, inner: _Numbers) -> _Numbers:
-        """Every part of these dimensions with every part of others, which vary faster."""
+        """Every part of these dimensions with every part of others, the others varying faster."""
         return _Numbers(
             np.add.outer(self.tile, inner.tile).ravel(),
             np.add.outer(self.shape, inner.shape).ravel(),
@@ -61,11 +65,11 @@ _ONE = _Numbers(*(np.array([n], np.int64) for n in (0, 0, 0, 1)))
 
 
 class SetColumns:
-    """The columns of the vertices of one set, which can be asked for piece by piece.
+    """The columns of the vertices of one set, which are computed piece by piece.
 
-    tile: where the vertex runs. worker: who runs it, the workers of a tile taking its vertices in
-    turns; SUPERVISOR for a codelet that starts the workers itself. cycles: of the tile's clock,
-    from its start to its end, as if all workers ran such vertices. bytes: of what it writes.
+    tile: where the vertex runs. worker: the worker that runs it; the workers of a tile take its
+    vertices in turns; SUPERVISOR for a codelet that starts the workers itself. cycles: of the
+    tile's clock, as if all workers ran such vertices at the same time. bytes: that it writes.
     """
 
     def __init__(self, op: Vertices, variables: Mapping[str, Variable], target: Target) -> None:
@@ -77,7 +81,7 @@ class SetColumns:
         self._sizes = [distinct(part.last - part.first) for part in self._parts]
         grid = np.meshgrid(*self._sizes, indexing="ij")
         sizes = np.stack([g.ravel() for g in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
-        # One part of a cell is priced as a turn of the workers.
+        # A part of a cell is priced as one turn of the workers.
         workers = (1,) * sizes.shape[1] if plan.workers else ()
         cycles = whole_cycles(structure, sizes, dtypes, target, plan.method, workers)
         named = sorted(structure.space.results[0].dims())
@@ -105,7 +109,7 @@ class SetColumns:
         return reduce(_Numbers.times, dims, _ONE), inner
 
     def write(self, into: Mapping[str, NDArray[Any]], first: int) -> None:
-        """Write the columns of the vertices from this one of the set on: (vertices,) each."""
+        """Write the columns of the vertices of the set from `first` on: (vertices,) each."""
         outer, inner = self._outer, self._inner
         done = 0
         last = first + len(into["tile"])
@@ -120,13 +124,13 @@ class SetColumns:
                 out=column["tile"],
             )
             kind = np.add.outer(outer.shape[rows], inner.shape[columns])
-            # Every kind is there: "clip" only keeps NumPy from checking by way of a copy.
+            # Every index is valid. mode="clip" only saves the copy that NumPy checks on.
             for name, of_kind in (("cycles", self._cycles), ("bytes", self._bytes)):
                 np.take(of_kind, kind, out=column[name], mode="clip")
             if not self._workers:
                 column["worker"][:] = SUPERVISOR
                 continue
-            # Turns of workers are numbers modulo theirs, so that small integers hold them.
+            # Worker numbers are computed modulo the workers, so that 16-bit integers hold them.
             thread = np.multiply.outer(
                 (outer.thread[rows] % self._workers).astype(np.int16),
                 (inner.threads[columns] % self._workers).astype(np.int16),

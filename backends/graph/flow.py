@@ -1,4 +1,4 @@
-"""Which values reach which operands: a program followed through copies, branches and loops."""
+"""The values that reach each operand, through copies, branches and loops."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..price import ENTRY, callee_of, functions_of, operands_of, variables_of
 
 @dataclass(frozen=True)
 class Way:
-    """How a value comes to be in a variable.
+    """One way in which a value reaches a variable.
 
-    producer: the vertex set, host input or variable whose value it is. moves: what copies did
-    to it, in order. rounds: the loops that carried it round, by number.
+    producer: the vertex set, host input or variable that the value comes from. moves: of the copies
+    that it passed through, in order. rounds: the numbers of the loops that carried it round.
     """
 
     producer: Operation
@@ -32,12 +32,12 @@ class Way:
 
 Ways = frozenset[Way]
 State = dict[str, Ways]
-"""For each variable, the ways in which a value may have come to be in it."""
+"""For each variable, the ways in which a value may have reached it."""
 
 
 @dataclass
 class Flow:
-    """Follows the program and notes the ways that lead to every operand of every vertex set."""
+    """Follows the program and records the ways that lead to each operand of each vertex set."""
 
     variables: Mapping[str, Variable]
     functions: Mapping[str, func.FuncOp]
@@ -49,7 +49,7 @@ class Flow:
     loops: int = 0
 
     def run(self) -> None:
-        """Follow the program from its entry. Raises InputError for a variable that is not there."""
+        """Follow the program from its entry. Raises InputError for an unknown variable."""
         state: State = {
             v.symbol: frozenset([Way(v)]) for v in self.variables.values() if v.is_resident
         }
@@ -96,7 +96,7 @@ class Flow:
     def _loop(
         self, test: Block | None, body: Block, state: State, calling: tuple[str, ...]
     ) -> State:
-        """The state after a loop, which is left after the test, or else after the body."""
+        """The state after a loop, which ends after its test if it has one, else after its body."""
         self.loops += 1
         number = self.loops
         entering = state
@@ -124,9 +124,9 @@ def _joined(*states: State) -> State:
 
 
 def _carried(after: State, before: State, entering: State, loop: int) -> State:
-    """What may enter the next turn: all that entered this one, and what this one left.
+    """The state that may enter the next iteration: that before this one, and that after it.
 
-    A producer's value is followed round the loop once: how it moves on later turns is not.
+    A producer's value is followed round the loop once; its moves in later iterations are not.
     """
     result = dict(entering)
     for name, ways in after.items():
@@ -151,7 +151,7 @@ def _left(state: State, loop: int) -> State:
 def flow_of(module: ModuleOp) -> Flow:
     """The flow of a tile or exchange module.
 
-    Raises InputError for a module that has no entry function or names no such variable.
+    Raises InputError if the module has no entry function or names an unknown variable.
     """
     flow = Flow(variables_of(module), functions_of(module))
     flow.run()

@@ -1,4 +1,4 @@
-"""Short names for what operations came from."""
+"""The framework nodes that operations came from, by short names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...ir.provenance import origin_names
 
 
 def layers_of(ops: Sequence[Operation]) -> list[str]:
-    """For each operation the framework's node that it is about: the first of those fused in it.
+    """The framework node of each operation; the first one if several nodes were fused.
 
-    Steps of a node's lowering are named below it ("conv1/partials"), and so may the framework have
-    named its nodes ("fire2/squeeze"). A name is cut where what is left is an origin by itself,
-    or where the steps begin that are never a node's. "" where nothing is known.
+    The steps of a node's lowering have names below it ("conv1/partials"), but a framework may also
+    name its nodes so ("fire2/squeeze"). A name is cut where the rest is itself an origin, or before
+    a step that is never a node. "" if the node is not known.
 
         conv1/conv+conv1+relu1/partials: conv1        fire2/squeeze: fire2/squeeze
     """
@@ -35,4 +35,4 @@ def _without_step(name: str) -> str:
 
 
 STEPS = ("partials",)
-"""Steps that lowering adds to any node."""
+"""Names of steps that lowering adds to any node."""

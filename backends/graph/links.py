@@ -1,4 +1,4 @@
-"""Pairs of vertices of which one reads what the other has made."""
+"""The pairs of vertices of which one reads a value of the other."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .parts import vertex_parts
 
 @dataclass(frozen=True)
 class Reach:
-    """Where the values of one producer reach one operand of a vertex set.
+    """The values of one producer that reach one operand of a vertex set.
 
-    producer: a vertex set, host input or variable. ways: those that lead there. loop: whether of
-    the pairs only those are meant which come about round a loop.
+    producer: a vertex set, host input or variable. ways: the ways that lead to the operand. loop:
+    whether only the pairs count that exist round a loop.
     """
 
     producer: Operation
@@ -33,11 +33,11 @@ class Reach:
     loop: bool
 
     def pairs(self) -> Pairs:
-        """Producing and consuming vertices, each pair once, with the elements that it shares.
+        """Each pair of a producing and a consuming vertex once, with the elements that they share.
 
-        A producer that is no vertex set is one source. Where it reaches the operand on several
-        ways (it is concatenated with itself), pairs are listed and merged, and what they share is
-        added up; else they stay a product.
+        A producer that is not a vertex set is one source. If it reaches the operand on several ways
+        (it is concatenated with itself), pairs are listed and merged, and their shared elements are
+        added up; otherwise the pairs stay a product.
         """
         everything = _merged(self, _chains(self.ways))
         if not self.loop:
@@ -47,7 +47,7 @@ class Reach:
 
 
 def reaches(flow: Flow) -> Iterator[Reach]:
-    """All that reaches the operands of a program, consumer by consumer; loops apart."""
+    """All reaches of a program, consumer by consumer; those round loops are separate."""
     for (op, operand), ways in flow.reads.items():
         for producer in dict.fromkeys(way.producer for way in ways):
             mine = tuple(way for way in ways if way.producer is producer)
@@ -59,7 +59,10 @@ def reaches(flow: Flow) -> Iterator[Reach]:
 
 
 PAIR_BYTES = 120
-"""Of a pair in memory while pairs are compared: three numbers, and what sorting them takes."""
+"""Bytes of a pair in memory while pairs are compared: three numbers, and the temporaries of a sort.
+
+Assumed, from the arrays of `_merged`: 15 numbers of 8 bytes.
+"""
 
 Maker = tuple[Space, Plan]
 Taker = tuple[Space, Plan, int]
@@ -92,7 +95,7 @@ def _merged(reach: Reach, chains: tuple[Moves, ...]) -> Pairs:
 
 
 def _without(everything: Pairs, others: Pairs) -> Pairs:
-    """The pairs that are not among others."""
+    """The pairs of one product that are not in another."""
     mine, theirs = _listed([everything, others])
     span = int(max(mine.source.max(initial=0), theirs.source.max(initial=0))) + 1
     new = ~np.isin(mine.destination * span + mine.source, theirs.destination * span + theirs.source)
@@ -100,14 +103,14 @@ def _without(everything: Pairs, others: Pairs) -> Pairs:
 
 
 def _listed(products: Sequence[Pairs]) -> list[Factor]:
-    """Pairs that must be looked at one by one. Raises InputError where memory is short of that."""
+    """The pairs of some products as lists. Raises InputError if memory is too small for them."""
     count = sum(each.count for each in products)
     check_memory(count * PAIR_BYTES, f"{count:,} edges that reach one operand on several ways")
     return [each.listed() for each in products]
 
 
 def _cut(plan: Plan) -> Plan:
-    """What of a plan says which vertices there are: layers alike are then worked out once."""
+    """The part of a plan that decides its vertices, so that equal layers share a cache entry."""
     return Plan(plan.split, workers=plan.workers)
 
 

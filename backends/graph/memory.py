@@ -7,7 +7,7 @@ from ...ir.host_memory import available_bytes
 
 
 def check_memory(needed: int, what: str) -> None:
-    """Raise InputError unless this process can allocate so many bytes. what: names the work."""
+    """Raise InputError unless this process can allocate the needed bytes. what: the work's name."""
     free = available_bytes()
     if free is not None and needed > free:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What the vertices of a set work on, and who runs them."""
+"""The parts of an iteration space that the vertices of a set work on."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class DimParts:
-    """The parts of one dimension that vertices work on, empty ones left out: (parts,) each.
+    """The non-empty parts of one dimension that vertices work on: (parts,) each.
 
-    first, last: the elements [first, last). cell: the part of the split. thread: the number of the
-    part in its cell, of so many threads.
+    first, last: the elements [first, last). cell: the number of the cell. thread: the number of the
+    part in its cell. threads: parts in that cell.
     """
 
     first: Integers
@@ -36,22 +36,22 @@ class DimParts:
 
 
 def dim_parts(space: Space, plan: Plan) -> tuple[DimParts, ...]:
-    """The parts of each dimension; every combination, one of each dimension, is a vertex.
+    """The parts of each dimension. Each combination of one part per dimension is a vertex.
 
-    A cell's n elements make min(n, workers) parts, the first n % workers of which have one element
-    more. Vertices are numbered row-major over the parts.
+    A cell's n elements make min(n, workers) parts, and the first n % workers of them have one
+    element more. Vertices are numbered row-major over the parts.
     """
     workers = plan.workers or (1,) * len(space.dims)
     return tuple(_parts(*each) for each in zip(space.sizes, plan.split, workers, strict=True))
 
 
 def vertex_parts(space: Space, plan: Plan) -> Bounds:
-    """The first and one-past-last elements of the parts of each dimension."""
+    """The first element of the parts of each dimension, and one past their last."""
     return tuple((part.first, part.last) for part in dim_parts(space, plan))
 
 
 def vertex_count(space: Space, plan: Plan) -> int:
-    """Vertices of a set."""
+    """The number of vertices of a set."""
     return prod(len(part) for part in dim_parts(space, plan))
 
 

@@ -1,0 +1,161 @@
+"""The phases of a program in which each variable is live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation
+
+from ..dialects import control
+from ..dialects.exchange import ReadOp, SuperstepOp, VariableOp
+from ..dialects.program import Copy, HostInput, HostOutput, Vertices
+from .price import ENTRY, callee_of
+
+EXCHANGE, BEFORE, AFTER = range(3)
+"""The phases of a superstep.
+
+A result that overwrites an operand is live AFTER the computation, and that operand BEFORE it. Other
+results and operands are live in both phases.
+"""
+
+PHASES = 3
+"""Phases per superstep."""
+
+
+@dataclass(frozen=True, order=True)
+class _Access:
+    """A read or write of a variable in a phase. In sorted order, reads come before writes.
+
+    certain: whether the access happens in every run, so that a write ends the life of the bytes
+    before it.
+    """
+
+    phase: int
+    writes: bool
+    certain: bool
+
+
+@dataclass
+class Timeline:
+    """The accesses to all variables, in order of execution.
+
+    A loop's body appears once, and a function once per call. names: of the supersteps. loops: the
+    first and last phase of each loop.
+    """
+
+    functions: Mapping[str, func.FuncOp]
+    variables: Mapping[str, VariableOp]
+    accesses: dict[str, list[_Access]] = field(default_factory=dict[str, list[_Access]])
+    loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    names: list[str] = field(default_factory=list[str])
+
+    def run(self) -> None:
+        """Record the accesses of the whole program."""
+        self._block(self.functions[ENTRY].body.block, (ENTRY,), True)
+
+    def lives(self) -> Iterator[tuple[VariableOp, int, int]]:
+        """The first and last phase of each life of each variable that is not resident."""
+        for name, accesses in self.accesses.items():
+            v = self.variables.get(name)
+            if v is not None and not v.is_resident:
+                for first, last in _segments(accesses, self.loops):
+                    yield v, first, last
+
+    def live(self, phase: int) -> set[str]:
+        """The names of the variables that are live in a phase, without resident ones."""
+        return {v.symbol for v, first, last in self.lives() if first <= phase <= last}
+
+    def touched(self, step: int) -> set[str]:
+        """The names of the variables that a superstep reads or writes."""
+        return {
+            name
+            for name, accesses in self.accesses.items()
+            if any(access.phase // PHASES == step for access in accesses)
+        }
+
+    def _touch(self, name: str, phase: int, writes: bool, certain: bool) -> None:
+        # A predicate may be read before the first superstep.
+        access = _Access(max(PHASES * (len(self.names) - 1) + phase, 0), writes, certain)
+        self.accesses.setdefault(name, []).append(access)
+
+    def _touch_all(self, names: Sequence[str], phase: int, writes: bool, certain: bool) -> None:
+        for name in names:
+            self._touch(name, phase, writes, certain)
+
+    def _lies_on(self, op: Vertices, source: str) -> bool:
+        """Whether the result of a vertex set overwrites a variable that it reads."""
+        own, other = self.variables.get(op.destination), self.variables.get(source)
+        return (
+            own is not None
+            and other is not None
+            and own.start == other.start
+            and not own.is_resident
+            and source in op.overwritable()
+        )
+
+    def _block(self, block: Block, calling: tuple[str, ...], certain: bool) -> None:
+        for op in block.ops:
+            self._operation(op, calling, certain)
+
+    def _operation(self, op: Operation, calling: tuple[str, ...], certain: bool) -> None:
+        match op:
+            case SuperstepOp():
+                self.names.append(op.sym_name.data)
+                self._block(op.body.block, calling, certain)
+            case Copy():
+                self._touch_all(op.sources, EXCHANGE, False, certain)
+                self._touch(op.destination, EXCHANGE, True, certain)
+            case Vertices():
+                # The result replaces the operand that it overwrites: they are never live together.
+                under = [name for name in op.sources if self._lies_on(op, name)]
+                apart = [name for name in op.sources if name not in under]
+                self._touch_all(under, BEFORE, False, certain)
+                self._touch_all(apart, AFTER, False, certain)
+                self._touch(op.destination, AFTER if under else BEFORE, True, certain)
+            case HostInput():
+                self._touch(op.writes.string_value(), EXCHANGE, True, certain)
+            case HostOutput():
+                self._touch(op.reads.string_value(), EXCHANGE, False, certain)
+            case ReadOp():
+                self._touch(op.variable.string_value(), AFTER, False, certain)
+            case func.CallOp():
+                callee = callee_of(op, self.functions, calling)
+                self._block(callee.body.block, (*calling, callee.sym_name.data), certain)
+            case control.IfOp():
+                for region in op.regions:
+                    self._block(region.block, calling, False)
+            case control.RepeatOp() | control.WhileOp():
+                start = PHASES * len(self.names)
+                for region in op.regions:
+                    self._block(region.block, calling, certain)
+                self.loops.append((start, PHASES * len(self.names) - 1))
+            case _:
+                pass
+
+
+def _segments(accesses: Sequence[_Access], loops: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """The first and last phases in which a variable's bytes are needed, disjoint and in order."""
+    found: list[list[int]] = []
+    ordered = sorted(accesses)
+    for access in ordered:
+        if not found:
+            found.append([access.phase if access.writes else 0, access.phase])
+        elif access.writes and access.certain:
+            found.append([access.phase, access.phase])
+        else:
+            found[-1][1] = access.phase
+    for start, end in loops:
+        inside = [a for a in ordered if start <= a.phase <= end]
+        # A value that an iteration reads before writing it comes from the iteration before, or from
+        # outside the loop.
+        if inside and not (inside[0].writes and inside[0].certain):
+            found.append([start, end])
+    merged: list[list[int]] = []
+    for first, last in sorted(found):
+        if merged and first <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], last)
+        else:
+            merged.append([first, last])
+    return merged
