@@ -81,7 +81,7 @@ def test_a_page_is_written(network: Path):
     ("arguments", "message"),
     [
         ((), r"nothing to draw; need -o SCAN.png or --zoom DIR"),
-        (("-o", "x.gif"), r"x.gif: what kind of picture\? need .png, .jpg, .jpeg, .webp"),
+        (("-o", "x.gif"), r"x.gif: unknown picture format; need .png, .jpg, .jpeg, .webp"),
         (("-o", "x.png", "--size", "5"), "--size 5: need 256 to 16384 pixels"),
         (("-o", "x.png", "--color", "phases"), "--color phases: need one of layer, .*phase"),
         (("-o", "x.png", "--sample", "2/3"), "--sample 2/3: need 1/N"),

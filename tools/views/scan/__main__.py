@@ -40,8 +40,8 @@ def draw_networks(
 ) -> None:
     """Compile light networks with seeded weights, and draw each as FOLDER/NETWORK.jpg.
 
-    Prints a line for each: vertices, edges, layers, purity, median edge, and the least that the
-    median edge is in any layout that fills its circle evenly.
+    Prints one line per network: vertices, edges, layers, purity, median edge, and a lower bound of
+    the median edge for layouts that fill their circle evenly.
     """
     for name in networks or light_names():
         if name not in TITLES:

@@ -1,4 +1,4 @@
-"""Blurring."""
+"""Gaussian blur."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ _gaussian = cast(Callable[..., Any], getattr(ndimage, "gaussian_filter"))  # noq
 
 
 def blurred(values: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
-    """A Gaussian blur, with nothing beyond the edges: (rows, columns)."""
+    """The values after a Gaussian blur, with zeros beyond the edges: (rows, columns)."""
     return cast(NDArray[np.float32], _gaussian(values, sigma, truncate=3, mode="constant"))

@@ -1,4 +1,4 @@
-"""How short edges can be in any layout that fills its circle evenly."""
+"""A lower bound of the median edge for layouts that fill their circle evenly."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 from .drawable import Drawable
 
 RANDOM_PAIR = 0.8913
-"""The median distance of two points at random in a circle, in radii, by drawing 20 million."""
+"""The median distance of two random points in a circle, in radii; measured on 20 million pairs."""
 
 Degrees = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""How many vertices have how many edges."""
+"""A histogram of degrees: the degrees, and how many vertices have each."""
 
 
 def least_edge(graph: Drawable) -> float:
-    """The median edge, in median distances of two vertices, below which no even layout gets.
+    """The lower bound of the median edge in an even layout, in median distances of two vertices.
 
-    Where n vertices fill a circle of radius R evenly, k of them lie within R (k / n) ** 0.5 of a
-    place. So of a link's edges at most min(degree, k) are that short, added up over its producers,
-    or over its consumers, whichever is less. The k is sought at which half of all edges may be.
-    Only a layout that leaves most of its circle dark gets below.
+    If n vertices fill a circle of radius R evenly, k of them lie within R (k / n) ** 0.5 of a
+    place. At most min(degree, k) of a vertex's edges are that short, summed over the producers or
+    over the consumers of a link, whichever is less. The bound is at the k for which half of all
+    edges can be that short. Only a layout that leaves most of its circle dark gets below it.
     """
     ends = _degrees(graph)
     if not ends:
@@ -35,13 +35,13 @@ def least_edge(graph: Drawable) -> float:
 
 
 def _within(degrees: Degrees, most: int) -> int:
-    """Of a link's edges, seen from one side, those of the `most` nearest of each vertex."""
+    """The number of a link's edges, seen from one side, if each vertex keeps at most `most`."""
     edges, vertices = degrees
     return int((np.minimum(edges, most) * vertices).sum())
 
 
 def _degrees(graph: Drawable) -> list[tuple[Degrees, Degrees]]:
-    """Of each link the degrees of its producers, and of its consumers."""
+    """For each link, the degrees of its producers and those of its consumers."""
     found: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
     for block in graph.edges():
         link = graph.links[block.link]

@@ -1,4 +1,4 @@
-"""False colour: which colour each vertex, or each direction, is drawn in."""
+"""False colours for vertices and for directions of edges."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ GREY = 0.55
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
-    """What an edge and a vertex look like.
+    """The colours of edges and vertices.
 
     ink: (vertices,), rows of the palette. palette: (inks, 3). directions: (angles, 3), colours by
-    the angle in which an edge leaves its producer, from -pi on; none where the palette counts.
-    key: the colours of the legend from left to right. title, low, high: what it says.
+    the angle at which an edge leaves its producer, starting at -pi; empty if the palette is used.
+    key: the colours of the legend from left to right. title, low, high: the texts of the legend.
     """
 
     ink: NDArray[np.uint16]
@@ -44,7 +44,7 @@ class Colouring:
 
 
 def ramp(stops: tuple[str, ...], count: int) -> Colours:
-    """So many colours along stops, in light; the first and the last are the ends."""
+    """`count` colours between stops, interpolated in linear light, ends included."""
     points = np.array([[int(s[i : i + 2], 16) / 255 for i in (1, 3, 5)] for s in stops])
     at = np.linspace(0, len(stops) - 1, max(count, 1))
     mixed = [np.interp(at, np.arange(len(stops)), points[:, c]) for c in range(3)]
@@ -65,7 +65,7 @@ NONE = np.empty((0, 3), np.float32)
 
 
 def by_layer(graph: Drawable, layout: Layout) -> Colouring:
-    """A hue for each layer, along the way of the program; neighbours differ."""
+    """A hue for each layer, in program order. Neighbouring layers differ."""
     count = len(layout.layers)
     palette = ramp(SPECTRUM, count)
     palette = np.stack([_aside(rgb, k % 3 - 1) for k, rgb in enumerate(palette)])
@@ -81,7 +81,7 @@ def by_layer(graph: Drawable, layout: Layout) -> Colouring:
 
 
 def _aside(rgb: Colours, way: int) -> Colours:
-    """A hue a little to one side, so that layers that follow each other can be told apart."""
+    """A slightly shifted hue, so that consecutive layers can be told apart."""
     hue, lightness, saturation = colorsys.rgb_to_hls(*(float(v) for v in screen(rgb)))
     shifted = colorsys.hls_to_rgb((hue + 0.018 * way) % 1, lightness + 0.03 * way, saturation)
     return light(np.array(shifted))
@@ -91,7 +91,7 @@ def by_direction(graph: Drawable, layout: Layout) -> Colouring:
     """A hue for each direction of communication, as in pictures of the brain's fibres."""
     angle = np.linspace(0, 1, 256, endpoint=False)
     wheel = np.array([colorsys.hls_to_rgb(a, 0.55, 1.0) for a in angle])
-    # Blue and violet look darker than they are drawn.
+    # Blue and violet look darker than their values, so they are brightened.
     wheel = light(np.clip(wheel, 0.06, 1))
     return Colouring(
         np.zeros(graph.vertex_count, np.uint16),
@@ -120,7 +120,7 @@ def by_phase(graph: Drawable, layout: Layout) -> Colouring:
 
 
 def by_cycles(graph: Drawable, layout: Layout) -> Colouring:
-    """A colour for how many cycles a vertex takes, on a scale of logarithms."""
+    """A colour for the cycles that a vertex takes, on a logarithmic scale."""
     cycles = np.maximum(graph.vertices()["cycles"].astype(np.float32), 1)
     logs = np.log(cycles)
     low, high = (float(logs.min()), float(logs.max())) if len(logs) else (0.0, 0.0)

@@ -1,4 +1,4 @@
-"""The graph of a program that has been compiled, and what it is called."""
+"""The graph of a compiled program, and the texts that describe it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .scan import Subject
 
 
 def graph_of_program(exe: Executable, names: Mapping[str, str]) -> Graph:
-    """Its graph. names: telling names of layers, where there are. Raises InputError."""
+    """The graph of a program. names: readable names of layers, if any. Raises InputError."""
     return renamed(graph_of(exe.module_at(MACHINE), exe.target), names)
 
 
 def subject_of(exe: Executable, network: str) -> Subject:
-    """What a picture of it is of. The batch is the first size of all inputs, where they agree."""
+    """The subject of a picture. The batch is the first size of all inputs, if they agree."""
     sizes = {tensor.shape[0] for tensor in exe.inputs if tensor.shape}
     if len(sizes) == 1:
         return Subject(network, f"batch {sizes.pop():,}")

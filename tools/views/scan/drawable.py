@@ -1,4 +1,4 @@
-"""What can be drawn: the vertices and edges of a compiled program, or of a test."""
+"""A graph that can be drawn: that of a compiled program, or of a test."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from ....backends.graph import EdgeBlock, Link, VertexSet
 
 
 class Drawable(Protocol):
-    """The part of a graph that a picture needs; see backends.graph.Graph."""
+    """The part of a graph that a picture needs. See backends.graph.Graph."""
 
     @property
     def sets(self) -> Sequence[VertexSet]:
-        """Vertex sets, whose ids follow each other."""
+        """Vertex sets. Their ids are consecutive."""
         ...
 
     @property
     def links(self) -> Sequence[Link]:
-        """What joins two sets, by number."""
+        """Links between two sets, by number."""
         ...
 
     @property
     def vertex_count(self) -> int:
-        """Vertices."""
+        """The number of vertices."""
         ...
 
     @property
     def edge_count(self) -> int:
-        """Edges that `edges` gives."""
+        """The number of edges that `edges` returns."""
         ...
 
     @property
     def target(self) -> str:
-        """The machine that it was compiled for."""
+        """The machine that the program was compiled for."""
         ...
 
     @property
     def tiles(self) -> int:
-        """Tiles of that."""
+        """The number of tiles of that machine."""
         ...
 
     def vertices(self, first: int = 0, last: int | None = None) -> dict[str, NDArray[Any]]:
@@ -48,5 +48,5 @@ class Drawable(Protocol):
         ...
 
     def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
-        """Edges, some at a time."""
+        """Edges, in blocks."""
         ...

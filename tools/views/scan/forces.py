@@ -1,12 +1,12 @@
-"""Forces on vertices, and the steps that they make.
+"""Forces on vertices, and the steps that vertices take.
 
-As in ForceAtlas2 (Jacomy et al., PLoS ONE 9(6), 2014): vertices drive each other off as charges
-do, by 1/d in the plane, and edges pull. Repulsion is solved on a grid: masses are laid on its
-points, convolved with the kernel by FFT, and read off where the vertices are. A vertex goes to
-the mean of those that it is joined to, however many they are, near ones before far ones, so
-that it joins most of them instead of hanging between all. Gravity closes the whole into a round
-cell. Two forces are about layers: a vertex is drawn to the middle of its layer, and driven off by
-the vertices of others nearby, so that layers form lobes.
+As in ForceAtlas2 (Jacomy et al., PLoS ONE 9(6), 2014), vertices repel each other like charges, by
+1/d in the plane, and edges attract. Repulsion is computed on a grid: masses are spread over its
+points, convolved with the kernel by FFT, and read at the places of the vertices. A vertex moves to
+the mean of its neighbours, however many it has. Near neighbours count more than far ones, so that
+a vertex joins most of them instead of hanging between all. Gravity pulls everything into a round
+shape. Two forces depend on layers: a vertex is attracted to the centre of its layer, and repelled
+by nearby vertices of other layers, so that layers form lobes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Strengths:
-    """How strong the forces are.
+    """The strengths of the forces.
 
-    bind: the pull of edges. charge: repulsion. gravity: to the middle. cohesion: to the middle of
-    the layer. apart: away from other layers. near: the length from which on an edge pulls less,
-    by its fall-th power. From 1 on, a vertex goes to where most of those are that it is joined
-    to, instead of to a place between all.
+    bind: attraction by edges. charge: repulsion. gravity: attraction to the centre. cohesion:
+    attraction to the centre of the layer. apart: repulsion by other layers. near, fall: an edge
+    longer than near pulls less, by the fall-th power of its length. With a fall of 1 or more, a
+    vertex moves to where most of its neighbours are, instead of to a place between all of them.
     """
 
     bind: float = 1.0
@@ -48,7 +48,7 @@ class Strengths:
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """What is moved: x, y, mass and layer, (n,) each; and edges, their ends and weights, (e,)."""
+    """Bodies to move: x, y, mass and layer, (n,) each; the ends and weights of edges, (e,)."""
 
     x: Floats
     y: Floats
@@ -69,10 +69,10 @@ def relax(
     own: int = 192,
     every: int = 3,
 ) -> None:
-    """Move bodies, in place, step by step; each by at most the cap, from the first to the last.
+    """Move bodies in place, step by step. The cap on a step goes from the first to the last cap.
 
-    grid: points a side for the repulsion. own: for what drives layers apart, renewed every so
-    many steps.
+    grid: points per side of the grid for repulsion. own: points per side of the grids that separate
+    layers, which are renewed every few steps.
     """
     territory = _Territory.of(bodies, own)
     kernel = _Kernel(grid)
@@ -142,9 +142,9 @@ def _move(
 
 @dataclass(frozen=True, eq=False)
 class _Territory:
-    """How many bodies there are near a place, about one in an evenly filled picture.
+    """The density of bodies near a place. It is about one in an evenly filled picture.
 
-    crowd: of all layers, (K, K). own: of each, (layers, K, K). masses: (layers,).
+    crowd: of all layers, (K, K). own: of each layer, (layers, K, K). masses: (layers,).
     """
 
     crowd: Floats
@@ -153,7 +153,7 @@ class _Territory:
 
     @staticmethod
     def of(bodies: Bodies, side: int) -> _Territory:
-        """That of bodies, before it is looked at: empty."""
+        """An empty territory for bodies, before it is renewed."""
         layers = int(bodies.layer.max()) + 1
         return _Territory(
             np.zeros((side, side), np.float32),
@@ -162,7 +162,7 @@ class _Territory:
         )
 
     def renew(self, bodies: Bodies) -> None:
-        """Look where bodies are now."""
+        """Compute the density from the current places of the bodies."""
         side = len(self.crowd)
         frame = _Frame.around(bodies.x, bodies.y)
         self.own[:] = 0
@@ -186,7 +186,7 @@ class _Territory:
         self.own.sum(axis=0, out=self.crowd)
 
     def centres(self, bodies: Bodies) -> Floats:
-        """The middle of each layer: (2, layers)."""
+        """The centre of each layer: (2, layers)."""
         count = len(self.masses)
         sums = [np.bincount(bodies.layer, bodies.mass * at, count) for at in (bodies.x, bodies.y)]
         return (np.stack(sums) / self.masses).astype(np.float32)
@@ -208,7 +208,7 @@ class _Frame:
 
 
 class _Kernel:
-    """The field of a charge, d / |d| ** 2, on a grid twice as large, so that it does not wrap."""
+    """The field of a charge, d / |d| ** 2, on a grid of twice the size to prevent wrapping."""
 
     def __init__(self, grid: int) -> None:
         self.grid = grid
@@ -218,7 +218,7 @@ class _Kernel:
     def push(self, density: Floats, spacing: float) -> Floats:
         """The repulsion at every grid point: (2, M, M)."""
         size = self.grid
-        # The frame changes a little at every step; a kernel that is off by a tenth will do.
+        # The frame changes a little at every step. A kernel that is off by a tenth is good enough.
         if not self.fields or abs(spacing / self.spacing - 1) > 0.1:
             at = np.fft.fftfreq(2 * size, 1 / (2 * size)).astype(np.float32) * np.float32(spacing)
             square = at * at + (at * at)[:, None] + np.float32(spacing * spacing)
@@ -241,5 +241,5 @@ def _back(waves: NDArray[np.complex64]) -> Floats:
 
 
 def _workers(size: int) -> int:
-    """Threads of a transform: small ones are over before a thread has started."""
+    """The number of threads of a transform. Small ones end before a thread has started."""
     return SLICES if size > 256 else 1

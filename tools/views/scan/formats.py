@@ -1,4 +1,4 @@
-"""What a picture can be written as."""
+"""The file formats of pictures."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from ....ir.errors import InputError
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
-"""Formats by the ending of the file."""
+"""Formats by file extension."""
 
 
 def check_format(path: Path) -> None:
-    """Raise InputError for a file whose ending is no picture's."""
+    """Raise InputError for a file whose extension is not that of a picture."""
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: what kind of picture? need {', '.join(FORMATS)}")
+        raise InputError(f"{path}: unknown picture format; need {', '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""Vertices in groups: those of a set that communicate with the same others."""
+"""Groups of vertices: vertices of a set that have the same neighbours."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .kernels import add_others
 from .progress import Tell
 
 VERTICES, MOST_GROUPS = 16, 60_000
-"""Vertices of a group, on average at least, and groups at most."""
+"""The smallest average number of vertices per group, and the most groups."""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which vertices lie together.
+    """Groups of vertices that are drawn together.
 
-    group_of, inside: (n,), the group of each vertex, and its place in that. set_of, size:
-    (groups,), the vertex set of each group, and how many vertices it has.
+    group_of, inside: (n,), the group of each vertex, and its index in the group. set_of, size:
+    (groups,), the vertex set of each group, and its number of vertices.
     """
 
     group_of: Ids
@@ -31,10 +31,11 @@ class Groups:
 
 
 def grouped(graph: Drawable, tell: Tell) -> Groups:
-    """Groups of the vertices of each set, those that have the same others together.
+    """Groups of the vertices of each set, by their neighbours.
 
-    Half of the groups are dealt out by vertices, half by edges: few vertices with many edges
-    each (they multiply, and thousands add up what they made) must not all lie in one place.
+    Half of the groups are shared out by the number of vertices, and half by the number of edges.
+    Otherwise a few vertices with many edges each would all be in one place, such as products whose
+    results thousands of vertices add up.
     """
     counts = np.array([each.count for each in graph.sets], np.int64)
     groups = _shares(graph, counts)
@@ -54,7 +55,7 @@ def grouped(graph: Drawable, tell: Tell) -> Groups:
 
 
 def _shares(graph: Drawable, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many groups each set is cut into: at least one, at most one for each vertex."""
+    """The number of groups of each set: at least one, and at most one per vertex."""
     ends = np.zeros(len(counts), np.int64)
     for link in graph.links:
         if not link.loop:
@@ -65,10 +66,10 @@ def _shares(graph: Drawable, counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def mean_others(graph: Drawable, tell: Tell) -> Floats:
-    """The mean number of those that a vertex is joined to, by the largest link of its set: (n,).
+    """The mean index of the neighbours of a vertex, in the largest link of its set: (n,).
 
-    Numbers count from the first of their set. In dense blocks all of one side have the same
-    others, and the same mean, to the bit.
+    Indices count from the first vertex of a set. In a dense block, all vertices of one side have
+    the same neighbours, and the same mean to the bit.
     """
     largest: dict[int, int] = {}
     for index, link in sorted(enumerate(graph.links), key=lambda each: -each[1].count):

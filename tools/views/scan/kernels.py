@@ -1,7 +1,7 @@
-"""Loops over vertices and edges, compiled by numba. Import this only where numba is installed.
+"""Loops over vertices and edges, compiled by numba. Import this module only if numba is installed.
 
-Positions are float32, in units of the layout or in pixels; a grid is M x M, row by row. Every
-kernel runs without the interpreter's lock, and is kept compiled between runs.
+Positions are float32, in units of the layout or in pixels. A grid is M x M, row by row. Every
+kernel runs without the interpreter's lock, and the compiled code is kept between runs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """The function, compiled when it is first called."""
+    """The function, compiled at its first call."""
     return cast(Function, kernel_cache.compiled(nogil=True, fastmath=True)(function))
 
 
 @compiled
 def _corner(x: Scalar, y: Scalar, left: Scalar, top: Scalar, inv: Scalar, last: int):
-    """The cell of a place, and how far in it lies: ix, iy, ux, uy. Who lies outside is in the last
-    one on that side."""
+    """The cell of a place, and the place's offset in it: ix, iy, ux, uy. Places outside the grid
+    belong to the last cell on that side."""
     fx = (x - left) * inv
     fy = (y - top) * inv
     ix = min(max(int(fx), 0), last)
@@ -58,7 +58,7 @@ def deposit_layers(
     inv: Scalar,
     grids: Floats,
 ):
-    """Deposit, each vertex on its layer's grid: grids (layers, M, M)."""
+    """As `deposit`, with each vertex on the grid of its layer: grids (layers, M, M)."""
     last = grids.shape[1] - 2
     for i in range(x.size):
         ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, last)
@@ -82,10 +82,10 @@ def pull(
     fall: Scalar,
     sums: Floats,
 ):
-    """Add up where the other ends of edges [first, last) lie: sums (3, n) of w dx, w dy and w.
+    """Add up the directions to the other ends of edges [first, last): sums (3, n) of w dx, w dy, w.
 
-    An edge's weight falls off with its length: w / (1 + length / near) ** fall, so that what is
-    far anyhow does not squeeze what can be near.
+    The weight of an edge decreases with its length, w / (1 + length / near) ** fall, so that edges
+    that must be long do not compress those that can be short.
     """
     for e in range(first, last):
         a = producer[e]
@@ -128,9 +128,10 @@ def step(
 ):
     """Move vertices [first, last) by the forces on them, by at most cap.
 
-    sums: (slices, 3, n), of pull, which counts bind times. push: (2, M, M), the repulsion. centres:
-    (2, layers). total (K, K), own (layers, K, K): how many vertices there are near a place, all and
-    of each layer; what drives a vertex off is the slope of their difference, the others.
+    sums: (slices, 3, n), of attraction, which is multiplied by bind. push: (2, M, M), the
+    repulsion. centres: (2, layers). total (K, K), own (layers, K, K): the density of vertices near
+    a place, of all layers and of each. Their difference is the density of other layers, and its
+    slope repels a vertex.
     """
     edge = push.shape[1] - 2
     rim = own.shape[1] - 2
@@ -199,15 +200,16 @@ def fibres(
     seed: int,
     picture: Floats,
 ) -> int:
-    """Draw edges [first, last) as curves from producer to consumer; how many left a trace.
+    """Draw edges [first, last) as curves from producer to consumer. Returns how many were drawn.
 
     x, y: pixels. ink: (n,), the palette's row of each vertex. palette: (inks, 3), linear light; an
-    edge goes from its producer's to its consumer's colour. directions: (angles, 3), colours by
-    the way that an edge goes; used instead if it has rows. A curve is a parabola whose
-    top is off the chord by bend / 2 of its length. It is sampled each `spacing` pixels, at most
-    `samples` times, at random within each stretch, so that sums of many edges are smooth. All its
-    samples together weigh (1 + length) ** swell. picture: (height, width, 4), three colours times
-    weight, and weight.
+    edge goes from its producer's colour to its consumer's. directions: (angles, 3), colours by the
+    direction of an edge; used instead of the palette if it has rows. picture: (height, width, 4),
+    three colours times weight, and weight.
+
+    A curve is a parabola whose top is bend / 2 of its length off the chord. It is sampled every
+    `spacing` pixels, at most `samples` times, at a random place within each interval, so that sums
+    of many edges are smooth. All samples of a curve together weigh (1 + length) ** swell.
     """
     height = picture.shape[0]
     width = picture.shape[1]
@@ -268,7 +270,7 @@ def fibres(
 
 @compiled
 def dots(x: Floats, y: Floats, ink: NDArray[np.uint16], palette: Floats, picture: Floats) -> int:
-    """Draw vertices as points of weight 1, in pixels; how many are on the picture, as of fibres."""
+    """Draw vertices as points of weight 1, in pixels. Returns how many are inside the picture."""
     drawn = 0
     for i in range(x.size):
         ix = int(np.floor(x[i]))
@@ -293,7 +295,10 @@ def claim(
     inv: Scalar,
     owner: NDArray[np.int32],
 ):
-    """Who owns each grid cell: -1 nobody, -2 several; owner (M, M) int32, filled with -1."""
+    """Find the layer that owns each grid cell: -1 none, -2 several.
+
+    owner: (M, M) int32, filled with -1.
+    """
     last = owner.shape[0] - 1
     for i in range(x.size):
         ix, iy, _, _ = _corner(x[i], y[i], left, top, inv, last)
@@ -331,10 +336,11 @@ def settle(
     owner: NDArray[np.int32],
     ways: NDArray[np.int32],
 ) -> int:
-    """Move vertices to cells of their own, in place; how many there was none for.
+    """Move vertices to cells of their own layer, in place. Returns how many found no cell.
 
-    owner: (M, M), whose each cell is, -1 nobody's: who moves there owns it from then on. ways:
-    (2, n), cells to the right and down, in the order in which they are tried.
+    owner: (M, M), the layer that owns each cell; -1 for none. A layer owns a free cell as soon as
+    one of its vertices moves there. ways: (2, n), offsets to the right and down, in the order in
+    which they are tried.
     """
     last = owner.shape[0] - 1
     side = np.float32(1) / inv
@@ -366,7 +372,7 @@ def add_others(
     sums: NDArray[np.int64],
     counts: NDArray[np.int32],
 ):
-    """Add up, for each vertex of ids, those that it is joined to, counted from first: (edges,)."""
+    """Add up, for each vertex of ids, the indices of its neighbours, from first: (edges,)."""
     for e in range(ids.size):
         sums[ids[e]] += others[e] - first
         counts[ids[e]] += 1
@@ -376,10 +382,10 @@ def add_others(
 def develop(
     light: Floats, full: Scalar, knee: Scalar, power: Scalar, saturation: Scalar, picture: Floats
 ):
-    """Light of a sheet as light of a screen: (rows, columns, 4), (rows, columns, 3).
+    """Convert the light of a sheet to that of a screen: (rows, columns, 4) to (rows, columns, 3).
 
-    Brightness is the logarithm of the weight; the hue is that of the mean colour. What is
-    brighter than about three quarters of the scale turns white.
+    Brightness is the logarithm of the weight, and the hue is that of the mean colour. Light above
+    about three quarters of the scale turns white.
     """
     scale = np.float32(1) / np.log1p(knee)
     for row in range(light.shape[0]):

@@ -1,4 +1,4 @@
-"""Where every vertex lies: vertex sets first, then groups of vertices, then each vertex."""
+"""Finds a place for every vertex: first for vertex sets, then for groups, then for vertices."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from .groups import Groups, grouped
 from .measures import edge_length, purity
 from .progress import Tell, within
 from .sample import Sample
-from .territory import part_layers
+from .territory import separate_layers
 
 SHORT = 0.02
-"""The median edge, in median distances of two vertices, that is aimed at."""
+"""The target for the median edge, in median distances of two vertices."""
 
-NEARLY = 0.7 * SHORT
-"""What is aimed at before layers are parted, which makes edges a little longer."""
+SHORT_FIRST = 0.7 * SHORT
+"""The target before layers are separated, which makes edges a little longer."""
 
 BIND, MOST_BIND = 3.0, 150.0
-"""How strongly edges pull at first, and at most: the stronger, the tighter vertices that share
-others lie together, and the more of the picture is left dark."""
+"""The first and the largest attraction of edges. A stronger attraction pulls vertices with the same
+neighbours closer together, and leaves more of the picture dark."""
 
 APART, MOST_APART = 8.0, 64.0
-"""How strongly vertices of other layers drive one off; doubled until layers keep to themselves."""
+"""The first and the largest repulsion by other layers. It is doubled until layers are separate."""
 
-TOLD = 0.85
-"""The share of cells that belong to one layer, at which they do: those of others can move."""
+PURE_ENOUGH = 0.85
+"""Layers are separate enough if this share of cells belongs to one layer. The remaining vertices
+can then move to cells of their own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Places of all vertices, x and y (n,) float32, and to which layer each set belongs.
+    """Places of all vertices, x and y (n,) float32, and the layer of each set.
 
-    layers: their names, in the order of the program. layer_of_set: (sets,) indices of layers.
-    set_of: (n,), the set of each vertex.
+    layers: names of layers, in program order. layer_of_set: (sets,) indices of layers. set_of:
+    (n,), the set of each vertex.
     """
 
     x: Floats
@@ -53,7 +54,7 @@ class Layout:
 
 
 MOST_CELLS = 40_000_000
-"""Of the grids of all layers together."""
+"""The most cells in the grids of all layers together."""
 
 
 def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
@@ -81,40 +82,40 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
         np.reciprocal(sample.share),
     )
     _place_vertices(bodies, strengths, sample, seed, within(tell, "lay out vertices"))
-    tell("part layers")
-    part_layers(x, y, bodies.layer)
+    tell("separate layers")
+    separate_layers(x, y, bodies.layer)
     return Layout(x, y, layers, layer, set_of)
 
 
 FILLED = 0.4
-"""Of the picture's side, what the side of one vertex takes if they lay in a square."""
+"""The side of a square that holds all vertices, as a share of the picture's side."""
 
 
 def _place_groups(
     groups: Groups, sample: Sample, layer: Ids, x: Floats, y: Floats, seed: int, tell: Tell
 ) -> Strengths:
-    """Move groups, in place, until edges are short; the strengths at which they are."""
+    """Move groups in place until edges are short. Returns the strengths that achieve this."""
     ends = Sample(groups.group_of[sample.producer], groups.group_of[sample.consumer], sample.share)
     mine = layer[groups.set_of]
     bodies = Bodies(x, y, groups.size.astype(np.float32), mine, *_quotient(ends, len(x)))
     grid = _grid(len(x), 512)
-    relax(bodies, 100, grid, (0.05, 0.01), Strengths(), tell, _own(grid))
+    relax(bodies, 100, grid, (0.05, 0.01), Strengths(), tell, _layer_grid(grid))
     strengths = Strengths(apart=APART, bind=BIND, near=0.03, fall=1.4)
-    relax(bodies, 120, grid, (0.02, 0.002), strengths, tell, _own(grid))
+    relax(bodies, 120, grid, (0.02, 0.002), strengths, tell, _layer_grid(grid))
     return _shorten(bodies, 30, grid, (0.005, 0.002), strengths, ends, seed, tell)
 
 
 def _place_vertices(
     bodies: Bodies, strengths: Strengths, sample: Sample, seed: int, tell: Tell
 ) -> None:
-    """Move vertices, in place, from where their groups are."""
+    """Move vertices in place, starting from the places of their groups."""
     n = len(bodies.x)
     grid = _grid(n, 1024)
     steps = int(np.clip(20_000_000 / max(n, 1), 4, 25))
-    relax(bodies, steps, grid, (0.005, 0.001), strengths, tell, _own(grid))
+    relax(bodies, steps, grid, (0.005, 0.001), strengths, tell, _layer_grid(grid))
     strengths = _shorten(bodies, steps // 2, grid, (0.004, 0.001), strengths, sample, seed, tell)
     fine = int(min(384, grid, (MOST_CELLS / (int(bodies.layer.max()) + 1)) ** 0.5))
-    while purity(bodies.x, bodies.y, bodies.layer) < TOLD and strengths.apart < MOST_APART:
+    while purity(bodies.x, bodies.y, bodies.layer) < PURE_ENOUGH and strengths.apart < MOST_APART:
         strengths = replace(strengths, apart=strengths.apart * 2)
         relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, tell, fine)
 
@@ -129,27 +130,30 @@ def _shorten(
     seed: int,
     tell: Tell,
 ) -> Strengths:
-    """Pull harder, in place, until edges are short; the strengths at which they are."""
-    while edge_length(bodies.x, bodies.y, ends, seed) > NEARLY and strengths.bind < MOST_BIND:
+    """Increase the attraction of edges until they are short. Moves bodies in place.
+
+    Returns the strengths that achieve this.
+    """
+    while edge_length(bodies.x, bodies.y, ends, seed) > SHORT_FIRST and strengths.bind < MOST_BIND:
         strengths = replace(strengths, bind=strengths.bind * 1.5)
-        relax(bodies, steps, grid, caps, strengths, tell, _own(grid))
+        relax(bodies, steps, grid, caps, strengths, tell, _layer_grid(grid))
     return strengths
 
 
 def _grid(count: int, most: int) -> int:
-    """Points a side of a grid for so many bodies: as fine as they lie, to about a half."""
+    """Points per side of a grid for `count` bodies: the spacing is about that of the bodies."""
     return int(np.clip(2 ** round(float(np.log2(2 * max(count, 1) ** 0.5))), 32, most))
 
 
-def _own(grid: int) -> int:
-    """Points a side of a grid to tell layers apart by."""
+def _layer_grid(grid: int) -> int:
+    """Points per side of a grid that separates layers."""
     return min(grid, 192)
 
 
 def _sets(
     graph: Drawable, counts: NDArray[np.int64], layer: Ids, random: np.random.Generator, tell: Tell
 ) -> tuple[Floats, Floats]:
-    """Places of vertex sets: layers begin on an open circle, in the order of the program."""
+    """Places of vertex sets. Layers start on an open circle, in program order."""
     angle = layer / max(int(layer.max()) + 1, 1) * 5.5
     x, y = _near(np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), 0.05, random)
     links = [link for link in graph.links if not link.loop and link.producer != link.consumer]
@@ -175,9 +179,9 @@ def _near(
 
 
 def _quotient(ends: Sample, count: int) -> tuple[Ids, Ids, Floats]:
-    """Edges between groups, and what they weigh: how many of the graph's they stand for.
+    """Edges between groups, each with its weight: the number of the graph's edges it stands for.
 
-    ends: edges, their ends numbers of groups.
+    ends: edges whose ends are numbers of groups.
     """
     between = ends.producer != ends.consumer
     keys = ends.producer[between].astype(np.int64) * count + ends.consumer[between]
@@ -187,7 +191,7 @@ def _quotient(ends: Sample, count: int) -> tuple[Ids, Ids, Floats]:
 
 
 def _discs(x: Floats, y: Floats, groups: Groups, spacing: float) -> tuple[Floats, Floats]:
-    """Vertices of a group around its place, as seeds in a sunflower."""
+    """Places of vertices around the place of their group, like the seeds of a sunflower."""
     radius = np.float32(spacing) * np.sqrt(groups.inside + np.float32(0.5))
     turn = groups.inside * np.float32(np.pi * (3 - np.sqrt(5)))
     return (

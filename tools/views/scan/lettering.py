@@ -1,4 +1,4 @@
-"""What is written on a picture: the names of layers, and the legend."""
+"""The text on a picture: names of layers, and the legend."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .tone import Picture
 
 MOST_LETTERS = 40
 SMALLEST = 1 / 105
-"""Of the picture's height, the smallest letters: readable where it is 1000 pixels high."""
+"""The smallest letters, as a share of the picture's height: readable at 1000 pixels."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """A layer's name and its middle: x and y of the sheet, 0..1, and vertices."""
+    """A layer's name, its place on the sheet (x and y in 0..1), and its number of vertices."""
 
     name: str
     x: float
@@ -29,7 +29,7 @@ class Label:
 
 
 def labels_of(layout: Layout, window: Window) -> list[Label]:
-    """A label for each layer, at the vertex nearest to its middle; the largest layers first."""
+    """A label for each layer, at the vertex nearest to its centre. The largest layers are first."""
     x, y = window.pixels(layout.x, layout.y)
     layer = layout.layer_of
     order = np.argsort(layer, kind="stable")
@@ -48,7 +48,7 @@ def labels_of(layout: Layout, window: Window) -> list[Label]:
 
 
 def shortened(name: str, most: int = MOST_LETTERS) -> str:
-    """A name that fits: its end is what tells layers apart."""
+    """A name that fits. It keeps its end, because layers often differ there."""
     name = " ".join(name.split())
     return name if len(name) <= most else "…" + name[-most + 1 :]
 
@@ -60,9 +60,9 @@ def lettered(
     lines: Sequence[str],
     colouring: Colouring,
 ) -> tuple[Image.Image, int]:
-    """The picture with labels, where they do not cover each other, and how many there are of those.
+    """The picture with the labels that do not cover each other, and the number of these labels.
 
-    title, lines: the legend, at the lower left; the key of the colours is at the lower right.
+    title, lines: the legend, at the lower left. The key of the colours is at the lower right.
     """
     image = Image.fromarray(picture)
     size = image.width

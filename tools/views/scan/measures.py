@@ -1,4 +1,4 @@
-"""How good a layout is: whether layers keep to themselves, and whether edges are short."""
+"""Measures of a layout: whether layers are separate, and whether edges are short."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .kernels import claim
 from .sample import Sample
 
 CELLS = 512
-"""Cells a side, of the square around all vertices."""
+"""Cells per side of the square around all vertices."""
 
 PAIRS = 1_000_000
 
@@ -21,8 +21,8 @@ PAIRS = 1_000_000
 class Measures:
     """Figures of a layout.
 
-    purity: of the cells that hold vertices, the share that holds those of one layer only.
-    edge: the median length of an edge over the median distance of two vertices at random.
+    purity: among cells with vertices, the share of cells with vertices of one layer only.
+    edge: the median length of an edge, divided by the median distance of two random vertices.
     """
 
     purity: float
@@ -30,12 +30,13 @@ class Measures:
 
 
 def measured(x: Floats, y: Floats, layer: Ids, sample: Sample, seed: int) -> Measures:
-    """Measure a layout. Of the sample, edges are drawn so that each of the graph is as likely."""
+    """The measures of a layout. Edges are drawn from the sample so that each edge of the graph is
+    equally likely."""
     return Measures(purity(x, y, layer), edge_length(x, y, sample, seed))
 
 
 def purity(x: Floats, y: Floats, layer: Ids) -> float:
-    """The share of cells that are owned by one layer: no vertex of another lies in them."""
+    """The share of cells that hold vertices of one layer only, among cells with vertices."""
     if not len(x):
         return 1.0
     cells = Cells.around(x, y)
@@ -46,7 +47,7 @@ def purity(x: Floats, y: Floats, layer: Ids) -> float:
 
 @dataclass(frozen=True)
 class Cells:
-    """The square around all vertices, cut into CELLS x CELLS. inv: cells a unit of length."""
+    """The square around all vertices, cut into CELLS x CELLS. inv: cells per unit of length."""
 
     left: np.float32
     top: np.float32
@@ -54,13 +55,13 @@ class Cells:
 
     @staticmethod
     def around(x: Floats, y: Floats) -> Cells:
-        """Those of a layout."""
+        """The cells of a layout."""
         side = max(float(np.ptp(x)), float(np.ptp(y)), 1e-9)
         return Cells(np.float32(x.min()), np.float32(y.min()), np.float32(CELLS / side * 0.99999))
 
 
 def edge_length(x: Floats, y: Floats, sample: Sample, seed: int) -> float:
-    """The median edge, in median distances of two vertices; 0 where there is no edge."""
+    """The median edge, in median distances of two vertices; 0 if there is no edge."""
     if not len(sample.producer):
         return 0.0
     random = np.random.default_rng([seed, 3])

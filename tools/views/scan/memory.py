@@ -1,4 +1,4 @@
-"""Whether there is memory enough, asked before anything long begins."""
+"""Checks that there is enough memory before any long work starts."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from .sample import EDGES_A_VERTEX, LEAST, MOST
 from .threads import SLICES
 
 VERTEX_BYTES = 24 * SLICES + 48
-"""Sums of forces, one a slice, places, sets, layers, and what is copied of them meanwhile."""
+"""Bytes per vertex in a layout: one sum of forces per slice, place, set, layer, and copies."""
 
 DRAWN_BYTES = 32
-"""Of a vertex while it is drawn: places in the layout and on the sheet, set, ink."""
+"""Bytes per vertex while it is drawn: places in the layout and on the sheet, set, ink."""
 
 EDGE_BYTES = 40
-"""Of an edge in the sample: its ends, weight and share, and keys of its groups."""
+"""Bytes per edge of the sample: its ends, weight and share, and keys of its groups."""
 
 PIXEL_BYTES = 16 * SLICES + 64
-"""Sums of light, one a slice, of points, and the picture in the making."""
+"""Bytes per pixel: one sum of light per slice, that of points, and the picture being made."""
 
 BASE_BYTES = 400_000_000
-"""The program itself, and its libraries."""
+"""Bytes of the program itself and its libraries."""
 
 BLOCK_BYTES = 4_000_000 * 16
-"""Edges that are listed at a time."""
+"""Bytes of one block of edges."""
 
 
 class Counted(Protocol):
-    """What has a number of vertices and of edges."""
+    """Something with a number of vertices and edges."""
 
     @property
     def vertex_count(self) -> int:
-        """Vertices."""
+        """The number of vertices."""
         ...
 
     @property
     def edge_count(self) -> int:
-        """Edges."""
+        """The number of edges."""
         ...
 
 
 def needed_bytes(graph: Counted, size: int) -> int:
-    """About how much memory a picture takes, of so many pixels a side."""
+    """The approximate memory in bytes that a picture with `size` pixels per side needs."""
     kept = min(max(EDGES_A_VERTEX * graph.vertex_count, LEAST), MOST, graph.edge_count)
     laying = VERTEX_BYTES * graph.vertex_count + EDGE_BYTES * kept
     drawing = DRAWN_BYTES * graph.vertex_count + PIXEL_BYTES * size * size

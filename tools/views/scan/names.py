@@ -1,4 +1,4 @@
-"""Names for layers whose framework has given them none."""
+"""Names for layers that the framework only numbered."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     import onnx
 
 NUMBER = re.compile(r"n?[0-9]+")
-"""A name that says nothing of a layer."""
+"""A name that says nothing about a layer."""
 
 OF_WEIGHT = re.compile(r"(?:[._/](?:w|b|weight|kernel|bias))?(?:_[0-9]+)?$")
 DEVICE = re.compile(r"^[cg]pu_[0-9]+/")
 
 
 def telling_names(model: onnx.ModelProto) -> dict[str, str]:
-    """For nodes called by a number: the name of their weights, else what they do, counted.
+    """Names for numbered nodes: the name of their weights, or else their operator with a counter.
 
     n4, a Conv that reads gpu_0/conv1_w_0: conv1        n9, the second of all MaxPools: maxpool2
     """
@@ -35,7 +35,7 @@ def telling_names(model: onnx.ModelProto) -> dict[str, str]:
         seen[kind] = seen.get(kind, 0) + 1
         weights = [each for each in node.input[1:] if each in stored]
         name = OF_WEIGHT.sub("", DEVICE.sub("", weights[0]), count=1) if weights else ""
-        # The statistics of a normalisation are no better known than their number.
+        # The statistics of a normalisation are only numbered too.
         if not name or name in taken:
             name = f"{kind}{seen[kind]}"
         if name not in taken:
@@ -45,6 +45,6 @@ def telling_names(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
-    """The graph, its layers called by other names; those that are not among them stay."""
+    """The graph with renamed layers. Layers that are not in names keep their names."""
     sets = tuple(replace(each, layer=names.get(each.layer, each.layer)) for each in graph.sets)
     return replace(graph, sets=sets)

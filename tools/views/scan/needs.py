@@ -1,4 +1,4 @@
-"""Whether the libraries are there that draw."""
+"""Checks that the libraries for drawing are installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LIBRARIES = ("numba", "scipy", "PIL")
 
 
 def needs_libraries() -> None:
-    """Raise InputError where a library of the extra `scan` is missing."""
+    """Raise InputError if a library of the extra `scan` is missing."""
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if missing:
         raise InputError(

@@ -1,15 +1,15 @@
-"""Telling what is going on."""
+"""Progress messages."""
 
 from collections.abc import Callable
 
 Tell = Callable[[str], None]
-"""Told what is going on, in a few words."""
+"""Takes a short message about the current step."""
 
 
 def silent(_: str) -> None:
-    """Say nothing."""
+    """Show nothing."""
 
 
 def within(tell: Tell, what: str) -> Tell:
-    """Tell it as a part of something."""
+    """A function that shows messages as steps of a larger task."""
     return lambda text: tell(f"{what}: {text}")

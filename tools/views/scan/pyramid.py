@@ -1,4 +1,4 @@
-"""A picture in tiles, at every power of two of its size, as deep-zoom viewers load them."""
+"""Writes a picture as tiles at every power of two of its size, for deep-zoom viewers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from PIL import Image
 TILE = 512
 OVERLAP = 1
 LEAST = 256
-"""The smallest level: a picture of at most so many pixels a side."""
+"""The smallest level has at most this many pixels per side."""
 
 QUALITY = 82
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels of a pyramid: at level l the picture is about size / 2 ** (most - l) pixels wide."""
+    """Levels of a pyramid. At level l the picture is about size / 2 ** (most - l) pixels wide."""
 
     size: int
     least: int
@@ -25,7 +25,7 @@ class Levels:
 
 
 def levels_of(size: int) -> Levels:
-    """The levels of a square picture, numbered as in the Deep Zoom format: level 0 is one pixel."""
+    """The levels of a square picture, numbered as in the Deep Zoom format. Level 0 is one pixel."""
     most = (size - 1).bit_length()
     least = most
     while least and -(-size >> (most - least)) > LEAST:
@@ -34,7 +34,7 @@ def levels_of(size: int) -> Levels:
 
 
 def write_pyramid(image: Image.Image, folder: Path) -> int:
-    """Write folder/LEVEL/COLUMN_ROW.webp for all levels; how many tiles there are."""
+    """Write folder/LEVEL/COLUMN_ROW.webp for all levels. Returns the number of tiles."""
     levels = levels_of(image.width)
     written = 0
     for level in range(levels.most, levels.least - 1, -1):

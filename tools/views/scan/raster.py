@@ -1,4 +1,4 @@
-"""Light on a sheet: every edge as a curve, every vertex as a point."""
+"""Draws light on a sheet: every edge as a curve, and every vertex as a point."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .progress import Tell
 from .threads import SLICES, in_slices
 
 SAMPLES = 400_000_000
-"""Samples of all edges together, about; an edge has at least 4 and at most 40."""
+"""The approximate number of samples of all edges. An edge has at least 4 and at most 40."""
 
 SAMPLES_A_PIXEL = 100
-"""More of them than this change nothing that can be seen."""
+"""More samples per pixel than this make no visible difference."""
 
 BEND = 0.10
 SPACING = 1.5
 SWELL = -0.3
-"""Of fibres: how far they bend, pixels between samples, and how light grows with length."""
+"""How far fibres bend, pixels between samples, and how light grows with length."""
 
 
 @dataclass(frozen=True)
 class Window:
     """A square of the layout, and the sheet that it is drawn on.
 
-    left, top: of the square, in units of the layout. scale: pixels a unit. size: pixels a side.
+    left, top: of the square, in units of the layout. scale: pixels per unit. size: pixels per side.
     """
 
     left: float
@@ -53,9 +53,9 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """What has been drawn: three colours times weight, and weight, (size, size, 4) each.
+    """The drawing: three colours times weight, and weight, (size, size, 4) each.
 
-    edges, vertices: how many of them left a trace on it.
+    edges, vertices: how many of them were drawn.
     """
 
     fibres: Floats
@@ -77,7 +77,7 @@ def draw(
 def draw_edges(
     graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, tell: Tell
 ) -> tuple[Floats, int]:
-    """The light of all edges, and how many were drawn."""
+    """The light of all edges, and the number drawn."""
     pictures = np.zeros((SLICES, size, size, 4), np.float32)
     budget = min(SAMPLES, SAMPLES_A_PIXEL * size * size)
     samples = int(np.clip(budget // max(graph.edge_count, 1), 4, 40))
@@ -127,6 +127,6 @@ def _draw_block(
 
 
 def draw_vertices(x: Floats, y: Floats, colouring: Colouring, size: int) -> tuple[Floats, int]:
-    """The light of all vertices, one point each, and how many were drawn."""
+    """The light of all vertices, one point each, and the number drawn."""
     picture = np.zeros((size, size, 4), np.float32)
     return picture, dots(x, y, colouring.ink, colouring.palette, picture)

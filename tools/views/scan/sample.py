@@ -1,4 +1,4 @@
-"""Some of the edges: enough to find places for the vertices, and to measure lengths by."""
+"""A sample of edges: enough to place the vertices and to measure lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EDGES_A_VERTEX, LEAST, MOST = 8, 2_000_000, 24_000_000
 class Sample:
     """Edges chosen at random, link by link: (n,) each.
 
-    share: of its link's edges that were kept, for each edge; 1 where all were.
+    share: for each edge, the share of its link's edges that were kept; 1 if all were.
     """
 
     producer: NDArray[np.int32]
@@ -26,16 +26,16 @@ class Sample:
 
 
 def sample_edges(graph: Drawable, seed: int, tell: Tell, most: int | None = None) -> Sample:
-    """At most about so many edges; of every link the same number, or all where it has fewer.
+    """At most about `most` edges: the same number from every link, or all if it has fewer.
 
-    So a link of a thousand edges is not lost beside one of a million.
+    A link of a thousand edges is therefore not lost next to one of a million.
     """
     budget = most or min(max(EDGES_A_VERTEX * graph.vertex_count, LEAST), MOST)
     counts = np.array([0 if link.loop else link.count for link in graph.links], np.int64)
     kept = np.minimum(counts, even_share(counts, budget))
     shares = kept / np.maximum(counts, 1)
     random = np.random.default_rng([seed, 1])
-    # Random order within a link is not needed: every edge is kept with the same probability.
+    # The order within a link need not be random: every edge is kept with the same probability.
     parts: list[tuple[NDArray[np.int32], NDArray[np.int32], float]] = []
     seen = 0
     for block in graph.edges():
@@ -58,7 +58,7 @@ def sample_edges(graph: Drawable, seed: int, tell: Tell, most: int | None = None
 
 
 def even_share(counts: NDArray[np.int64], budget: int) -> int:
-    """The largest number such that taking so many of each, or all, is within the budget."""
+    """The largest number such that taking that many from each, or all, is within the budget."""
     total, rest = budget, np.sort(counts)
     for index, count in enumerate(rest):
         fair = total // (len(rest) - index)

@@ -1,4 +1,4 @@
-"""A graph of which only some vertices are drawn, for hosts that have no memory for all."""
+"""A part of a graph's vertices, for hosts without enough memory to draw all of them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .drawable import Drawable
 
 @dataclass(frozen=True)
 class Sampled:
-    """One vertex in `share` of each set of a graph, from the first on, and the edges among them."""
+    """Every share-th vertex of each set of a graph, and the edges among them."""
 
     whole: Drawable
     share: int
 
     @property
     def sets(self) -> tuple[VertexSet, ...]:
-        """The sets, with the ids that their vertices have here."""
+        """The sets, with the ids of their vertices in this graph."""
         return self._sets
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The links, with as many edges as are kept."""
+        """The links, with the number of edges that are kept."""
         return self._links
 
     @cached_property
@@ -52,12 +52,12 @@ class Sampled:
 
     @property
     def vertex_count(self) -> int:
-        """Vertices that are kept."""
+        """The number of vertices that are kept."""
         return sum(each.count for each in self.sets)
 
     @property
     def edge_count(self) -> int:
-        """Edges that are kept."""
+        """The number of edges that are kept."""
         return sum(link.count for link in self.links if not link.loop)
 
     @property
@@ -67,11 +67,11 @@ class Sampled:
 
     @property
     def tiles(self) -> int:
-        """Tiles of that."""
+        """The number of tiles of that machine."""
         return self.whole.tiles
 
     def vertices(self, first: int = 0, last: int | None = None) -> dict[str, NDArray[Any]]:
-        """Columns of the vertices with ids [first, last) here."""
+        """Columns of the vertices with ids [first, last) in this graph."""
         parts = [
             {
                 name: values[:: self.share]
@@ -83,7 +83,7 @@ class Sampled:
         return {name: np.concatenate([p[name] for p in parts])[first:last] for name in names}
 
     def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
-        """The edges between vertices that are kept, with their ids here."""
+        """The edges between vertices that are kept, with their ids in this graph."""
         for block in self.whole.edges(most, loops):
             kept = self._kept(block)
             link = self.whole.links[block.link]

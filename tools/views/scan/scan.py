@@ -1,4 +1,4 @@
-"""From a graph to a picture of all of it."""
+"""Draws a picture of a whole graph."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from .tone import Picture, Tone, brightest, finished
 TONE = Tone()
 
 POINT = 0.012
-"""The light of a vertex, of what is drawn at full brightness."""
+"""The light of a vertex, as a share of full brightness."""
 
 CROWD = 0.1
-"""The light of all vertices in a pixel, in the median of pixels that have some, at most."""
+"""The most light of all vertices in a pixel, in the median over pixels with vertices."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a picture is of. network: its name. batch: what it takes at a time, in words."""
+    """The subject of a picture. network: its name. batch: its batch size, in words."""
 
     network: str
     batch: str
@@ -46,9 +46,9 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Laid:
-    """A graph whose vertices have places: all that drawing it takes, in any colours.
+    """A graph whose vertices have places, ready to be drawn in any colours.
 
-    whole: the graph that it is a sample of, if it is one.
+    whole: the graph that this one is a sample of, if it is a sample.
     """
 
     graph: Drawable
@@ -60,7 +60,7 @@ class Laid:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A picture, and what is in it. labels: layer names written, of how many layers."""
+    """A picture and its contents. labels: the number of layer names drawn, and of layers."""
 
     image: Image.Image
     laid: Laid
@@ -78,9 +78,9 @@ def laid_out(
     share: int = 1,
     tell: Tell = silent,
 ) -> Laid:
-    """Find places for all vertices, or for one in `share`. size: of the picture that is to be.
+    """Find places for all vertices, or for every share-th. size: of the planned picture.
 
-    Raises InputError for a graph without vertices, and one too large for this host's memory.
+    Raises InputError for a graph without vertices, and for one too large for this host's memory.
     """
     if not graph.vertex_count:
         raise InputError(f"{subject.network}: computes nothing on the device: no vertex to draw")
@@ -94,7 +94,7 @@ def laid_out(
 
 
 def scan(laid: Laid, colour: str, size: int, tell: Tell = silent) -> Scan:
-    """Draw what has been laid out, in a square of size x size pixels.
+    """Draw a graph with places, in a square of size x size pixels.
 
     Asserts that as many vertices and edges were drawn as the graph counts.
     """
@@ -113,16 +113,16 @@ def scan(laid: Laid, colour: str, size: int, tell: Tell = silent) -> Scan:
 
 
 def check_drawn(graph: Drawable, sheet: Sheet) -> None:
-    """Assert that everything that is counted has been drawn, once."""
+    """Assert that every counted vertex and edge was drawn once."""
     assert sheet.vertices == graph.vertex_count, (sheet.vertices, graph.vertex_count)
     assert sheet.edges == graph.edge_count, (sheet.edges, graph.edge_count)
 
 
 def developed(sheet: Sheet) -> Picture:
-    """The picture of a sheet. Light of points is added to that of fibres, in place."""
+    """The picture of a sheet. Adds the light of points to that of fibres, in place."""
     full = brightest(sheet.fibres, TONE)
     size = len(sheet.points)
-    # A point is about a pixel of a picture 2048 wide, and smaller where points would cover all.
+    # A point is about a pixel of a picture 2048 wide, or smaller if points would cover everything.
     sigma = min(size / 2048, (0.5 / (2 * np.pi * max(sheet.vertices, 1))) ** 0.5 * size)
     area = 1.0
     if sigma > 0.5:
@@ -135,7 +135,7 @@ def developed(sheet: Sheet) -> Picture:
 
 
 def _median(weight: Floats) -> float:
-    """The median of what is lit, by at most a million of its pixels."""
+    """The median over lit pixels, from at most a million of them."""
     lit = weight[weight > 0]
     return float(np.median(lit[:: max(1, len(lit) // 1_000_000)])) if len(lit) else 1.0
 
@@ -151,7 +151,7 @@ def _soften(points: Floats, sigma: float) -> None:
 
 
 def legend(laid: Laid, sheet: Sheet) -> list[str]:
-    """What a picture says of itself: the machine, what was counted and drawn, and the figures."""
+    """The legend of a picture: the machine, what was counted and drawn, and the measures."""
     graph, measures = laid.graph, laid.measures
     lines = [
         f"{graph.target}, {graph.tiles:,} tiles, {laid.subject.batch}",
@@ -168,7 +168,7 @@ def legend(laid: Laid, sheet: Sheet) -> list[str]:
 
 
 def write_picture(image: Image.Image, path: Path, quality: int = 90) -> None:
-    """Write a picture, whole or not at all. quality: of what loses some. Raises InputError."""
+    """Write a picture completely or not at all. quality: for lossy formats. Raises InputError."""
     try:
         with whole_file(path) as stream:
             image.save(stream, format=FORMATS[path.suffix.lower()], quality=quality)

@@ -1,4 +1,4 @@
-"""Cells that belong to one layer each: what lies in another's moves to the nearest of its own."""
+"""Gives each cell to one layer, and moves vertices out of cells of other layers."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from .kernels import deposit_cells, settle
 from .measures import CELLS, Cells
 
 SMOOTH = 1.5
-"""Cells over which vertices are counted, so that borders are smooth and splinters vanish."""
+"""The width, in cells, over which vertices are counted, so that borders are smooth."""
 
 REACH = 24
-"""Cells within which a vertex looks for one that is its layer's or nobody's."""
+"""The distance, in cells, within which a vertex looks for a cell of its layer or a free one."""
 
 
-def part_layers(x: Floats, y: Floats, layer: Ids) -> int:
-    """Move vertices out of cells of other layers, in place; how many have no cell anywhere.
+def separate_layers(x: Floats, y: Floats, layer: Ids) -> int:
+    """Move vertices out of cells of other layers, in place. Returns how many found no cell.
 
-    A cell belongs to the layer with the most vertices around it. Those of others move by whole
-    cells to the nearest that is their layer's or nobody's, and keep their place within; where
-    there is none within reach, to the nearest that is their layer's.
+    A cell belongs to the layer with the most vertices around it. Vertices of other layers move by
+    whole cells to the nearest cell that belongs to their layer or to none, and keep their place
+    within the cell. If there is none within reach, they move to the nearest cell of their layer.
     """
     cells = Cells.around(x, y)
     owner = _owners(x, y, layer, cells)
-    # Those on the rim stay, and none goes beyond: all cells would lie elsewhere.
+    # Vertices on the rim stay and none moves beyond it, because this would move all cells.
     rim = np.array([x.argmin(), x.argmax(), y.argmin(), y.argmax()])
     row, column = _cells_of(x[rim], y[rim], cells)
     owner[row, column] = layer[rim]
     box = x[rim[:2]], y[rim[2:]]
-    homeless = settle(x, y, layer, cells.left, cells.top, cells.inv, owner, _ways())
+    homeless = settle(x, y, layer, cells.left, cells.top, cells.inv, owner, _offsets())
     if homeless:
         homeless = _send_home(x, y, layer, cells, owner)
     for at, (first, last) in zip((x, y), box, strict=True):
@@ -52,7 +52,7 @@ def _cells_of(x: Floats, y: Floats, cells: Cells) -> tuple[Ids, Ids]:
 
 
 def _send_home(x: Floats, y: Floats, layer: Ids, cells: Cells, owner: Ids) -> int:
-    """Move those in cells of other layers to the nearest of their own, however far, in place."""
+    """Move vertices in cells of other layers to the nearest cell of their own, at any distance."""
     row, column = _cells_of(x, y, cells)
     away = np.flatnonzero(owner[row, column] != layer)
     homeless = 0
@@ -71,8 +71,8 @@ def _send_home(x: Floats, y: Floats, layer: Ids, cells: Cells, owner: Ids) -> in
     return homeless
 
 
-def _ways() -> Ids:
-    """Cells to the right and down, (2, n), the nearest first."""
+def _offsets() -> Ids:
+    """Offsets of cells to the right and down, (2, n), the nearest first."""
     along = np.arange(-REACH, REACH + 1)
     far = (along * along + (along * along)[:, None]).ravel()
     order = np.argsort(far, kind="stable")
@@ -81,7 +81,7 @@ def _ways() -> Ids:
 
 
 def _owners(x: Floats, y: Floats, layer: Ids, cells: Cells) -> Ids:
-    """The layer that each cell belongs to: (M, M); -1 for those without a vertex."""
+    """The layer that each cell belongs to: (M, M); -1 for cells without a vertex."""
     order = np.argsort(layer, kind="stable").astype(np.int32)
     ends = np.cumsum(np.bincount(layer))
     owner = np.full((CELLS, CELLS), -1, np.int32)

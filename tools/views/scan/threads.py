@@ -1,6 +1,6 @@
-"""Work in slices: as many as there are, on as many threads as the machine has cores.
+"""Runs work in slices, on one thread per core.
 
-The slices are the same on every machine, and so are the sums that they add up to.
+The slices are the same on every machine, and so are the sums over them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 SLICES = 2
 
 FEW = 20_000
-"""Vertices or edges that are not worth the start of a thread."""
+"""For fewer vertices or edges, starting a thread takes longer than the work."""
 
 
 def in_slices(
     work: Callable[[int, int, int], object], count: int, slices: int = SLICES, few: int = 0
 ) -> None:
-    """Call work(slice, first, last) for slices of range(count), at the same time.
+    """Call work(slice, first, last) for slices of range(count), in threads.
 
-    What releases the interpreter's lock runs at the same time. few: counts below are not worth
-    the start of a thread. Raises what work raises.
+    Work that releases the interpreter's lock runs in parallel. few: smaller counts run in this
+    thread. Raises what work raises.
     """
     bounds = [count * k // slices for k in range(slices + 1)]
     if count < few:

@@ -1,4 +1,4 @@
-"""From light to a picture: faint and bright at once, hue kept, white-hot in the middle, a glow."""
+"""Tone mapping: shows faint and bright light together, keeps hues, and adds a glow."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Picture = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Tone:
-    """How light becomes brightness.
+    """The parameters that turn light into brightness.
 
-    knee: how much of the scale faint light gets. power: contrast. white: the share of lit pixels,
+    knee: the part of the scale for faint light. power: contrast. white: the share of lit pixels,
     in percent, that are below full brightness. saturation: of hues. glow: pairs of a radius, in
     pixels of a picture 4096 wide, and a strength. ground: linear light of the empty sheet.
     """
@@ -69,7 +69,7 @@ def finished(light: Floats, tone: Tone, full: float) -> Picture:
 
 
 def glow_of(small: Floats, tone: Tone, scale: float) -> Floats:
-    """Light that spills over. scale: pixels here of one in a picture 4096 wide."""
+    """The glow around bright light. scale: pixels per pixel of a picture 4096 wide."""
     glow = np.zeros_like(small)
     for radius, strength in tone.glow:
         sigma = radius * scale
@@ -80,10 +80,10 @@ def glow_of(small: Floats, tone: Tone, scale: float) -> Floats:
 
 
 def exposed(light: Floats, ground: float) -> NDArray[np.uint8]:
-    """Screen values of linear light, with the shoulder of a film."""
+    """Screen values of linear light. Highlights are compressed as on film."""
     shone = 1 - np.exp(-np.float32(1.7) * (np.maximum(light, 0) + np.float32(ground)))
     return SCREEN[(shone * np.float32(len(SCREEN) - 1)).astype(np.int32)]
 
 
 SCREEN = (np.linspace(0, 1, 1 << 14) ** (1 / 2.2) * 255 + 0.5).astype(np.uint8)
-"""Screen values of light 0..1."""
+"""Screen values for light from 0 to 1."""

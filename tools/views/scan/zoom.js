@@ -28,7 +28,7 @@
   });
   const viewer = OpenSeadragon({
     element: $("view"),
-    // Files may be drawn on a canvas, but not read into a texture.
+    // Browsers draw local files on a canvas, but do not read them into a texture.
     drawer: "canvas",
     showNavigationControl: false,
     showNavigator: false,
@@ -118,7 +118,7 @@
   });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Enter") {
-      // Once more is the next one, after the last the first.
+      // The same search again selects the next match, and the first after the last.
       const yes = found(), next = yes.indexOf(true, last + 1);
       last = next < 0 ? yes.indexOf(true) : next;
       if (last >= 0) go(last);
@@ -132,7 +132,7 @@
 
   const biggest = data.layers.map((_, k) => k).sort((a, b) => data.layers[b].n - data.layers[a].n);
   const labels = data.layers.map((layer) => made("span", layer.name, $("labels")));
-  // Of a name, in units of its size; measured once, since letters differ in width.
+  // The width of a name, in units of its size. Measured once, because letters differ in width.
   labels.forEach((label) => { label.style.fontSize = "100px"; });
   const widths = labels.map((label) => label.offsetWidth / 100);
   labels.forEach((label) => { label.style.display = "none"; });
@@ -140,7 +140,7 @@
   for (const [name, text] of Object.entries(data.cells)) cells[name] = new Int32Array(await unpacked(text));
   const middle = (cell) => new OpenSeadragon.Point(
     ((cell % data.grid) + 0.5) / data.grid, (Math.floor(cell / data.grid) + 0.5) / data.grid);
-  // The layer of each cell, -1 where nothing lies; looked up for every frame.
+  // The layer of each cell, -1 for empty cells. Looked up for every frame.
   const layerAt = cells.set.map((set) => (set < 0 ? -1 : data.sets[set][1]));
   function cellsIn(bounds) {
     const held = [];
@@ -153,7 +153,7 @@
       }
     return held;
   }
-  // Of the layers whose own place is out of sight, a cell amid those that are in sight.
+  // For layers whose own place is out of sight: a cell in the middle of their visible cells.
   function elsewhere(bounds) {
     const away = data.layers.map(({ at: [x, y] }) => !bounds.containsPoint(new OpenSeadragon.Point(x, y)));
     if (!away.includes(true)) return [];
@@ -178,14 +178,14 @@
     const { width, height } = viewer.container.getBoundingClientRect();
     const other = elsewhere(viewer.viewport.getBounds(true));
     const taken = [];
-    // Where two names collide the one that was chosen stays, else that of more vertices.
+    // If two names collide, the chosen one stays, or else the one with more vertices.
     for (const k of marked < 0 ? biggest : [marked, ...biggest.filter((each) => each !== marked)]) {
       const layer = data.layers[k];
       const at = viewer.viewport.pixelFromPoint(other[k] ?? new OpenSeadragon.Point(...layer.at), true);
       const size = Math.min(30, Math.max(10, 15 * Math.sqrt(layer.n / most) * Math.sqrt(zoom)));
       const w = widths[k] * size / 2 + 3, h = size * 0.75;
       const out = at.x < 0 || at.y < 0 || at.x > width || at.y > height;
-      // No name is cut off that has room.
+      // A name is cut off only if it has no room.
       const x = Math.max(w, Math.min(at.x, width - w)), y = Math.max(h, Math.min(at.y, height - h));
       const box = [x - w, y - h, x + w, y + h];
       const covered = taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]);
@@ -199,7 +199,7 @@
     }
     ring();
   }
-  // Round the cell that is told of.
+  // The ring around the cell whose details are shown.
   let told = -1;
   function ring() {
     const spot = $("spot");
@@ -215,12 +215,12 @@
     document.body.dataset.zoom = viewer.viewport.getZoom(true).toFixed(3);
   });
 
-  // What lies under the pointer.
+  // Details of the cell under the pointer.
   let kept = false;
   function look(point) {
     const column = Math.floor(point.x * data.grid), row = Math.floor(point.y * data.grid);
     if (column < 0 || row < 0 || column >= data.grid || row >= data.grid) return -1;
-    // The nearest cell that holds something, a cell or two away at most.
+    // The nearest cell with vertices, at most one or two cells away.
     let best = -1, distance = 9;
     for (let dy = -2; dy <= 2; dy++)
       for (let dx = -2; dx <= 2; dx++) {
@@ -263,7 +263,7 @@
     show(cell);
     if (cell >= 0) mark(data.sets[cells.set[cell]][1]);
   }
-  // Without a pointer: what lies nearest to the middle.
+  // Without a pointer: details of the cell nearest to the centre.
   viewer.canvas.setAttribute("role", "application");
   viewer.canvas.setAttribute("aria-label", $("view").getAttribute("aria-label"));
   viewer.canvas.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-"""A page to zoom into: all colourings as pyramids, names, search, and what lies where."""
+"""Writes a page to zoom into: all colourings as pyramids, names, search, and vertex details."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .scan import Laid, check_drawn, developed, legend
 from .tone import Picture
 
 MARK = "<!-- abele: a scan to zoom into -->"
-"""What a page begins with."""
+"""The first line of a page."""
 
 PAGE = "index.html"
 ASSETS = {
@@ -36,20 +36,20 @@ ASSETS = {
     "OSD": "openseadragon.min.js",
     "LICENCE": "openseadragon.LICENSE.txt",
 }
-"""What is put into a page. OpenSeadragon (openseadragon.github.io) shows the picture; its licence
-goes with it."""
+"""The files that are inserted into a page. OpenSeadragon (openseadragon.github.io) shows the
+picture, and its licence is included."""
 
 GRID = 512
-"""Cells a side of what hovering shows."""
+"""Cells per side of the grid that hovering looks up."""
 
 
 def check_zoom(folder: Path) -> None:
-    """Raise InputError if a page cannot go into a folder, or would replace what is no page."""
+    """Raise InputError if a page cannot be written to a folder, or would replace other files."""
     check_folder(folder.parent)
     if folder.is_file():
         raise InputError(f"{folder}: a file; need the path of a folder")
     if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder / PAGE):
-        raise InputError(f"{folder}: holds what is no scan, so it stays; need another folder")
+        raise InputError(f"{folder}: holds files that are not a scan; need another folder")
 
 
 def _is_ours(page: Path) -> bool:
@@ -61,9 +61,9 @@ def _is_ours(page: Path) -> bool:
 
 
 def write_zoom(laid: Laid, folder: Path, size: int, tell: Tell = silent) -> None:
-    """Write the page and its pictures: all of it, or nothing. Raises InputError.
+    """Write the page and its pictures, completely or not at all. Raises InputError.
 
-    size: pixels a side of each picture.
+    size: pixels per side of each picture.
     """
     folder = Path(os.path.realpath(folder))
     beside = folder.with_name(f".{uuid4().hex}.{folder.name}")
@@ -78,7 +78,7 @@ def write_zoom(laid: Laid, folder: Path, size: int, tell: Tell = silent) -> None
 
 
 def _exchanged(made: Path, folder: Path) -> None:
-    """Put a folder in another's place."""
+    """Replace one folder by another."""
     if folder.exists():
         old = folder.with_name(f".{uuid4().hex}.{folder.name}")
         os.replace(folder, old)
@@ -89,7 +89,7 @@ def _exchanged(made: Path, folder: Path) -> None:
 
 
 def _written(laid: Laid, folder: Path, size: int, tell: Tell) -> str:
-    """Write the pictures; the text of the page."""
+    """Write the pictures. Returns the text of the page."""
     window = Window.around(laid.layout.x, laid.layout.y, size)
     x, y = window.pixels(laid.layout.x, laid.layout.y)
     shown: list[dict[str, Any]] = []
@@ -130,7 +130,7 @@ def _image(picture: Picture) -> Image.Image:
 
 
 def page(data: dict[str, Any], title: str) -> str:
-    """The text of a page. data: plain values; whatever it says is shown as text."""
+    """The text of a page. data: plain values, shown as text."""
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
     folder = files(__package__ or "")
     text = folder.joinpath("zoom.html").read_text(encoding="utf-8")
@@ -168,7 +168,7 @@ def _css(rgb: NDArray[np.float32]) -> str:
 def _layers(
     laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32], colours: NDArray[np.float32]
 ) -> list[dict[str, Any]]:
-    """Of each layer its name, vertices, colour, middle and the box that holds most of it."""
+    """For each layer: its name, vertices, colour, centre, and the box that holds most of it."""
     layer = laid.layout.layer_of
     order = np.argsort(layer, kind="stable")
     counts = np.bincount(layer, minlength=len(laid.layout.layers))
@@ -192,10 +192,10 @@ def _layers(
 def _cells(
     laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32]
 ) -> dict[str, NDArray[np.int32]]:
-    """Of each cell how many vertices lie there, and one of them: its id and columns."""
+    """For each cell: the number of vertices in it, and the id and columns of one of them."""
     cell = np.minimum((y * GRID).astype(np.int32), GRID - 1) * np.int32(GRID)
     cell += np.minimum((x * GRID).astype(np.int32), GRID - 1)
-    # The last one written stays: that is the vertex with the highest number.
+    # The last write stays, which is the vertex with the highest id.
     one = np.full(GRID * GRID, -1, np.int32)
     one[cell] = np.arange(len(cell), dtype=np.int32)
     count = np.bincount(cell, minlength=GRID * GRID).astype(np.int32)
@@ -209,7 +209,7 @@ def _cells(
 
 
 def _packed_columns(columns: dict[str, NDArray[np.int32]]) -> dict[str, str]:
-    """Columns of 32-bit integers, least byte first, compressed."""
+    """Compressed columns of 32-bit integers, little-endian."""
     return {
         name: base64.b64encode(zlib.compress(values.astype("<i4").tobytes(), 6)).decode()
         for name, values in columns.items()

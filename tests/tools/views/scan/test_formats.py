@@ -14,5 +14,5 @@ def test_known_endings_are_taken_in_capitals_too(ending: str):
 
 @pytest.mark.parametrize("name", ["scan", "scan.gif", "scan.png.txt"])
 def test_others_are_refused(name: str):
-    with pytest.raises(InputError, match="what kind of picture"):
+    with pytest.raises(InputError, match="unknown picture format"):
         check_format(Path(name))

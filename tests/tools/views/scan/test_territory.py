@@ -1,7 +1,7 @@
 import numpy as np
 
 from abele.tools.views.scan.measures import purity
-from abele.tools.views.scan.territory import part_layers
+from abele.tools.views.scan.territory import separate_layers
 
 
 def mixed(count: int = 800_000):
@@ -16,14 +16,14 @@ def mixed(count: int = 800_000):
 def test_every_cell_is_one_layers():
     x, y, layer = mixed()
     assert purity(x, y, layer) < 0.95
-    assert part_layers(x, y, layer) == 0
+    assert separate_layers(x, y, layer) == 0
     assert purity(x, y, layer) > 0.999
 
 
 def test_vertices_move_to_the_nearest_place_only():
     x, y, layer = mixed()
     old = x.copy(), y.copy()
-    part_layers(x, y, layer)
+    separate_layers(x, y, layer)
     far = np.hypot(x - old[0], y - old[1])
     assert (far == 0).mean() > 0.9
     assert far.max() < 25 / 512
@@ -41,7 +41,7 @@ def test_who_is_far_from_home_goes_there_all_the_same():
     # Far more than REACH cells from those of their layer, and no cell is free.
     strays = np.flatnonzero((x > 0.1) & (x < 0.3) & (y > 0.1) & (y < 0.9))[::300]
     layer[strays] = 1
-    assert part_layers(x, y, layer) == 0
+    assert separate_layers(x, y, layer) == 0
     assert purity(x, y, layer) > 0.999
     assert (x[strays] > 0.69).all()
 
@@ -51,7 +51,7 @@ def test_those_on_the_rim_stay_where_they_are():
     rim = [x.argmin(), x.argmax(), y.argmin(), y.argmax()]
     layer[rim] = 2
     box = x.min(), x.max(), y.min(), y.max()
-    part_layers(x, y, layer)
+    separate_layers(x, y, layer)
     assert (x.min(), x.max(), y.min(), y.max()) == box
     assert purity(x, y, layer) > 0.999
 
@@ -63,6 +63,6 @@ def test_nobody_goes_beyond_the_rim():
     layer = (x > 511 / 512).astype(np.int32)
     layer[::50] = 1
     box = x.min(), x.max(), y.min(), y.max()
-    part_layers(x, y, layer)
+    separate_layers(x, y, layer)
     assert (x.min(), x.max(), y.min(), y.max()) == box
     assert purity(x, y, layer) > 0.999

@@ -65,7 +65,7 @@ def test_a_page_replaces_a_page_and_nothing_else(laid: Laid, page: Path, tmp_pat
     check_zoom(page.parent)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("<p>mine")
-    with pytest.raises(InputError, match="mine: holds what is no scan"):
+    with pytest.raises(InputError, match="mine: holds files that are not a scan"):
         check_zoom(tmp_path / "mine")
     with pytest.raises(InputError, match="a file; need the path of a folder"):
         check_zoom(page)
