@@ -1,4 +1,4 @@
-"""Chromium for the tests of pages: what they need of it, and how it is started."""
+"""Starts Chromium for tests of HTML pages."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ IN_BROWSER = [
 
 
 def chromium(width: int, height: int) -> Iterator[WebDriver]:
-    """A headless browser with a window of that size, in pixels; it ends with its fixture."""
+    """A headless browser with a window of this size in pixels. It ends with its fixture."""
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
         options.add_argument(argument)
@@ -42,7 +42,7 @@ def chromium(width: int, height: int) -> Iterator[WebDriver]:
 
 
 def open_page(browser: WebDriver, url: str) -> float:
-    """Open the page, with fresh logs; seconds until it can be used."""
+    """Open a page with empty logs. Returns the seconds until it is ready."""
     browser.get("about:blank")
     for log in ("browser", "performance"):
         browser.get_log(log)
@@ -53,11 +53,11 @@ def open_page(browser: WebDriver, url: str) -> float:
 
 
 def until(browser: WebDriver, holds: Callable[[WebDriver], object]) -> None:
-    """Wait for it, some seconds at most."""
+    """Wait until the condition holds, for a few seconds at most."""
     WebDriverWait(browser, 20).until(holds)
 
 
 def texts(browser: WebDriver, selector: str) -> list[str]:
-    """What the elements say that a selector of CSS finds."""
+    """The texts of the elements that a CSS selector finds."""
     script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
     return browser.execute_script(script, selector)

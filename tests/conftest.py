@@ -9,7 +9,7 @@ from pathlib import Path
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-# What is asked of this run is not asked of those that tests start.
+# Settings of this run do not apply to the runs that tests start.
 os.environ.pop("PYTEST_ADDOPTS", None)
 
 import pytest  # noqa: E402
@@ -28,13 +28,13 @@ settings.load_profile("abele")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--update-golden", action="store_true", help="write expected IR anew; read its diff"
+        "--update-golden", action="store_true", help="rewrite the expected IR; read its diff"
     )
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Compare text with the file named after the test, in the folder golden beside it."""
+    """Compares text with the file named after the test, in the folder golden next to it."""
 
     def check(text: str) -> None:
         path = (

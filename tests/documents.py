@@ -1,4 +1,4 @@
-"""Documents that run as they stand: their blocks are files, commands, Python, and outputs."""
+"""Runs documents as tests: their blocks are files, commands, Python code, and outputs."""
 
 import io
 import re
@@ -20,12 +20,12 @@ from abele.tools.driver.extensions import registration
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml))\n")
-"""The first line of a block that is a file."""
+"""The first line of a block that is a file: its name in a comment."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a chapter. line: its first, in the chapter."""
+    """A fenced block of a document. line: the number of its first line."""
 
     chapter: Path
     line: int
@@ -40,12 +40,12 @@ def blocks_of(chapter: Path) -> Iterator[Block]:
 
 
 def is_file(block: Block) -> bool:
-    """Whether a block is a file, named in its first line."""
+    """True if a block is a file, named in its first line."""
     return TITLE.match(block.text) is not None
 
 
 class Reader:
-    """Somebody who types a chapter in: writes its files, runs its Python and its commands."""
+    """Follows a document: writes its files, and runs its Python code and its commands."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {"__name__": "tutorial"}
@@ -65,7 +65,7 @@ class Reader:
             pytest.fail(f"{block.chapter.name}:{block.line}: a block {block.kind!r} does nothing")
 
     def _type(self, block: Block) -> None:
-        """Run commands. A block of commands only leaves out all of their output."""
+        """Run commands and compare their output. A block without any output checks none."""
         commands = tuple(commands_of(block))
         silent = not any(shown for *_, shown in commands)
         for line, command, shown in commands:
@@ -76,7 +76,7 @@ class Reader:
                 pytest.fail(f"line {line}: $ {command}\n{output}", pytrace=False)
 
     def _run(self, block: Block) -> None:
-        # Errors show the chapter and its lines.
+        # Tracebacks show the document and its lines.
         code = compile("\n" * (block.line - 1) + block.text, block.chapter, "exec")
         with redirect_stdout(io.StringIO()) as stream:
             exec(code, self.names)
@@ -84,7 +84,7 @@ class Reader:
 
 
 def commands_of(block: Block) -> Iterator[tuple[int, str, str]]:
-    """The commands of a console block, each with its line and what is shown below it."""
+    """The commands of a console block: (line, command, output shown below it)."""
     pieces = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
     assert not pieces[0], f"{block.chapter.name}:{block.line}: need a line that begins with $"
     line = block.line
@@ -98,8 +98,11 @@ def commands_of(block: Block) -> Iterator[tuple[int, str, str]]:
 
 
 def run(command: str) -> tuple[str, int]:
-    """What a command prints, and its exit status: abele's in this process, pytest in another with
-    no settings of this project, others in a shell."""
+    """The output and the exit status of a command.
+
+    abele runs in this process, pytest in another one without this project's settings, and other
+    commands in a shell.
+    """
     command = command.removeprefix(".venv/bin/")
     if command.startswith("pytest "):
         words = [sys.executable, "-m", *split(command), "-p", "no:cacheprovider"]
@@ -115,9 +118,10 @@ def run(command: str) -> tuple[str, int]:
 
 
 def compare(shown: str, actual: str, what: str, place: str) -> None:
-    """Hold output to what is shown, in which ... is any text, or any lines where it is a line.
+    """Compare output with the shown text, in which ... matches any text, or any lines if it is a
+    line of its own.
 
-    How wide a table is depends on its times.
+    Runs of spaces and table borders are equal, because the width of a table depends on its times.
     """
     lines = (_pattern(line) for line in _evened(shown).splitlines())
     if not re.fullmatch("".join(lines), _evened(actual)):
@@ -138,7 +142,7 @@ def _evened(text: str) -> str:
 
 @contextmanager
 def reading(folder: Path) -> Generator[Reader]:
-    """A reader in a folder; what a document loads is taken back."""
+    """A reader in a folder. Extensions that the document loads are removed at the end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(registration, "REGISTERED", {})

@@ -1,4 +1,4 @@
-"""The graph of a small program, by following every element of every tensor."""
+"""Computes the graph of a small program by following every element of every tensor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parts_of(size: int, parts: int) -> list[range]:
 
 @dataclass(frozen=True)
 class Vertex:
-    """What one vertex works on, a range for each dimension, and the cell and number in it."""
+    """One vertex: its range in each dimension, its cell, and its number in the cell."""
 
     ranges: tuple[range, ...]
     tile: int
@@ -60,10 +60,11 @@ def vertices_of(op: Vertices) -> list[Vertex]:
 
 @dataclass
 class ElementFlow:
-    """Runs a straight program on tensors of numbers that say who made each element.
+    """Runs a program without control flow on tensors that hold the producer of each element.
 
-    edges: elements by (producing vertex, consuming vertex, operand), vertices numbered from 0 as
-    they come. source_edges: (source, consuming vertex, operand). vertices: of each set.
+    edges: number of elements by (producing vertex, consuming vertex, operand); vertices are
+    numbered from 0 in program order. source_edges: by (source, consuming vertex, operand).
+    vertices: of each set.
     """
 
     module: ModuleOp
@@ -130,7 +131,7 @@ class ElementFlow:
         self.count += len(mine)
 
     def read(self, access: AccessMap, name: str, vertex: Vertex) -> Counter[int]:
-        """The owners of all elements that a vertex touches, and how many each of them has."""
+        """The owners of all elements that a vertex touches, and the number of elements of each."""
         owners = self.held[name].reshape(access.shape)
         points = np.meshgrid(*vertex.ranges, indexing="ij")
         shape = tuple(map(len, vertex.ranges))

@@ -1,9 +1,10 @@
-"""A graph of any size, whose edges are made as they are asked for, drawn to see what that takes.
+"""Draws a synthetic graph of any size, and measures the time and memory that this takes.
 
     python tests/large_graph.py VERTICES EDGES PIXELS
 
-prints seconds and bytes. Fourteen layers of unlike sizes, seventeen vertex sets each; within a
-layer vertices are joined to those nearby in the next set, and to a few sets of the next layer.
+prints seconds and bytes. Edges are made on demand. The graph has fourteen layers of different
+sizes, with seventeen vertex sets each. Vertices are joined to nearby vertices of the next set in
+their layer, and to a few sets of the next layer.
 """
 
 import json
@@ -24,7 +25,7 @@ FAN = 6
 
 
 class LargeGraph:
-    """So many vertices and edges exactly."""
+    """A graph with exactly this many vertices and edges."""
 
     target = "mk2"
     tiles = 1472
@@ -81,7 +82,7 @@ class LargeGraph:
 
 
 def peak_bytes() -> int:
-    """The most memory of this process; ru_maxrss begins with that of the process before it."""
+    """The peak memory of this process. (ru_maxrss would start with that of its parent.)"""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(status.split("VmHWM:")[1].split()[0])
 

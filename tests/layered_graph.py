@@ -10,9 +10,9 @@ from abele.backends.graph import EdgeBlock, Link, VertexSet
 
 
 class LayeredGraph:
-    """Layers in a chain. Each vertex is read by some of the next layer, at the same place in it.
+    """Layers in a chain. Each vertex is read by a few vertices at the same place of the next layer.
 
-    names: of layers, each with one vertex set of partials, joined within the layer too.
+    names: of layers. Each layer has one vertex set of partials, joined within the layer too.
     """
 
     target = "tiny"
@@ -79,7 +79,7 @@ class LayeredGraph:
 
 
 class DenseBlocks(LayeredGraph):
-    """So many blocks: in each, all of some producers are joined to all of some consumers."""
+    """Blocks in which every producer is joined to every consumer."""
 
     def __init__(self, blocks: int, producers: int, consumers: int):
         count = np.array([blocks * producers, blocks * consumers])
@@ -89,7 +89,7 @@ class DenseBlocks(LayeredGraph):
         ]
         one, other = np.meshgrid(np.arange(producers), np.arange(consumers))
         shift = np.arange(blocks)[:, None]
-        # Numbers go across the blocks: their vertices do not follow each other.
+        # Vertices are numbered across the blocks, so those of one block are not consecutive.
         self._ends = (
             (one.ravel() * blocks + shift).ravel().astype(np.int32),
             (other.ravel() * blocks + shift + count[0]).ravel().astype(np.int32),

@@ -1,4 +1,4 @@
-"""Small ONNX models of the operators of the light networks, each on purpose a little awkward."""
+"""Small ONNX models with the operators of the light networks, each with some unusual attribute."""
 
 import numpy as np
 import onnx
@@ -15,7 +15,7 @@ def model(
     opset: int = 17,
     domain: str = "",
 ) -> onnx.ModelProto:
-    """A checked model with float inputs; shapes of the outputs are inferred."""
+    """A checked model with float inputs. The shapes of outputs are inferred."""
     graph = helper.make_graph(
         nodes,
         "small",
@@ -79,7 +79,7 @@ def normalisations(opset: int = 17) -> onnx.ModelProto:
 
 
 def shuffle(opset: int = 17) -> onnx.ModelProto:
-    """A channel shuffle: reshape, transpose, reshape; added to what it shuffles."""
+    """A channel shuffle (reshape, transpose, reshape), added to its input."""
     nodes = [
         node("Reshape", "x split", "g"),
         node("Transpose", "g", "t", perm=[0, 2, 1, 3, 4]),
@@ -94,7 +94,7 @@ def shuffle(opset: int = 17) -> onnx.ModelProto:
 
 
 def classifier(opset: int = 9) -> onnx.ModelProto:
-    """What ends a network: a dropout, a product, a softmax; ConstantOfShape and Unsqueeze in it."""
+    """The end of a network: dropout, product and softmax, with ConstantOfShape and Unsqueeze."""
     nodes = [
         node("Dropout", "x", "d"),
         node(

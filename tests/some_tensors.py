@@ -1,4 +1,4 @@
-"""Values of tensor types to build operations on, and modules from text."""
+"""Values with tensor types for building operations, and modules from text."""
 
 from math import prod
 
@@ -29,7 +29,7 @@ def context() -> AbeleContext:
 
 
 def module_of(text: str, ctx: AbeleContext, **blobs: np.ndarray) -> ModuleOp:
-    """The verified module of a text in which {name} stands for the blob of that name."""
+    """The verified module of a text, in which {name} stands for the blob with that name."""
     for name, array in blobs.items():
         digest = ctx.blobs.add(np.array(array)).digest
         text = text.replace("{" + name + "}", f'<"{digest}">')
@@ -39,7 +39,7 @@ def module_of(text: str, ctx: AbeleContext, **blobs: np.ndarray) -> ModuleOp:
 
 
 def small_integers(seed: int, shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    """Integers whose products and sums every float holds exactly."""
+    """Integers so small that every float type holds their products and sums exactly."""
     rng = np.random.default_rng(seed)
     low = 0 if dtype.startswith("u") else -3
     return rng.integers(low, 4, shape).astype(dtype)

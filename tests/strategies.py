@@ -1,4 +1,4 @@
-"""Programs of nn with random legal decisions, for the properties that every pass must keep."""
+"""Strategies for programs of nn with random legal decisions."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def context() -> AbeleContext:
 
 
 class Program:
-    """A module of nn, what it runs in, and one set of inputs.
+    """A module of nn with its context and one set of inputs.
 
-    No dataclass: Hypothesis would print its fields, and with them the whole context.
+    Not a dataclass, because Hypothesis would print its fields, including the whole context.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Program:
 
 
 def arrays(draw: st.DrawFn, shape: Sequence[int]) -> np.ndarray:
-    """Small whole numbers: sums of products are exact, so index bugs need no tolerance."""
+    """Small integers. Their sums of products are exact, so tests need no tolerance."""
     seed = draw(st.integers(0, 1000))
     return np.random.default_rng(seed).integers(-3, 4, tuple(shape)).astype(np.float32)
 
@@ -198,7 +198,7 @@ def _reshape(b: _Builder, x: SSAValue) -> SSAValue:
 
 
 def _image(b: _Builder, x: SSAValue) -> SSAValue:
-    """Back to an image, so that convolutions may follow."""
+    """The value reshaped to an image, so that convolutions can follow."""
     n = prod(_shape(x))
     rows = b.draw(st.sampled_from([k for k in (1, 2, 3, 4, 5) if n % k == 0]))
     return b.add(nn.ReshapeOp(x, [1, rows, n // rows]))
@@ -218,13 +218,13 @@ STAGES = (
     Stage("shift", (2.0,)),
     Stage("leaky_relu", (-2.0,)),
 )
-"""Stages that make whole numbers of whole numbers."""
+"""Stages that map integers to integers."""
 
 
 def _with_chain(b: _Builder, made: SSAValue, values: Sequence[SSAValue]) -> SSAValue:
-    """The operation that was made last, with a chain of a few stages, if it may have one.
+    """The last operation with a chain of a few stages, if it may have a chain.
 
-    Extras are weights of any shape that broadcasts, or values of the result's type.
+    Extra operands are weights of any shape that broadcasts, or values of the result's type.
     """
     op = b.ops[-1]
     if made.owner is not op or not nn.can_chain(op):
@@ -263,7 +263,7 @@ STEPS = (
 
 @st.composite
 def nn_programs(draw: st.DrawFn, max_ops: int = 4) -> Program:
-    """Modules of nn of a few operators on one input; every intermediate value is a result."""
+    """Modules of nn with a few operators on one input. Every intermediate value is a result."""
     b = _Builder(draw)
     shape = (1, *draw(st.lists(st.integers(1, 6), min_size=2, max_size=3)))
     block = Block(arg_types=[TensorType(F32, shape)])
@@ -323,7 +323,7 @@ def plans(draw: st.DrawFn, structure: Structure, tiles: int) -> Plan:
 
 @st.composite
 def planned_programs(draw: st.DrawFn, max_ops: int = 4) -> Program:
-    """nn programs in which every operator carries a random legal plan."""
+    """nn programs in which every operator has a random legal plan."""
     program = draw(nn_programs(max_ops))
     for op in program.module.walk():
         if isinstance(op, Structured):

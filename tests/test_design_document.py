@@ -1,4 +1,4 @@
-"""The example of the design page runs as it stands."""
+"""Runs the example of the design page."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page on graphs runs as it stands."""
+"""Runs the page about graphs."""
 
 from pathlib import Path
 

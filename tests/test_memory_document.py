@@ -1,4 +1,4 @@
-"""The page on memory runs as it stands."""
+"""Runs the page about memory."""
 
 from pathlib import Path
 

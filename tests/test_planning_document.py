@@ -1,4 +1,4 @@
-"""The page on plans runs as it stands."""
+"""Runs the page about plans."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The README runs as it stands, but for what installs and tests."""
+"""Runs the README, except the blocks that install and test."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page on the rule language: its rules are loaded, and do to programs what is claimed."""
+"""Loads the rules of the page about the rule language, and checks what the page claims."""
 
 import re
 from collections.abc import Generator

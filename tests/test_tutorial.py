@@ -1,4 +1,4 @@
-"""The tutorial runs as it stands: each chapter from its first block to its last, in one folder."""
+"""Runs the tutorial: each chapter from its first block to its last, in one folder."""
 
 import re
 from pathlib import Path

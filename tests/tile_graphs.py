@@ -1,4 +1,4 @@
-"""Programs of the tile level whose cells are shared among workers in any way."""
+"""Strategies for programs of the tile level with any division of cells among workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOWN = "convert-nn-to-partition,convert-partition-to-tile"
 
 @st.composite
 def tile_programs(draw: st.DrawFn) -> ModuleOp:
-    """Programs of the tile level whose cells are shared among workers in any way."""
+    """Programs of the tile level with any division of cells among workers."""
     program = draw(planned_programs())
     for each in parse_pipeline(DOWN, PASSES):
         each.apply(program.context, program.module)

@@ -1,7 +1,7 @@
-"""Single structured operators with random legal plans, at three levels, and their dense meaning.
+"""Single structured operators with random legal plans at three levels, and their dense results.
 
-The dense meaning is brute force over index arrays: every point reads by the access map's own
-arithmetic, and results are merged one by one.
+The dense result is computed by brute force over index arrays: every point reads by the arithmetic
+of the access map, and results are merged one by one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Case:
     seed: int
 
     def operands(self) -> list[np.ndarray]:
-        """Small whole numbers, so that sums come out exact in any order."""
+        """Small integers, so that sums are exact in any order."""
         rng = np.random.default_rng(self.seed)
         return [
             rng.integers(-3, 4, access.shape).astype(dtype)
@@ -143,7 +143,7 @@ def convolutions(draw: st.DrawFn) -> Structure:
 
 @st.composite
 def transposed_convolutions(draw: st.DrawFn) -> Structure:
-    """y + pad = stride * x + k, so x = (y + pad - k) / stride where that divides."""
+    """y + pad = stride * x + k, so x = (y + pad - k) / stride where the division is exact."""
     stride, k, pad = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(0, 2))
     size, channels, out = (
         draw(st.integers(1, 5)),
@@ -165,7 +165,7 @@ def transposed_convolutions(draw: st.DrawFn) -> Structure:
 
 @st.composite
 def poolings(draw: st.DrawFn) -> Structure:
-    """Windows whose padding is the combiner's identity, or the nearest edge."""
+    """Windows that are padded with the combiner's identity or the nearest edge."""
     combiner, fill = draw(st.sampled_from([("max", float("-inf")), ("sum", 0.0), ("min", np.inf)]))
     channels, y, x = draw(st.integers(1, 4)), draw(st.integers(1, 6)), draw(st.integers(1, 6))
     ky, kx, stride = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
@@ -280,7 +280,7 @@ def cases(
 
 
 def matmul_case() -> Case:
-    """A plain product, cut unevenly, on 6 tiles from the third on."""
+    """A plain product, split unevenly over 6 tiles from the third on."""
     dims = (Dim("m", 5), Dim("n", 4), Dim("k", 3, "reduction"))
     left = AccessMap((_axis(5, (0, 1)), _axis(3, (2, 1))))
     right = AccessMap((_axis(3, (2, 1)), _axis(4, (1, 1))))
@@ -324,7 +324,7 @@ def _host_layout(tensor: TensorType, case: Case) -> Layout:
 
 
 def partition_module(case: Case) -> ModuleOp:
-    """Host inputs x0, x1, ... spread linearly, laid out anew, computed, and spread linearly."""
+    """Host inputs x0, x1, ... in linear layouts, relayouts, the operator, and a linear result."""
     *tensors, last = _tensors(case)
     *layouts, _ = case.layouts()
     block = Block(arg_types=[laid_out(t, _host_layout(t, case)) for t in tensors])
@@ -343,7 +343,7 @@ def partition_module(case: Case) -> ModuleOp:
 
 
 def tile_module(case: Case) -> ModuleOp:
-    """The same on variables."""
+    """The same program on variables."""
     *tensors, last = _tensors(case)
     *layouts, result = case.layouts()
     names = [f"x{i}" for i in range(len(tensors))]
@@ -360,7 +360,7 @@ def tile_module(case: Case) -> ModuleOp:
 
 
 def exchange_module(case: Case) -> ModuleOp:
-    """The same at addresses: inputs, moves, compute, result, outputs."""
+    """The same program at addresses: inputs, moves, compute, result, outputs."""
     ops = []
     address = 0
     layouts = {}

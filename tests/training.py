@@ -2,8 +2,11 @@
 
 
 def training_step(layers: int, channels: int, side: int) -> str:
-    """The gradients of the weights of `layers` convolutions of 3 by 3, of the squared distance from
-    a target. What the forward pass computes, convI and tanhI, waits for the backward pass."""
+    """A program that computes the weight gradients of `layers` 3 by 3 convolutions.
+
+    The loss is the squared distance from a target. The values of the forward pass, convI and
+    tanhI, wait for the backward pass.
+    """
     image = f"tensor<1x{channels}x{side}x{side}xf32>"
     kernel = f"tensor<{channels}x{channels}x3x3xf32>"
     as_is = "stride [1, 1] dilation [1, 1] pad [1, 1]"
