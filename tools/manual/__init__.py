@@ -1,2 +1,4 @@
-"""The reference: pages of every dialect, pass, rule, codelet, target and command, made from what
-their definitions say. `make reference` writes them to docs/reference."""
+"""The reference: one page per dialect, and pages of passes, rules, codelets, targets and commands.
+
+All text comes from definitions. `make reference` writes the pages to docs/reference.
+"""

@@ -13,7 +13,7 @@ from .pages import pages
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write all pages into a folder, and remove pages of before; the exit code."""
+    """Write all pages to a folder, and remove pages that no longer exist; returns the exit code."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.stderr.write("usage: python -m abele.tools.manual OUT_DIR\n")
         return BAD_INPUT

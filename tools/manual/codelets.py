@@ -1,4 +1,4 @@
-"""A page of what codelets compute, how exactly, and at which price."""
+"""The page of codelets: what they compute, with which errors, and at which price."""
 
 from __future__ import annotations
 
@@ -20,61 +20,62 @@ from .documents import document
 from .markdown import code, link, page, plain, prose, table
 
 KINDS: Mapping[str, Kind] = {"float32": "float32", "float16": "float16", "int32": "int"}
-"""The types that scalar functions are priced for, and whose loops they take."""
+"""The types with prices for scalar functions, and the kind of loop that each of them uses."""
 
 DTYPES = tuple(KINDS)
 
 OPERANDS = ("float32", "float16", "float8_e4m3fn")
 PARTIALS = ("float32", "float16")
-"""The types that contractions are priced for."""
+"""The types with prices for contractions."""
 
 Price = Callable[[Contraction, Target], object]
 """Cycles of a contraction on a target."""
 
 ELEMENTS = 1 << 14
-"""So many elements a worker, and twice as many, make the price of one more."""
+"""Elements per worker. The price of one element is measured between this number and its double."""
 
 
 def codelets_page() -> str:
-    """The page."""
+    """The text of the page."""
     functions = SCALAR_FUNCTIONS.values()
     return page(
         "Codelets",
         "A codelet runs a *body* on one cell of an operator: a scalar function at every point, a "
         "combiner that merges the points of reduction dimensions, and a chain of functions that "
-        "follow. Prices are cycles of a tile for one more element, its workers all busy, starts "
-        "not counted: *in italics where a loop is assumed*, because none is published. A price "
-        f"that presets disagree on is listed for each; {link('their facts', 'targets.md')}.",
+        "follow. A price is the number of cycles that a tile takes for one more element while all "
+        "its workers are busy, without start-up. Prices are *in italics if their loop is assumed*, "
+        "because none is published. If presets differ, the price of each is listed. "
+        f"{link('Targets', 'targets.md')} lists the facts behind the prices.",
         "## Scalar functions",
-        "Errors are in units of roundoff of the type that is computed in, which is 32 bits for "
+        "Errors are in units of roundoff of the type of the computation, which is 32 bits for "
         "narrower floats.",
         table(
             ("function", "operands", "parameters", "error", *(f"cycles, {d}" for d in DTYPES)),
             map(_function, functions),
         ),
         "## Chains",
-        "The functions that may follow in the same codelet, as in `then [add, relu]`, and what one "
-        "costs there. *at* is the operand that may be the value so far.",
+        "The functions that may follow in the same codelet, as in `then [add, relu]`, and their "
+        "price there. *at* is the operand that may be the result so far.",
         table(
             ("function", "at", *(f"cycles, {d}" for d in DTYPES)),
             (_following(SCALAR_FUNCTIONS[name], at) for name, at in chainable().items()),
         ),
         "## Combiners",
-        "What merges points, from its identity on; the price is for one more point that is merged.",
+        "How points are merged, beginning with the identity. The price is that of one more point.",
         table(
             ("combiner", "identity", "computed as", *(f"cycles, {d}" for d in DTYPES)),
             (_combiner(*item) for item in COMBINERS.items()),
         ),
         "## Methods",
-        "How a contraction, a sum of products, is computed; a plan's `method`. Rates are "
-        "multiply-accumulates a cycle of a tile on a very large cell.",
+        "How a contraction, a sum of products, is computed: a plan's `method`. Rates are "
+        "multiply-accumulates per cycle of a tile, on a very large cell.",
         *(f"### {name}\n\n{_method(name)}" for name in PRICES),
     )
 
 
 def _function(each: ScalarFunction) -> tuple[str, ...]:
     same = each.priced_as if isinstance(each.priced_as, str) else ""
-    prices = (_price(each, dtype, _apart) for dtype in DTYPES)
+    prices = (_price(each, dtype, _alone) for dtype in DTYPES)
     name = code(each.name) + (f", priced as {code(same)}" if same else "")
     return name, str(each.arity), str(each.parameters or ""), _error(each), *prices
 
@@ -105,7 +106,7 @@ def _price(
     return text if published else f"*{text}*"
 
 
-def _apart(each: ScalarFunction, dtype: str, target: Target) -> float:
+def _alone(each: ScalarFunction, dtype: str, target: Target) -> float:
     count, name = each.arity, each.name
     return _more(lambda n: cost.elementwise_cycles(n, count, name, dtype, target), target)
 
@@ -122,14 +123,14 @@ def _merging(dtype: str, target: Target) -> float:
 
 
 def _more(cycles: Callable[[int], object], target: Target) -> float:
-    """What one more element costs."""
+    """The price of one more element."""
     count = target.workers * ELEMENTS
     once, twice = (int(np.asarray(cycles(n))) for n in (count, 2 * count))
     return (twice - once) / count
 
 
 def _rates(rate: Callable[[Target], float]) -> str:
-    """A figure of all presets; where they differ, of each."""
+    """A figure for all presets; one for each preset if they differ."""
     found = {name: f"{rate(target):.4g}" for name, target in PRESETS.items()}
     if len(set(found.values())) == 1:
         return next(iter(found.values()))
@@ -146,7 +147,7 @@ def _method(name: str) -> str:
 
 
 def _throughputs(price: Price, operand: str) -> Iterator[tuple[str, ...]]:
-    """Multiply-accumulates a cycle on each preset, for each type of partials; "" where none."""
+    """Multiply-accumulates per cycle on each preset, by type of partials; "" if there are none."""
     found = {
         partials: tuple(
             _throughput(price, operand, partials, target) for target in PRESETS.values()
@@ -159,7 +160,7 @@ def _throughputs(price: Price, operand: str) -> Iterator[tuple[str, ...]]:
 
 
 def _throughput(price: Price, operand: str, partials: str, target: Target) -> str:
-    """The better of a product with many channels, and of one with many groups of one channel."""
+    """The better rate: of a product with many channels, or of many groups with one channel each."""
     best = 0.0
     for channels, groups in ((4096, 1), (1, 4096)):
         sizes = target.workers * ELEMENTS, channels, channels, 1, groups

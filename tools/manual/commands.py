@@ -1,4 +1,4 @@
-"""A page of the command line: what each command takes, and its exit codes."""
+"""The page of the command line: arguments and options of each command, and the exit codes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .markdown import code, page, plain, table
 EXIT_CODES: Mapping[int, str] = {
     0: "done",
     CHECK_FAILED: "a check failed: `--check`, `--strict`, a verifier, an expected diagnostic",
-    BAD_INPUT: "the input or an option is wrong; the message says what and what to do",
+    BAD_INPUT: "the input or an option is wrong; the message says how to correct it",
     TOO_LARGE: "the program does not fit on the target",
 }
 
 
 def commands_page() -> str:
-    """The page."""
+    """The text of the page."""
     group = cast(TyperGroup, typer.main.get_command(app))
     commands = cast("Mapping[str, Any]", group.commands)
     return page(
@@ -36,8 +36,8 @@ def commands_page() -> str:
         ),
         "## Exit codes",
         table(("code", "meaning"), ((str(n), says) for n, says in EXIT_CODES.items())),
-        f"A message is one line on standard error; {code(f'{TRACEBACK}=1')} in the environment "
-        "asks for a traceback.",
+        f"A message is one line on standard error. Set {code(f'{TRACEBACK}=1')} in the environment "
+        "to get a traceback instead.",
         *(_command(name, each) for name, each in commands.items()),
     )
 
@@ -53,7 +53,7 @@ def _command(name: str, command: Any) -> str:
     rows = [(code(_argument(each)), _default(each), plain(each.help or "")) for each in arguments]
     rows += [(_spelling(each), _default(each), plain(each.help or "")) for each in options]
     also = [code(names[0]) for each in options if (names := _names(each)) != tuple(each.opts)]
-    mlir = f"As mlir-opt has them, with `{MLIR}` before the name, too: {', '.join(also)}."
+    mlir = f"Also with `{MLIR}` before the name, as in mlir-opt: {', '.join(also)}."
     every = table(("argument or option", "default", "meaning"), rows)
     blocks = (f"## abele {name}", _summary(command), every, mlir if also else "")
     return "\n\n".join(block for block in blocks if block)
@@ -63,7 +63,7 @@ MLIR = "--mlir-"
 
 
 def _names(option: TyperOption) -> tuple[str, ...]:
-    """The names of an option, without those that are another's with mlir- before it."""
+    """The names of an option, without those that only add mlir- to another one."""
     return tuple(
         name
         for name in option.opts
@@ -77,7 +77,7 @@ def _argument(argument: TyperArgument) -> str:
 
 
 def _spelling(option: TyperOption) -> str:
-    """Every name of an option, and what it takes."""
+    """Every name of an option, and its argument."""
     takes = "" if option.is_flag else f" {option.metavar or str(option.name).upper()}"
     return ", ".join(code(f"{name}{takes}") for name in (*_names(option), *option.secondary_opts))
 

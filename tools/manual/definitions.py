@@ -1,4 +1,4 @@
-"""What the definition of an operation says, for people: its fields, its syntax, its traits."""
+"""Describe the definition of an operation: its fields, its syntax, its traits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from .documents import document
 from .markdown import code, link, plain
 
 KINDS: tuple[type, ...] = (Structured, Movement, Reinterpretation, Composite)
-"""What operations may show of themselves; each class says what that is."""
+"""The kinds of operations. The docstring of each class describes it."""
 
 TRAITS: dict[type[OpTrait], str] = {
     Pure: "pure",
@@ -65,18 +65,18 @@ TRAITS: dict[type[OpTrait], str] = {
     MemoryReadEffect: "reads state",
     MemoryWriteEffect: "writes state",
 }
-"""The traits that matter to who writes a pass, in words."""
+"""The traits that matter to authors of passes, in words."""
 
 WORDS: dict[str, str] = {
-    "pure": "It only computes its results: unused, it may go; equal ones may become one.",
+    "pure": "It only computes its results: unused ones can be removed, and equal ones merged.",
     "commutative": "The order of its two operands does not matter.",
-    "terminator": "It stands at the end of a region, and nowhere else.",
-    "no terminator in its region": "The operations in its region need none at their end.",
-    "symbol": "Others name it, as `@name`.",
+    "terminator": "It ends a region, and stands nowhere else.",
+    "no terminator in its region": "The operations in its region end without a terminator.",
+    "symbol": "Other operations name it, as `@name`.",
     "reads state": "It must stay after the operations that write the same state.",
-    "writes state": "It stays, though nothing uses a result of it.",
+    "writes state": "It stays, even if nothing uses its results.",
 }
-"""What those words mean."""
+"""What the words for traits mean."""
 
 NOUNS: Mapping[type[Attribute], tuple[str, str]] = {
     DenseArrayBase: ("integers", "lists of integers"),
@@ -87,12 +87,15 @@ NOUNS: Mapping[type[Attribute], tuple[str, str]] = {
     TensorType: ("a tensor", "tensors"),
     UnitAttr: ("a flag", "flags"),
 }
-"""Attributes and types of xDSL, in words: one, and several."""
+"""Attributes and types of xDSL in words: singular and plural."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of an operation. role: operand, result, property, region. holds: in Markdown."""
+    """A field of an operation.
+
+    role: operand, result, property or region. holds: its contents, in Markdown.
+    """
 
     name: str
     role: str
@@ -101,7 +104,7 @@ class Field:
 
 
 def fields_of(cls: type[Operation]) -> tuple[Field, ...]:
-    """The fields of an operation in the order in which they are written; then the others."""
+    """The fields of an operation: first those in its syntax, in order, then the others."""
     if not issubclass(cls, IRDLOperation):
         return ()
     definition = cls.get_irdl_definition()
@@ -123,7 +126,7 @@ FLAG = NOUNS[UnitAttr][0]
 
 
 def _values(definition: OperandDef | ResultDef) -> str:
-    """What operands or results are, and how many there may be."""
+    """Operands or results in words: what they are, and how many there may be."""
     if isinstance(definition, OptOperandDef | OptResultDef):
         return f"{holds(definition.constr, False, True)}, or nothing"
     if isinstance(definition, VarOperandDef | VarResultDef):
@@ -132,14 +135,17 @@ def _values(definition: OperandDef | ResultDef) -> str:
 
 
 def _value(attribute: Attribute | None) -> str:
-    """A default, as people would write it."""
+    """A default in words."""
     if isinstance(attribute, IntegerAttr | FloatAttr):
         return code(str(cast(Any, attribute).value.data))
     return "" if attribute is None else code(str(attribute))
 
 
 def holds(constraint: object, several: bool, is_value: bool) -> str:
-    """What satisfies a constraint, in words. is_value: it is about the type of a value."""
+    """The attributes or types that satisfy a constraint, in words.
+
+    is_value: the constraint is on the type of a value.
+    """
     for kind, words in _CONSTRAINTS.items():
         if isinstance(constraint, kind):
             return words(constraint, several, is_value)
@@ -163,7 +169,7 @@ _CONSTRAINTS: dict[type, Callable[[Any, bool, bool], str]] = {
 
 
 def _noun(cls: type[Attribute], several: bool, is_value: bool) -> str:
-    """An attribute or type in words; abele's own as a link to where it is described."""
+    """An attribute or type in words; one of abele's own is a link to its description."""
     words = NOUNS.get(cls)
     if words is None:
         name = spelled(cls)
@@ -175,13 +181,13 @@ def _noun(cls: type[Attribute], several: bool, is_value: bool) -> str:
 
 
 def spelled(cls: type[Attribute]) -> str:
-    """The name of an attribute or type as the text of a program spells it."""
+    """The name of an attribute or type, as programs spell it."""
     is_type = issubclass(cls, ParametrizedAttribute) and issubclass(cls, TypeAttribute)
     return f"{'!' if is_type else '#'}{cls.name}"
 
 
 def syntax(cls: type[Operation]) -> str:
-    """How an operation is written; "" where its definition does not say it.
+    """The syntax of an operation; "" if its definition does not give it.
 
     $name is a field, [...]? may be left out, Name($a, $b) is a directive of that name.
     """
@@ -192,7 +198,7 @@ def syntax(cls: type[Operation]) -> str:
     text = cls.name
     for match in _TOKEN.finditer(definition.assembly_format or ""):
         token = _spelled_out(match)
-        # A flag is written by the word beside it.
+        # The word beside a flag shows the flag.
         if token not in flags:
             glued = token in (",", ")", "]?", ">") or text.endswith(("(", "[", "<"))
             text += token if glued else f" {token}"
@@ -214,7 +220,7 @@ _TOKEN = re.compile(
 
 
 def _spelled_out(match: re.Match[str]) -> str:
-    """A part of an assembly format, as this page shows it."""
+    """A part of an assembly format, as the page shows it."""
     part = match.groupdict()
     if part["directive"]:
         several = "," in part["fields"]
@@ -230,7 +236,7 @@ def _spelled_out(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Directive:
-    """A part of a syntax that stands for several fields. says: what it is."""
+    """A part of a syntax that stands for several fields. says: its meaning."""
 
     name: str
     fields: tuple[str, ...]
@@ -238,7 +244,7 @@ class Directive:
 
 
 def directives(cls: type[Operation]) -> tuple[Directive, ...]:
-    """The directives of an operation's syntax that take several fields."""
+    """The directives in an operation's syntax that stand for several fields."""
     if not issubclass(cls, IRDLOperation):
         return ()
     definition = cls.get_irdl_definition()
@@ -252,7 +258,7 @@ def directives(cls: type[Operation]) -> tuple[Directive, ...]:
 
 
 def marks(cls: type[Operation]) -> tuple[str, ...]:
-    """Which kind of operation it is, and the traits that matter, in words."""
+    """The kind of an operation and the traits that matter, in words."""
     kinds = [kind.__name__.lower() for kind in KINDS if issubclass(cls, kind)]
     traits = list(cls.traits.traits) if issubclass(cls, IRDLOperation) else []
     words = [words for trait, words in TRAITS.items() if any(isinstance(t, trait) for t in traits)]
@@ -262,6 +268,6 @@ def marks(cls: type[Operation]) -> tuple[str, ...]:
 
 
 def vocabulary() -> dict[str, str]:
-    """The words of marks, and what they mean."""
+    """The words of marks, with their meanings."""
     kinds = {kind.__name__.lower(): plain(document(kind).text) for kind in KINDS}
     return kinds | WORDS

@@ -1,4 +1,4 @@
-"""A page for each dialect: its operations, attributes and types."""
+"""The pages of dialects: operations, attributes and types."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .documents import Document, document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
 
 FAMILY = 2
-"""So many operations of one base class and syntax are described together."""
+"""This many operations with one base class and syntax are described together."""
 
 
 def dialect_pages(rules: Mapping[str, Sequence[Law]]) -> dict[str, str]:
-    """The pages, by path. rules: laws by the file they are in."""
+    """The pages by path. rules: rules by file."""
     by_root: dict[type[Operation], list[tuple[str, str]]] = {}
     for file, laws in rules.items():
         for law in laws:
@@ -38,7 +38,7 @@ Rules = Mapping[type[Operation], Sequence[tuple[str, str]]]
 
 
 def meaning(name: str) -> str:
-    """What the module of a dialect says of it."""
+    """The docstring of a dialect's module."""
     module = import_module(DIALECTS[name].partition(":")[0])
     return document(module).text
 
@@ -69,7 +69,7 @@ def _page(name: str, dialect: Dialect, rules: Rules) -> str:
 def _legend(operations: Iterable[type[Operation]]) -> str:
     """How to read the syntax."""
     blocks = [
-        "In the syntax, `$name` is a field of the operation, `[...]?` may be left out, and `{...}` "
+        "In the syntax, `$name` is a field of the operation, `[...]?` is optional, and `{...}` "
         "are attributes beside the fields."
     ]
     shown = {directive: each for each in operations for directive in directives(each)}
@@ -81,13 +81,13 @@ def _legend(operations: Iterable[type[Operation]]) -> str:
 
 
 def _levels(name: str) -> str:
-    """Where the operations may stand."""
+    """Where the operations are legal."""
     found = [level.name for level in LEVELS if name in level.legal]
     return f"Legal at {', '.join(map(code, found))}." if found else ""
 
 
 def families(operations: Iterable[type[Operation]]) -> list[list[type[Operation]]]:
-    """Operations of equal bases, syntax and fields together, in the order of the first one."""
+    """Operations grouped by base class, syntax and fields, in the order of the first of each."""
 
     def key(op: type[Operation]) -> tuple[object, ...]:
         return op.__bases__, syntax(op).removeprefix(op.name), tuple(_rows(op))
@@ -114,7 +114,7 @@ def _operation(op: type[Operation], rules: Rules) -> str:
 
 
 def _family(family: Sequence[type[Operation]], rules: Rules) -> str:
-    """Operations that differ in their meaning alone."""
+    """Operations that differ only in their meaning."""
     base = family[0].__mro__[1]
     shared = [mark for mark in marks(family[0]) if all(mark in marks(op) for op in family)]
     blocks = [f"### {plain(document(base).summary)}".rstrip("."), f"*{', '.join(shared)}*"]
@@ -142,11 +142,11 @@ def _marks(op: type[Operation]) -> str:
 
 
 def _form(op: type[Operation], name: str) -> str:
-    """The syntax, and the fields but for those that directives describe."""
+    """The syntax, and the fields without those that directives describe."""
     written = syntax(op)
     text = fence(written.replace(op.name, name, 1)) if written else ""
-    apart = {code(field) for directive in directives(op) for field in directive.fields}
-    fields = table(TITLES, (row for row in _rows(op) if row[0] not in apart))
+    described = {code(field) for directive in directives(op) for field in directive.fields}
+    fields = table(TITLES, (row for row in _rows(op) if row[0] not in described))
     return "\n\n".join(block for block in (text, fields) if block)
 
 
@@ -154,7 +154,7 @@ TITLES = ("field", "is", "holds", "default", "meaning")
 
 
 def _rows(op: type[Operation]) -> list[tuple[str, ...]]:
-    """The fields of an operation, one a row."""
+    """The fields of an operation, one per row."""
     found = meanings(op)
     return [
         (code(each.name), each.role, each.holds, each.default, plain(found.get(each.name, "")))
@@ -163,8 +163,10 @@ def _rows(op: type[Operation]) -> list[tuple[str, ...]]:
 
 
 def meanings(op: type[Operation]) -> dict[str, str]:
-    """What the docstrings of an operation and its bases say of its fields, and how a result's
-    type is inferred."""
+    """The meanings of an operation's fields, from its docstring and those of its bases.
+
+    A result without one says how its type is inferred.
+    """
     names = [each.name for each in fields_of(op)]
     found: dict[str, str] = {}
     if issubclass(op, TensorOp):
@@ -177,7 +179,7 @@ def meanings(op: type[Operation]) -> dict[str, str]:
 
 
 def _of(op: type[Operation], rules: Rules) -> Sequence[tuple[str, str]]:
-    """The rules that begin at an operation."""
+    """The rules whose root is an operation."""
     return rules.get(op, ())
 
 
@@ -197,14 +199,14 @@ def _attribute(cls: type[Attribute]) -> str:
 
 
 def _parts(cls: type[Attribute]) -> Iterator[type]:
-    """The frozen values that an attribute of data holds."""
+    """The class of the frozen values that an attribute holds."""
     bases: tuple[object, ...] = getattr(cls, "__orig_bases__", ())
     for held in (each for base in bases for each in get_args(base)):
         yield from (part for part in leaves(held) if is_dataclass(part) and isinstance(part, type))
 
 
 def _held(cls: type) -> str:
-    """What a value that an attribute holds says of itself and its fields."""
+    """The docstring of a value that an attribute holds, and of its fields."""
     names = [each.name for each in dataclass_fields(cls)]
     says = document(cls, names)
     meanings = {name: without_errors(text).rstrip(".") for name, text in says.fields.items()}

@@ -1,4 +1,4 @@
-"""What docstrings say: a meaning, examples, and the meanings of fields."""
+"""Docstrings in parts: meaning, example, and meanings of fields."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _EXAMPLE = re.compile(r"(?:^|(?<=[\s.]))Example: ?")
 class Document:
     """A docstring in parts.
 
-    text: what is left of it, in paragraphs. example: the text behind "Example:", "" without one.
-    fields: what it says behind "name: ", up to the next name or the end of the paragraph.
+    text: the remaining paragraphs. example: the text after "Example:", or "". fields: the text
+    after "name: ", up to the next name or the end of the paragraph.
     """
 
     text: str = ""
@@ -30,9 +30,9 @@ class Document:
 
 
 def document(obj: object, names: Collection[str] = ()) -> Document:
-    """The docstring of an object in parts; for a class without a meaning of its own, its base's.
+    """The docstring of an object in parts; a class without a meaning of its own takes its base's.
 
-    names: of the fields whose meanings are wanted.
+    names: the fields whose meanings are wanted.
     """
     own = parsed(_docstring(obj), names)
     if own.text or not isinstance(obj, type):
@@ -62,20 +62,20 @@ def parsed(text: str, names: Collection[str] = ()) -> Document:
 def _docstring(obj: object) -> str:
     own = vars(obj).get("__doc__") if isinstance(obj, type) else obj.__doc__
     text = inspect.cleandoc(own or "")
-    # A dataclass without a docstring has its signature for one.
+    # The docstring of a dataclass without one is its signature.
     signature = isinstance(obj, type) and text.startswith(f"{obj.__name__}(")
     return "" if signature else text
 
 
 def _example(text: str) -> str:
-    """An example: lines below the word as they are, lines that go on beside it set in."""
+    """An example: the lines below the word, and lines that continue beside it, indented."""
     if text.startswith("\n"):
         return inspect.cleandoc(text)
     return "\n    ".join(line.strip() for line in text.splitlines()).removesuffix(".")
 
 
 def _fields(paragraph: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """A paragraph without the meanings of fields, and those."""
+    """A paragraph without the meanings of fields, and these meanings."""
     if not names or paragraph.startswith(" "):
         return paragraph, {}
     start = re.compile(rf"(?:^|(?<=\s))({'|'.join(map(re.escape, names))}):\s")
@@ -91,6 +91,6 @@ def _fields(paragraph: str, names: Collection[str]) -> tuple[str, dict[str, str]
 
 
 def without_errors(text: str) -> str:
-    """Paragraphs up to where they say which errors are raised: of Python, not of programs."""
+    """The paragraphs up to the errors raised, which concern Python and not programs."""
     cut = (re.split(r"\s*\bRaises [A-Z]", each)[0] for each in text.split("\n\n"))
     return "\n\n".join(each for each in cut if each)

@@ -1,4 +1,4 @@
-"""Whether the examples of docstrings are what they claim: text that parses."""
+"""Check that the examples in docstrings parse."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .documents import document
 
 
 class _AnyBlob(BlobStore):
-    """Knows a blob by every name: an example's is no array's digest."""
+    """Has a blob for every name: the digests of examples belong to no array."""
 
     def get(self, digest: str) -> Blob | None:
-        """A number."""
+        """The number of blobs."""
         return Blob(np.zeros(()))
 
 
 class _ExampleParser(Parser):
-    """Parses operations whose operands come from elsewhere."""
+    """Parses operations whose operands are defined elsewhere."""
 
     def operations(self) -> Iterator[Operation]:
-        """Every operation of the text."""
+        """All operations of the text."""
         while self._current_token.kind != MLIRTokenKind.EOF:
             op = self.parse_optional_operation()
             if op is None:
@@ -36,26 +36,26 @@ class _ExampleParser(Parser):
             yield op
 
     def attributes(self) -> Iterator[Attribute]:
-        """Every attribute or type of the text, with commas between."""
+        """All attributes or types of the text, separated by commas."""
         while self._current_token.kind != MLIRTokenKind.EOF:
             yield self.parse_attribute()
             self.parse_optional_punctuation(",")
 
 
 def flaw(cls: type[Operation] | type[Attribute]) -> str:
-    """What is wrong with the example of an operation, attribute or type; "" if nothing is."""
+    """The flaw in the example of an operation, attribute or type; "" if there is none."""
     text = document(cls).example
     return flaw_of(text, cls) if text else "no example"
 
 
 def flaw_of(text: str, cls: type[Operation] | type[Attribute]) -> str:
-    """What is wrong with a text as an example of a class; "" if nothing is.
+    """The flaw in a text as an example of a class; "" if there is none.
 
-    It must parse, show the class, and be well formed as far as one can see without a program.
+    The text must parse, show the class, and be well-formed as far as it shows without a program.
     """
     context = new_context()
     context.blobs = _AnyBlob()
-    # xDSL's parser and the attributes it builds raise what they like on a text that is no IR.
+    # On bad text, xDSL's parser and the attributes that it builds raise all kinds of errors.
     try:
         parser = _ExampleParser(context, text, "<example>")
         if issubclass(cls, Operation):
@@ -71,7 +71,9 @@ def _flaw_of_operations(ops: list[Operation], cls: type[Operation]) -> str:
     if not any(isinstance(each, cls) for each in every):
         return f"shows no {cls.name}"
     for op in every:
-        apart = op.has_trait(SymbolUserOpInterface)
-        if not apart and not any(isinstance(each, BlobAttr) for each in op.properties.values()):
+        uses_symbols = op.has_trait(SymbolUserOpInterface)
+        if not uses_symbols and not any(
+            isinstance(each, BlobAttr) for each in op.properties.values()
+        ):
             op.verify_()
     return ""

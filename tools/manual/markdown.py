@@ -1,4 +1,4 @@
-"""Text as Markdown that forges show: prose, code, tables, links to headings."""
+"""Markdown as forges render it: prose, code, tables, links to headings."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import re
 from collections.abc import Iterable, Sequence
 
 NOTE = "<!-- Made by `make reference` from abele's definitions: edit those. -->"
-"""How every page begins."""
+"""The first line of every page."""
 
 
 def code(text: str) -> str:
-    """Text in a line, as code."""
+    """Inline code."""
     ticks = "``" if "`" in text else "`"
     pad = " " * ("`" in text)
     return f"{ticks}{pad}{text}{pad}{ticks}" if text else ""
 
 
 def fence(text: str, language: str = "") -> str:
-    """Lines of code."""
+    """A block of code."""
     return f"```{language}\n{text.rstrip()}\n```"
 
 
 def plain(text: str) -> str:
-    """A sentence as it stands: formulas and types in it are no markup; `code` and *stress* are."""
+    """A sentence, escaped so that formulas and types are not markup; `code` and *stress* stay."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(
         part if i % 2 else re.sub(r"([<\\]|(?<=[\w)])\*(?=[\w(]))", r"\\\1", part)
@@ -32,14 +32,14 @@ def plain(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """The paragraphs of a docstring, lists among them; lines that stand further in are code."""
+    """The paragraphs of a docstring, with lists. Indented lines are code."""
     blocks: list[str] = []
     for paragraph in re.split(r"\n[ \t]*\n", text.strip("\n")):
         lines = paragraph.splitlines()
         if lines and lines[0].startswith("    "):
             listing = inspect.cleandoc("\n".join(lines))
             if blocks and blocks[-1].startswith("```"):
-                # A listing with an empty line in it.
+                # The listing contains an empty line.
                 listing = f"{blocks.pop()[4:-4]}\n\n{listing}"
             blocks.append(fence(listing))
         elif lines and lines[0].startswith("- "):
@@ -51,7 +51,7 @@ def prose(text: str) -> str:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table without the columns that are empty; "" without rows."""
+    """A table without empty columns; "" without rows."""
     every = [tuple(row) for row in rows]
     kept = [i for i in range(len(titles)) if any(row[i] for row in every)]
     lines = [[titles[i] for i in kept], ["---"] * len(kept)]
@@ -60,15 +60,15 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def slug(heading: str) -> str:
-    """The anchor that forges give a heading."""
+    """The anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def link(text: str, page: str = "", heading: str = "") -> str:
-    """A link to a page, or to a heading of it or, without one, of this page."""
+    """A link to a page, or to a heading of a page or of this one."""
     return f"[{text}]({page}{'#' * bool(heading)}{slug(heading)})"
 
 
 def page(title: str, *blocks: str) -> str:
-    """A page of blocks, those that are empty left out."""
+    """A page of blocks, without empty ones."""
     return "\n\n".join([NOTE, f"# {title}", *(block for block in blocks if block)]) + "\n"

@@ -1,4 +1,4 @@
-"""Every page of the reference."""
+"""All pages of the reference."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .rules import laws_by_file, rules_page
 from .targets import targets_page
 
 PAGES = {
-    "passes.md": "how one program becomes another, with options and the default pipeline",
-    "rules.md": "the laws that passes apply, what they may call, and their grammar",
-    "codelets.md": "what runs on a tile, how exactly, and at which price",
+    "passes.md": "passes, with their options and the default pipeline",
+    "rules.md": "the rules that passes apply, the functions they may call, and the grammar",
+    "codelets.md": "codelets, with their errors and prices",
     "targets.md": "every fact of every preset, with its source",
     "commands.md": "the command line",
 }
-"""The pages beside those of dialects, and what is on them."""
+"""The pages besides those of dialects, with their contents."""
 
 
 def pages() -> dict[str, str]:
-    """The text of every page, by its path."""
+    """The text of every page, by path."""
     rules = laws_by_file()
     return {
         "index.md": _index(),
@@ -43,13 +43,13 @@ def _index() -> str:
     )
     return page(
         "Reference",
-        f"What abele's definitions say of themselves. {link('The design', '../design.md')} says "
-        "why, and in which order to read.",
+        "These pages are made from abele's definitions. "
+        f"{link('The design', '../design.md')} gives the reasons, and an order to read in.",
         table(("dialect", "meaning"), dialects),
         "\n".join(
             f"- {link(path.removesuffix('.md'), path)}: {says}" for path, says in PAGES.items()
         ),
         "## Words",
-        "What is said of operations:",
+        "These words describe operations:",
         table(("word", "meaning"), vocabulary().items()),
     )

@@ -1,4 +1,4 @@
-"""A page of all passes: what each does, its options, and where it stands on the way down."""
+"""The page of passes: what each does, its options, and its place in the default pipeline."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .markdown import code, link, page, plain, prose, table
 _LEVEL = "|".join(map(str, LEVELS))
 _ARROW = re.compile(rf"\s*\b({_LEVEL}) -> ({_LEVEL})\b[^.]*\.")
 _RULES = re.compile(r"\brules/(\w+)\.rw\b")
-_SAID = re.compile(r"\s*Rules: rules/\w+\.rw\.")
-"""What a docstring says of rules, and the page by links."""
+_RULES_SENTENCE = re.compile(r"\s*Rules: rules/\w+\.rw\.")
+"""The sentence of a docstring that names rules; the page has links instead."""
 
 
 def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
-    """The page. rules: laws by the file they are in."""
+    """The text of the page. rules: rules by file."""
     ways = "\n".join(
         f"- {code(str(level))}: {', '.join(map(_entry, names))}" for level, names in DOWN.items()
     )
@@ -32,7 +32,7 @@ def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
         "A pass takes a valid program and leaves a valid one. `abele opt -p 'a,b{option=1}'` runs "
         "passes in order; `abele.passes.pipelines` lists them.",
         "## The way down",
-        "In a pipeline, a level stands for the passes that end there:",
+        "In a pipeline, a level stands for the passes that lead there:",
         ways,
         "## All passes",
         table(("pass", "meaning", "from", "to"), map(_row, PASSES)),
@@ -41,12 +41,12 @@ def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
 
 
 def rule_files(name: str) -> tuple[str, ...]:
-    """The files of rules that a pass applies, as its docstring names them, without .rw."""
+    """The files of rules that a pass applies, from its docstring, without .rw."""
     return tuple(dict.fromkeys(_RULES.findall(load_pass(name, PASSES).__doc__ or "")))
 
 
 def levels(cls: type[ModulePass]) -> tuple[str, str]:
-    """The levels that a pass declares to take and to leave; empty where it declares none."""
+    """The levels that a pass declares to take and to leave; empty if it declares none."""
     declared = declared_levels(cls)
     if declared is None or declared.takes is None:
         return "", ""
@@ -54,20 +54,20 @@ def levels(cls: type[ModulePass]) -> tuple[str, str]:
 
 
 def _entry(step: str) -> str:
-    """A step of the way down, as a link."""
+    """A step of the default pipeline, as a link."""
     name, brace, options = step.partition("{")
     return link(code(name), "", name) + (f" with {code(options.rstrip('}'))}" if brace else "")
 
 
 def _row(name: str) -> tuple[str, ...]:
     cls = load_pass(name, PASSES)
-    return (link(code(name), "", name), plain(_said(cls).summary), *levels(cls))
+    return (link(code(name), "", name), plain(_meaning(cls).summary), *levels(cls))
 
 
-def _said(cls: type[ModulePass]) -> Document:
-    """What a pass says of itself, without its options and levels."""
+def _meaning(cls: type[ModulePass]) -> Document:
+    """The docstring of a pass without its options and levels."""
     says = document(cls, [option.name.replace("-", "_") for option in pass_options(cls)])
-    text = _SAID.sub("", _ARROW.sub("", says.text, count=1))
+    text = _RULES_SENTENCE.sub("", _ARROW.sub("", says.text, count=1))
     return Document(text, says.example, says.fields)
 
 
@@ -79,7 +79,7 @@ def _section(name: str, rules: Mapping[str, Sequence[Law]]) -> str:
     blocks = [
         f"## {name}",
         f"{arrow}{_place(name)}; {link(code(path), f'../../{path}')}",
-        prose(_said(cls).text),
+        prose(_meaning(cls).text),
         table(("option", "type", "default", "meaning"), map(_option, pass_options(cls))),
     ]
     for file in rule_files(name):
@@ -90,7 +90,7 @@ def _section(name: str, rules: Mapping[str, Sequence[Law]]) -> str:
 
 
 def _place(name: str) -> str:
-    """Where a pass stands on the way down."""
+    """The place of a pass in the default pipeline."""
     for level, steps in DOWN.items():
         names = [step.partition("{")[0] for step in steps]
         if name in names:

@@ -1,4 +1,4 @@
-"""A page of the laws that passes apply, of what rules may call, and of the language."""
+"""The page of rules: abele's own, the functions that rules may call, and the grammar."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from .passes import rule_files
 
 
 def laws_by_file() -> dict[str, tuple[Law, ...]]:
-    """Abele's own laws, by the name of their file without .rw."""
+    """The rules of abele, by file without .rw."""
     folder = files("abele.passes").joinpath(FOLDER)
     names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".rw"))
     return {name.removesuffix(".rw"): own_rules(name.removesuffix(".rw")).laws for name in names}
 
 
 def rules_page(rules: Mapping[str, Sequence[Law]]) -> str:
-    """The page."""
+    """The text of the page."""
     grammar = files("abele.ir.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
     guards = [each for each in FUNCTIONS.values() if each.is_guard]
     functions = [each for each in FUNCTIONS.values() if not each.is_guard]
     return page(
         "Rules",
-        "A rule says what is found, what takes its place, and under which guards. abele's own are "
-        "in `passes/rules`, a file a topic; `--load FILE.rw` makes a pass of yours. "
+        "A rule consists of a pattern, guards, and a replacement. abele's own are in "
+        "`passes/rules`, one file per topic; `--load FILE.rw` makes a pass of your own. "
         "[The rule language](../rules.md) explains each construct with an example.",
         "\n".join(f"- {link(code(f'{file}.rw'), '', f'{file}.rw')}" for file in rules)
         + "\n- [guards](#guards), [functions](#functions) and [classes](#classes) that rules may "
         "name\n- [the grammar](#grammar)",
         *(_file(file, laws) for file, laws in rules.items()),
         "## Guards",
-        "What may stand in a `where`.",
+        "These may appear in a `where`.",
         table(("guard", "meaning"), map(_function, guards)),
         "## Functions",
-        "What attributes and sizes may be computed with.",
+        "These compute attributes and sizes.",
         table(("function", "gives", "meaning"), map(_valued, functions)),
         "## Classes",
-        "What may stand in a pattern where an operation's name does.",
+        "These may appear in a pattern in place of an operation's name.",
         table(("class", "meaning", "operations"), (_class(*item) for item in CLASSES.items())),
         "## Grammar",
         fence(grammar),
@@ -69,7 +69,7 @@ def _file(file: str, laws: Sequence[Law]) -> str:
 
 
 def _heading(text: str) -> str:
-    """The comment at the top of a file, if it stands alone."""
+    """The comment at the top of a file, if an empty line follows it."""
     comment, _, rest = text.partition("\n\n")
     lines = comment.splitlines()
     alone = rest and all(line.startswith("//") for line in lines)

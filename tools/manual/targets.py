@@ -1,4 +1,4 @@
-"""A page of the machines: every fact of every preset, how far to trust it, and where it is from."""
+"""The page of targets: every fact of every preset, how far to trust it, and its source."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .documents import document, without_errors
 from .markdown import code, link, page, plain, prose, table
 
 BASE = "mk2"
-"""The preset whose facts are listed; of the others, what differs."""
+"""The preset whose facts are listed. For the others, only differences are."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A number of a machine. key: dotted, as --target takes it. source: behind its mark."""
+    """A number of a machine. key: dotted, as in --target. source: the text after its mark."""
 
     key: str
     value: str
@@ -27,7 +27,7 @@ class Fact:
 
 
 def targets_page() -> str:
-    """The page."""
+    """The text of the page."""
     base = PRESETS[BASE]
     others = {name: target for name, target in PRESETS.items() if name != BASE}
     return page(
@@ -36,7 +36,7 @@ def targets_page() -> str:
         prose(definitions.__doc__ or ""),
         f"`--target` takes {_takes()}",
         table(
-            ("preset", "tiles", "workers a tile", "bytes a tile", "clock, GHz"),
+            ("preset", "tiles", "workers per tile", "bytes per tile", "clock, GHz"),
             (
                 (code(name), *(f"{n:,}" for n in _size(target)), f"{target.clock_hz / 1e9:g}")
                 for name, target in PRESETS.items()
@@ -70,7 +70,7 @@ def _differences(name: str, target: Target, base: Target) -> Iterator[tuple[str,
 
 
 def facts(target: Target, sources: Mapping[str, str]) -> dict[str, Fact]:
-    """Every fact of a target by its key. sources: "mark: source" where the field's is another."""
+    """Every fact of a target by key. sources: "mark: source" where it replaces the field's own."""
     return {fact.key: fact for fact in _facts(target, "", sources)}
 
 
@@ -87,7 +87,7 @@ def _facts(part: object, prefix: str, sources: Mapping[str, str]) -> Iterator[Fa
 
 
 def _number(value: object) -> str:
-    """A number for people."""
+    """A number in words."""
     number = cast("int | float", value)
     return f"{number:,.0f}" if number == int(number) else f"{number:g}"
 
@@ -96,7 +96,7 @@ Section = tuple[str, object, dict[str, Fact]]
 
 
 def _sections(target: Target) -> Iterator[Section]:
-    """Each part of a target: its key, itself, and its own facts."""
+    """Each part of a target: its key, the part, and its own facts."""
     every = facts(target, {})
     own = {key: fact for key, fact in every.items() if "." not in key}
     yield "", target, own

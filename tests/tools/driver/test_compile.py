@@ -93,9 +93,7 @@ def test_modules_are_kept_as_each_level_left_them():
 
 
 def test_an_unknown_level_is_refused():
-    with pytest.raises(
-        InputError, match="no level 'vertex'; need one of nn, partition, tile, exch"
-    ):
+    with pytest.raises(InputError, match="no level 'vertex'; need one of nn, partition"):
         compile_model(relu(), "tiny").module_at("vertex")
 
 
