@@ -1,1 +1,1 @@
-"""What fills the memory of a tile, and which changes would make room."""
+"""What fills the memory of a tile, and changes that free some of it."""

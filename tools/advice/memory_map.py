@@ -1,4 +1,4 @@
-"""What lies on the fullest tile of a program, and of which layers."""
+"""What fills the fullest tile of a program, by category and layer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ...dialects.exchange import VariableOp
 from ..driver.executable import MACHINE, Executable
 
 WIDE = "float32"
-"""The type that a narrower float can take the place of."""
+"""The type that a narrower float can replace."""
 
 
 @dataclass(frozen=True)
 class LayerMemory:
-    """Bytes of one layer on a tile: of what always lives, and of what lives in its worst step."""
+    """Bytes of one layer on a tile: those always live, and those live in the worst superstep."""
 
     layer: str
     always_live: int
@@ -29,15 +29,14 @@ class LayerMemory:
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """The fullest tile of a program at its worst superstep.
+    """The fullest tile of a program in its worst superstep.
 
-    categories: bytes by what they are for, in the order of the columns: variables that always
-    live, those that live then, gaps that are free then, code, vertex state, exchange code and
-    stacks. reserved: what the target keeps for the last four. all_always_live: on all tiles
-    together. once_always_live: of each element once, replicas left out; narrow_always_live: the
-    same if float32 were half as wide. level: that
-    the program came on. is_wide: whether any of it is float32. layers: the largest first. steps:
-    supersteps with the most live bytes on any tile, and the tile.
+    categories: bytes by purpose, in the order of the columns: variables that always live, variables
+    live in this superstep, gaps free in it, code, vertex state, exchange code and stacks. reserved:
+    what the target reserves for the last four. all_always_live: bytes on all tiles together.
+    once_always_live: the same without replicas; narrow_always_live: the same if float32 had half
+    its width. level: the program's level. is_wide: whether any of it is float32. layers: largest
+    first. steps: the supersteps with the most live bytes on any tile, and that tile.
     """
 
     target: Target
@@ -57,27 +56,27 @@ class MemoryMap:
 
     @property
     def variable_bytes(self) -> int:
-        """What variables take, gaps among them."""
+        """Bytes of variables and the gaps between them."""
         return sum(self.categories[key] for key in ("always live", "live now", "gaps"))
 
     @property
     def overhead_bytes(self) -> int:
-        """What all else takes, by the rules of `backends/overheads`."""
+        """Bytes of everything else, by the rules of `backends/overheads`."""
         return sum(self.categories.values()) - self.variable_bytes
 
     @property
     def fits(self) -> bool:
-        """Whether the variables do, beside what the target reserves."""
+        """Whether the variables fit beside the bytes that the target reserves."""
         return self.variable_bytes <= self.target.usable_bytes_per_tile
 
     @property
     def chips(self) -> int:
-        """How many chips of the target have to hold what always lives, at the least."""
+        """The least number of chips that can hold the variables that are always live."""
         all_tiles = self.target.tiles * self.target.usable_bytes_per_tile
         return max(-(-self.once_always_live // all_tiles), 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """All figures, for JSON."""
         return asdict(self) | {
             "target": self.target.spelling(),
             "bytes_per_tile": self.target.bytes_per_tile,
@@ -121,12 +120,12 @@ def memory_map(exe: Executable) -> MemoryMap:
 
 
 def _bytes_once(v: VariableOp) -> int:
-    """Bytes of a variable's elements, each once."""
+    """Bytes of a variable's elements, without replicas."""
     return prod(v.placed.shape) * v.dtype.itemsize
 
 
 def _narrow_bytes(v: VariableOp) -> int:
-    """The same, in the narrower type if there is one."""
+    """The same in a narrower type, if there is one."""
     return _bytes_once(v) // (1 + (v.dtype.name == WIDE))
 
 

@@ -1,4 +1,4 @@
-"""Which nodes' values wait where a tile is fullest, and could be computed again instead."""
+"""Find nodes whose values wait where a tile is fullest and could be computed again instead."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ from ...passes.analysis.waiting import Moments, moments
 from ...passes.recompute import is_repeatable
 
 SMALL = 8
-"""What is smaller than a value by this factor may live on, so that the value can be computed again.
-"""
+"""A value can be computed again from values that are smaller by this factor; those then live on."""
 
 STORED = (nn.LoadOp, nn.ConstantOp)
-"""What gives a value that always lives."""
+"""Operations whose results always live."""
 
 _OPERAND = re.compile(r"(.+)/in(\d+)")
-"""The origin of a value that was laid out for an operation: that one's, and which operand."""
+"""The origin of a value laid out for an operation: that operation's origin and operand number."""
 
 
 def recomputable(report: MemoryReport, module: ModuleOp) -> tuple[str, ...]:
-    """Names of nodes that wait in the fullest tile's worst superstep, and need not.
+    """Names of nodes whose values wait in the fullest tile's worst superstep but need not.
 
-    module: the program at nn. Those with most bytes first. What each of them reads lives anyway
-    when it is computed again, or is far smaller, or is computed again from what does or is, and
-    named too. What one of them relies on is not computed again for another.
+    module: the program at nn. The largest values come first. What a named node reads lives anyway
+    when the node is computed again, or is far smaller, or can itself be computed again; then its
+    node is named, too. A node that another one relies on is not named.
     """
     ops = [op for op in operations(module) if is_repeatable(op)]
     choice = _Choice()
@@ -47,17 +46,19 @@ def recomputable(report: MemoryReport, module: ModuleOp) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Way:
-    """Operations that could be named so that something waits no more. anew: since what they read is
-    laid out anew then; else since they are done again."""
+    """Operations that could be named so that a value does not wait.
+
+    anew: naming them lays out again what they read; otherwise it computes them again.
+    """
 
     ops: tuple[Operation, ...]
     anew: bool
 
 
 def _waiting(report: MemoryReport, ops: Iterable[Operation]) -> list[list[_Way]]:
-    """For each variable that waits, the largest first, what could be done instead, the best first.
+    """For each variable that waits, largest first, the ways to avoid that, best first.
 
-    A value that was laid out for an operation is computed again, or else laid out anew.
+    A value that was laid out for an operation is either computed again or laid out again.
     """
     by_origin: dict[str, list[Operation]] = {}
     for op in ops:
@@ -77,8 +78,10 @@ def _waiting(report: MemoryReport, ops: Iterable[Operation]) -> list[list[_Way]]
 def _laid_out_for(
     path: str, by_origin: Mapping[str, Sequence[Operation]]
 ) -> tuple[()] | tuple[str | None, str]:
-    """Of a value that was laid out for an operation, the origins of what made it and of that; ()
-    for any other. path: its own origin."""
+    """The origins of the operation that made a value and of the one it was laid out for.
+
+    path: the value's own origin. Returns () for a value that was not laid out for an operation.
+    """
     found = _OPERAND.fullmatch(path)
     if found is None:
         return ()
@@ -92,14 +95,14 @@ def _laid_out_for(
 
 @dataclass
 class _Choice:
-    """What is computed again, and what has to live on for that. taken: in order."""
+    """What is computed again, and what must live on for that. taken: in order."""
 
     taken: dict[Operation, None] = field(default_factory=dict[Operation, None])
     relied: set[Operation] = field(default_factory=set[Operation])
     blocks: dict[Block, Moments] = field(default_factory=dict[Block, Moments])
 
     def takes(self, way: _Way) -> bool:
-        """Take a way, unless nothing comes of it or it needs what the others changed."""
+        """Take a way, unless it has no effect or needs values that others changed."""
         need = _Need(self)
         possible = all([need.computing(op) for op in way.ops])
         useful = need.anew if way.anew else need.late
@@ -111,7 +114,7 @@ class _Choice:
         return True
 
     def moments(self, block: Block) -> Moments:
-        """Those of a block, looked at once."""
+        """The moments of a block, computed once."""
         if block not in self.blocks:
             self.blocks[block] = moments(block)
         return self.blocks[block]
@@ -119,11 +122,11 @@ class _Choice:
 
 @dataclass
 class _Need:
-    """What it takes to compute some operations again, and what comes of naming them.
+    """What computing some operations again would need, and its effect.
 
-    computed: all that is computed. relied: what has to live on, as it does anyway. late: whether
-    any is done again. anew: whether anything they read is laid out anew. known: whether there is
-    at an index what an operation reads.
+    computed: everything that is computed again. relied: what must live on and does so anyway. late:
+    whether any operation is computed again. anew: whether any of their operands is laid out again.
+    known: whether the operands of an operation exist at an index.
     """
 
     choice: _Choice
@@ -146,18 +149,18 @@ class _Need:
         return all(self._there(op, when, stay[0].at) for stay in late)
 
     def _there(self, op: Operation, when: Moments, at: int) -> bool:
-        """Whether all that an operation reads is there at an index of its block."""
+        """Whether all operands of an operation exist at an index of its block."""
         made = sum(map(_bytes, op.results))
         return all([self._lives(_unshaped(value), when, at, made) for value in op.operands])
 
     def _lives(self, source: SSAValue, when: Moments, at: int, made: int) -> bool:
-        """Whether a value lives at an index, or may live on until then, or can be computed there.
+        """Whether a value lives at an index, may live on until then, or can be computed there.
 
-        made: the bytes of what is computed of it.
+        made: the bytes of what is computed from it.
         """
         owner = source.owner
         here = owner if isinstance(owner, Block) else owner.parent
-        # What comes from outside of a region lives as long as what holds the region runs.
+        # A value from outside of a region lives as long as the operation with the region runs.
         if isinstance(owner, STORED) or here is not when.block:
             return True
         reads = any(each.at >= at for each in when.readers_in_any_shape(source))
@@ -174,7 +177,7 @@ class _Need:
 
 
 def _unshaped(value: SSAValue) -> SSAValue:
-    """What a reshape reshapes."""
+    """The operand of a reshape, through all reshapes."""
     while isinstance(value, OpResult) and isinstance(value.op, Reinterpretation):
         (value,) = value.op.operands
     return value
@@ -186,7 +189,7 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _spelled(op: Operation, ops: Sequence[Operation]) -> str:
-    """The shortest of an operation's names that means it alone, or all of its nodes' names."""
+    """The shortest name of an operation that is unique, or the names of all its nodes."""
     own = [each for each in ops if origin(each) == origin(op)]
     names = sorted(node_names(op), key=len)
     return next((name for name in names if called(name, ops) == own), names[-1])

@@ -1,4 +1,4 @@
-"""Advice to compute again what waits where a tile is fullest, with what that earns."""
+"""Advice to compute values again instead of keeping them, with the effect of each change."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .recomputable import recomputable
 from .room import Compile, Trial, Way, trial
 
 ROUNDS = 3
-"""How often more nodes are named, each time where a tile is fullest then."""
+"""How often more nodes are named, each time for the tile that is then the fullest."""
 
 DEFAULT = shorthand_from(NN)
-"""The pipeline that stands for none given."""
+"""The pipeline that "" stands for."""
 
 
 def recomputations(
     found: MemoryMap, exe: Executable, own: Way, compile_with: Compile, known: Extensions
 ) -> Iterator[Trial]:
-    """Pipelines that compute again what waits where the fullest tile is fullest, each compiled.
+    """Pipelines that compute values again instead of keeping them on the fullest tile, compiled.
 
-    found, exe: the program as it is. own: what it was made with. Each names what waits in the
-    program of the one before it too, until one fits, nothing that waits can be computed again, or
-    that makes no room, nor the program faster, and is not told. None where can_change_nn says no.
+    found, exe: the program as it is. own: how it was compiled. Each pipeline also names the nodes
+    of the one before it. The last one fits, or nothing more can be computed again, or the next one
+    would neither free memory nor be faster. There are none if can_change_nn returns false.
     """
     if not can_change_nn(found, exe, own):
         return
@@ -47,7 +47,7 @@ def recomputations(
         change = replace(own, passes=_pipeline(passes, named))
         after = compile_with(change)
         tried = trial(f"-p {quote(change.passes)}", change, after)
-        # The planner spends what there is: where a program fits, room may have become cycles.
+        # The planner spends free memory: in a program that fits, it may have bought cycles.
         is_faster = tried.fits and (tried.cycles or 0) < (last.cycles or 0)
         if tried.bytes >= last.bytes and not is_faster:
             return
@@ -58,34 +58,36 @@ def recomputations(
 
 
 def can_change_nn(found: MemoryMap, exe: Executable, own: Way) -> bool:
-    """Whether it can be said of a program's operators how they are computed, and might help: what
-    always lives is not too much alone."""
+    """Whether advice may change how a program's operators are computed, and could help.
+
+    It cannot help if the variables that always live are too large on their own.
+    """
     named = any(each.name == NN.name for each in parse_specs(own.passes or DEFAULT))
     return found.chips == 1 and NN.name in exe.levels and named
 
 
 def _pipeline(passes: str, nodes: Sequence[str]) -> str:
-    """A pipeline, behind whose level nn nodes are computed again."""
+    """A pipeline that computes nodes again after its passes at nn."""
     specs = parse_specs(passes)[_behind_nn(passes) :]
     return ",".join((_up_to_nn(passes, nodes), *map(str, specs)))
 
 
 def _up_to_nn(passes: str, nodes: Sequence[str]) -> str:
-    """The part of it that stays at nn."""
+    """The passes of a pipeline that stay at nn."""
     specs = parse_specs(passes)[: _behind_nn(passes)]
     again = (Recompute(tuple(nodes)).spec(),) if nodes else ()
     return ",".join(map(str, (*specs, *again)))
 
 
 def _behind_nn(passes: str) -> int:
-    """How many passes of a pipeline there are up to the level nn, with that."""
+    """The number of passes of a pipeline up to the level nn, inclusive."""
     return max(i for i, each in enumerate(parse_specs(passes), 1) if each.name == NN.name)
 
 
 def module_behind_nn(
     exe: Executable, own: Way, known: Extensions, nodes: Sequence[str] = ()
 ) -> ModuleOp:
-    """A program as the passes of a pipeline leave it that stay at nn. nodes: computed again."""
+    """The program after those passes of a pipeline that stay at nn. nodes: to compute again."""
     module = exe.module_at(NN.name).clone()
     passes = expand(_up_to_nn(own.passes or DEFAULT, nodes), exe.target.spelling(), known.passes)
     PassManager(parse_pipeline(passes, known.passes)).run(known.context(), module)

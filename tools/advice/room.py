@@ -1,4 +1,4 @@
-"""What would make room on the fullest tile of a program: changes, and what comes of them."""
+"""Changes that free memory on the fullest tile of a program, and their effects."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..driver.executable import Executable
 from .memory_map import MemoryMap
 
 NARROWING = NarrowFloats.name
-"""The pass that makes floats narrower, and twice as many of them fit."""
+"""The pass that makes floats narrower, so that twice as many fit."""
 
 PROPORTIONS = (0.3, 0.1, 0.03)
-"""Memory proportions that are tried for advice, until one fits."""
+"""Memory proportions to try, until one fits."""
 
 MORE_CHIPS = 3
-"""Numbers of chips that are tried for advice, from those that hold what always lives."""
+"""How many numbers of chips to try, starting at the least that can hold what always lives."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a program is compiled: what advice may change.
+    """How a program is compiled, as far as advice may change it.
 
-    passes: a pipeline as -p takes it, or "" for the whole way. proportion: the memory proportion;
-    the program's own if None. operators: memory proportions of some operators, by name, beside
-    what constraints say.
+    passes: a pipeline as for -p; "" for the default one. proportion: the memory proportion; None
+    for the program's own. operators: memory proportions of single operators, by name, in addition
+    to the constraints.
     """
 
     target: Target
@@ -40,15 +40,15 @@ class Way:
 
 
 Compile = Callable[[Way], Executable]
-"""Compiles the program, whether it fits or not."""
+"""Compiles the program, even if it does not fit."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One thing to change, and the fullest tile with it.
+    """A change, and the fullest tile with it.
 
-    bytes: of variables and the target's reserve, of `available`. cycles: None where nothing was
-    compiled, the figure being a bound.
+    bytes: of variables and of the target's reserve, out of `available`. cycles: None if nothing was
+    compiled, because `bytes` is only a bound.
     """
 
     change: str
@@ -58,16 +58,16 @@ class Trial:
 
     @property
     def fits(self) -> bool:
-        """Whether the program does, with it."""
+        """Whether the program fits with this change."""
         return self.bytes <= self.available
 
 
 def trials(found: MemoryMap, own: Way, compile_with: Compile) -> Iterator[Trial]:
-    """What would make room on the fullest tile: each is compiled, but for those told by a bound.
+    """Changes that free memory on the fullest tile. Each is compiled, or excluded by a bound.
 
-    own: how the map's program was compiled. Changes of a kind are tried until one fits. Several
-    chips are compiled as one of so many tiles: their bytes are told and their cycles are not, since
-    nothing prices the links between them.
+    own: how the program was compiled. Changes of a kind are tried until one fits. Several chips are
+    compiled as one chip with all their tiles. For them, bytes are given but no cycles, because
+    nothing prices the links between chips.
     """
     machine = own.target
     chips = found.chips
@@ -100,14 +100,14 @@ def trials(found: MemoryMap, own: Way, compile_with: Compile) -> Iterator[Trial]
 
 
 def _narrowed(passes: str, level: str) -> str:
-    """A pipeline with narrower floats; "" for one that has them, or begins where nobody can."""
+    """A pipeline with narrower floats; "" if it has them, or if the program is below nn."""
     if level != NN.name or any(each.name == NARROWING for each in parse_specs(passes)):
         return ""
     return ",".join((NARROWING, passes or shorthand_from(NN)))
 
 
 def _bound(change: str, always_live: int, own: Way) -> Trial:
-    """What a tile would hold of so many bytes on all tiles: what is more than that cannot fit."""
+    """A lower bound for the fullest tile, from bytes that all tiles together must hold."""
     machine = own.target
     least = -(-always_live // machine.tiles) + machine.memory.reserved_bytes
     return Trial(f"{change}: what always lives alone", least, machine.bytes_per_tile, None)
@@ -118,7 +118,7 @@ def _tried(change: str, how: Way, compile_with: Compile) -> Trial:
 
 
 def trial(change: str, how: Way, exe: Executable) -> Trial:
-    """What has come of a change. change: in words. how: as it was compiled."""
+    """The effect of a change. change: in words. how: how it was compiled."""
     return Trial(
         change, exe.memory.max_tile_bytes, how.target.bytes_per_tile, int(exe.profile["cycles"])
     )

@@ -1,4 +1,4 @@
-"""Advice to take what fills the fullest tile in steps, operator by operator."""
+"""Advice to split the operators that fill the fullest tile into steps."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ from .recomputation import can_change_nn, module_behind_nn
 from .room import Compile, Trial, Way, trial
 
 ROUNDS = 4
-"""How often the operator of the superstep that is fullest then is given less."""
+"""How often to lower the limit of the operator in the fullest superstep."""
 
 PARTITION = "partition"
 
 _STEP = re.compile(r"/((?:part|step)\d+)")
-"""What the origin of an operation says of the step of its operator that it is."""
+"""The part of an operation's origin that names the step of its operator."""
 
 
 def serial_splits(
     found: MemoryMap, exe: Executable, own: Way, compile_with: Compile, known: Extensions
 ) -> Iterator[Trial]:
-    """Constraints that leave half of what it takes for a while to the operator of the fullest
-    superstep: where no plan of one step keeps that, its work is taken in several.
+    """Constraints that halve the temporary memory of the operator in the fullest superstep.
 
-    found, exe: the program as it is. own: what it was made with. The operator of the superstep that
-    is fullest then is next, or the same again, until the program fits, or no room is made.
+    If no plan with one step keeps such a limit, the operator's work is split into several steps.
+
+    found, exe: the program as it is. own: how it was compiled. Each change adds the operator of the
+    superstep that is then the fullest, or halves its limit again, until the program fits or no more
+    memory is freed.
     """
     if not can_change_nn(found, exe, own):
         return
@@ -59,7 +61,7 @@ def serial_splits(
         limits[name] = float(f"{min(share, limits.get(name, 1.0)) / 2:.2g}")
         changed = replace(own, operators=tuple(limits.items()))
         after = compile_with(changed)
-        tried = trial(_told(limits, after), changed, after)
+        tried = trial(_description(limits, after), changed, after)
         if tried.bytes >= last.bytes:
             return
         yield tried
@@ -71,21 +73,21 @@ def serial_splits(
 def constraints_with(
     given: Mapping[str, object] | None, operators: Iterable[tuple[str, float]]
 ) -> dict[str, object]:
-    """Constraints as JSON has them, with memory proportions of some operators.
+    """Constraints for JSON, with memory proportions of some operators.
 
-    given: what a file of constraints says, if there is one. An operator's whole plan stays.
+    given: the contents of a constraints file, if any. An operator with a whole plan keeps it.
     """
     whole = dict(given or {})
     named = dict(cast("Mapping[str, Mapping[str, object]]", whole.get("operators", {})))
     for name, proportion in operators:
-        asked = named.get(name, {})
-        if "plan" not in asked:
-            named[name] = {**asked, "memory_proportion": proportion}
+        choices = named.get(name, {})
+        if "plan" not in choices:
+            named[name] = {**choices, "memory_proportion": proportion}
     return {**whole, "operators": named}
 
 
-def _told(limits: Mapping[str, float], exe: Executable) -> str:
-    """What to write into a file of constraints, and what has become of the operators."""
+def _description(limits: Mapping[str, float], exe: Executable) -> str:
+    """The constraints to write into a file, and the steps of the operators."""
     steps = {name: _steps(name, exe.module_at(PARTITION)) for name in limits}
     many = ", ".join(f"{name} in {n} steps" for name, n in steps.items() if n > 1)
     text = quote(json.dumps(constraints_with(None, limits.items())))
@@ -93,16 +95,16 @@ def _told(limits: Mapping[str, float], exe: Executable) -> str:
 
 
 def _steps(name: str, module: ModuleOp) -> int:
-    """In how many steps an operator is computed. module: of partition."""
+    """The number of steps in which an operator is computed. module: at partition."""
     paths = (origin(op) or "" for op in operations(module) if isinstance(op, partition.ComputeOp))
     steps = {tuple(_STEP.findall(p[len(name) :])) for p in paths if p.startswith(f"{name}/")}
     return sum(not any(o[: len(s)] == s and o != s for o in steps) for s in steps) or 1
 
 
 def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> str | None:
-    """The name of the operator that a superstep computes, of those that are planned.
+    """The name of the planned operator that a superstep computes; None if there is none.
 
-    module: of exchange. A path of its lowering begins with the operator's own.
+    module: at exchange. Paths of an operator's lowering begin with its name.
     """
     for op in operations(module):
         if isinstance(op, exchange.SuperstepOp) and op.sym_name.data == step:
@@ -116,6 +118,6 @@ def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> s
 
 
 def _share(report: MemoryReport) -> float:
-    """Of a tile's usable bytes, those that the fullest one's worst superstep takes for a while."""
+    """The share of the usable bytes that the fullest tile's worst superstep takes temporarily."""
     taken = sum(v.bytes for v in report.variables if v.live and not v.resident and not v.waits)
     return taken / report.target.usable_bytes_per_tile

@@ -40,7 +40,7 @@ def _refuse(target: Target, needed: int, free: int | None, is_compiled: bool) ->
         return
     fewer = f"fewer tiles (--target {target.base}:N)"
     if is_compiled:
-        fewer = f"its model compiled for {fewer}"
+        fewer = f"the model compiled for {fewer}"
     raise InputError(
         f"{target.spelling()}: a run needs {needed >> 20:,} MiB of this host's memory for "
         f"{target.tiles:,} tiles; {free >> 20:,} MiB are free: need {fewer}, other programs ended, "

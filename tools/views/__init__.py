@@ -1,1 +1,1 @@
-"""What people look at: reports, graphs, plans, pictures and tables of a program."""
+"""Views of programs: graphs, plans, pictures and tables."""

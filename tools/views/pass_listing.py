@@ -1,4 +1,4 @@
-"""What passes there are, with their options, for people."""
+"""List passes with their options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...passes.pipelines import SHORTHAND
 
 
 def listing(passes: Mapping[str, PassEntry]) -> str:
-    """Every pass with the first line of what it says of itself and its options; the shorthand."""
+    """Every pass with the first line of its docstring and its options; then the levels."""
     width = max(map(len, passes)) + 2
     lines: list[str] = []
     for name in passes:
@@ -26,7 +26,7 @@ def listing(passes: Mapping[str, PassEntry]) -> str:
 
 
 def description(name: str, passes: Mapping[str, PassEntry]) -> str:
-    """All that a pass says of itself, and its options. Raises InputError if there is none."""
+    """The whole docstring of a pass, and its options. Raises InputError for an unknown pass."""
     each = load_pass(name, passes)
     options = [f"  {option}" for option in pass_options(each)]
     text = [name, "", _document(each), "", "options:", *(options or ["  none"])]
@@ -37,6 +37,6 @@ def description(name: str, passes: Mapping[str, PassEntry]) -> str:
 
 
 def _document(each: type[ModulePass]) -> str:
-    """The docstring of a pass; that of a dataclass without one is its signature: no text."""
+    """The docstring of a pass, or "". Without one, a dataclass has its signature as docstring."""
     text = inspect.cleandoc(vars(each).get("__doc__") or "")
     return "" if text.startswith(f"{each.__name__}(") else text

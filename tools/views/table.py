@@ -1,4 +1,4 @@
-"""What a run shows people: one table of what the program is and what it cost."""
+"""The table that a command prints: size and cost of a program."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CYCLES = ("compute", "exchange", "sync")
 
 
 def console() -> Console:
-    """Standard output; in a pipe or a file, wide enough for a table without wrapped lines."""
+    """Standard output. In a pipe or file, wide enough for a table without wrapped lines."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=160)
 
 
 def summary(exe: Executable, title: str, error: str = "") -> Table:
-    """The figures of a program, and of its last run. error: what a check found, or ''."""
+    """The figures of a program and of its last run. error: the result of a check, or ""."""
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -33,7 +33,7 @@ def summary(exe: Executable, title: str, error: str = "") -> Table:
 
 
 def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values, in the order in which people ask for them."""
+    """Names and values, most wanted first."""
     seconds: Mapping[str, float] = profile["seconds"]
     ops: Mapping[str, int] = profile["ops"]
     cycles = ", ".join(f"{kind} {profile[f'{kind}_cycles']:,}" for kind in CYCLES)

@@ -73,7 +73,7 @@ def test_a_path_without_permission_is_told_before_anything_is_compiled(
 
 
 def test_a_folder_of_something_else_stays(network: Path):
-    assert "holds small.onnx, which is no file of a graph" in refused(network, "-o", ".")
+    assert "contains small.onnx, which is not a file of a graph" in refused(network, "-o", ".")
     assert os.listdir() == ["small.onnx"]
 
 

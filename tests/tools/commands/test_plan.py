@@ -117,7 +117,7 @@ def test_constraints_are_kept_by_every_command(network: Path):
         (("small.onnx", "--dtype", "f16"), "--dtype is for --matmul"),
         (("small.onnx", "--png", "x.png"), "--png: need --operator NAME"),
         (("small.onnx", "--every"), "--every: need --operator NAME"),
-        (("small.onnx", "--operator", "the_c9"), "operator 'the_c9': there is none; did you mean"),
+        (("small.onnx", "--operator", "the_c9"), "no operator 'the_c9'; did you mean"),
         (("small.onnx", "--memory-proportion", "1.5"), "memory proportion 1.5; need 0..1"),
         (("small.onnx", "--memory-proportion", "nan"), "memory proportion nan; need 0..1"),
         (("small.onnx", "--constraints", "absent.json"), "absent.json: cannot be read"),

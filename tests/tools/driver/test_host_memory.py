@@ -72,7 +72,7 @@ def test_a_program_file_is_to_be_compiled_for_fewer_tiles(host: Path):
     assert CliRunner().invoke(app, compiled).exit_code == 0
     (host / "proc/meminfo").write_text("MemAvailable: 102400 kB\n")
     result = CliRunner().invoke(app, ["run", "net.abele"])
-    assert "need its model compiled for fewer tiles (--target mk2:N)" in result.stderr
+    assert "need the model compiled for fewer tiles (--target mk2:N)" in result.stderr
 
 
 def test_a_sound_model_that_memory_ends_for_is_not_called_damaged(

@@ -1,4 +1,4 @@
-"""The compiled graph on disk: tables, queries, and GraphML for small ones."""
+"""The compiled graph on disk: tables, queries, and GraphML for small graphs."""
 
 from .folder import write_graph
 from .graphml import as_networkx, write_graphml

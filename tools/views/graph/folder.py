@@ -1,4 +1,4 @@
-"""The folder of a graph's tables: whole, or as it was before."""
+"""Write the folder of a graph's tables, completely or not at all."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ FILES = (
     "about.parquet",
     QUERIES,
 )
-"""What there is in the folder."""
+"""The files of the folder."""
 
 
 WORKING_BYTES = 1 << 28
-"""Memory that writing takes, whatever the size of the graph: pieces of both tables."""
+"""Memory for the pieces of both long tables, whatever the size of the graph."""
 
 
 def write_graph(graph: Graph, exe: Executable, folder: Path, *, loops: bool = False) -> None:
-    """Write the tables of a compiled program's graph, and queries.
+    """Write the tables of a compiled program's graph, and queries on them.
 
-    loops: also the edges that are carried round a loop only, which links.parquet marks.
-    The folder is replaced as a whole, or stays as it was. Raises InputError where it cannot be
-    written, holds files that are no graph's, there is too little memory, or pyarrow is missing.
+    loops: include edges that exist only between turns of a loop; links.parquet marks them. The
+    folder is replaced as a whole, or stays as it was. Raises InputError if it cannot be written,
+    contains other files, or if memory or pyarrow is missing.
     """
     needs_pyarrow()
     check_graph_folder(folder)
@@ -52,7 +52,7 @@ def write_graph(graph: Graph, exe: Executable, folder: Path, *, loops: bool = Fa
     prices = price(exe.module_at(MACHINE), exe.target)
     try:
         with _whole_folder(folder) as beside, ThreadPoolExecutor(2) as pool:
-            # The two long tables at the same time: packing columns keeps no lock.
+            # The two long tables are written at the same time: packing columns holds no lock.
             written = [
                 pool.submit(
                     write_pieces, beside / "vertices.parquet", VERTICES, vertex_pieces(graph)
@@ -74,9 +74,9 @@ def write_graph(graph: Graph, exe: Executable, folder: Path, *, loops: bool = Fa
 
 
 def check_graph_folder(folder: Path) -> None:
-    """Raise InputError unless a graph can be written there; nothing is made.
+    """Raise InputError unless a graph can be written to a folder. Writes nothing.
 
-    A folder that is there must be empty, or hold a graph's files and no others.
+    An existing folder must be empty, or contain only files of a graph.
     """
     check_folder(folder)
     if not folder.exists():
@@ -84,13 +84,13 @@ def check_graph_folder(folder: Path) -> None:
     others = sorted(set(os.listdir(folder)) - set(FILES))
     if others:
         raise InputError(
-            f"{folder}: holds {others[0]}, which is no file of a graph; need a new folder"
+            f"{folder}: contains {others[0]}, which is not a file of a graph; need a new folder"
         )
 
 
 @contextmanager
 def _whole_folder(folder: Path) -> Generator[Path]:
-    """A folder beside, which takes the place of this one when the block ends well."""
+    """A folder beside another one, which it replaces if the block succeeds."""
     place = Path(os.path.realpath(folder))
     place.parent.mkdir(parents=True, exist_ok=True)
     beside = place.with_name(f".{uuid4().hex}.{place.name}")
@@ -112,5 +112,5 @@ def _whole_folder(folder: Path) -> Generator[Path]:
 
 
 def _reason(error: OSError) -> str:
-    """What the system said; pyarrow's errors carry more than that."""
+    """The system's own message; pyarrow adds more to it."""
     return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]

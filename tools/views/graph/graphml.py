@@ -1,4 +1,4 @@
-"""Small graphs as NetworkX and GraphML, for tools that draw or analyse them node by node."""
+"""Small graphs as NetworkX and GraphML, for tools that draw or analyse single nodes."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ....ir.errors import InputError
 from ....ir.whole_file import whole_file
 
 MOST = 200_000
-"""Vertices and edges together: a Python object each, about a kilobyte."""
+"""Vertices and edges together. Each becomes a Python object of about a kilobyte."""
 
 
 def needs_networkx() -> None:
-    """Raise InputError where no graph can be made."""
+    """Raise InputError if networkx is not installed."""
     _networkx()
 
 
 def check_small(graph: Graph, loops: bool) -> None:
-    """Raise InputError for a graph of more than MOST vertices and edges."""
+    """Raise InputError for a graph with more than MOST vertices and edges."""
     edges = graph.edge_count + (graph.loop_edge_count if loops else 0)
     if graph.vertex_count + edges > MOST:
         raise InputError(
             f"a graph of {graph.vertex_count:,} vertices and {edges:,} edges; GraphML and NetworkX "
-            f"are for {MOST:,} of both together: take the tables, or a smaller target"
+            f"are for {MOST:,} of both together: use the tables, or a smaller target"
         )
 
 
 def as_networkx(graph: Graph, *, loops: bool = False) -> Any:
-    """A networkx.MultiDiGraph: an edge for each edge, vertices with all their columns.
+    """A networkx.MultiDiGraph with one edge per edge, and vertices with all their columns.
 
-    Vertices are numbered by id, and have layer, codelet and origin besides. Keys of edges are
-    operands. loops: also edges that are carried round a loop only, which say so.
-    Raises InputError for a graph of more than MOST vertices and edges.
+    Vertices are numbered by id and also have a layer, a codelet and an origin. The keys of edges
+    are operands. loops: include edges that exist only between turns of a loop, and mark them.
+    Raises InputError for a graph with more than MOST vertices and edges.
     """
     networkx = _networkx()
     check_small(graph, loops)

@@ -1,4 +1,4 @@
-"""What abele graph prints: the graph, compute set by compute set."""
+"""The table that `abele graph` prints: one row per compute set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ....backends.graph import Graph
 
 
 def graph_summary(graph: Graph) -> Table:
-    """Vertices and edges of every compute set, and of all. Edges are those that end there."""
+    """Vertices and edges of every compute set and of all. An edge counts where it ends."""
     table = Table()
     table.add_column("compute set")
     table.add_column("layer")

@@ -1,4 +1,4 @@
-"""Columns in Parquet files, packed tightly and written piece by piece."""
+"""Write columns to Parquet files, tightly packed and piece by piece."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ....ir.errors import InputError
 DELTA = "DELTA_BINARY_PACKED"
 
 LEVEL = 1
-"""Of zstd: deltas are so regular that more of it costs time and saves little."""
+"""The level of zstd. Deltas are so regular that a higher one takes longer and saves little."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, its type, and how it is packed.
+    """A column of a table: its name, type and packing.
 
-    kind: a NumPy type's name; "text" for numbers of names in a list. packing: "delta" for numbers
-    that grow, "plain" for such that hardly change. ranges: whether the file knows the least and the
-    largest of every row group, so that a query can leave groups out.
+    kind: the name of a NumPy type, or "text" for numbers of names in a list. packing: "delta" for
+    numbers that grow, "plain" for numbers that seldom change. ranges: whether the file stores the
+    least and largest value of every row group, so that queries can skip groups.
     """
 
     name: str
@@ -34,26 +34,26 @@ class Column:
 
 
 Piece = Mapping[str, NDArray[Any]]
-"""Neighbouring rows of a table: its columns by name, (rows,) each."""
+"""Neighbouring rows of a table: its columns by name, each (rows,)."""
 
 
 def needs_pyarrow() -> None:
-    """Raise InputError where no table can be written."""
+    """Raise InputError if pyarrow is not installed."""
     _pyarrow()
 
 
 def write_pieces(
     path: Path, columns: Sequence[Column], pieces: Iterable[tuple[Piece, Mapping[str, list[str]]]]
 ) -> None:
-    """Write a table piece by piece, each a row group. Raises OSError.
+    """Write a table piece by piece, one row group each. Raises OSError.
 
-    pieces: the rows, and for each column of kind "text" the list that its numbers are of.
+    pieces: the rows, and for each column of kind "text" the list that its numbers index.
     """
     arrow, parquet = _pyarrow()
     text = arrow.dictionary(arrow.int32(), arrow.string())
     schema = arrow.schema(
         [
-            # Nothing is ever missing, so that it need not be said of every number that it is there.
+            # No value is ever missing; a nullable column would store a bit for each.
             arrow.field(
                 c.name,
                 text if c.kind == "text" else arrow.from_numpy_dtype(np.dtype(c.kind)),
@@ -88,7 +88,7 @@ def write_pieces(
 
 
 def write_parquet(path: Path, table: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
-    """Write a short table, given by its columns. Raises OSError."""
+    """Write a short table, given as columns. Raises OSError."""
     arrow, parquet = _pyarrow()
     with open(path, "xb") as stream:
         parquet.write_table(arrow.table(dict(table)), stream, compression="zstd")

@@ -1,4 +1,4 @@
-"""The short tables of a graph: one row a vertex set, a link, a compute set, or two of them."""
+"""The short tables of a graph: vertex sets, links, compute sets, and traffic between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRICED = ("times", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange
 
 
 def about_table(graph: Graph) -> Table:
-    """One row: the size of the graph, and the machine that it was compiled for."""
+    """One row: the size of the graph, and the machine it was compiled for."""
     return {
         "target": [graph.target],
         "tiles": [graph.tiles],
@@ -28,16 +28,16 @@ def about_table(graph: Graph) -> Table:
 
 
 def set_table(graph: Graph) -> Table:
-    """Every vertex set: its number, compute set, node and codelet, and its vertices' ids."""
+    """Every vertex set: its number, compute set, node and codelet, and the ids of its vertices."""
     names = ("index", "compute_set", "name", "origin", "layer", "codelet", "first", "count")
     columns = {name: [getattr(each, name) for each in graph.sets] for name in names}
     return {"set": columns.pop("index"), **columns}
 
 
 def link_table(graph: Graph, loops: bool) -> Table:
-    """Every link: from which set to which operand of which other, and the rows of its edges.
+    """Every link: its two vertex sets, the operand it feeds, and the rows of its edges.
 
-    first: the first row of its edges in edges.parquet; -1 where they are left out there.
+    first: the first row of its edges in edges.parquet; -1 if they are left out there.
     """
     links = graph.links
     written = np.array([link.count if loops or not link.loop else 0 for link in links], np.int64)
@@ -52,9 +52,9 @@ def link_table(graph: Graph, loops: bool) -> Table:
 
 
 def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
-    """Every compute set: its vertices, the edges that end there, and its superstep's price.
+    """Every compute set: its vertices, the edges that end there, and the price of its superstep.
 
-    Loops are left out. cycles are those of one execution, and there are so many times of it.
+    Leaves out edges round loops. cycles are those of one execution; times counts executions.
     """
     count = len(graph.compute_sets)
     of = np.array([each.compute_set for each in graph.sets], np.int64)
@@ -82,9 +82,9 @@ def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
 
 
 def traffic_table(graph: Graph) -> Table:
-    """Every two compute sets of which one reads what the other makes: edges and bytes.
+    """All pairs of compute sets of which one reads the other's results: edges and bytes.
 
-    Joining the edges to say the same takes minutes.
+    A query would take minutes to join the edges for this.
     """
     of = np.array([each.compute_set for each in graph.sets], np.int64)
     links = graph.links

@@ -1,4 +1,4 @@
-"""The two long tables of a graph, a piece at a time."""
+"""The two long tables of a graph, piece by piece."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ....backends.graph import Graph
 from .parquet import Column, Piece
 
 ROWS = 1 << 20
-"""Rows of a piece, at most."""
+"""The largest number of rows in a piece."""
 
 VERTICES = (
     Column("id", "int32", "delta", ranges=True),
@@ -32,7 +32,7 @@ EDGES = (
 
 
 def vertex_pieces(graph: Graph) -> Iterator[tuple[Piece, Mapping[str, list[str]]]]:
-    """The vertices by id; what their sets have in common is in them too."""
+    """The vertices by id, with the columns that their sets have in common."""
     names: dict[str, list[str]] = {}
     of_set: dict[str, np.ndarray] = {}
     for name in ("codelet", "origin"):
@@ -46,9 +46,9 @@ def vertex_pieces(graph: Graph) -> Iterator[tuple[Piece, Mapping[str, list[str]]
 
 
 def edge_pieces(graph: Graph, loops: bool) -> Iterator[tuple[Piece, Mapping[str, list[str]]]]:
-    """The edges, link by link, in pieces of about as many rows each.
+    """The edges, link by link, in pieces with about as many rows each.
 
-    Edges of short links share a piece: row groups of a few rows are slow to read.
+    Edges of short links share a piece, because small row groups are slow to read.
     """
     waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     rows = 0

@@ -1,1 +1,1 @@
-"""What the planner decided for each operator, why, and what else there was."""
+"""What the planner chose for each operator, why, and the alternatives."""

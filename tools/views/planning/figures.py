@@ -1,5 +1,4 @@
-"""The figures of one operator's plan: its phases, its bytes, what it makes of the machine, and why
-it is no faster."""
+"""The figures of one operator's plan: phases, bytes, utilisation, and what limits it."""
 
 from __future__ import annotations
 
@@ -22,19 +21,19 @@ from ....passes.planner.terms import FREE
 from ....passes.plans.steps import takes_steps
 
 WORTH_SAYING = 1.02
-"""How much faster a plan must be for what kept it away to be named."""
+"""A faster plan that was ruled out is named only if it is faster by this factor."""
 
 NO_BOUND = 2**62
-"""More bytes than a tile can have."""
+"""More bytes than any tile has."""
 
 
 UNITS_ALONG = {"amp": "out_channels", "swapped": "field"}
-"""The dimensions that the conv units of a tile share among them, by method."""
+"""The dimensions that the convolution units of a tile share, by method."""
 
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """The next best plan that cuts the operator otherwise. slower: by what part of the cycles."""
+    """The best plan with another split. slower: by what share of the cycles."""
 
     plan: Plan
     cycles: float
@@ -43,12 +42,12 @@ class RunnerUp:
 
 @dataclass(frozen=True)
 class OperatorPlan:
-    """The plan of one operator, in cycles of one execution and bytes of the fullest tile.
+    """The plan of one operator, in cycles per execution and bytes on the fullest tile.
 
-    node: the framework's name. times: how often a run executes it. The phases add up to cycles:
-    combine_cycles are of the compute that merges partials, its exchange and sync among them.
-    limit_bytes: what temporary_bytes may be. utilisation: the part of the whole machine's peak that
-    is reached, over all its tiles, of what `peak` names: MACs, bytes through the vector units, or
+    node: the framework's name. times: executions per run. The phases add up to cycles;
+    combine_cycles are those of the compute that merges partials, with its exchange and sync.
+    limit_bytes: the limit for temporary_bytes. utilisation: the share of the peak of all tiles that
+    the operator reaches; `peak` names what is compared: MACs, bytes through the vector units, or
     bytes over the exchange. limited_by: in words.
     """
 
@@ -73,16 +72,16 @@ class OperatorPlan:
 
     @property
     def space(self) -> str:
-        """The iteration space, without dimensions of one element: "m=64 n=128 k=256"."""
+        """The iteration space, without dimensions of size 1: "m=64 n=128 k=256"."""
         return " ".join(f"{d.name}={d.size}" for d in self.dims if d.size > 1) or "-"
 
     @property
     def split(self) -> str:
-        """The parts of the dimensions that are cut, and the steps: "m=4 n=32, k in 8 round n"."""
+        """The parts of the dimensions that are split, and the steps: "m=4 n=32, k in 8 round n"."""
         return split_text(self.dims, self.plan)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """All figures, for JSON."""
         found = asdict(self)
         found["dims"] = {d.name: d.size for d in self.dims}
         found["plan"] = PlanAttr(self.plan).text()
@@ -92,7 +91,7 @@ class OperatorPlan:
 
 
 def split_text(dims: tuple[Dim, ...], plan: Plan) -> str:
-    """Parts of the dimensions that a plan cuts, and its steps; "-" where it cuts nothing."""
+    """The parts of split dimensions, and the steps; "-" if nothing is split."""
     parts = [f"{d.name}={k}" for d, k in zip(dims, plan.split, strict=False) if k > 1]
     texts = [" ".join(parts)] if parts else []
     for i, n in enumerate(plan.steps):
@@ -112,7 +111,7 @@ def figures(
 ) -> OperatorPlan:
     """The figures of the choice that answers a question.
 
-    given: the plan was not searched for, as it was there already.
+    given: the plan existed already and was not searched for.
     """
     problem, target = question.problem, question.target
     merge = choice.merge
@@ -140,11 +139,11 @@ def figures(
     )
 
 
-# What is made of the machine
+# Utilisation
 
 
 def macs(problem: Problem) -> int:
-    """Multiplications and additions of a sum of products; 0 of all else."""
+    """Multiplications and additions of a sum of products; 0 for other bodies."""
     if problem.moves or roles(problem.structure) is None:
         return 0
     return prod(problem.structure.space.sizes)
@@ -155,7 +154,7 @@ def _units(problem: Problem, target: Target) -> ConvUnits | None:
 
 
 def peak_macs(problem: Problem, target: Target) -> float:
-    """MACs a cycle of one tile at best, for the types of a sum of products."""
+    """The peak MACs per cycle of one tile, for the types of a sum of products."""
     units = _units(problem, target)
     if units is not None:
         return units.macs_per_cycle
@@ -164,7 +163,7 @@ def peak_macs(problem: Problem, target: Target) -> float:
 
 
 def _utilisation(problem: Problem, choice: Choice, target: Target) -> tuple[float, str]:
-    """What part of the machine's peak is reached, and of what."""
+    """The share of the machine's peak that is reached, and the peak's name."""
     space = problem.structure.space
     machine = target.tiles * max(choice.cycles, 1)
     work = macs(problem)
@@ -181,11 +180,11 @@ def _utilisation(problem: Problem, choice: Choice, target: Target) -> tuple[floa
     return (taken + result) / (machine * target.vector.vector_bytes), "vector"
 
 
-# Why it is no faster
+# What limits it
 
 
 def _limited_by(question: Question, choice: Choice, given: bool) -> str:
-    """What keeps an operator from being faster: what was asked, memory, or its largest phase."""
+    """What keeps an operator from being faster: a constraint, memory, or its largest phase."""
     kept = _kept_away(question, choice, given)
     if kept:
         return kept
@@ -205,7 +204,7 @@ def _limited_by(question: Question, choice: Choice, given: bool) -> str:
 
 
 def _kept_away(question: Question, choice: Choice, given: bool) -> str:
-    """What kept a plan away that would be faster; "" if none would."""
+    """What rules out a faster plan; "" if nothing does."""
     problem, usable = question.problem, question.target.usable_bytes_per_tile
     limit = problem.terms.temporary_bytes
     if limit is not None and choice.temporary_bytes > limit > 0:
@@ -231,7 +230,7 @@ def _faster(choice: Choice, other: Choice) -> str:
 
 
 def padding(problem: Problem, plan: Plan, target: Target) -> float:
-    """The part of the work of all cells, were each as large as the largest, that is for nothing."""
+    """The share of work lost because not all cells are as large as the largest."""
     sizes = problem.structure.space.sizes
     cell = [-(-n // k) for n, k in zip(sizes, plan.split, strict=True)]
     done = [float(n) for n in cell]

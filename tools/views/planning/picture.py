@@ -1,4 +1,4 @@
-"""Pictures of plans: what an operator's plans cost in cycles and in bytes of a tile."""
+"""Pictures of an operator's plans: cycles against bytes of a tile."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .plan import TradeOffs
 
 
 def needs_matplotlib() -> None:
-    """Raise InputError where no picture can be drawn."""
+    """Raise InputError if matplotlib is not installed."""
     _figure()
 
 
 def draw_trade_offs(found: TradeOffs, path: Path) -> None:
     """Write the picture of an operator's plans as a PNG file. Raises InputError.
 
-    Cycles over resident bytes and over temporary bytes of the fullest tile. Grey: all plans that
-    were priced. Blue: those that no other beats. Red: the plan that was chosen.
+    Plots cycles against resident and against temporary bytes of the fullest tile. Grey: all priced
+    plans. Blue: plans that no other plan beats. Red: the chosen plan.
     """
     figure = _figure()(figsize=(11, 5), layout="constrained")
     dims = found.question.problem.structure.space.dims
@@ -36,7 +36,7 @@ def draw_trade_offs(found: TradeOffs, path: Path) -> None:
         axes.set_xlabel(f"{name.replace('_', ' ')} of the fullest tile")
         axes.set_yscale("log")
         sizes = [getattr(c, name) for c in found.choices]
-        # Zero bytes have a place too, left of the least.
+        # Zero bytes have a place, too, left of the smallest number.
         least = min((n for n in sizes if n), default=1)
         axes.set_xscale("symlog", base=2, linthresh=least / 2)
         axes.set_xlim(-least / 16, 1.3 * max(*sizes, 1))
@@ -53,7 +53,7 @@ def draw_trade_offs(found: TradeOffs, path: Path) -> None:
 
 
 def _figure() -> Any:
-    """The class of matplotlib's figures, which need no window. Raises InputError."""
+    """The Figure class of matplotlib, which needs no window. Raises InputError."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ModuleNotFoundError:

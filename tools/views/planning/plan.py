@@ -1,4 +1,4 @@
-"""From a model to the plan of each of its operators, with all figures that people ask for."""
+"""Plan all operators of a model, with the figures of each plan."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from ...importers.huge_weights import refusing_huge_weights
 from .figures import OperatorPlan, figures, macs, peak_macs
 
 DTYPES: Mapping[str, str] = {"f16": "float16", "f32": "float32"}
-"""The types of a product of matrices, as they are asked for."""
+"""The types of a product of matrices, as --dtype spells them."""
 
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """The plans of a program. operators: in the order of the program.
+    """The plans of a program. operators: in program order.
 
-    cycles: of a run, as the planner sees it. resident_bytes: weights and constants of the fullest
-    tile. live_bytes: values and temporaries at the worst moment, if the busiest tiles were all the
-    same. bound_bytes: what one operator could have of a tile, so that all fit together.
-    utilisation: MACs of all, as part of what the machine could do in that time.
+    cycles: of a run, as the planner estimates. resident_bytes: weights and constants on the fullest
+    tile. live_bytes: values and temporaries at the worst moment, as if one tile were the busiest at
+    all times. bound_bytes: what one operator may take of a tile so that all fit together.
+    utilisation: MACs of all operators, as a share of what the machine could do in that time.
     """
 
     title: str
@@ -63,16 +63,16 @@ class ProgramPlan:
 
     @property
     def between_cycles(self) -> float:
-        """Cycles of a run that belong to no operator: what loops carry is copied round."""
+        """Cycles of a run outside of operators, such as copies of what loops carry."""
         return self.cycles - sum(each.times * each.cycles for each in self.operators)
 
     @property
     def fits(self) -> bool:
-        """Whether the fullest tile holds all of it, by the planner's estimate."""
+        """Whether everything fits on the fullest tile, by the planner's estimate."""
         return self.resident_bytes + self.live_bytes <= self.target.usable_bytes_per_tile
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """All figures, for JSON."""
         return {
             "title": self.title,
             "target": self.target.spelling(),
@@ -93,20 +93,20 @@ class ProgramPlan:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A planned program. It answers questions about single operators."""
+    """A planned program, which answers questions about single operators."""
 
     plan: ProgramPlan
     questions: Mapping[Operation, Question]
     choices: Mapping[Operation, Choice]
 
     def operator(self, name: str) -> Operation:
-        """The planned operation of that name, the first if there are several. Raises InputError."""
+        """The first planned operation with a name. Raises InputError if there is none."""
         names: dict[str, Operation] = {}
         for op in self.questions:
             for each in (_node(op), *origin_names(op)):
                 names.setdefault(each, op)
         if name not in names:
-            raise InputError(f"operator {name!r}: there is none{suggestion(name, names)}")
+            raise InputError(f"no operator {name!r}{suggestion(name, names)}")
         return names[name]
 
     def trade_offs(self, op: Operation) -> TradeOffs:
@@ -118,7 +118,7 @@ class PlannedModel:
 
 @dataclass(frozen=True)
 class TradeOffs:
-    """The plans of one operator that were priced in full, fastest first."""
+    """The fully priced plans of one operator, fastest first."""
 
     node: str
     question: Question
@@ -127,7 +127,7 @@ class TradeOffs:
 
     @property
     def pareto(self) -> tuple[Choice, ...]:
-        """Those that no other beats in cycles, resident and temporary bytes together."""
+        """The plans that no other beats in cycles, resident and temporary bytes together."""
 
         def figures_of(c: Choice) -> tuple[float, int, int]:
             return c.cycles, c.resident_bytes, c.temporary_bytes
@@ -140,7 +140,7 @@ class TradeOffs:
         return tuple(kept.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """All figures, for JSON."""
         best = set(map(id, self.pareto))
         return {
             "node": self.node,
@@ -170,9 +170,9 @@ def plan_model(
     memory_proportion: float | None = None,
     watch: Watcher | None = None,
 ) -> PlannedModel:
-    """Plan a model, or a program of nn that was read.
+    """Plan a model, or an nn program that was read.
 
-    passes: those that the program goes through first. All else as for compile_model.
+    passes: run on the program first. The other parameters are as for compile_model.
     Raises InputError, and DoesNotFit for a tensor that the target cannot hold.
     """
     tell: Watcher = watch or silent
@@ -185,7 +185,7 @@ def plan_model(
         else read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
     )
     if program.level != NN:
-        raise InputError(f"{program.path}: planned already, at {program.level}; need its model")
+        raise InputError(f"{program.path}: planned already, at {program.level}; need the model")
     machine = plan_target(program.module, target, program.path)
     refuse_tensors_larger_than(program.module, machine)
     spec = expand(passes, machine.spelling(), extensions.passes)
@@ -231,9 +231,9 @@ def plan_model(
 
 
 def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> Program:
-    """The program of one product: an [m, k] that comes in, times a [k, n] that stays.
+    """A program with one product: an input [m, k] times a weight [k, n].
 
-    Raises InputError for a dtype that is none of DTYPES, and DoesNotFit for a matrix that all tiles
+    Raises InputError for a dtype that is not in DTYPES, and DoesNotFit for a matrix that all tiles
     together cannot hold.
     """
     if dtype not in DTYPES:
@@ -267,7 +267,7 @@ def _node(op: Operation) -> str:
 
 
 def _times(op: Operation) -> int:
-    """How often the loops around an operation turn, those whose turns are known."""
+    """The product of the known trip counts of all loops around an operation."""
     times, outer = 1, op.parent_op()
     while outer is not None:
         times *= max(outer.turns, 1) if isinstance(outer, control.RepeatOp) else 1

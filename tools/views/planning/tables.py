@@ -1,4 +1,4 @@
-"""Plans as tables: a row an operator, and a row a plan of one operator."""
+"""Plans as tables: one row per operator, or one row per plan of one operator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORDS = ("limited by", "runner-up")
 
 
 def wide_enough(table: Table) -> Console:
-    """Standard output; in a pipe or a file wide enough for all columns of a table."""
+    """Standard output. In a pipe or file, wide enough for all columns of a table."""
     terminal = Console()
     if terminal.is_terminal:
         return terminal
@@ -36,9 +36,9 @@ def wide_enough(table: Table) -> Console:
 
 
 def plan_table(plan: ProgramPlan, top: int | None = None) -> Table:
-    """A row an operator, in the order of the program; or the dearest first, and no more than top.
+    """One row per operator, in program order; with top, only the dearest, sorted.
 
-    Cycles are of one execution; those of the last row, of a run.
+    Cycles are those of one execution; in the last row, of a run.
     """
     table = Table(title=plan.title, title_justify="left", show_footer=False)
     for name in NAMES:
@@ -106,7 +106,7 @@ def _totals(plan: ProgramPlan) -> tuple[str, ...]:
 
 
 def memory_lines(plan: ProgramPlan) -> Iterable[str]:
-    """What the fullest tile holds, and by what its operators were bounded."""
+    """Lines about the contents of the fullest tile, and the memory limit for operators."""
     usable = plan.target.usable_bytes_per_tile
     yield (
         f"fullest tile: {plan.resident_bytes + plan.live_bytes:,} of {usable:,} bytes, "
@@ -123,7 +123,7 @@ def memory_lines(plan: ProgramPlan) -> Iterable[str]:
 
 
 def trade_off_table(found: TradeOffs, *, every: bool = False) -> Table:
-    """The Pareto set of an operator, fastest first; every: all plans that were priced."""
+    """The Pareto set of an operator, fastest first. every: all priced plans."""
     dims = found.question.problem.structure.space.dims
     front = found.pareto
     shown = (

@@ -142,7 +142,7 @@ def test_a_graph_takes_the_place_of_another(graph: Graph, program: Executable, t
 
 def test_what_is_no_graph_stays(graph: Graph, program: Executable, tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds thesis\.tex, which is no file of a graph"):
+    with pytest.raises(InputError, match=r"contains thesis\.tex, which is not a file of a graph"):
         write_graph(graph, program, tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 

@@ -108,7 +108,7 @@ def test_operators_are_found_by_any_of_their_names():
     (op,) = question.questions
     assert question.operator("the_p") is op
     assert question.operator("the_y") is op
-    with pytest.raises(InputError, match=r"operator 'the_q': there is none; did you mean the_"):
+    with pytest.raises(InputError, match=r"no operator 'the_q'; did you mean the_"):
         question.operator("the_q")
 
 
@@ -116,7 +116,7 @@ def test_what_is_planned_already_is_refused(tmp_path):
     exe = compile_model(convolutions(), "tiny:16")
     path = tmp_path / "low.mlir"
     write_module(exe.module_at("tile"), path)
-    with pytest.raises(InputError, match="planned already, at tile; need its model"):
+    with pytest.raises(InputError, match="planned already, at tile; need the model"):
         plan_model(path)
 
 
