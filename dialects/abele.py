@@ -1,6 +1,6 @@
 """The attributes that all levels share: blobs, spaces, bodies, chains, layouts and plans.
 
-Spaces and layouts are printed as people write them:
+Spaces and layouts are printed in this form:
 
     #abele.space<[y = 55, ky = 11 reduction] (4 * y + ky - 2 fill) of [224] -> (y) of [55]>
     #abele.layout<[6 by 6, 55 by 55, 11] (4 * d1 + d2 - 2 fill) of [224] at 0>
@@ -132,7 +132,7 @@ class _Value(Data[T], Aliased, Generic[T]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> T:
-        """Parse the angle brackets and what is between them, or an alias."""
+        """Parse a value in angle brackets, or an alias."""
         found = parse_alias(parser, cls)
         if found is not None:
             return cast("_Value[T]", found).data
@@ -147,10 +147,10 @@ class _Value(Data[T], Aliased, Generic[T]):
     @classmethod
     @abstractmethod
     def parse_value(cls, parser: AttrParser) -> T:
-        """Parse what stands between the brackets; a ValueError becomes a ParseError."""
+        """Parse the text between the brackets. A ValueError becomes a ParseError."""
 
     def print_parameter(self, printer: Printer) -> None:
-        """Print it as people write it."""
+        """Print the value in angle brackets, or its alias."""
         alias = printer.alias(self) if isinstance(printer, TextPrinter) else ""
         printer.print_string(alias or f"<{self.text()}>")
 
@@ -294,14 +294,14 @@ def stages_text(stages: Sequence[Stage]) -> str:
 
 
 def verify_chain(stages: Sequence[Stage], element: Attribute) -> None:
-    """Check the elements that a chain works on. Raises VerifyException: they must be floats."""
+    """Check that a chain works on floats. Raises VerifyException."""
     if stages and not isinstance(element, AnyFloat):
         raise VerifyException(f"chain {stages_text(stages)} on elements {element}; need floats")
 
 
 @irdl_attr_definition
 class BodyAttr(_Value[Body]):
-    """What happens at each point.
+    """What happens at each point of an iteration space.
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
     #abele.body<mul sum narrow>
@@ -339,16 +339,16 @@ class ChainAttr(_Value[tuple[Stage, ...]]):
 
     @classmethod
     def sample(cls, random: Random, types: Sequence[Attribute]) -> ChainAttr:
-        """A chain of one or two functions, of which one may have an operand of its own."""
+        """A chain of one or two functions. One of them may have an operand of its own."""
         stages = (Stage("relu"), Stage("add"), Stage("scale", (0.5,)))
         return cls(tuple(random.sample(stages, random.choice((1, 1, 2)))))
 
     @classmethod
     def from_plain(cls, value: object) -> ChainAttr | None:
-        """The chain of a list of functions, as rules write it: ["add", "relu"]; None of all else.
+        """The chain for a list of functions in a rule, such as ["add", "relu"]; else None.
 
-        Each takes the value so far as its first operand, and has no constants. Raises ValueError
-        for a function that cannot follow so.
+        Each function takes the value so far as its first operand, and has no constants. Raises
+        ValueError for a function that cannot follow this way.
         """
         names = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
         stages = tuple(Stage(each) for each in names if isinstance(each, str))
@@ -369,15 +369,16 @@ class ChainAttr(_Value[tuple[Stage, ...]]):
 class Plan:
     """The planner's decisions for one operation.
 
-    split: parts of each dimension of its space (reduction dimensions too: their parts become
-    partials); a movement is planned over its result's axes. order: the dimensions in which
-    cells are numbered over the tiles, slowest first; those left out follow. first_tile: where
-    cell 0 lives. method: how the codelet works, a key of its price table. workers: parts of a
-    cell's dimensions over the worker threads, () for a supervisor codelet, which is one vertex a
-    cell. combine: the plan of the compute that merges partials, over the result's axes; None
-    where no reduction is split. steps: parts of each dimension in time, one after another; () for
-    one step. ring: for each dimension the parallel one round whose tiles its steps go, so that no
-    two of them hold the same part; -1 for none, () if none does.
+    split: parts of each dimension of its space. The parts of a reduction dimension become
+    partials. A movement is planned over the axes of its result. order: the dimensions by which
+    cells are numbered over the tiles, slowest first; dimensions that are left out follow.
+    first_tile: the tile of cell 0. method: how the codelet works, a key of its price table.
+    workers: parts of a cell's dimensions over the worker threads; () for a supervisor codelet,
+    which is one vertex per cell. combine: the plan of the compute that merges partials, over the
+    result's axes; None if no reduction is split. steps: parts of each dimension in time, one after
+    another; () for one step. ring: for each dimension, the parallel dimension around whose tiles
+    its steps rotate, so that no two of these tiles hold the same part; -1 for none, () if no
+    dimension rotates.
     """
 
     split: tuple[int, ...]

@@ -1,7 +1,7 @@
 """Control flow, the same at every level: repeat, if, while.
 
-At `nn` and `partition` values flow through operands, arguments and yields; at `tile` and
-`exchange` the regions work on variables and memory, and only a predicate is a value.
+At `nn` and `partition`, values flow through operands, arguments and yields. At `tile` and
+`exchange`, the regions work on variables and memory, and only a predicate is a value.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def is_predicate(type_: Attribute) -> bool:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """End a region and hand its values on.
+    """End a region and pass its values on.
 
-    values: what the next turn or the operation's results get, of their types.
+    values: the values of the next iteration, or of the operation's results.
 
     Example: control.yield %0 : tensor<4xf32>
     """
@@ -73,7 +73,7 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class ConditionOp(IRDLOperation):
-    """End a while's first region: go on while the predicate is true.
+    """End a while's first region. The loop continues while the predicate is true.
 
     predicate: a single i1, or a tensor of one.
 
@@ -96,11 +96,11 @@ class ConditionOp(IRDLOperation):
 
 @irdl_op_definition
 class RepeatOp(IRDLOperation):
-    """Run the body count times; its arguments are what the turn before yielded.
+    """Run the body count times. Each iteration takes the values that the one before yielded.
 
-    count: turns, 0 or more. initial: what the first turn takes. body: one turn; it takes and
-    yields values of initial's types. outputs: what the last turn yielded; initial where there was
-    none.
+    count: iterations, 0 or more. initial: the values that the first iteration takes. body: one
+    iteration; it takes and yields values of initial's types. outputs: the values that the last
+    iteration yielded, or initial if there was none.
 
     Example:
         %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) {
@@ -148,7 +148,7 @@ class IfOp(IRDLOperation):
     """Run one of two regions.
 
     predicate: a single i1, or a tensor of one. then: runs if it is true. otherwise: runs if it is
-    false. outputs: what the region that ran yielded.
+    false. outputs: the values that this region yielded.
 
     Example:
         %1 = control.if %c : tensor<i1> -> (tensor<4xf32>) {
@@ -186,10 +186,11 @@ class IfOp(IRDLOperation):
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """While the first region's condition holds, run the second; both take the carried values.
+    """Run the second region while the condition of the first one holds. Both take the carried
+    values.
 
-    initial: the values that the first test takes. test: ends in control.condition. body: one turn;
-    it yields the values that the next test takes. outputs: the values whose test failed.
+    initial: the values that the first test takes. test: ends in control.condition. body: one
+    iteration; it yields the values that the next test takes. outputs: the values whose test failed.
 
     Example:
         %1 = control.while (%0) : (tensor<1xf32>) -> (tensor<1xf32>) {

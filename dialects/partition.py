@@ -1,4 +1,5 @@
-"""Where every operator's work is cut and every block lives: tensors with a layout, SSA, pure."""
+"""How each operator is split over tiles, and where every block lives: pure SSA on tensors with a
+layout."""
 
 from __future__ import annotations
 
@@ -52,9 +53,9 @@ from .structured import Structure
 
 @irdl_attr_definition
 class PartitionTensor(ParametrizedAttribute, TypeAttribute):
-    """A tensor whose elements lie on tiles as a layout says.
+    """A tensor with a layout, which says where its elements live on tiles.
 
-    The layout views the tensor's elements row-major, perhaps in another shape.
+    The layout views the tensor's elements row-major, possibly in another shape.
     Example: !partition.tensor<4x6xf32, [24 by 4] (d0) of [24]>
     """
 
@@ -64,7 +65,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse what stands in angle brackets."""
+        """Parse the text in angle brackets."""
         with parser.in_angle_brackets():
             shape, element = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
@@ -72,7 +73,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
         return [tensor_type(element, shape), layout]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print it as people write it."""
+        """Print the type in angle brackets."""
         with printer.in_angle_brackets():
             for n in self.tensor.get_shape():
                 printer.print_string(f"{n}x")
@@ -81,7 +82,7 @@ class PartitionTensor(ParametrizedAttribute, TypeAttribute):
             printer.print_string(f", {alias or self.layout.text()}")
 
     def verify(self) -> None:
-        """Check what can be seen without other operations."""
+        """Check that the layout has as many elements as the tensor."""
         elements = 1
         for n in self.tensor.get_shape():
             elements *= n
@@ -105,7 +106,7 @@ def laid_out(tensor: TensorType, layout: Layout) -> PartitionTensor:
 
 
 def partition_type(value: SSAValue) -> PartitionTensor:
-    """The value's type. Raises VerifyException if it is no partition.tensor."""
+    """The value's type. Raises VerifyException if it is not a partition.tensor."""
     if not isinstance(value.type, PartitionTensor):
         raise VerifyException(f"value of type {value.type}; need a !partition.tensor")
     return value.type
@@ -155,7 +156,7 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
 
 
 def _verify_extras(structure: Structure) -> None:
-    """Check that a chain's operands have one element a result element."""
+    """Check that a chain's operands have one element per result element."""
     dims, own = structure.space.dims, structure.body.own_arity
     for i, access in enumerate(structure.space.operands[own:], own):
         merged = [dims[d].name for d in sorted(access.dims()) if dims[d].kind != "parallel"]
@@ -166,7 +167,7 @@ def _verify_extras(structure: Structure) -> None:
 
 
 def _verify_result(structure: Structure, result: AccessMap) -> None:
-    """Check that all elements of a result are written, each by the points that are merged."""
+    """Check that every element of a result is written, each by the points that are merged."""
     dims = structure.space.dims
     named: list[int] = []
     for i, axis in enumerate(result.axes):
@@ -190,10 +191,10 @@ def _verify_result(structure: Structure, result: AccessMap) -> None:
 
 @irdl_op_definition
 class StateOp(IRDLOperation):
-    """A tensor that outlives a run, and its first value.
+    """A tensor that keeps its value between runs, and its first value.
 
-    sym_name: what loads and stores call it. type: its tensor and its layout. initial: what it
-    holds before the first run.
+    sym_name: its name in loads and stores. type: its tensor and its layout. initial: its value
+    before the first run.
 
     Example: partition.state @w : tensor <24xf32, [24 by 4] (d0) of [24]> = blob <"39296d74...">
     """
@@ -231,9 +232,9 @@ class LoadOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreOp(IRDLOperation):
-    """Give a state a new value, in the state's layout.
+    """Store a new value in a state, in the state's layout.
 
-    value: what the next run begins with. state: a partition.state of its type.
+    value: the state's value at the start of the next run. state: a partition.state of its type.
 
     Example: partition.store %0 -> @w : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
     """
@@ -269,12 +270,12 @@ class ConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class ComputeOp(IRDLOperation):
-    """A structured operator, cut: every cell of the split works on its own blocks.
+    """A structured operator, split over tiles: each cell works on its own blocks.
 
-    The operands' and the result's layouts follow from the space and the plan.
+    The layouts of the operands and of the result follow from the space and the plan.
 
-    inputs: one an operand of the space. space: where each point reads and writes; it has one
-    result. body: what happens at each point. plan: how the space is cut over tiles, in parallel
+    inputs: one per operand of the space. space: where each point reads and writes; it has one
+    result. body: what happens at each point. plan: how the space is split over tiles, in parallel
     dimensions only, and over workers; combine is not set.
 
     Example: %1 = partition.compute(%w, %x)
@@ -347,9 +348,9 @@ def _verify_layout(role: str, given: PartitionTensor, need: Layout) -> None:
 class RelayoutOp(IRDLOperation):
     """The same elements, or elements moved between tensors, in another layout.
 
-    inputs: tensors in layouts that give each element one owner. moves: one space an operand, from
-    that operand's tensor to the result's (transpose, concat, slice, pad, ...); without it the one
-    operand is taken as it is, row-major.
+    inputs: tensors in layouts that give each element one owner. moves: one space per operand, from
+    the operand's tensor to the result's (transpose, concat, slice, pad, ...); without it, the only
+    operand is copied as it is, row-major.
 
     Example: %1 = partition.relayout(%0)
     : (!partition.tensor<24xf32, [24 by 4] (d0) of [24]>)
@@ -380,7 +381,7 @@ class RelayoutOp(IRDLOperation):
         verify_moves(self.moves, shapes, partition_type(self.result).tensor.get_shape())
         for i, value in enumerate(self.inputs):
             if not partition_type(value).layout.data.is_partition:
-                raise VerifyException(f"operand {i}: blocks overlap, so elements have no one owner")
+                raise VerifyException(f"operand {i}: blocks overlap; need one owner per element")
 
 
 def verify_moves(
@@ -439,7 +440,7 @@ def verify_moves(
 
 
 def _verify_apart(moves: Sequence[Space]) -> None:
-    """Check that no two moves write the same element of the result, of which each writes a box."""
+    """Check that no two moves write the same element of the result. Each move writes a box."""
     first = np.array([[axis.offset for axis in m.results[0].axes] for m in moves], np.int64)
     count = np.array(
         [[m.sizes[a.terms[0][0]] if a.terms else 1 for a in m.results[0].axes] for m in moves],
@@ -454,9 +455,9 @@ def _verify_apart(moves: Sequence[Space]) -> None:
 
 @irdl_op_definition
 class ReshapeOp(IRDLOperation):
-    """The same elements under another shape; nothing moves.
+    """The same elements in another shape, without moving anything.
 
-    value: of as many elements as the result, in the result's layout.
+    value: a tensor with as many elements as the result, in the result's layout.
 
     Example: %1 = partition.reshape %0 : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
     -> !partition.tensor<4x6xf32, [24 by 4] (d0) of [24]>

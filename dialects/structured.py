@@ -1,6 +1,6 @@
-"""What every operator shows of itself: an iteration space and a body, moves, or a decomposition.
+"""The structure of operators: an iteration space and a body, moves, or a decomposition.
 
-Passes, planner, oracle, prices and counts work on these and know no operator by name.
+Partitioning, planner, oracle, prices and counts work on these structures, not on operators by name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Stage:
             )
 
     def __eq__(self, other: object) -> bool:
-        """The same function at the same place, with the same parameters, whose signs count."""
+        """True for the same function at the same place with the same parameters, including the
+        signs of zeros."""
         if not isinstance(other, Stage):
             return NotImplemented
         same = (self.function, self.at) == (other.function, other.at)
@@ -59,12 +60,12 @@ class Stage:
 
     @property
     def extras(self) -> int:
-        """Operands beside the value so far."""
+        """Number of operands other than the value so far."""
         return FUNCTIONS[self.function].arity - 1
 
 
 def extras_of(stages: Sequence[Stage]) -> int:
-    """Operands that a chain takes beside the value it begins with."""
+    """Number of operands that a chain takes in addition to the value it starts with."""
     return sum(stage.extras for stage in stages)
 
 
@@ -73,11 +74,11 @@ class Body:
     """What happens at each point of an iteration space.
 
     function: a scalar function of the operands' elements, a key of FUNCTIONS.
-    combiner: merges the points of the reduction dimensions; None where there are none.
+    combiner: merges the points of the reduction dimensions; None if there are none.
     parameters: constants of the function (a slope, an exponent).
     then: functions applied to every result element once its points are merged, in order. The
     operands are those of function, then the extras of each stage. narrow: whether points may be
-    merged in the first operand's own type, where that is narrower than 32 bits.
+    merged in the first operand's own type, if that is narrower than 32 bits.
     """
 
     function: str
@@ -91,7 +92,7 @@ class Body:
             raise ValueError(f"combiner {self.combiner!r}; need one of {', '.join(COMBINERS)}")
 
     def __eq__(self, other: object) -> bool:
-        """All the same, with the same parameters, whose signs count."""
+        """True if all fields are equal, including the signs of zeros in parameters."""
         if not isinstance(other, Body):
             return NotImplemented
         mine = self.function, self.combiner, self.then, self.narrow
@@ -100,42 +101,43 @@ class Body:
 
     @property
     def identity(self) -> float:
-        """What merging leaves unchanged; 0 without a combiner."""
+        """The identity of the combiner; 0 without a combiner."""
         return COMBINERS[self.combiner] if self.combiner else 0.0
 
     @property
     def own_arity(self) -> int:
-        """Operands of the function, the chain's extras left out."""
+        """Number of operands of the function, without those of the chain."""
         return FUNCTIONS[self.function].arity
 
     @property
     def arity(self) -> int:
-        """All operands."""
+        """Number of all operands."""
         return self.own_arity + extras_of(self.then)
 
 
 @hash_once
 @dataclass(frozen=True)
 class Structure:
-    """An operator as mathematics: where it reads and writes, and what it does there."""
+    """An operator as mathematics: where it reads and writes, and what it computes."""
 
     space: Space
     body: Body
 
     @cached_property
     def unchained(self) -> Structure:
-        """The same without its chain and the chain's operands."""
+        """The structure without its chain and the chain's operands."""
         if not self.body.then:
             return self
         own = self.space.operands[: self.body.own_arity]
         return Structure(replace(self.space, operands=own), replace(self.body, then=()))
 
     def reads_in_place(self, operand: int) -> bool:
-        """Whether the result may be written over an operand, both from the same address on.
+        """True if the result may be written over an operand that starts at the same address.
 
-        Every point reads of it just the element that the point writes; or it has further axes
-        before those, all of them merged: of partials, the result takes the place of the first.
-        What a sum of products adds up it keeps where the result is: it may lie on no operand.
+        This holds if every point reads only the element of the operand that it writes. It also
+        holds for partials, which have further leading axes, all of them merged: the result takes
+        the place of the first partial. It does not hold for a sum of products, which accumulates
+        in the place of the result.
         """
         space, body = self.space, self.body
         if body.combiner is not None and body.own_arity > 1:
@@ -152,23 +154,23 @@ class Structure:
 
 
 class Structured(ABC):
-    """An operation with an iteration space and a body: one result element a parallel point."""
+    """An operation with an iteration space and a body. Each parallel point is a result element."""
 
     @abstractmethod
     def structure(self) -> Structure:
-        """The space and body; operand i of the op is operand i of the space."""
+        """The space and the body. Operand i of the operation is operand i of the space."""
 
 
 class Movement(ABC):
-    """An operation that only moves elements: operand i goes through space i of moves()."""
+    """An operation that only moves elements: space i of moves() moves operand i."""
 
     @abstractmethod
     def moves(self) -> tuple[Space, ...]:
-        """One space an operand, each with one operand map and one result map, no body."""
+        """One space per operand, each with one operand map and one result map."""
 
 
 class Reinterpretation(ABC):  # noqa: B024 - a mark: there is nothing to ask
-    """An operation whose result is its operand's elements in row-major order, as another shape."""
+    """An operation that returns its operand's elements, in row-major order, in another shape."""
 
 
 class Composite(ABC):
@@ -176,4 +178,4 @@ class Composite(ABC):
 
     @abstractmethod
     def decompose(self, builder: Builder) -> Sequence[SSAValue]:
-        """Build the simpler operations; returns one value for each result."""
+        """Build the simpler operations. Returns one value per result."""

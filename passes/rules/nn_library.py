@@ -1,4 +1,4 @@
-"""What abele's own rules ask of nn's operations: classes, guards and functions."""
+"""Classes, guards and functions that abele's own rules use on the operations of nn."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ...ir.rules import function, guard, once_a_pass, op_class
 # Chains of functions
 
 LONGEST_CHAIN = 16
-"""Stages; the longest of the nine networks is 4."""
+"""The most stages of a chain. The longest chain in the nine light networks has 4."""
 
 
 @op_class
 def structured(cls: type[Operation]) -> bool:
-    """Operations that functions may follow."""
+    """Operations that can have a chain."""
     return issubclass(cls, nn.ChainableOp)
 
 
@@ -33,21 +33,21 @@ def contraction(cls: type[Operation]) -> bool:
 
 @op_class
 def unary(cls: type[Operation]) -> bool:
-    """Functions of one tensor's elements."""
+    """Elementwise functions of one tensor."""
     return issubclass(cls, UnaryOp | ParametrisedOp)
 
 
 @op_class
 def binary(cls: type[Operation]) -> bool:
-    """Functions of two tensors' elements."""
+    """Elementwise functions of two tensors."""
     return issubclass(cls, BinaryOp)
 
 
 @guard
 def can_follow(op: Operation, function: Operation, at: int) -> bool:
-    """Whether a function may be computed in the operation that makes its operand number at.
+    """Whether a function can be computed in the operation that produces its operand `at`.
 
-    Chains stay short: a codelet holds all their operands at once.
+    Chains stay short, because a codelet holds all their operands at once.
     """
     short = isinstance(op, nn.ChainableOp) and len(op.stages) < LONGEST_CHAIN
     return short and nn.can_chain(op) and nn.stage_of(function, at) is not None
@@ -55,7 +55,7 @@ def can_follow(op: Operation, function: Operation, at: int) -> bool:
 
 @function
 def followed(chain: Attribute | None, function: Operation, at: int) -> Attribute:
-    """A chain, or none, with a function at its end whose operand number at is the value so far.
+    """A chain (or none) extended by a function whose operand `at` is the value so far.
 
     Raises ValueError if the function cannot follow.
     """
@@ -70,7 +70,7 @@ def followed(chain: Attribute | None, function: Operation, at: int) -> Attribute
 
 @guard
 def fixed(value: SSAValue) -> bool:
-    """Whether a value is the same in every run, so that it can be computed before the first."""
+    """Whether a value is the same in every run, so that it can be computed before the first one."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         each = pending.pop()
@@ -103,7 +103,7 @@ def _module_of(op: Operation) -> Operation:
 
 @guard
 def uniform(blob: Attribute) -> bool:
-    """Whether all elements of a constant are one finite number."""
+    """Whether all elements of a constant are the same finite number."""
     if not isinstance(blob, BlobAttr) or not blob.array.size:
         return False
     values = blob.array.ravel()
@@ -112,20 +112,20 @@ def uniform(blob: Attribute) -> bool:
 
 @function
 def only_element(blob: Attribute) -> float:
-    """The number that all elements of a uniform constant are."""
+    """The value of all elements of a uniform constant."""
     assert isinstance(blob, BlobAttr)
     return float(blob.array.ravel()[0])
 
 
 @guard
 def is_wide(value: SSAValue) -> bool:
-    """Whether a tensor's elements are floats of 32 bits or more, whose products do not overflow."""
+    """Whether a tensor has floats of 32 bits or more, whose products do not overflow."""
     return isinstance(nn.element_of(value), Float32Type | Float64Type)
 
 
 @guard
 def is_float(value: SSAValue) -> bool:
-    """Whether a tensor's elements are floating-point numbers."""
+    """Whether a tensor has floating-point elements."""
     return isinstance(nn.element_of(value), AnyFloat)
 
 
@@ -134,7 +134,7 @@ def is_float(value: SSAValue) -> bool:
 
 @function
 def permuted(values: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers of a list in another order: the first is number order[0]."""
+    """A list in another order: element i is values[order[i]]."""
     return tuple(values[i] for i in order)
 
 

@@ -33,6 +33,6 @@ def own_vocabulary() -> Vocabulary:
 
 @cache
 def own_rules(name: str) -> RuleSet:
-    """The rules of a file of the folder passes/rules, without its .rw; their checks are tests."""
+    """The rules of passes/rules/NAME.rw. They are checked in tests, not when they are loaded."""
     file = files("abele.passes").joinpath(FOLDER, f"{name}.rw")
     return parse_rule_set(file.read_text(encoding="utf-8"), own_vocabulary(), f"{name}.rw")
