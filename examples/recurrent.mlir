@@ -1,11 +1,11 @@
-// A recurrent cell, turned until it settles: how often depends on the input.
+// A recurrent cell, iterated until its state settles. How often depends on the input.
 //
-// The settled state is kept, so that a second run begins where the first one ended:
+// The settled state is kept, so that a second run starts where the first one ended:
 //
 //     abele run examples/recurrent.mlir --target tiny
 //
-// It has all there is of control flow: a function that is called, a repeat, an if and a while. The
-// weights lie in blobs/, each in a file that is called after what it holds.
+// The program uses every kind of control flow: a function call, a repeat, an if and a while. The
+// weights are in blobs/, each in a file named after its digest.
 builtin.module {
   nn.state @hidden : tensor<1x8xf32> = <"b712481bed128dfa973fb9d7">
   nn.state @recurrent : tensor<8x8xf32> = <"5c07bf0421544bd47b74b604">
