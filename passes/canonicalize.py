@@ -1,4 +1,4 @@
-"""Tensors in their simplest form."""
+"""Replace operations by cheaper ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rules.own import own_rules
 
 @dataclass(frozen=True)
 class Canonicalize(RulesPass):
-    """Replace operations by cheaper ones of the same bits. nn -> nn.
+    """Replace operations by cheaper ones with the same results, bit by bit. nn -> nn.
 
     Rules: rules/canonicalize.rw.
     """
@@ -22,5 +22,5 @@ class Canonicalize(RulesPass):
 
     @classmethod
     def rule_set(cls) -> RuleSet:
-        """The laws of canonicalize.rw."""
+        """The rules of canonicalize.rw."""
         return own_rules("canonicalize")

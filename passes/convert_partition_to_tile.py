@@ -1,4 +1,4 @@
-"""From values to variables: what is resident on tiles, what is copied, what runs."""
+"""Convert partition to tile: from values to variables, copies and compute sets."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from ..ir.provenance import locate, origin_names, place
 from .analysis.states_in_place import states_in_place
 
 ENTRY = "main"
+"""The function that the host runs."""
 
 
 @dataclass(frozen=True)
 class ConvertPartitionToTile(ModulePass):
     """Give every value a variable, every relayout a copy, every compute a compute set.
 
-    partition -> tile. Values that a loop carries, a branch chooses or a function takes and
-    gives get variables of their own, which copies fill. A load gives what the state held when the
-    run began: a state that is also stored is copied at the head of @main, unless nothing reads the
-    old value by then. What is stored is computed into the state where nothing needs the old one.
+    partition -> tile. The values that loops carry, branches choose and functions take and return
+    get variables of their own, which copies fill. A load gives the value of the state at the start
+    of the run: a state that is also stored to is copied at the start of @main, unless no operation
+    reads its old value after the store. A stored value is computed directly into the state if no
+    operation needs the old value.
     """
 
     name = "convert-partition-to-tile"
@@ -104,18 +106,18 @@ class _Conversion:
         return name
 
     def _fresh(self, type_: PartitionTensor, hint: str | None = None) -> str:
-        """A new variable, named after the operation it comes from."""
+        """Declare a variable named after the operation that it comes from; returns its name."""
         assert self.source is not None
         paths = origin_names(self.source)
         base = hint or ("+".join(paths) if paths else self.source.name.split(".")[-1])
         return self._declare(self._unused(base), type_)
 
     def _result(self, value: SSAValue) -> str:
-        """What an operation writes: the state that its value is for, or a new variable."""
+        """The variable that an operation writes: the state that its value is for, or a new one."""
         return self.written.get(value) or self._fresh(partition_type(value))
 
     def _unused(self, base: str) -> str:
-        """The name itself, or with the next number that makes it new."""
+        """The name, with a number if it is taken."""
         name = base
         while name in self.names:
             self.clashes[base] += 1
@@ -133,7 +135,7 @@ class _Conversion:
             self._add(tile.CopyOp([source], destination))
 
     def _copy_all(self, sources: Sequence[str], destinations: Sequence[str]) -> None:
-        """Copy several variables as if at once: what is read is not yet overwritten."""
+        """Copy several variables as if at once, so that no copy reads an overwritten variable."""
         overwritten = set(destinations)
         staged = list(sources)
         for i, (s, d) in enumerate(zip(sources, destinations, strict=True)):
@@ -144,7 +146,7 @@ class _Conversion:
             self._copy(s, d)
 
     def _snapshots(self) -> None:
-        """Variables for the first values of states that are read after they have been stored to."""
+        """Declare variables for the old values of states that are read after the store."""
         found = states_in_place(self.module, ENTRY)
         self.written = found.written
         ops = list(self.module.walk())
@@ -215,7 +217,7 @@ class _Conversion:
         return new
 
     def _region(self, region: Region, destinations: Sequence[str] | None) -> Region:
-        """Convert a region; what it yields is copied to the destinations."""
+        """Convert a region; the values that it yields are copied to the destinations."""
         outer, source = self.block, self.source
         self.block = Block()
         last = region.block.last_op

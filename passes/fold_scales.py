@@ -1,4 +1,4 @@
-"""Factors behind a convolution, in its weights."""
+"""Fold the factors that follow a convolution into its weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .rules.own import own_rules
 
 @dataclass(frozen=True)
 class FoldScales(RulesPass):
-    """Multiply weights by the factors behind their convolution. nn -> nn.
+    """Multiply weights by the factors that follow their convolution. nn -> nn.
 
-    The products are operations until fold-constants computes them. Rules: rules/fold_scales.rw.
+    The products are operations, which fold-constants computes. Rules: rules/fold_scales.rw.
     """
 
     name = "fold-scales"
@@ -22,5 +22,5 @@ class FoldScales(RulesPass):
 
     @classmethod
     def rule_set(cls) -> RuleSet:
-        """The laws of fold_scales.rw."""
+        """The rules of fold_scales.rw."""
         return own_rules("fold_scales")

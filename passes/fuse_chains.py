@@ -1,4 +1,4 @@
-"""Biases, activations and residuals, in the operation before them."""
+"""Fuse biases, activations and residuals into the operation before them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rules.own import own_rules
 
 @dataclass(frozen=True)
 class FuseChains(RulesPass):
-    """Compute what follows an operation in the operation itself. nn -> nn.
+    """Fuse scalar functions into the operation whose result they read. nn -> nn.
 
         %1 = nn.conv %x, %w stride [1] ...      %1 = nn.conv %x, %w stride [1] ... then [add] (%b)
         %2 = nn.add %1, %b
@@ -25,5 +25,5 @@ class FuseChains(RulesPass):
 
     @classmethod
     def rule_set(cls) -> RuleSet:
-        """The laws of fuse_chains.rw."""
+        """The rules of fuse_chains.rw."""
         return own_rules("fuse_chains")

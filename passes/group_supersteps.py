@@ -1,4 +1,4 @@
-"""Numbered copies and compute sets, put together."""
+"""Group numbered copies and compute sets into supersteps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from .schedule_supersteps import SUPERSTEP
 
 @dataclass(frozen=True)
 class GroupSupersteps(ModulePass):
-    """Put what has one number into one superstep: sync, copies, vertices. tile -> tile.
+    """Group operations with the same number into a superstep: sync, copies, vertices.
+
+    tile -> tile.
 
         tile.copy [@x] -> @in {superstep = 0 : i64}
         tile.compute_set @y { tile.vertices ... } {superstep = 0 : i64}
@@ -45,7 +47,7 @@ class GroupSupersteps(ModulePass):
 
 @dataclass
 class _Names:
-    """Names of supersteps, each given once."""
+    """The names of supersteps, each used once."""
 
     taken: set[str] = field(default_factory=set[str])
     clashes: Counter[str] = field(default_factory=Counter[str])
@@ -69,7 +71,7 @@ def _blocks(op: Operation) -> Iterator[Block]:
 
 
 def _groups(block: Block) -> list[list[Operation]]:
-    """Runs of operations with one number, in order."""
+    """The runs of operations with the same number, in order."""
     groups: list[list[Operation]] = []
     last: int | None = None
     for op in block.ops:
@@ -84,7 +86,7 @@ def _groups(block: Block) -> list[list[Operation]]:
 
 
 def _group(group: Sequence[Operation], names: _Names) -> None:
-    """Move a group into a superstep that stands where its first operation stood."""
+    """Move a group into a superstep at the place of its first operation."""
     _check_at_once(group)
     block = group[0].parent
     assert block is not None
@@ -107,7 +109,7 @@ def _group(group: Sequence[Operation], names: _Names) -> None:
 
 
 def _name(last: Operation) -> str:
-    """The name of the compute set, or of what is moved."""
+    """The name of the compute set, or of the value that is moved."""
     if isinstance(last, tile.ComputeSetOp):
         return last.sym_name.data
     if isinstance(last, HostInput | HostOutput):
@@ -116,7 +118,7 @@ def _name(last: Operation) -> str:
 
 
 def _check_at_once(group: Sequence[Operation]) -> None:
-    """Raise InputError if the operations of a superstep cannot happen in its phases at once."""
+    """Raise InputError if the operations of a group cannot share a superstep."""
     for op in group:
         if not isinstance(op, tile.ComputeSetOp | Copy | HostInput | HostOutput):
             raise InputError(f"{op.name} at {place(op)}: cannot be part of a superstep")

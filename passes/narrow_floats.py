@@ -1,29 +1,26 @@
-"""float32 inside a program, held in 16 bits."""
+"""Hold the float32 values inside a program in 16 bits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import copysign, isfinite, prod
+from math import copysign, isfinite
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FloatAttr, ModuleOp, TensorType, bf16, f16, f32
+from xdsl.dialects.builtin import FloatAttr, ModuleOp, bf16, f16, f32
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.hints import isa
 
 from ..backends.codelets.scalar import float_limits
-from ..backends.reference import is_evaluable
 from ..dialects import control, nn
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
-from ..dialects.scalar_functions import FUNCTIONS
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
@@ -31,38 +28,45 @@ from ..ir.edit import Edit, source_at
 from ..ir.number_attr import float_attr
 from ..ir.provenance import at, locate
 from ..ir.rewriting import may_rewrite
+from .analysis.wide_values import fixed_values, is_float32, wide_operations
 
 ENTRY = "main"
+"""The function whose arguments and results keep their types."""
 
 ELEMENTS: dict[str, Attribute] = {"f16": f16, "bf16": bf16}
-"""The types that may take the place of float32."""
+"""The types that may replace float32."""
 
 AS_THEY_ARE: dict[type[Operation], tuple[int, ...]] = {nn.BatchNormOp: (1, 2, 3, 4)}
-"""Operands whose type is not the result's: one number a channel, folded in float32. A variance may
-be beyond float16 where the deviation is not."""
+"""Operands that keep their type: one number per channel, which is folded in float32.
+
+A variance may be beyond the range of float16 although its square root is not.
+"""
 
 LIMITS: dict[type[Operation], tuple[str, ...]] = {
     nn.ClipOp: ("low", "high"),
     nn.PadOp: ("value",),
     nn.ShiftOp: ("amount",),
 }
-"""Numbers that results may be: as constants, they saturate. A factor of any size may give a result
-of another, so factors stay."""
+"""Attributes whose numbers may appear in results. They saturate, as constants do.
+
+Factors are not among them: a large factor may give a small result.
+"""
 
 
 @dataclass(frozen=True)
 class NarrowFloats(ModulePass):
-    """Hold in 16 bits what is float32 inside the program. nn -> nn, each rounding a cast.
+    """Hold the float32 values inside the program in 16 bits. nn -> nn, each rounding a cast.
 
-    It stands before decompose, as for a model that came in that type. What the program takes and
-    gives, and states that it stores to, stay as they are. Weights and constants become casts of
-    what they were, which fold-constants folds; finite ones beyond the type's range, masks for
-    example, become its last finite number. Plans that are there already are kept.
+    It belongs before decompose, so that composites are decomposed as in a model of the narrow type.
+    The inputs and outputs of the program, and states that it stores to, keep their types. Weights
+    and constants become casts, which fold-constants folds. Their finite numbers beyond the range of
+    the type, as in masks, become its largest finite number. Plans that operations already have are
+    kept.
 
-    Sums stay float32, and so do squares, powers and products that only they read, what is computed
-    of sums alone (a mean, a deviation), and what is the same in every run until it is used.
-    Elementwise operations that read such a value are computed in float32. Whole numbers that are
-    held as float32 are exact up to 2048 (f16) or 256 (bf16) afterwards.
+    Sums stay float32. So do squares, powers and products that only sums read, values computed only
+    from sums (a mean, a deviation), and values that are the same in every run until they are used.
+    Elementwise operations that read such a value compute in float32. Integers held as float32 are
+    exact up to 2048 (f16) or 256 (bf16) afterwards.
 
     to: the narrower type.
 
@@ -80,9 +84,10 @@ class NarrowFloats(ModulePass):
     to: Literal["f16", "bf16"] = "f16"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """A rewrite an operation, or a function with its calls; after each the program is valid."""
+        """Rewrite operation by operation, or function with its calls. Each rewrite leaves a valid
+        program."""
         narrowing = _Narrowing(op, ELEMENTS[self.to], ctx)
-        wide = _wide(op, narrowing.fixed)
+        wide = wide_operations(op, fixed_values(op, narrowing.stored))
         for each in tuple(op.walk()):
             rewrite_of = _REWRITES.get(type(each), _narrow_operation)
             if each not in wide and may_rewrite():
@@ -91,93 +96,12 @@ class NarrowFloats(ModulePass):
                     rewrite_of(narrowing, each, edit)
 
 
-# What stays wide
-
-
-def _wide(module: ModuleOp, fixed: Collection[SSAValue]) -> set[Operation]:
-    """The operations that are computed in float32: see NarrowFloats.
-
-    Of those that read a wide value some hand one on, which their users read as it is; the others'
-    results are rounded, so that one sum does not widen all that comes after it.
-    """
-    ops = [op for op in module.walk() if _gives_wide(op)]
-    computed = {op for op in ops if _is_sum(op)}
-    handing = set(computed)
-    before = -1
-    while len(handing) + len(computed) > before:
-        before = len(handing) + len(computed)
-        for op in ops:
-            if op in computed and op in handing:
-                continue
-            sources = [v for v in op.operands if _is_float32(v) and v not in fixed]
-            wide = [isinstance(v, OpResult) and v.op in handing for v in sources] or [False]
-            if all(wide) if _is_no_larger(op) else _is_pointwise(op) and any(wide):
-                computed.add(op)
-                if all(wide):
-                    handing.add(op)
-        for op in reversed(ops):
-            uses = list(op.results[0].uses)
-            if uses and (op in computed or _may_be_far(op)) and op not in handing:
-                if all(use.operation in computed for use in uses):
-                    computed.add(op)
-                    handing.add(op)
-    return computed | {v.op for v in fixed if isinstance(v, OpResult)}
-
-
-def _is_float32(value: SSAValue) -> bool:
-    return isa(value.type, TensorType) and value.type.element_type == f32
-
-
-def _gives_wide(op: Operation) -> bool:
-    return len(op.results) == 1 and _is_float32(op.results[0])
-
-
-def _is_sum(op: Operation) -> bool:
-    """Whether an operation adds up elements as they are; products have an accumulator."""
-    if not isinstance(op, Structured):
-        return False
-    body = op.structure().body
-    return body.combiner == "sum" and body.own_arity == 1
-
-
-def _is_pointwise(op: Operation) -> bool:
-    return isinstance(op, Structured) and op.structure().body.combiner is None
-
-
-def _is_no_larger(op: Operation) -> bool:
-    """Whether an operation moves elements, and does not repeat them."""
-    if not isinstance(op, Movement | Reinterpretation):
-        return False
-    return _elements(op.results) <= _elements(op.operands)
-
-
-def _may_be_far(op: Operation) -> bool:
-    """Whether what only sums read should be given to them as it is.
-
-    As importers and composites do, results that may be far from their operands stay float32.
-    """
-    if isinstance(op, nn.CastOp) or _is_no_larger(op):
-        return True
-    if not _is_pointwise(op):
-        return False
-    assert isinstance(op, Structured)
-    body = op.structure().body
-    return any(FUNCTIONS[name].far for name in (body.function, *(s.function for s in body.then)))
-
-
-def _elements(values: Iterable[SSAValue]) -> int:
-    return sum(prod(nn.shape_of(value)) for value in values)
-
-
-# What becomes narrow
-
-
 @dataclass
 class _Narrowing:
-    """The casts made so far, of a module that is narrowed.
+    """The casts made so far in a module that is narrowed.
 
-    casts: from float32 values to what holds them in the narrow type. widened: from narrow results
-    back to float32, for who has to read that; none without a use is left.
+    casts: by float32 value, its cast to the narrow type. widened: casts of narrow results back to
+    float32, for the operations that read float32; those without uses are removed.
     """
 
     module: ModuleOp
@@ -203,16 +127,6 @@ class _Narrowing:
         return found
 
     @cached_property
-    def fixed(self) -> set[SSAValue]:
-        """Values that are the same in every run, but for what is made of far smaller ones."""
-        fixed = set(self.stored)
-        for op in self.module.walk():
-            if op.operands and is_evaluable(op) and fixed.issuperset(op.operands):
-                if _elements(op.results) <= _elements(op.operands):
-                    fixed.update(op.results)
-        return fixed
-
-    @cached_property
     def calls(self) -> dict[str, list[func.CallOp]]:
         """The calls of each function."""
         found: dict[str, list[func.CallOp]] = {}
@@ -231,7 +145,7 @@ class _Narrowing:
             edit.erase(value.owner)
 
     def _narrow(self, value: SSAValue, user: Operation, edit: Edit) -> SSAValue:
-        """A float32 value in the narrow type, made where it is, so that all may read it."""
+        """A float32 value in the narrow type, cast where it is defined, so that all may read it."""
         source = self.source(value)
         if source is not value:
             return source
@@ -245,14 +159,14 @@ class _Narrowing:
         return self.casts[value].result
 
     def source(self, value: SSAValue) -> SSAValue:
-        """What a value is in the narrow type, if it was made of that; else itself."""
+        """The narrow value that a value was widened from; the value itself if it was not."""
         cast = value.owner
-        if isinstance(cast, nn.CastOp) and _is_float32(value):
+        if isinstance(cast, nn.CastOp) and is_float32(value):
             return cast.operand if nn.element_of(cast.operand) == self.element else value
         return value
 
     def retype(self, value: SSAValue, edit: Edit) -> None:
-        """Make a float32 value a narrow one, and widen it for who reads it now."""
+        """Make a float32 value narrow, and widen it for its present readers."""
         cast = self.casts.pop(value, None)
         narrow = Rewriter.replace_value_with_new_type(
             value, nn.tensor(nn.shape_of(value), self.element)
@@ -272,7 +186,10 @@ class _Narrowing:
                 edit.read(use.operation, use.index, wide.result)
 
     def _insert(self, op: Operation, value: SSAValue) -> None:
-        """Put an operation where a value is made; behind those put there before, in a block."""
+        """Insert an operation after the definition of a value.
+
+        For a block argument, that is the start of the block, after casts inserted there before.
+        """
         if isinstance(value, OpResult):
             block = value.op.parent
             assert block is not None
@@ -285,9 +202,9 @@ class _Narrowing:
         block.insert_op_before(op, first)
 
     def _saturated(self, value: SSAValue, edit: Edit) -> SSAValue:
-        """A value, or a constant in which its finite numbers are within the narrow type's range.
+        """A value, or a new constant whose finite numbers are within the range of the narrow type.
 
-        Rounding would make infinities of them, whose differences are no numbers.
+        Rounding would make infinities of them, and their differences NaN.
         """
         array = self.stored.get(value)
         largest = float_limits(numpy_dtype(self.element)).largest
@@ -307,11 +224,11 @@ class _Narrowing:
 
 
 def _float32_places(values: Iterable[SSAValue]) -> list[int]:
-    return [i for i, value in enumerate(values) if _is_float32(value)]
+    return [i for i, value in enumerate(values) if is_float32(value)]
 
 
 def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let an operation compute in the narrow type; one that says nothing of itself stays."""
+    """Let an operation compute in the narrow type; operations of unknown meaning stay."""
     if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
         return
     kept = AS_THEY_ARE.get(type(op), ())
@@ -333,14 +250,14 @@ def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
 
 
 def _narrow_cast(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let a cast give the narrow type, or read what its operand was widened from."""
+    """Let a cast give the narrow type, or read the value that its operand was widened from."""
     assert isinstance(op, nn.CastOp)
     if narrowing.source(op.result) is not op.result:
         return
     if narrowing.source(op.operand) is not op.operand:
         edit.modified(op)
         narrowing.give(op, 0, edit)
-    if _is_float32(op.result):
+    if is_float32(op.result):
         edit.modified(op)
         narrowing.retype(op.result, edit)
 
@@ -380,7 +297,7 @@ def _narrow_yields(narrowing: _Narrowing, op: Operation, places: Sequence[int], 
 
 
 def _narrow_function(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let a function take and give narrow values, and whoever calls it; the entry stays."""
+    """Let a function and its calls pass narrow values; the entry function stays."""
     assert isinstance(op, func.FuncOp)
     if op.sym_name.data == ENTRY or op.is_declaration:
         return
@@ -413,4 +330,4 @@ _REWRITES: dict[type[Operation], _Rewrite] = {
     control.IfOp: _narrow_branch,
     nn.CastOp: _narrow_cast,
 }
-"""How operations become narrow that are more than a function of their operands."""
+"""The rewrites of operations that need more than narrow operands and results."""

@@ -23,15 +23,15 @@ from .planner.relaxed import write_relaxed
 @dataclass(frozen=True)
 class PlanSplits(ModulePass):
     """Write a plan on every operation that computes or moves, and the target on the module.
-    nn -> nn.
 
-    Plans that are there already are kept. target: what to plan for, as --target spells it; the
-    module's own if none is given, else mk2. constraints: a JSON file of choices for operators,
-    by their nodes' names. memory_proportion: how much of a tile's usable memory one operator may
-    take for copies, partials and its result; the file's own if none is given, else 0.6. Where no
-    plan of an operator keeps it, the limit is doubled until one does, and the module says so.
-    vertices_per_tile: how fine the work of a tile is cut, as many vertices of each compute set at
-    most; one a worker if none is given. Workers take more of them in turns. Splits stay the same.
+    nn -> nn. Plans that operations already have are kept.
+    target: the target to plan for, as --target takes it; if none is given, the module's own, else
+    mk2. constraints: a JSON file of constraints on operators, by the names of their nodes.
+    memory_proportion: the part of a tile's usable memory that one operator may take for copies,
+    partials and its result; if none is given, the file's, else 0.6. If no plan of an operator keeps
+    this limit, it is doubled until one does, and an attribute of the module records it.
+    vertices_per_tile: the most vertices of a compute set on a tile; one per worker if none is
+    given. Workers take further vertices in turns. Splits do not depend on it.
 
         nn.relu %0 : tensor<8x64xf32>
         nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
@@ -71,7 +71,7 @@ _BELOW = frozenset(level.name for level in LEVELS if level != NN)
 
 
 def _check_level(module: ModuleOp) -> None:
-    """Raise InputError for a module that is below nn, where splits are applied already."""
+    """Raise InputError for a module below nn, in which splits are applied already."""
     for op in module.walk():
         if op.name.partition(".")[0] in _BELOW:
             raise InputError(f"{op.name} at {place(op)}: plan-splits plans modules of nn")

@@ -1,4 +1,4 @@
-"""Which copies and compute sets share a superstep."""
+"""Decide which copies and compute sets share a superstep."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ SUPERSTEP = "superstep"
 
 @dataclass
 class _Step:
+    """What the operations of a superstep do so far."""
+
     computes: bool = False
     host: type[Operation] | None = None
     read: set[str] = field(default_factory=set[str])
@@ -27,11 +29,11 @@ class _Step:
 
 @dataclass(frozen=True)
 class ScheduleSupersteps(ModulePass):
-    """Number the supersteps: copies up to and with the compute set that follows. tile -> tile.
+    """Number the supersteps: copies, together with the compute set that follows them.
 
-    Operations stay in order. Copies of one superstep neither read nor write what another of
-    them writes; inputs and outputs have supersteps of their own, since those sync with the
-    host. Blocks in which operations are numbered already stay as they are.
+    tile -> tile. Operations stay in order. No copy of a superstep reads or writes a variable that
+    another copy of it writes. Inputs and outputs have supersteps of their own, since those sync
+    with the host. Blocks that have numbered operations already stay as they are.
     """
 
     name = "schedule-supersteps"

@@ -1,4 +1,4 @@
-"""Which states a run may overwrite where they lie, without a copy of what they held before."""
+"""The states that a run may overwrite without a copy of their old values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ...dialects import partition
 
 @dataclass(frozen=True)
 class StatesInPlace:
-    """What follows from who reads a state, and when.
+    """The states that need no copy.
 
-    uncopied: states of which nothing reads the old value once they are stored to. written: values
-    that may be computed, or brought, into the state that they are stored to.
+    uncopied: states whose old value no operation reads after the store. written: values that may be
+    computed or copied directly into the state that they are stored to, with its name.
     """
 
     uncopied: frozenset[str]
@@ -25,11 +25,11 @@ class StatesInPlace:
 
 
 def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
-    """The states of a module at partition that are stored to once a run, among the operations of
-    the entry function, after all that reads what they held.
+    """The states of a module at partition that a run may overwrite in place.
 
-    A value is computed into its state where all that reads the old one comes before, or is the
-    computation itself and reads in place.
+    Such a state is stored to once, by an operation of the entry function, after all reads of its
+    old value. The new value may be computed into the state if all reads of the old value come
+    before the computation, or are the computation itself and read in place.
     """
     ops = list(module.walk())
     body = next(
@@ -66,7 +66,7 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
 
 
 def _reads(value: SSAValue) -> Iterator[Use]:
-    """The uses of a value, and of its elements in another shape."""
+    """The uses of a value, and of reshapes of it."""
     for use in value.uses:
         if isinstance(use.operation, partition.ReshapeOp):
             yield from _reads(use.operation.result)
@@ -75,7 +75,7 @@ def _reads(value: SSAValue) -> Iterator[Use]:
 
 
 def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:
-    """The place of the operation that is, or holds, another one; None for one of elsewhere."""
+    """The position of an operation or of the one around it that has one; None if none has."""
     while op not in position:
         parent = op.parent_op()
         if parent is None:

@@ -1,4 +1,4 @@
-"""When the values of a block wait: their readers, and the long whiles in which none of them reads.
+"""The waits of the values of a block: long times in which no operation reads them.
 
 %a defined, read, read      the first stay: from here on %a waits ...
  :
@@ -17,20 +17,22 @@ from ...dialects import nn
 from ...dialects.structured import Reinterpretation
 
 TIMELESS = (nn.LoadOp, nn.ConstantOp, Reinterpretation)
-"""Operations that compute nothing, so that nothing waits for them."""
+"""Operations that compute nothing. They take no time."""
 
 ALIKE = 2
-"""A wait is long if it is at least the longest of its value over this.
+"""A wait is long if it is at least the longest wait of its value, divided by this.
 
-What every layer reads, such as a mask, waits as long in each of them: to keep it through all but
-one would leave the others as full.
+A value that every layer reads, such as a mask, waits equally long in each of them. If only the
+longest wait ended, the other layers would stay as full. Assumed; no measurement is recorded.
 """
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A use of a value, or of its elements in another shape. at: the index in the block of the
-    operation that reads, or that holds the one which does."""
+    """A use of a value or of a reshape of it.
+
+    at: the index, in the block, of the operation that reads it or contains the reading operation.
+    """
 
     use: Use
     at: int
@@ -38,11 +40,11 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The operations of a block in order, and the time that passes until each.
+    """The operations of a block in order, and the time at which each runs.
 
-    ops: as they were when this was made. times: how many operations before each one compute
-    something, what is inside of one not counted, (ops,). index: of each operation in ops; of one
-    that has been put there since, that of the operation it happens with.
+    ops: as they were when this was made. times: the number of operations before each one that
+    compute something, without counting what is inside an operation, (ops,). index: of each
+    operation in ops; an operation inserted since has the index of the operation that it runs with.
     """
 
     block: Block
@@ -51,7 +53,7 @@ class Moments:
     index: dict[Operation, int]
 
     def readers(self, value: SSAValue) -> Iterator[Reader]:
-        """What reads a value itself, in no order; reshapes read nothing."""
+        """The readers of a value itself, in no order; reshapes are not readers."""
         for use in value.uses:
             outer: Operation | None = use.operation
             while outer is not None and outer.parent is not self.block:
@@ -60,7 +62,7 @@ class Moments:
                 yield Reader(use, self.index[outer])
 
     def readers_in_any_shape(self, value: SSAValue) -> Iterator[Reader]:
-        """What reads a value's elements, in no order."""
+        """The readers of a value and of its reshapes, in no order."""
         yield from self.readers(value)
         for use in value.uses:
             if self._reshapes(use.operation):
@@ -72,10 +74,10 @@ class Moments:
     def stays(
         self, readers: Iterable[Reader], hasty: Collection[Operation] = ()
     ) -> list[list[Reader]]:
-        """Readers of one value in order, cut at each long wait.
+        """The readers of one value in order, cut at each long wait.
 
-        A wait is long if something is computed meanwhile, and it is at least half as long as the
-        longest. hasty: readers before which the first stay ends if something is computed meanwhile.
+        A wait is long if something is computed meanwhile and it is at least half as long as the
+        longest. hasty: readers before which the first stay also ends after a shorter wait.
         """
         ordered = sorted(readers, key=lambda each: each.at)
         waits = [self.times[b.at] - self.times[a.at] for a, b in pairwise(ordered)]

@@ -9,7 +9,8 @@ from abele.dialects import tile
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
-from abele.passes.allocate import Allocate, Lifetimes, check_fits, lifetimes, pack
+from abele.passes.allocate import Allocate, check_fits
+from abele.passes.analysis.lifetimes import lifetimes
 from abele.passes.pipelines import PASSES
 from abele.passes.schedule_supersteps import ScheduleSupersteps
 
@@ -282,14 +283,6 @@ def some_variables(*sizes: int) -> list[tile.VariableOp]:
     )
     module = parse_module(text, context())
     return [v for v in module.walk() if isinstance(v, tile.VariableOp)]
-
-
-def test_another_order_is_tried_where_the_largest_first_leaves_gaps():
-    variables = some_variables(24, 16, 24, 24)
-    phases = np.array([[4, 6], [0, 3], [3, 5], [1, 1]])
-    lives = Lifetimes(phases, (frozenset(),) * 4)
-    ends = [pack(variables, lives, None, room) + [24, 16, 24, 24] for room in (0, 48, 40)]
-    assert [each.max() for each in ends] == [64, 48, 48]
 
 
 def test_what_fills_the_worst_phase_is_named_with_its_gaps():

@@ -37,7 +37,9 @@ from ....ir.geometry.space import Dim, identity_map
 from ....ir.provenance import locate, named, origin_names
 from ....ir.text import print_inline
 from ....ir.upstream import Context, ModulePass
-from ....passes.allocate import ADDRESS, Allocate, Boxes, lifetimes, pack
+from ....passes.allocate import ADDRESS, Allocate
+from ....passes.analysis.lifetimes import lifetimes
+from ....passes.analysis.packing import Boxes, pack
 from ....passes.convert_nn_to_partition import TARGET, ConvertNnToPartition
 from ....passes.convert_partition_to_tile import ConvertPartitionToTile
 from ....passes.convert_tile_to_exchange import ConvertTileToExchange

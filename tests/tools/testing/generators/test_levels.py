@@ -9,7 +9,8 @@ import pytest
 from abele.dialects import tile
 from abele.ir.errors import InputError
 from abele.ir.upstream import ModuleOp
-from abele.passes.allocate import ADDRESS, Allocate, pack
+from abele.passes.allocate import ADDRESS, Allocate
+from abele.passes.analysis.packing import pack
 from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
 from abele.passes.schedule_supersteps import SUPERSTEP
 from abele.tools.testing import Program, check_pass

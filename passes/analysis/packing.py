@@ -1,0 +1,136 @@
+"""Addresses for variables that are live at different times and lie on different tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.program import Variable
+from ...ir.errors import InputError
+from ...ir.provenance import place
+from .lifetimes import FOREVER, Lifetimes
+
+
+class Boxes:
+    """Variables as boxes of tiles and phases, which are given addresses.
+
+    size: bytes of each variable on one tile, (variables,).
+    """
+
+    def __init__(self, variables: Sequence[Variable], lives: Lifetimes) -> None:
+        self._lives = lives.phases
+        self._inherits = [np.array(sorted(each), np.int64) for each in lives.inherits]
+        self.size = np.array([v.bytes_per_tile for v in variables], np.int64)
+        self._first = np.array([v.placed.first_tile for v in variables], np.int64)
+        self._last = self._first + np.array([v.placed.cells for v in variables], np.int64)
+
+    def clash(self, index: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The variables among others that share a tile with a variable while it is live."""
+        first, last = self._lives[index]
+        return others[
+            (self._first[others] < self._last[index])
+            & (self._first[index] < self._last[others])
+            & (self._lives[others, 0] <= last)
+            & (first <= self._lives[others, 1])
+            & (self.size[others] > 0)
+        ]
+
+    def hit(
+        self, index: int, others: NDArray[np.int64], address: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The variables among others that a variable overlaps at its address and must not."""
+        if self.size[index] == 0:
+            return others[:0]
+        clash = self.clash(index, others)
+        begin, ends = address[clash], address[clash] + self.size[clash]
+        hit = clash[(begin < address[index] + self.size[index]) & (address[index] < ends)]
+        on_it = hit[address[hit] == address[index]]
+        return hit[~np.isin(hit, np.intersect1d(on_it, self._inherits[index]))]
+
+    def place(self, index: int, others: NDArray[np.int64], address: NDArray[np.int64]) -> int:
+        """An address for a variable, in bytes.
+
+        It is the address of another variable that it inherits from or that inherits from it, if
+        possible; else the lowest address that is free of the others.
+        """
+        clash = self.clash(index, others)
+        if not len(clash) or self.size[index] == 0:
+            return 0
+        for near in np.intersect1d(clash, self._inherits[index]):
+            tried = address.copy()
+            tried[index] = address[near]
+            if not len(self.hit(index, clash, tried)):
+                return int(address[near])
+        clash = clash[np.argsort(address[clash], kind="stable")]
+        ends = np.maximum.accumulate(address[clash] + self.size[clash])
+        starts = np.concatenate(((0,), ends))
+        room = np.concatenate((address[clash], (FOREVER,))) - starts
+        return int(starts[np.argmax(room >= self.size[index])])
+
+
+ORDERS: tuple[Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]], ...] = (
+    lambda size, spans: -size,
+    lambda size, spans: -size * spans,
+    lambda size, spans: -spans,
+)
+"""The orders in which variables are placed, as keys of their bytes on a tile and their phases.
+
+Assumed: one of three common heuristics fits most programs; no measurement is recorded.
+"""
+
+
+def pack(
+    variables: Sequence[Variable],
+    lives: Lifetimes,
+    given: Sequence[int | None] | None = None,
+    room: int = 0,
+) -> NDArray[np.int64]:
+    """An address in bytes for each variable, by first fit with the largest first: (variables,).
+
+    given: addresses that are decided already; None for the others. room: bytes of a tile; if the
+    variables need more, other orders are tried, and the one that needs least is used.
+    Raises InputError if two variables overlap at their given addresses.
+    """
+    boxes = Boxes(variables, lives)
+    fixed = np.array([g is not None for g in given or [None] * len(variables)], bool)
+    resident = np.array([v.is_resident for v in variables], bool)
+    start = np.array([g or 0 for g in given or [0] * len(variables)], np.int64)
+    _check_given(variables, boxes, np.flatnonzero(fixed), start)
+    number = np.arange(len(variables))
+    # The cap does not change the order, since variables that are always live are placed first.
+    spans = np.minimum(np.diff(lives.phases)[:, 0], 1 << 31)
+    best, least = start, FOREVER
+    for key in ORDERS if room else ORDERS[:1]:
+        address = start.copy()
+        order = np.lexsort((number, key(boxes.size, spans), ~resident, ~fixed))
+        for count, i in enumerate(map(int, order)):
+            if not fixed[i]:
+                address[i] = boxes.place(i, order[:count], address)
+        end = int((address + boxes.size).max(initial=0))
+        if end < least:
+            best, least = address, end
+        if least <= room:
+            break
+    return best
+
+
+def _check_given(
+    variables: Sequence[Variable],
+    boxes: Boxes,
+    fixed: NDArray[np.int64],
+    address: NDArray[np.int64],
+) -> None:
+    """Raise InputError if two variables overlap at their given addresses.
+
+    fixed: the indices of the variables that have one.
+    """
+    for count, i in enumerate(map(int, fixed)):
+        over = boxes.hit(i, fixed[:count], address)
+        if len(over):
+            own = variables[i]
+            raise InputError(
+                f"@{own.symbol} at {place(own)}: address {address[i]} lies "
+                f"on @{variables[over[0]].symbol}, which is live at the same time"
+            )

@@ -1,0 +1,107 @@
+"""The values that stay float32 in a program whose other floats are narrowed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from ...backends.reference import is_evaluable
+from ...dialects import nn
+from ...dialects.scalar_functions import FUNCTIONS
+from ...dialects.structured import Movement, Reinterpretation, Structured
+
+
+def fixed_values(module: ModuleOp, stored: Collection[SSAValue]) -> set[SSAValue]:
+    """The values that are the same in every run, unless they are larger than what they come from.
+
+    stored: constants, and loads of states that no operation stores to.
+    """
+    fixed = set(stored)
+    for op in module.walk():
+        if op.operands and is_evaluable(op) and fixed.issuperset(op.operands):
+            if _elements(op.results) <= _elements(op.operands):
+                fixed.update(op.results)
+    return fixed
+
+
+def wide_operations(module: ModuleOp, fixed: Collection[SSAValue]) -> set[Operation]:
+    """The operations of a module that compute in float32.
+
+    These are sums, what is computed of sums only, operations whose results are far from their
+    operands and that only sums read, elementwise operations that read a wide value, and the
+    operations that compute fixed values.
+    Some of them hand a wide value on to their users. The results of the others are rounded, so that
+    one sum does not widen everything after it.
+    """
+    ops = [op for op in module.walk() if _gives_wide(op)]
+    computed = {op for op in ops if _is_sum(op)}
+    handing = set(computed)
+    before = -1
+    while len(handing) + len(computed) > before:
+        before = len(handing) + len(computed)
+        for op in ops:
+            if op in computed and op in handing:
+                continue
+            sources = [v for v in op.operands if is_float32(v) and v not in fixed]
+            wide = [isinstance(v, OpResult) and v.op in handing for v in sources] or [False]
+            if all(wide) if _is_no_larger(op) else _is_pointwise(op) and any(wide):
+                computed.add(op)
+                if all(wide):
+                    handing.add(op)
+        for op in reversed(ops):
+            uses = list(op.results[0].uses)
+            if uses and (op in computed or _may_be_far(op)) and op not in handing:
+                if all(use.operation in computed for use in uses):
+                    computed.add(op)
+                    handing.add(op)
+    return computed | {v.op for v in fixed if isinstance(v, OpResult)}
+
+
+def is_float32(value: SSAValue) -> bool:
+    """Whether a value is a tensor of float32."""
+    return isa(value.type, TensorType) and value.type.element_type == f32
+
+
+def _gives_wide(op: Operation) -> bool:
+    return len(op.results) == 1 and is_float32(op.results[0])
+
+
+def _is_sum(op: Operation) -> bool:
+    """Whether an operation sums its operand. Sums of products have an accumulator of their own."""
+    if not isinstance(op, Structured):
+        return False
+    body = op.structure().body
+    return body.combiner == "sum" and body.own_arity == 1
+
+
+def _is_pointwise(op: Operation) -> bool:
+    return isinstance(op, Structured) and op.structure().body.combiner is None
+
+
+def _is_no_larger(op: Operation) -> bool:
+    """Whether an operation moves elements without repeating them."""
+    if not isinstance(op, Movement | Reinterpretation):
+        return False
+    return _elements(op.results) <= _elements(op.operands)
+
+
+def _may_be_far(op: Operation) -> bool:
+    """Whether an operation that only sums read should give them its result in float32.
+
+    Results that may be far from their operands do, as importers and composites also assume.
+    """
+    if isinstance(op, nn.CastOp) or _is_no_larger(op):
+        return True
+    if not _is_pointwise(op):
+        return False
+    assert isinstance(op, Structured)
+    body = op.structure().body
+    return any(FUNCTIONS[name].far for name in (body.function, *(s.function for s in body.then)))
+
+
+def _elements(values: Iterable[SSAValue]) -> int:
+    return sum(prod(nn.shape_of(value)) for value in values)
