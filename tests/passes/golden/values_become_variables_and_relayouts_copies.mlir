@@ -1,20 +1,20 @@
 #layout0 = #abele.layout<[3 by 3, 2 by 2, 2, 2, 3, 3] (d2, 2 * d1 + d3, d4, d5) of [2, 4, 3, 3]>
 #layout1 = #abele.layout<[6 by 3, 4 by 2, 6] (0, d1, d0, d2) of [1, 4, 6, 6]>
-#layout2 = #abele.layout<[3 by 3, 2 by 2, 2, 3, 3, 3] (0, 2 * d1 + d2, 2 * d0 + d3 - 1 fill, 2 * d4 + d5 - 1 fill)
-    of [1, 4, 6, 6]>
+#layout2 = #abele.layout<[3 by 3, 2 by 2, 2, 3, 3, 3]
+    (0, 2 * d1 + d2, 2 * d0 + d3 - 1 fill, 2 * d4 + d5 - 1 fill) of [1, 4, 6, 6]>
 #layout3 = #abele.layout<[3 by 3, 2 by 2, 2, 3] (d1, 0, d2, d0, d3) of [2, 1, 2, 3, 3]>
 #layout4 = #abele.layout<[2 by 2, 3 by 3, 2, 3] (d2, 0, d0, d1, d3) of [2, 1, 2, 3, 3]>
 #layout5 = #abele.layout<[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]>
 #layout6 = #abele.layout<[3 by 3, 3, 2] (0, d0, d1, d2) of [1, 3, 3, 2]>
-#space0 = #abele.space<[n = 1, o = 2, y = 3, x = 3, c = 2 reduction, ky = 3 reduction, kx = 3 reduction, cp = 2] (0,
-    c + 2 * cp, 2 * y + ky - 1 fill, 2 * x + kx - 1 fill) of [1, 4, 6, 6], (o, c + 2 * cp, ky, kx) of [2, 4, 3, 3]
+#space0 = #abele.space<[n = 1, o = 2, y = 3, x = 3, c = 2 reduction, ky = 3 reduction, kx = 3 reduction, cp = 2]
+    (0, c + 2 * cp, 2 * y + ky - 1 fill, 2 * x + kx - 1 fill) of [1, 4, 6, 6], (o, c + 2 * cp, ky, kx) of [2, 4, 3, 3]
     -> (cp, 0, o, y, x) of [2, 1, 2, 3, 3]>
 #space1 = #abele.space<[axis0 = 1, o = 2, y = 3, x = 3, cp = 2 reduction] (cp, 0, o, y, x) of [2, 1, 2, 3, 3]
     -> (0, o, y, x) of [1, 2, 3, 3]>
 #space2 = #abele.space<[d0 = 1, d1 = 2, d2 = 3, d3 = 3] (0, d1, d2, d3) of [1, 2, 3, 3], (d1, 0, 0) of [2, 1, 1]
     -> (0, d1, d2, d3) of [1, 2, 3, 3]>
-#space3 = #abele.space<[d0 = 1, d1 = 3, d2 = 3, d3 = 2] (0, d3, d1, d2) of [1, 2, 3, 3] -> (0, d1, d2, d3)
-    of [1, 3, 3, 2]>
+#space3 = #abele.space<[d0 = 1, d1 = 3, d2 = 3, d3 = 2] (0, d3, d1, d2) of [1, 2, 3, 3]
+    -> (0, d1, d2, d3) of [1, 3, 3, 2]>
 builtin.module attributes {abele.target = "tiny:8"} {
   tile.variable @w : tensor<2x4x3x3xf32> layout #layout0 state = blob <"e243675e10db825d010c439d"> loc("<text>":3:3)
   tile.variable @b : tensor<2x1x1xf32> layout <[2 by 2, 3 by 3] (d0, 0, 0) of [2, 1, 1]>
