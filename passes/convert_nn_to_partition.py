@@ -1,4 +1,4 @@
-"""From whole tensors to cut ones: every operator becomes computes on laid out blocks."""
+"""Convert nn to partition: from operators on whole tensors to computes on blocks with layouts."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ from .plans.derive import (
 from .plans.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
 
 Values: TypeAlias = "Sequence[tuple[str, SSAValue]]"
+"""Operands, each with the name that a relayout of it gets."""
 
 TARGET = "abele.target"
-"""The module attribute that names the target; present from partition on."""
+"""The module attribute that names the target. Modules have it from partition on."""
 
 
 def target_of(module: ModuleOp) -> Target:
@@ -54,7 +55,7 @@ def target_of(module: ModuleOp) -> Target:
 
 
 def plan_of(op: Operation) -> Plan:
-    """The decisions for an operation. Raises InputError if there are none."""
+    """The plan of an operation. Raises InputError if it has none."""
     plan = op.attributes.get("plan")
     if not isinstance(plan, PlanAttr):
         raise InputError(
@@ -65,7 +66,7 @@ def plan_of(op: Operation) -> Plan:
 
 
 def tensor_of(value: SSAValue) -> TensorType[Attribute]:
-    """The type of a value of nn. Raises InputError if it is no tensor."""
+    """The type of a value at nn. Raises InputError if it is not a tensor."""
     if not isinstance(value.type, TensorType):
         raise InputError(f"value of type {value.type} at nn; need a tensor")
     return cast(TensorType[Attribute], value.type)
@@ -73,7 +74,7 @@ def tensor_of(value: SSAValue) -> TensorType[Attribute]:
 
 @dataclass(frozen=True)
 class ConvertNnToPartition(ModulePass):
-    """Apply the plans: computes, partials and their combination, relayouts. nn -> partition."""
+    """Apply the plans: make computes, combine partials, and relayout operands. nn -> partition."""
 
     name = "convert-nn-to-partition"
     takes = NN
@@ -145,7 +146,11 @@ class _Conversion:
         values: Sequence[SSAValue],
         must_be_source: bool = False,
     ) -> Layout:
-        """The layout that users want, if they agree or it can be copied from; else linear."""
+        """The layout for a state or constant.
+
+        It is the layout that all users want, else the first wanted one that others can copy from,
+        else linear order.
+        """
         wishes = [wish for value in values for wish in self._wishes(value)]
         known = [w for w in wishes if w is not None]
         if known and not must_be_source and len(known) == len(wishes) and len(set(known)) == 1:
@@ -167,7 +172,7 @@ class _Conversion:
         )
 
     def _argument(self, value: SSAValue) -> PartitionTensor:
-        """What a program is given lies near the tiles of its first user, if that says where."""
+        """The type of an input, which lies near the tiles where its first user wants it."""
         linear = self._linear(value.type)
         wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
         if wish is None:
@@ -176,10 +181,10 @@ class _Conversion:
         return laid_out(linear.tensor, home_of_free(wish, element.itemsize, self.target.tiles))
 
     def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
-        """The layout that each use of a value wants, in program order; None where any layout that
-        can be copied does.
+        """The layout that each use of a value wants, in program order.
 
-        spread: for a value that will be copied from a layout near it.
+        None stands for any layout that can be copied from. spread: the value will be copied from a
+        layout near the wanted one.
         """
         wishes: list[Layout | None] = []
         for use in sorted(value.uses, key=lambda u: (self.positions[u.operation], u.index)):
@@ -188,7 +193,7 @@ class _Conversion:
                 wishes += self._wishes(op.results[0], spread=spread)
             elif isinstance(op, Structured):
                 wish = _wish(op, use.index)
-                # Each step copies its part from there.
+                # Each step copies its part from the layout of the whole.
                 moves_on = takes_steps(plan_of(op)) and not wish.is_partition
                 wishes.append(None if moves_on and not spread else wish)
             else:
@@ -204,7 +209,7 @@ class _Conversion:
         return op
 
     def _in_layout(self, value: SSAValue, layout: Layout, role: str) -> SSAValue:
-        """The value in a layout: itself, an earlier relayout, or a new one."""
+        """The value in a layout: the value itself, an earlier relayout of it, or a new one."""
         given = partition_type(value)
         if given.layout.data == layout:
             return value
@@ -230,7 +235,7 @@ class _Conversion:
         types: Sequence[Attribute],
         finish: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> Region:
-        """Convert a region; finish gets the values of its last operation and gives the new ones."""
+        """Convert a region. finish: maps the operands of its last operation to the new ones."""
         outer, source = self.block, self.source
         old = region.block
         self.block = Block(arg_types=types)
@@ -293,10 +298,7 @@ class _Conversion:
         plan: Plan,
         tensor: TensorType[Attribute],
     ) -> SSAValue:
-        """All steps of an operator, each a compute, or partials and the computes that combine them.
-
-        values: the operands of the structure, each with the role that a relayout of it plays.
-        """
+        """Convert an operator in all its steps, and combine the partials that they leave."""
         if not takes_steps(plan):
             return self._one_pass([Step(structure, plan, ())], values, tensor)
         passes = tuple(passes_of(structure, plan))
@@ -325,7 +327,7 @@ class _Conversion:
         tensor: TensorType[Attribute],
         *path: str,
     ) -> SSAValue:
-        """Steps that add up, each to what those before it have left."""
+        """Convert steps that add up, each to the sums of the steps before it."""
         body = steps[0].structure.body
         between = element_type(partials_dtype(numpy_dtype(tensor.element_type), body))
         left: SSAValue | None = None
