@@ -1,10 +1,10 @@
-"""Well-typed operations of any class, made from nothing but its definition and its verifier.
+"""Valid operations of any class, generated from its definition and its verifier alone.
 
-How an operation can be made is found once for each class, by trying: types, attributes and counts
-are chosen in named ways, and what a class's verifier says of those that fail leads to those that do
-not. What has worked is kept as recipes, by the rank and the elements of the operand it began
-with. From then on an operation for an operand that is there already takes a few tries, with other
-sizes and other attributes each time. An operator added tomorrow needs no line here.
+Each class is explored once, by trial: types, attributes and numbers of operands are chosen in named
+ways, and where the verifier rejects an operation leads to the next choice. Choices that worked are
+kept as recipes, by the rank and element type of the operand that they began with. After that,
+making an operation for a given operand takes a few tries, with new sizes and attributes each time.
+A new class of operations needs no line here.
 """
 
 from __future__ import annotations
@@ -20,34 +20,32 @@ from xdsl.ir import Attribute, Block, Operation
 
 from .rules.build import Infers, has_infer
 from .rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
-from .rules.climb import Climb, Failure, asked_words
+from .rules.climb import Climb, Failure, without_some
 from .rules.values import Plain
 from .rules.vocabulary import OpInfo, Vocabulary
 from .tensor_type import tensor_type
-from .upstream import UNKNOWN_LOC, VerifyException
+from .upstream import UNKNOWN_LOC
 
 FIRST_TRIES = 4000
-"""How many operations of a class are tried until one verifies."""
+"""Operations of a class to try until one verifies."""
 TRIES_OF_A_KIND = 10
-"""How many are then tried for each rank and element type of the first operand."""
+"""Operations to try for each rank and element type of the first operand after that."""
 RECIPES_OF_A_KIND = 4
-"""How many recipes are kept for each of those."""
+"""Recipes to keep for each rank and element type."""
 TRIES = 24
-"""How many are tried when an operation is asked for."""
+"""Operations to try when a caller wants one."""
 MOST_ELEMENTS = 1024
-"""Of a tensor that is made up."""
+"""Elements of a generated operand."""
 RANKS = range(5)
 _LIKELY_RANKS = "0122334444"
 MOST_OPERANDS = 6
-WORDS = 40
-"""How many words of a class's messages are remembered."""
 
 _FAVOUR: Mapping[Attribute, int] = {f32: 6, f16: 4, i32: 2}
-"""How likely an element type is, beside the others: most of what may go wrong does with floats."""
+"""Weights of element types; others have weight 1. Most mistakes show with floats."""
 
 _Ways = Mapping[str, str]
 _Kind = tuple[int, Attribute]
-"""The rank and the element type of an operand."""
+"""The rank and element type of an operand."""
 
 
 def _last(choices: Choices, shape: Shape) -> Shape:
@@ -63,7 +61,7 @@ def _signed(choices: Choices, shape: Shape) -> Shape:
 
 
 def _backwards(choices: Choices) -> Sequence[bool]:
-    """For each axis, whether a list of this operation begins at its end."""
+    """For each axis, whether the lists of this operation run from its end."""
     assert isinstance(choices, _Draws)
     return choices.backwards
 
@@ -90,7 +88,7 @@ MORE_LISTS: dict[str, Callable[[Choices, Shape], Shape]] = {
     "directions": _directions,
     "equal": _equal,
 }
-"""Lists that only testing wants: negative ones, and the last element of an axis."""
+"""Lists that only testing needs: negative values, and the last element of an axis."""
 
 _EVERY_LIST = {**LISTS, **MORE_LISTS}
 _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
@@ -98,9 +96,9 @@ _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
 
 @dataclass
 class _Draws(Choices):
-    """Choices for one operation. sizes: what sizes of axes are taken from, if not from primes.
+    """Choices for one operation.
 
-    words: texts that a class's verifier has asked for.
+    sizes: the sizes that axes may have; primes if empty.
     """
 
     sizes: Sequence[int] = ()
@@ -108,7 +106,7 @@ class _Draws(Choices):
 
     @property
     def backwards(self) -> Sequence[bool]:
-        """For each axis, whether it is gone through from its end."""
+        """For each axis, whether the lists of this operation run from its end."""
         while len(self._backwards) < 8:
             self._backwards.append(self.random.random() < 0.5)
         return self._backwards
@@ -117,20 +115,24 @@ class _Draws(Choices):
         """A size."""
         return self.random.choice(self.sizes) if self.sizes else super().fresh()
 
-    def _plain(self, what: str, kind: str, shape: Shape, words: Sequence[str]) -> Plain:
+    def _plain(self, what: str, kind: str, shape: Shape, texts: Sequence[str]) -> Plain:
         if kind != "ints":
-            return super()._plain(what, kind, shape, words)
+            return super()._plain(what, kind, shape, texts)
         ways = (self.uniform,) if self.uniform else _WAYS_OF_LISTS
         return _EVERY_LIST[self.way(what, self._known(what) or ways)](self, shape)
 
 
 @dataclass
 class _Found:
-    """What is known of a class: its recipes by kind of the operand each begins with."""
+    """What is known about a class.
+
+    by_kind: its recipes, by the kind of the operand that each begins with. texts: the texts that
+    its verifier allows.
+    """
 
     info: OpInfo
     by_kind: dict[_Kind, list[_Ways]] = field(default_factory=dict[_Kind, "list[_Ways]"])
-    words: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     @property
     def recipes(self) -> list[_Ways]:
@@ -141,20 +143,23 @@ class _Found:
 class Instances:
     """Makes operations of the classes of a vocabulary.
 
-    What it makes depends on its arguments and the classes' definitions alone, never on what it has
-    made before: the same seed gives the same operation in every process.
+    An operation depends on the arguments and the definition of its class alone, not on earlier
+    ones: the same seed gives the same operation in every process.
     """
 
     vocabulary: Vocabulary
     _known: dict[type[Operation], _Found] = field(default_factory=dict[type[Operation], "_Found"])
 
     def can_make(self, cls: type[Operation]) -> bool:
-        """Whether any operation of a class is found: it has operands that are tensors, one result
-        and no regions, and bounded work leads to one that verifies."""
+        """Whether operations of a class can be made.
+
+        They must have tensors as operands, one result and no regions, and the bounded search must
+        find one that verifies.
+        """
         return bool(self._found(cls).by_kind)
 
     def takes(self, cls: type[Operation], type_: Attribute) -> bool:
-        """Whether operations of a class are known on an operand of such rank and elements."""
+        """Whether recipes of a class begin with an operand of this rank and element type."""
         kind = _kind(type_)
         return kind is not None and kind in self._found(cls).by_kind
 
@@ -167,11 +172,12 @@ class Instances:
         elements: Sequence[Attribute] = (),
         accepts: Callable[[Operation], bool] = lambda _: True,
     ) -> Operation | None:
-        """An operation that verifies, in no block; None if a few tries have not led to one.
+        """An operation that verifies, in no block; None if a few tries find none.
 
         Its operands are the arguments of a detached block, to be replaced by values of the same
-        types. first: the type of an operand that it must have; it may be any one. sizes: of axes
-        that are free. elements: the element types of operands; any if there are none.
+        types. sizes: sizes for the axes. first: the type that one of the operands must have.
+        elements: the element types that operands may have, besides i1; any if empty. accepts:
+        whether to take an operation that verifies.
         """
         found = self._found(cls)
         for tried in range(TRIES):
@@ -187,19 +193,19 @@ class Instances:
             if not recipes:
                 return None
             ways = random.choice(recipes)
-            # A recipe with something chosen anew shows what its kind has not met; if that leads
-            # nowhere, the recipe itself will.
+            # Choosing a part of a recipe anew finds new operations; if it fails, the recipe as it
+            # is will work.
             if tried < TRIES // 2 and random.random() < 0.5:
-                ways = _without_some(ways, random)
+                ways = without_some(ways, random)
             draws = _Draws(random, Hints(), dict(ways), sizes=sizes)
-            op = _attempt(found.info, draws, begin, found.words)
+            op = _attempt(found.info, draws, begin, found.texts)
             if isinstance(op, Operation):
                 if _is_small(op, elements) and accepts(op):
                     return op
                 op.operands = []
         return None
 
-    # How a class is made
+    # Exploring a class
 
     def _found(self, cls: type[Operation]) -> _Found:
         found = self._known.get(cls)
@@ -231,10 +237,10 @@ class Instances:
         climb = Climb()
         known = found.recipes
         for tried in range(TRIES_OF_A_KIND):
-            # What suits another rank or element type may suit this one as it is.
+            # A recipe for another rank or element type may work for this one.
             ways = random.choice(known)
             if tried % 2:
-                ways = _without_some(random.choice(found.by_kind.get(kind) or known), random)
+                ways = without_some(random.choice(found.by_kind.get(kind) or known), random)
             self._explore(found, kind, ways, random, climb)
             if len(found.by_kind.get(kind, ())) >= RECIPES_OF_A_KIND:
                 return
@@ -242,24 +248,22 @@ class Instances:
     def _explore(
         self, found: _Found, kind: _Kind | None, ways: _Ways, random: Random, climb: Climb
     ) -> bool:
-        """Try one operation, and learn from it. kind: of the operand it begins with, if given."""
+        """Try one operation, and learn from it. kind: of the first operand; any if None."""
         uniform = random.choice(_WAYS_OF_LISTS) if random.random() < 0.5 else ""
         draws = _Draws(random, Hints(), dict(ways), uniform=uniform)
         if kind is None:
             kind = int(draws.way("rank", _LIKELY_RANKS)), draws.element("first", ())
         rank, element = kind
         begin = tensor_type(element, [draws.fresh() for _ in range(rank)])
-        made = _attempt(found.info, draws, begin, found.words)
+        made = _attempt(found.info, draws, begin, found.texts)
         if isinstance(made, Operation):
             made.operands = []
             recipes = found.by_kind.setdefault(kind, [])
             if draws.taken not in recipes and len(recipes) < RECIPES_OF_A_KIND:
                 recipes.append(draws.taken)
             return True
-        failure, message = made
-        climb.failed(failure, draws)
-        words = (*found.words, *asked_words(message))
-        found.words = tuple(dict.fromkeys(words))[:WORDS]
+        climb.failed(made, draws)
+        found.texts = tuple(dict.fromkeys((*found.texts, *made.allowed)))
         return False
 
 
@@ -268,11 +272,6 @@ def _kind(type_: Attribute) -> _Kind | None:
         return None
     tensor = cast("TensorType[Attribute]", type_)
     return len(tensor.get_shape()), tensor.element_type
-
-
-def _without_some(ways: _Ways, random: Random) -> _Ways:
-    left_out = random.sample(sorted(ways), min(len(ways), random.choice((1, 1, 2, 3))))
-    return {what: way for what, way in ways.items() if what not in left_out}
 
 
 def _free_shape(rank: int, sizes: Sequence[int], random: Random) -> list[int]:
@@ -285,7 +284,7 @@ def _free_shape(rank: int, sizes: Sequence[int], random: Random) -> list[int]:
 
 
 def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
-    """Whether no tensor of an operation is too large, and no operand of elements not asked for."""
+    """Whether all tensors of an operation are small, and its operands have the wanted elements."""
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType):
             shape = cast("TensorType[Attribute]", value.type).get_shape()
@@ -300,12 +299,15 @@ def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
 
 
 def _attempt(
-    info: OpInfo, draws: _Draws, begin: TensorType[Attribute], words: Sequence[str]
-) -> Operation | tuple[Failure, str]:
-    """One try at one operation; if it does not verify, how far the verifier has come."""
+    info: OpInfo, draws: _Draws, begin: TensorType[Attribute], texts: Sequence[str]
+) -> Operation | Failure:
+    """One try at an operation; if it does not verify, how the verifier failed.
+
+    texts: candidates for attributes that are texts.
+    """
     counts = [str(n) for n in range(1, MOST_OPERANDS + 1) if info.takes(n, False, ())]
     if not counts:
-        return Failure((), ""), ""
+        return Failure()
     count = int(draws.way("operands", counts))
     at = int(draws.way("first", [str(n) for n in range(count)]))
     types = {at: begin}
@@ -331,10 +333,10 @@ def _attempt(
             if not known.is_property and not known.definition.constr.get_bases():
                 continue
         value = draws.attribute(
-            name, known.kind, known.definition.constr, (*operands, result), words
+            name, known.kind, known.definition.constr, (*operands, result), texts
         )
         if value is None:
-            return Failure((), ""), ""
+            return Failure()
         (properties if known.is_property else attributes)[name] = value
     block = Block(arg_types=operands)
     op = info.cls.create(
@@ -349,14 +351,14 @@ def _attempt(
             op.results[0]._type = cast(Infers, op).infer()  # pyright: ignore[reportPrivateUsage]
         op.verify(verify_nested_ops=False)
     except Exception as error:
-        # An operation of a user's may fail on nonsense in any way.
+        # The verifier of a user's operation may raise anything on invalid input.
         op.operands = []
-        return Failure.of(error), str(error) if isinstance(error, VerifyException) else ""
+        return Failure.of(error)
     return op
 
 
 def _element(draws: _Draws, what: str, known: Sequence[TensorType[Attribute]]) -> Attribute:
-    """An element type; one that is another tensor's is remembered as that, whatever it is."""
+    """An element type. If it is that of the first tensor, the recipe says so rather than which."""
     found = draws.element(what, known)
     if found == known[0].element_type:
         draws.taken[what] = "same"

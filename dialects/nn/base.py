@@ -40,6 +40,7 @@ from ...ir.flat_operands import flat_operands
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
 from ...ir.tensor_type import tensor_type
+from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
 from ..numbers import number_text, parse_number
@@ -138,9 +139,8 @@ def same_element(*values: SSAValue) -> Attribute:
     """The element type that all tensors share. Raises VerifyException if they do not."""
     kinds = list(dict.fromkeys(element_of(v) for v in values))
     if len(kinds) > 1:
-        raise VerifyException(
-            f"element types {' and '.join(map(str, kinds))}; need one for all operands"
-        )
+        listed = " and ".join(map(str, kinds))
+        raise Unmet(f"element types {listed}; need one for all operands", f"elements {listed}")
     return kinds[0]
 
 
@@ -155,14 +155,14 @@ def normal_axis(axis: int, rank: int, what: str = "axis") -> int:
 def need_length(what: str, values: Sequence[int], length: int) -> None:
     """Raise VerifyException unless a list has the wanted length."""
     if len(values) != length:
-        raise VerifyException(f"{what}: {len(values)} entries {list(values)}; need {length}")
+        raise Unmet(f"{what}: {len(values)} entries {list(values)}; need {length}", what)
 
 
 def need_at_least(what: str, values: Sequence[int], least: int) -> None:
     """Raise VerifyException if a value is too small."""
     for i, value in enumerate(values):
         if value < least:
-            raise VerifyException(f"{what}: entry {i} is {value}; need {least} or more")
+            raise Unmet(f"{what}: entry {i} is {value}; need {least} or more", what)
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:

@@ -29,6 +29,7 @@ from xdsl.printer import Printer
 
 from ...ir.cached_by_form import once_alike
 from ...ir.geometry.space import AccessMap, AxisMap
+from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..abele import ChainAttr, parse_stages, stages_text, verify_chain
 from ..structured import Stage, Structure, Structured, extras_of
@@ -124,9 +125,10 @@ class ChainableOp(PureTensorOp, Structured, ABC):
         stages = self.stages
         verify_chain(stages, element_of(self.result))
         if len(self.extras) != extras_of(stages):
-            raise VerifyException(
+            raise Unmet(
                 f"chain [{stages_text(stages)}] with {len(self.extras)} operands of its own; "
-                f"need {extras_of(stages)}"
+                f"need {extras_of(stages)}",
+                f"chain of {extras_of(stages)} operands",
             )
         for i, value in enumerate(self.extras):
             _check_extra(i, value, self.result)
@@ -134,14 +136,16 @@ class ChainableOp(PureTensorOp, Structured, ABC):
 
 def _check_extra(i: int, value: SSAValue, result: SSAValue) -> None:
     if element_of(value) != element_of(result):
-        raise VerifyException(
-            f"chain operand {i} has elements {element_of(value)}; need {element_of(result)}"
+        raise Unmet(
+            f"chain operand {i} has elements {element_of(value)}; need {element_of(result)}",
+            f"chain operand {i}",
         )
     shape, target = shape_of(value), shape_of(result)
     if broadcast([shape, target]) != target:
-        raise VerifyException(
+        raise Unmet(
             f"chain operand {i} of shape {list(shape)} enlarges the result of {list(target)}; "
-            "need sizes as the result has, or 1"
+            "need sizes as the result has, or 1",
+            f"chain operand {i}",
         )
 
 

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def
 
 from ...ir.provenance import at
+from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
 from ..structured import Composite
@@ -150,8 +151,9 @@ class BatchNormOp(CompositeOp):
             value = self.operands[1 + ("scale", "bias", "mean", "variance").index(what)]
             _need_float(value, what)
             if shape_of(value) != image[1:2]:
-                raise VerifyException(
-                    f"{what} of shape {list(shape_of(value))}; need [{image[1]}], one a channel"
+                raise Unmet(
+                    f"{what} of shape {list(shape_of(value))}; need [{image[1]}], one per channel",
+                    what,
                 )
         return tensor(image, element_of(self.image))
 
@@ -577,7 +579,7 @@ class GemmOp(CompositeOp):
         lhs, rhs = shape_of(self.lhs), shape_of(self.rhs)
         for side, shape in (("lhs", lhs), ("rhs", rhs)):
             if len(shape) != 2:
-                raise VerifyException(f"{side} of shape {list(shape)}; need two axes")
+                raise Unmet(f"{side} of shape {list(shape)}; need two axes", side)
         m, k = lhs[::-1] if self.transpose_lhs else lhs
         other, n = rhs[::-1] if self.transpose_rhs else rhs
         if k != other:

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Kind, Space
+from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..structured import Body, Structure
 from .base import (
@@ -490,7 +491,7 @@ class MatMulOp(ContractionOp):
         lhs, rhs = shape_of(self.lhs), shape_of(self.rhs)
         for side, shape in (("lhs", lhs), ("rhs", rhs)):
             if len(shape) < 2:
-                raise VerifyException(f"{side} of shape {list(shape)}; need two axes or more")
+                raise Unmet(f"{side} of shape {list(shape)}; need two axes or more", side)
         m, k = lhs[-2:][:: -1 if self.transpose_lhs else 1]
         other, n = rhs[-2:][:: -1 if self.transpose_rhs else 1]
         if k != other:

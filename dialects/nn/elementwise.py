@@ -15,6 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..scalar_functions import chain_operands
 from ..structured import Body, Stage, Structure, Structured
@@ -133,7 +134,7 @@ class CompareOp(BinaryOp, ABC):
 def _need_booleans(values: Sequence[SSAValue]) -> Attribute:
     for i, value in enumerate(values):
         if element_of(value) != i1:
-            raise VerifyException(f"operand {i} has elements {element_of(value)}; need i1")
+            raise Unmet(f"operand {i} has elements {element_of(value)}; need i1", f"operand {i}")
     return i1
 
 

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, var_operand_def
 
 from ...ir.geometry.space import AccessMap, Dim, Outside, Space
+from ...ir.unmet import need_one_of
 from ...ir.upstream import VerifyException
 from ..structured import Movement, Reinterpretation
 from .base import (
@@ -260,8 +261,7 @@ class PadOp(PureTensorOp, Movement):
         need_length("low", low, len(shape))
         need_length("high", high, len(shape))
         mode = self.mode.data
-        if mode not in PAD_MODES:
-            raise VerifyException(f"mode {mode!r}; need one of {', '.join(PAD_MODES)}")
+        need_one_of("mode", mode, PAD_MODES)
         sizes = [n + lo + hi for n, lo, hi in zip(shape, low, high, strict=True)]
         need_at_least("padded sizes", sizes, 0)
         for i, (n, size) in enumerate(zip(shape, sizes, strict=True)):

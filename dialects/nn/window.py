@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, Dim, Space
+from ...ir.unmet import need_one_of
 from ...ir.upstream import VerifyException
 from ..scalar_functions import COMBINERS
 from ..structured import Body, Structure
@@ -29,11 +30,6 @@ from .base import (
 )
 from .chain import CHAIN, ChainableOp
 from .contraction import window_size
-
-
-def _check_combiner(combiner: str) -> None:
-    if combiner not in COMBINERS:
-        raise VerifyException(f"combiner {combiner!r}; need one of {', '.join(COMBINERS)}")
 
 
 @irdl_op_definition
@@ -82,7 +78,7 @@ class PoolOp(ChainableOp, Windowed):
 
     def infer(self) -> TensorType[Attribute]:
         """[N, C, positions of the window...]."""
-        _check_combiner(self.combiner.data)
+        need_one_of("combiner", self.combiner.data, COMBINERS)
         image = shape_of(self.image)
         if len(image) < 3:
             raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
@@ -186,7 +182,7 @@ class ReduceOp(ChainableOp):
 
     def infer(self) -> TensorType[Attribute]:
         """The operand's shape with the axes gone, or of size 1."""
-        _check_combiner(self.combiner.data)
+        need_one_of("combiner", self.combiner.data, COMBINERS)
         shape, axes = shape_of(self.operand), values_of(self.axes)
         if list(axes) != sorted(set(axes)) or any(not 0 <= a < len(shape) for a in axes):
             raise VerifyException(

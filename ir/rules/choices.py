@@ -163,19 +163,19 @@ class Choices:
         kind: str,
         constraint: AttrConstraint,
         tensors: Sequence[TensorType[Attribute]],
-        words: Sequence[str],
+        texts: Sequence[str],
     ) -> Attribute | None:
         """A value that the attribute's definition allows; None if no such value is known.
 
-        tensors: the types of the operands, and of the results known so far. words: strings that
-        the operation's verifier has asked for.
+        tensors: the types of the operands, and of the results known so far. texts: the strings
+        that the operation's verifier allows.
         """
         if kind == "attribute":
             return self._by_class(constraint, tensors)
         shape = tuple(tensors[0].get_shape()) if tensors else ()
-        return attribute_of(self._plain(what, kind, shape, words), constraint)
+        return attribute_of(self._plain(what, kind, shape, texts), constraint)
 
-    def _plain(self, what: str, kind: str, shape: Shape, words: Sequence[str]) -> Plain:
+    def _plain(self, what: str, kind: str, shape: Shape, texts: Sequence[str]) -> Plain:
         match kind:
             case "bool":
                 return True
@@ -185,7 +185,7 @@ class Choices:
             case "float":
                 return self.random.choice((0.5, 1.0, 2.0, -1.5, 0.0, *self.hints.floats))
             case "string":
-                return self.way(what, (*self.hints.texts, *words) or ("a",))
+                return self.way(what, (*self.hints.texts, *texts) or ("a",))
             case "ints":
                 asked = ("asked",) * 4 if self.hints.lists else ()
                 ways = (self.uniform,) if self.uniform else (*LISTS, "shuffled", "rotated", *asked)

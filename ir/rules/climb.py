@@ -1,23 +1,30 @@
-"""Searches for an operation that verifies, guided by the errors of its verifier."""
+"""The search for an operation that verifies, led by how its verifier fails.
+
+The search reads where a verifier raises and what an Unmet names. It never reads a message, so a
+message can be reworded without changing what is generated.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from ..unmet import Unmet
 from .choices import LISTS, Choices
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How far a verifier got before it failed.
+    """How far a verifier came before it raised.
 
-    lines: line numbers in the verifier, outermost call first. message: the error, without numbers.
+    lines: the line number in each frame, outermost first. what: the operand, attribute or result
+    that is wrong, if the error is an Unmet. allowed: the texts that it may be.
     """
 
-    lines: tuple[int, ...]
-    message: str
+    lines: tuple[int, ...] = ()
+    what: str = ""
+    allowed: tuple[str, ...] = ()
 
     @staticmethod
     def of(error: Exception) -> Failure:
@@ -27,20 +34,24 @@ class Failure:
         while step is not None:
             lines.append(step.tb_lineno)
             step = step.tb_next
-        return Failure(tuple(lines), re.sub(r"\d+|\[.*?\]", "", str(error)))
+        if isinstance(error, Unmet):
+            return Failure(tuple(lines), error.what, error.allowed)
+        return Failure(tuple(lines))
 
 
 @dataclass
 class Climb:
-    """A search for an operation that verifies. An attempt that fails later in the verifier is
-    closer.
+    """A search for an operation that verifies: an attempt that fails later is closer.
 
-    Inside a loop of the verifier, an attempt with a message not seen before is closer.
+    Where a verifier fails on the same line again, as in a loop, a new `what` counts as closer.
+
+    sideways: how often to continue from an attempt that is equally close, from 0 to 1.
     """
 
+    sideways: float = 0.1
     lines: tuple[int, ...] = ()
     ways: dict[str, str] = field(default_factory=dict[str, str])
-    seen: set[str] = field(default_factory=set[str])
+    seen: set[tuple[tuple[int, ...], str]] = field(default_factory=set[tuple[tuple[int, ...], str]])
 
     def step(self, random: Random) -> dict[str, str]:
         """The choices of the closest attempt, with a few dropped so that they are made again."""
@@ -48,20 +59,18 @@ class Climb:
             return {}
         if random.random() < 0.25:
             return {what: way for what, way in self.ways.items() if way not in LISTS}
-        left_out = random.sample(
-            sorted(self.ways), min(len(self.ways), random.choice((1, 1, 2, 3)))
-        )
-        return {what: way for what, way in self.ways.items() if what not in left_out}
+        return without_some(self.ways, random)
 
     def failed(self, failure: Failure, choices: Choices) -> None:
         """Continue from this attempt if it is closer."""
-        new = failure.message not in self.seen
-        self.seen.add(failure.message)
-        level = failure.lines == self.lines and (new or choices.random.random() < 0.1)
+        new = (failure.lines, failure.what) not in self.seen
+        self.seen.add((failure.lines, failure.what))
+        level = failure.lines == self.lines and (new or choices.random.random() < self.sideways)
         if failure.lines > self.lines or level:
             self.lines, self.ways = failure.lines, choices.taken
 
 
-def asked_words(message: str) -> list[str]:
-    """The words that a verifier's message says it needs: "combiner 'a'; need one of sum, max"."""
-    return re.findall(r"[a-z_]\w*", message.partition("need")[2])
+def without_some(ways: Mapping[str, str], random: Random) -> dict[str, str]:
+    """Choices without one to three of them, which are to be made anew."""
+    left_out = random.sample(sorted(ways), min(len(ways), random.choice((1, 1, 2, 3))))
+    return {what: way for what, way in ways.items() if what not in left_out}

@@ -23,7 +23,7 @@ from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, VerifyException
 from .build import Infers
 from .choices import Choices, Hints
-from .climb import Climb, Failure, asked_words
+from .climb import Climb, Failure, without_some
 from .evaluate import CallFailed
 from .law import BoundNested, BoundPattern, Law, Match
 from .match import Matcher, match_law
@@ -32,7 +32,7 @@ from .values import attribute_of, element_type, plain, tensor_parts
 from .vocabulary import OpInfo, Vocabulary
 
 ANY = "_"
-TRIES = 1500
+TRIES = 3000
 """The most operations that are tried for one rule. Each takes about 40 us."""
 TRIES_OF_ONE = 200
 """The most that are tried on the same operands, before other operands are made."""
@@ -42,8 +42,10 @@ EASY = 12
 """The number of failures after which earlier successes are imitated."""
 RECIPES = 24
 """The number of ways to make an operation that are remembered per class."""
-WORDS = 40
-"""The number of words that are remembered from the messages of a class."""
+VARIED = 0.25
+"""How often a recipe is varied, so that not every operation has the elements of the first one."""
+SIDEWAYS = 0.5
+"""How often to continue from an attempt that is no closer, since its operands may not suit."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Sampler:
     _recipes: dict[type[Operation], list[dict[str, str]]] = field(
         default_factory=dict[type[Operation], list[dict[str, str]]]
     )
-    _words: dict[type[Operation], tuple[str, ...]] = field(
+    _texts: dict[type[Operation], tuple[str, ...]] = field(
         default_factory=dict[type[Operation], "tuple[str, ...]"]
     )
     _nearest: dict[type[Operation], Climb] = field(default_factory=dict[type[Operation], "Climb"])
@@ -231,7 +233,7 @@ class Sampler:
                 nested[i] = inner.results[each.index]
         recipes = self._recipes.setdefault(cls, [])
         # The search for a class that was never made continues where it stopped.
-        climb = Climb() if recipes else self._nearest.setdefault(cls, Climb())
+        climb = Climb(SIDEWAYS) if recipes else self._nearest.setdefault(cls, Climb(SIDEWAYS))
         for tried in range(TRIES_OF_ONE):
             if self._left <= 0:
                 break
@@ -241,6 +243,8 @@ class Sampler:
             # If it is easy, make it anew each time: unusual programs reveal mistakes.
             elif recipes and tried >= EASY and choices.random.random() < 0.65:
                 replay = choices.random.choice(recipes)
+                if choices.random.random() < VARIED:
+                    replay = without_some(replay, choices.random)
             else:
                 replay = climb.step(choices.random)
             attempt = choices.again(replay)
@@ -255,14 +259,13 @@ class Sampler:
             climb.failed(made, attempt)
         return None
 
-    def words(self, cls: type[Operation]) -> tuple[str, ...]:
-        """Strings that the verifier of a class has asked for."""
-        return self._words.get(cls, ())
+    def texts(self, cls: type[Operation]) -> tuple[str, ...]:
+        """The strings that the verifier of a class has said it allows."""
+        return self._texts.get(cls, ())
 
-    def learn(self, cls: type[Operation], message: str) -> None:
-        """Remember the words that a verifier's message says it needs."""
-        words = (*self.words(cls), *asked_words(message))
-        self._words[cls] = tuple(dict.fromkeys(words))[:WORDS]
+    def learn(self, cls: type[Operation], failure: Failure) -> None:
+        """Remember the texts that a verifier allows."""
+        self._texts[cls] = tuple(dict.fromkeys((*self.texts(cls), *failure.allowed)))
 
     @cached_property
     def sources(self) -> list[OpInfo]:
@@ -299,12 +302,12 @@ class _Trial:
         info = self.sampler.vocabulary.info(self.cls)
         operands = self._operands(info)
         if operands is None:
-            return Failure((), "")
+            return Failure()
         results = self._results(info, [each.type for each in operands])
         tensors = _tensors((*(each.type for each in operands), *results))
         attributes = self._attributes(info, tensors)
         if attributes is None:
-            return Failure((), "")
+            return Failure()
         op = self.cls.create(
             operands=operands,
             result_types=results,
@@ -318,10 +321,10 @@ class _Trial:
             op.verify(verify_nested_ops=False)
         except Exception as error:
             # A user's operation may raise any error on meaningless input.
-            if isinstance(error, VerifyException):
-                self.sampler.learn(self.cls, str(error))
+            failure = Failure.of(error)
+            self.sampler.learn(self.cls, failure)
             op.operands = []
-            return Failure.of(error)
+            return failure
         for type_pattern, result in zip(self.pattern.types, op.results, strict=False):
             self._learn_type(type_pattern, result.type)
         return op
@@ -540,8 +543,8 @@ class _Trial:
                         self._bind(asked and cast(Name, asked.value).name, _absent(known.kind))
                         continue
                 else:
-                    words = self.sampler.words(self.cls)
-                    value = self.choices.attribute(name, known.kind, constraint, tensors, words)
+                    texts = self.sampler.texts(self.cls)
+                    value = self.choices.attribute(name, known.kind, constraint, tensors, texts)
                 if asked is not None:
                     self._bind(cast(Name, asked.value).name, plain(value))
             if value is None:

@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from xdsl.dialects.builtin import TensorType, f16, f32, i1
+from xdsl.dialects.builtin import StringAttr, TensorType, f16, f32, i1
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
 
@@ -11,6 +11,7 @@ from abele.dialects import nn
 from abele.dialects.nn.base import INTEGER
 from abele.ir.instances import Instances
 from abele.ir.rules.vocabulary import Vocabulary
+from abele.ir.unmet import Unmet
 from abele.ir.upstream import VerifyException
 from abele.tools.driver.program import new_context
 
@@ -93,3 +94,42 @@ def test_an_operation_that_infers_nothing_is_made_as_well():
 def test_operations_with_nothing_to_begin_with_are_not_made():
     assert not INSTANCES.can_make(nn.ConstantOp)
     assert INSTANCES.make(nn.ConstantOp, Random(0), SIZES) is None
+
+
+def worded(words: str) -> type[Operation]:
+    """A class of operations with two conditions, whose messages are words."""
+
+    @irdl_op_definition
+    class WordedOp(IRDLOperation):
+        """One of two modes, on equal types."""
+
+        name = "mine.worded"
+        operand = operand_def(TensorType)
+        mode = prop_def(StringAttr)
+        result = result_def(TensorType)
+
+        def verify_(self) -> None:
+            """Check the mode, then the type."""
+            if self.mode.data not in ("up", "down"):
+                raise Unmet(f"{words} {self.mode.data}", "mode", ("up", "down"))
+            for what, size in (("rank", 2), ("width", 3)):
+                if what == "rank" and len(nn.shape_of(self.operand)) < size:
+                    raise Unmet(f"{words} {what}", what)
+            if self.operand.type != self.result.type:
+                raise VerifyException(f"{words}; need another type")
+
+    return WordedOp
+
+
+def test_the_words_of_a_message_do_not_change_what_is_made():
+    made = [
+        [
+            str(op and (op.operands[0].type, op.properties))
+            for op in (Instances(Vocabulary(new_context())).make(cls, Random(n), SIZES)
+                       for n in range(8))
+        ]
+        for cls in (worded("wrong"), worded("need any other words, one of these"))
+    ]  # fmt: skip
+    assert made[0] == made[1]
+    assert "None" not in made[0]
+    assert len(set(made[0])) > 3

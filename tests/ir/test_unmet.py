@@ -1,0 +1,16 @@
+"""Conditions that are not met, as people and as the search for valid operations read them."""
+
+import pytest
+
+from abele.ir.unmet import Unmet, need_one_of
+
+
+def test_a_text_that_is_not_allowed_is_named_with_those_that_are():
+    with pytest.raises(Unmet, match="mode 'x'; need one of a, b") as caught:
+        need_one_of("mode", "x", ("a", "b"))
+    assert caught.value.what == "mode"
+    assert caught.value.allowed == ("a", "b")
+
+
+def test_an_allowed_text_passes():
+    need_one_of("mode", "a", ("a", "b"))
