@@ -1,7 +1,7 @@
-"""Importers: the files of frameworks become modules of the nn dialect.
+"""Importers turn the files of frameworks into modules of the nn dialect.
 
-The importer of a framework is loaded when it is first asked for, because it loads the framework's
-package. A saved program runs on a host that has none of them.
+The importer of a framework is imported on first use, because it imports the framework's package. A
+saved program runs on a host that has none of these packages.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from .onnx.reader import import_onnx
 
 _HOME = {"import_onnx": "onnx.reader"}
-"""The file of this folder that each name is defined in."""
+"""The module that defines each name."""
 
 __all__ = ["NotConstantError", "UnsupportedError", "import_onnx"]
 
 
 def __getattr__(name: str) -> object:
-    """A name of the folder, loaded now."""
+    """Import a public name on first use."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)

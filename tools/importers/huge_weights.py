@@ -1,4 +1,4 @@
-"""Weights that no plan can bring onto the chip are refused before their bytes are read."""
+"""Refuse weights that no plan can fit on the chip, before their bytes are read."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from ...backends.target import DEFAULT_TARGET, MOST_TILES, Target, resolve_targe
 from ...ir.errors import DoesNotFit
 
 WeightCheck = Callable[[Mapping[str, int]], None]
-"""Raises DoesNotFit for weights, in bytes by name, that are too large to be read."""
+"""Raises DoesNotFit for weights, in bytes by name, that are too large to read."""
 
 TIMES_THE_CHIP = 4
-"""Weights of so many times what all tiles hold are refused unread; smaller ones get the report of
-what lies where, and passes that narrow them."""
+"""Weights larger than all tiles by this factor are refused unread. Smaller ones are read, so that
+narrowing passes can apply, and so that the error can report what fills the tiles."""
 
 READ_BYTES = 2 << 30
-"""Weights up to this size are read in any case: it takes seconds."""
+"""Weights up to this size are always read, because that takes only seconds."""
 
 SHOWN = 3
-"""Weights that a message names."""
+"""The number of weights that a message names."""
 
 
 def refusing_huge_weights(target: str | Target | None) -> WeightCheck:
-    """What raises DoesNotFit for weights far larger than a target. target: as of compile_model."""
+    """A check that raises DoesNotFit for weights far larger than a target.
+
+    target: as for compile_model.
+    """
     return partial(_refuse, target)
 
 

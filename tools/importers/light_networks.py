@@ -1,4 +1,4 @@
-"""The nine light networks of the onnx package, with seeded weights that test something.
+"""The nine light networks of the onnx package, with seeded weights that make good tests.
 
 The package ships the graphs of AlexNet, ResNet-50 and seven more without their weights: every
 large tensor is the constant 0.02, every output is uniform, and swapped channels go unseen. Here
@@ -47,7 +47,7 @@ LIGHT_NAMES = (
     "densenet121",
 )
 
-# The one file that is not called as the network is.
+# The one file whose name differs from its network.
 FILES = {"alexnet": "bvlc_alexnet"}
 
 BATCH = 8
@@ -58,7 +58,7 @@ VERSION = 1
 
 
 def light_names() -> tuple[str, ...]:
-    """The names that `seeded` takes."""
+    """The names that `seeded` accepts."""
     return LIGHT_NAMES
 
 
@@ -70,8 +70,8 @@ def light_input(name: str, seed: int = 0) -> dict[str, Array]:
 def seeded(name: str, seed: int = 0) -> onnx.ModelProto:
     """A light network with calibrated random weights, all of them initializers.
 
-    The same name and seed give the same model on the same NumPy. Two liberties with the file: a
-    weight that is reshaped before use has that shape already, and what nobody reads is left out.
+    The same name and seed give the same model on the same NumPy. It differs from the file in two
+    ways: a weight that is reshaped before use has its final shape, and unused tensors are left out.
     Raises InputError.
     """
     graph = _LightGraph(_load(name), name, seed)
@@ -94,14 +94,14 @@ def _load(name: str) -> onnx.ModelProto:
 
 
 def _input_name(model: onnx.ModelProto) -> str:
-    """The graph input that is no initializer."""
+    """The graph input that is not an initializer."""
     initialized = {tensor.name for tensor in model.graph.initializer}
     (name,) = (each.name for each in model.graph.input if each.name not in initialized)
     return name
 
 
 def _images(name: str, seed: int, count: int, stream: int = 0) -> Array:
-    """Normal images. stream: 0 for inputs, 1 for calibration, which no input repeats."""
+    """Normal images. stream: 0 for inputs, 1 for calibration, so that the two never coincide."""
     random = _random(f"{name}/images", seed, stream)
     return random.standard_normal((count, 3, 224, 224), dtype=np.float32)
 
@@ -117,11 +117,11 @@ def _random(label: str, seed: int, stream: int = 0) -> np.random.Generator:
 
 @dataclass
 class _LightGraph:
-    """One light network: its nodes without the constants, and what its weights are for.
+    """One light network: its nodes without constants, and the uses of its weights.
 
-    calibrated: names of the tensors that calibration finds, with their shapes. A Conv's or Gemm's
-    weights stand there as one factor for each output channel. roles: the tensors that calibration
-    does not find: "scale" or "shift".
+    calibrated: the names of the tensors that calibration computes, with their shapes. The weights
+    of a Conv or Gemm appear as one factor per output channel. roles: the tensors that calibration
+    does not compute: "scale" or "shift".
     """
 
     source: onnx.ModelProto
@@ -141,7 +141,7 @@ class _LightGraph:
                 self.shapes[node.output[0]] = tuple(int(size) for size in shape)
             else:
                 self.nodes.append(node)
-        # Some files carry tensors that no node reads.
+        # Some files contain tensors that no node reads.
         read = [key for node in self.nodes for key in node.input]
         self.shapes = {key: self.shapes[key] for key in read if key in self.shapes}
         for key in dict.fromkeys(key for key in read if key in constants):
@@ -154,7 +154,7 @@ class _LightGraph:
         self._find_roles()
 
     def _fold_reshape(self, node: onnx.NodeProto) -> bool:
-        """Give a weight that is reshaped before use its last shape, and its last name."""
+        """Give a weight that is reshaped before use its last shape and name."""
         if node.op_type != "Reshape" or node.input[0] not in self.shapes:
             return False
         del self.shapes[node.input[0]]
@@ -163,7 +163,7 @@ class _LightGraph:
         return True
 
     def _find_roles(self) -> None:
-        """Which parameter is calibrated, and which Mul or Add an Unsqueeze feeds one to."""
+        """Find the calibrated parameters, and the Mul or Add that an Unsqueeze feeds one to."""
         unsqueezed: dict[str, str] = {}
         for node in self.nodes:
             if node.op_type in ("Conv", "Gemm"):
@@ -198,13 +198,13 @@ class _LightGraph:
         return np.exp(values) if role == "scale" else values
 
     def weights(self, key: str, factors: Array) -> Array:
-        """Calibrated weights: one factor for each output channel."""
+        """Calibrated weights: one factor per output channel."""
         values = self.drawn(key)
         values *= factors.reshape(-1, *[1] * (values.ndim - 1))
         return values
 
     def calibrate(self) -> dict[str, Array]:
-        """Factors, biases and statistics, by parameter, from one pass over a batch."""
+        """Factors, biases and statistics by parameter, from one pass over a batch."""
         found: dict[str, Array] = {}
         values: dict[str, Array] = {
             _input_name(self.source): _images(self.name, self.seed, BATCH, stream=1)
@@ -235,18 +235,18 @@ class _LightGraph:
     def _calibrate_product(
         self, node: onnx.NodeProto, result: Array, is_head: bool, found: dict[str, Array]
     ) -> None:
-        """Scale and shift a product in place, channel by channel, and note by how much."""
+        """Scale and shift a product in place, channel by channel, and record the factors."""
         weight = node.input[1]
         random = _random(f"{self.name}/{weight}", self.seed, 2)
         channels = int(result.shape[1])
         axes = (0, *range(2, result.ndim))
         mean = _mean(result, axes)
-        # Of the head, what matters is how the images differ once the places are averaged.
+        # In the head, the differences between images matter, once positions are averaged.
         spread = _mean(result, axes[1:]) if is_head else result
         deviation = _deviation(spread, (0, *range(2, spread.ndim)))
         if spread.ndim == 2:
-            # Eight samples say too little of one channel: dividing by each channel's own deviation
-            # would give a few logits that drown the rest, and a softmax that hides every error.
+            # Eight samples say too little about one channel. Dividing by each channel's own
+            # deviation would give a few logits that dominate, and a softmax that hides errors.
             deviation = np.full_like(deviation, np.sqrt(np.square(deviation).mean()))
         wanted = np.exp(0.2 * random.standard_normal(channels))
         if is_head:
@@ -278,7 +278,7 @@ class _LightGraph:
         return result
 
     def model(self, found: Mapping[str, Array]) -> onnx.ModelProto:
-        """The network with its weights as initializers, which are not also graph inputs."""
+        """The network with its weights as initializers that are not graph inputs."""
         initializers = [numpy_helper.from_array(v, key) for key, v in self.integers.items()]
         for key, shape in self.shapes.items():
             if key not in found:
@@ -315,7 +315,7 @@ def _over_channels(values: Array, rank: int) -> Array:
     return values.reshape(1, -1, *[1] * (rank - 2))
 
 
-# What the operators of the nine networks compute, batch first, in float32.
+# The operators of the nine networks, batch first, in float32.
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
@@ -336,7 +336,7 @@ def _windows(
 
 
 def _convolution(value: Array, weights: Array, attributes: Mapping[str, Any]) -> Array:
-    """Image by image: the windows gathered in columns, one product for each group."""
+    """Image by image: windows gathered in columns, then one product per group."""
     groups = int(attributes.get("group", 1))
     size = cast(tuple[int, int], weights.shape[2:])
     windows = _windows(value, attributes, size, 0.0)
@@ -356,7 +356,7 @@ def _gemm(value: Array, weights: Array, attributes: Mapping[str, Any]) -> Array:
 
 
 def _pooled(value: Array, attributes: Mapping[str, Any], fill: float, merge: np.ufunc) -> Array:
-    """Windows merged place by place: faster than a reduction over the two short axes."""
+    """Merge windows position by position, which is faster than reducing the two short axes."""
     size = cast(tuple[int, int], tuple(attributes["kernel_shape"]))
     windows = _windows(value, attributes, size, fill)
     result = windows[..., 0, 0].copy()
@@ -370,14 +370,14 @@ def _max_pool(operands: list[Array], attributes: Mapping[str, Any]) -> Array:
 
 
 def _average_pool(operands: list[Array], attributes: Mapping[str, Any]) -> Array:
-    """The mean of the elements inside the image: padding does not count."""
+    """The mean of the elements inside the image, without padding."""
     ones = np.ones((1, 1, *operands[0].shape[2:]), np.float32)
     counts = _pooled(ones, attributes, 0.0, np.add)
     return _pooled(operands[0], attributes, 0.0, np.add) / counts
 
 
 def _local_response(operands: list[Array], attributes: Mapping[str, Any]) -> Array:
-    """Each value over a power of the squares in the channels around it."""
+    """Each value divided by a power of the squares in the channels around it."""
     value, size = operands[0], int(attributes["size"])
     low, channels = (size - 1) // 2, operands[0].shape[1]
     squares = np.pad(value * value, ((0, 0), (low, size - 1 - low), (0, 0), (0, 0)))
@@ -391,7 +391,7 @@ def _local_response(operands: list[Array], attributes: Mapping[str, Any]) -> Arr
 
 
 def _softmax(operands: list[Array], attributes: Mapping[str, Any]) -> Array:
-    """Below opset 13: over all axes from `axis`, 1 unless given, taken as one."""
+    """The form below opset 13: over all axes from `axis` on, 1 by default, taken as one."""
     value = operands[0]
     rows = value.reshape(int(np.prod(value.shape[: attributes.get("axis", 1)])), -1)
     raised = np.exp(rows - rows.max(axis=1, keepdims=True))
@@ -434,7 +434,7 @@ EVALUATE: Mapping[str, Callable[[list[Array], Mapping[str, Any]], Array]] = {
 }
 
 
-# The cache: a few kilobytes a network.
+# The cache: a few kilobytes per network.
 
 
 def _cache_folder() -> Path:
@@ -447,7 +447,7 @@ def _cache_folder() -> Path:
 
 
 def _read_cache(path: Path) -> dict[str, Array] | None:
-    """What was found before, or None: a damaged file is as good as none."""
+    """The cached figures, or None. A damaged file counts as none."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             return {key: cast(Array, stored[key]) for key in stored.files}
@@ -456,11 +456,11 @@ def _read_cache(path: Path) -> dict[str, Array] | None:
 
 
 def _write_cache(path: Path, found: Mapping[str, Array]) -> None:
-    """Write beside and rename, so that no reader sees half a file. Failing to is no error."""
+    """Write a temporary file and rename it, so that nobody reads half of it. May fail silently."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            # Names of tensors hold slashes and may collide with np.savez's own arguments.
+            # Names of tensors contain slashes, and could be np.savez's own arguments.
             with zipfile.ZipFile(file, "w") as archive:
                 for key, value in found.items():
                     with archive.open(f"{key}.npy", "w") as entry:

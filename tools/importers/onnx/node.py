@@ -1,4 +1,4 @@
-"""What an operator's importer sees: one node, its operands, its attributes, and where to build."""
+"""One node of a graph being imported: its operands, its attributes, and where to build."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ MAX_KNOWN_ELEMENTS = 1 << 16
 """Parameters with more elements than this are not computed at import."""
 
 MAX_FILLED_BYTES = 1 << 16
-"""Tensors of one number that take more are repeated on the machine, as fold-constants would."""
+"""Larger tensors of one number are repeated on the machine, as fold-constants would do it."""
 
 AttributeType = onnx.AttributeProto.AttributeType
 
 
 @dataclass(frozen=True)
 class Known:
-    """A value known at import, which becomes an operation when one needs it.
+    """A value known at import. It becomes an operation when one is needed.
 
-    make: the array; called once at most. state: the name of the weight it is, None for a constant.
+    make: returns the array; called at most once. state: the name of a weight, None for a constant.
     """
 
     name: str
@@ -53,7 +53,7 @@ Value = SSAValue | Known
 class Graph:
     """The program so far: values by name, states, and operations.
 
-    place: what messages call the model. folder: where external data lie.
+    place: the model's name in messages. folder: the folder of external data.
     """
 
     context: AbeleContext
@@ -69,15 +69,16 @@ class Graph:
     symbols: set[str] = field(default_factory=lambda: {"main"})
 
     def bad(self, message: str) -> InputError:
-        """An error about the model."""
+        """An error in the model."""
         return InputError(f"{self.place}: {message}")
 
     def value(self, name: str, user: str) -> Value:
-        """The value of a name. Raises InputError if nothing before has made it."""
+        """The value with a name. Raises InputError if no earlier node has made it."""
         if name in self.absent:
             raise UnsupportedError(f"{self.place}: {user} reads {name!r}: {self.absent[name]}")
         if name not in self.values:
-            raise self.bad(f"{user} reads {name!r}, which is no input, weight or earlier result")
+            what = "which is not an input, weight or earlier result"
+            raise self.bad(f"{user} reads {name!r}, {what}")
         return self.values[name]
 
     def emitted(self, value: Value) -> SSAValue:
@@ -102,7 +103,7 @@ class Graph:
         return self.made[value]
 
     def known(self, value: Value) -> Array | None:
-        """The array that a value always has, computed if small; None if it depends on input."""
+        """The array of a value known at import, if small; None for one that depends on inputs."""
         if isinstance(value, Known):
             return value.make()
         if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
@@ -135,7 +136,7 @@ class Graph:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """The name, numbered if it is taken; it is taken then."""
+    """The name, numbered if it is taken. Takes the name."""
     unique, number = name, 1
     while unique in taken:
         unique, number = f"{name}_{number}", number + 1
@@ -154,7 +155,7 @@ def dtype_of(value: Value) -> np.dtype[np.generic]:
 
 
 def known(name: str, array: Array) -> Known:
-    """A constant of an array."""
+    """A constant with an array's elements."""
     return Known(name, array.shape, array.dtype, lambda: array)
 
 
@@ -177,17 +178,17 @@ class Node:
         return f"node {self.name!r} ({self.operator})"
 
     def _meaning(self) -> str:
-        """What says which operator is meant: its name, its domain, and the domain's version."""
+        """The operator in words: its name, its domain, and the domain's version."""
         if self.domain not in self.graph.opsets:
             return f"{self.operator} of domain {self.domain}, which the model does not import"
         return f"{self.operator} of domain {self.domain}, opset {self.opset}"
 
     def bad(self, message: str) -> InputError:
-        """An error about this node."""
+        """An error in this node."""
         return self.graph.bad(f"{self}: {message}")
 
     def unsupported(self, what: str, supported: str) -> UnsupportedError:
-        """What this node uses, and what can be used instead."""
+        """An error that says what this node uses, and what is supported instead."""
         return UnsupportedError(
             f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} is not "
             f"supported; {supported}"
@@ -197,7 +198,7 @@ class Node:
 
     @property
     def operand_count(self) -> int:
-        """Number of operands, missing ones in the middle included."""
+        """The number of operands, with missing ones in between."""
         return len(self.proto.input)
 
     def has(self, index: int) -> bool:
@@ -205,7 +206,7 @@ class Node:
         return index < len(self.proto.input) and self.proto.input[index] != ""
 
     def wants(self, index: int) -> bool:
-        """Whether a result has a name, so that somebody may read it."""
+        """Whether a result has a name, so that it may be read."""
         return index < len(self.proto.output) and self.proto.output[index] != ""
 
     def value(self, index: int) -> Value:
@@ -229,7 +230,7 @@ class Node:
         return shape_of(self.value(index))
 
     def array(self, index: int, what: str) -> Array:
-        """An operand that must be known at import. what: it is, for the message."""
+        """An operand that must be known at import. what: its name in messages."""
         array = self.graph.known(self.value(index))
         if array is None:
             inputs = self.graph.inputs_behind(self.value(index))
@@ -278,11 +279,11 @@ class Node:
         return self._attribute(name, AttributeType.INT, lambda a: a.i, default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An integer attribute that means yes or no."""
+        """An integer attribute that means true or false."""
         return bool(self.integer(name, int(default)))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A float attribute, which is float32, as is what it is if it is not given."""
+        """A float attribute, rounded to float32 whether given or not."""
         rounded = None if default is None else float(np.float32(default))
         return self._attribute(name, AttributeType.FLOAT, lambda a: a.f, rounded)
 
@@ -313,7 +314,7 @@ class Node:
         return element_type(tensor_dtype(code, f"{self.graph.place}: {self}"))
 
     def parameter(self, name: str, index: int, since: int) -> list[int] | None:
-        """A list of integers that is an attribute before an opset, and an operand since it."""
+        """A list of integers: an attribute before an opset, an operand from then on."""
         if self.opset < since:
             return self.integers(name) if self.has_attribute(name) else None
         return self.array_integers(index, name) if self.has(index) else None
@@ -321,28 +322,28 @@ class Node:
     # Building
 
     def add(self, op: nn.PureTensorOp | nn.ConstantOp) -> SSAValue:
-        """Append an operation; its result."""
+        """Append an operation, and return its result."""
         self.graph.body.add_op(op)
         self.ops.append(op)
         return op.result
 
     def constant(self, value: float, like: SSAValue) -> SSAValue:
-        """A constant of no axes, with the elements of another value."""
+        """A constant without axes, with the element type of another value."""
         dtype = numpy_dtype(nn.element_of(like))
         return self.add(nn.ConstantOp(self.graph.context.blobs.add(np.array(value, dtype))))
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value in another shape; itself if it has it."""
+        """A value in another shape; the value itself if it has that shape."""
         if nn.shape_of(value) == tuple(shape):
             return value
         return self.add(nn.ReshapeOp(value, shape))
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """A value with elements of another type; itself if it has them."""
+        """A value with another element type; the value itself if it has that type."""
         return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
 
     def wide(self, value: SSAValue) -> SSAValue:
-        """A value to sum or to square: in f32 if its elements are narrower floats."""
+        """A value to sum or square: in f32 if its elements are narrower floats."""
         return self.cast(value, nn.wide_element(nn.element_of(value)))
 
     def known(self, array: Array) -> Known:
@@ -350,20 +351,20 @@ class Node:
         return known(self.name, array)
 
     def filled(self, value: Array, shape: Sequence[int]) -> Value:
-        """A tensor of one number, which the host never holds whole if it is large. value: ()."""
+        """A tensor of one number. If large, the host never stores it whole. value: ()."""
         if prod(shape) * value.itemsize <= MAX_FILLED_BYTES:
             return self.known(np.broadcast_to(value, tuple(shape)))
         one = self.add(nn.ConstantOp(self.graph.context.blobs.add(value)))
         return self.add(nn.ExpandOp(one, shape))
 
     def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
-        """An axis counted from the front. end: the place behind the last axis counts too."""
+        """An axis counted from the front. end: allow the position after the last axis."""
         if not -rank <= axis <= rank - (not end):
             raise self.bad(f"axis {axis} of rank {rank}; need {-rank}..{rank - (not end)}")
         return axis + rank if axis < 0 else axis
 
     def locate(self, result: Value | None) -> None:
-        """Give the operation that makes the result this node's name, and paths to the others."""
+        """Name the operation that makes the result after this node, and the others below it."""
         taken: set[str] = set()
         for op in self.ops:
             if isinstance(result, SSAValue) and result is op.result:
@@ -384,6 +385,6 @@ def is_float(value: SSAValue) -> bool:
 
 
 Results = Value | Sequence[Value | str]
-"""What an operator's importer returns: its result, or results; a text says why one is absent."""
+"""What an importer returns: a result or several; a text says why one is absent."""
 
 Importer = Callable[[Node], Results]

@@ -10,12 +10,12 @@ from .window import explicit_pads, same_pads, window_attributes
 
 
 def _with_bias(node: Node, value: SSAValue) -> SSAValue:
-    """A convolution's result plus one number a channel."""
+    """A convolution's result plus one number per channel."""
     if not node.has(2):
         return value
     shape, channels = nn.shape_of(value), node.shape(2)
     if channels != shape[1:2]:
-        raise node.bad(f"bias of shape {list(channels)}; need [{shape[1]}], one a channel")
+        raise node.bad(f"bias of shape {list(channels)}; need [{shape[1]}], one per channel")
     bias = node.reshape(node[2], (*channels, *([1] * (len(shape) - 2))))
     return node.add(nn.AddOp(value, bias))
 
@@ -57,7 +57,7 @@ def _conv_transpose(node: Node) -> Results:
     extra = node.integers("output_padding", [0] * rank)
     for what, values in (("strides", stride), ("dilations", dilation), ("output_padding", extra)):
         if len(values) != rank:
-            raise node.bad(f"{what} {values}; need {rank}, one a spatial axis")
+            raise node.bad(f"{what} {values}; need {rank}, one per spatial axis")
     full = [
         s * (n - 1) + e + d * (k - 1) + 1
         for s, n, e, d, k in zip(stride, image, extra, dilation, kernel, strict=True)
@@ -65,14 +65,14 @@ def _conv_transpose(node: Node) -> Results:
     mode = node.text("auto_pad", "NOTSET")
     shape = node.integers("output_shape", [])
     if not shape and mode in ("SAME_UPPER", "SAME_LOWER"):
-        # As ONNX infers it: a kernel shorter than its stride is not padded.
+        # As ONNX infers it: a kernel shorter than its stride gets no padding.
         reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
         shape = [f - max(0, r - s) for f, r, s in zip(full, reach, stride, strict=True)]
     if shape:
         if len(shape) != rank:
             raise node.bad(f"output_shape {shape}; need {rank} sizes")
         total = [max(0, f - n) for f, n in zip(full, shape, strict=True)]
-        # Not as in a convolution: what is odd goes to the end for SAME_UPPER only.
+        # Unlike in a convolution, the odd element goes to the end for SAME_UPPER only.
         low, _ = same_pads(total, upper=mode == "SAME_UPPER")
     else:
         low, high = explicit_pads(node, rank) if mode == "NOTSET" else ([0] * rank, [0] * rank)
@@ -106,7 +106,7 @@ def _gemm(node: Node) -> Results:
 
 
 def _matmul(node: Node) -> Results:
-    """NumPy's product: an operand of one axis is a row on the left, a column on the right."""
+    """NumPy's product: an operand with one axis is a row on the left, a column on the right."""
     lhs, rhs = node.shape(0), node.shape(1)
     left = node.reshape(node[0], (1, *lhs)) if len(lhs) == 1 else node[0]
     right = node.reshape(node[1], (*rhs, 1)) if len(rhs) == 1 else node[1]

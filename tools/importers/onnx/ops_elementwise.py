@@ -19,7 +19,7 @@ Unary = Callable[[SSAValue], nn.PureTensorOp]
 
 
 def _pair(node: Node) -> tuple[SSAValue, SSAValue]:
-    """Both operands; before opset 7 the second one's axes begin at the attribute axis."""
+    """Both operands. Before opset 7, the second one's axes begin at the attribute axis."""
     lhs, rhs = node[0], node[1]
     if node.opset < 7 and node.flag("broadcast") and node.has_attribute("axis"):
         rank, inner = len(nn.shape_of(lhs)), nn.shape_of(rhs)
@@ -76,7 +76,7 @@ def _pow(node: Node) -> Results:
 
 
 def _clip(node: Node) -> Results:
-    """A bound that is not given is the last finite number: infinities do not pass."""
+    """A missing bound is the last finite number, so that infinities do not pass."""
     value = node[0]
     most = float(float_limits(dtype_of(value)).largest) if is_float(value) else np.inf
     if node.opset < 11:
@@ -103,7 +103,7 @@ def _clipped(node: Node, value: SSAValue, low: float, high: float) -> SSAValue:
 
 
 def _converted(node: Node, element: Attribute) -> Results:
-    """The first operand with elements of another type; as i1, whether it is not 0."""
+    """The first operand with another element type; for i1, whether it is not 0."""
     value = node[0]
     if element == i1 and nn.element_of(value) != i1:
         zero = node.add(nn.EqualOp(value, node.constant(0, value)))
@@ -134,7 +134,7 @@ def _leaky_relu(node: Node) -> Results:
 
 
 def _negative_part(node: Node, other: Callable[[SSAValue], SSAValue]) -> SSAValue:
-    """The operand where it is not negative, something else elsewhere."""
+    """The operand where it is not negative, and another value elsewhere."""
     value = node[0]
     negative = node.add(nn.LessOp(value, node.constant(0, value)))
     return node.add(nn.SelectOp(negative, other(value), value))
@@ -195,7 +195,7 @@ def _thresholded_relu(node: Node) -> Results:
 
 
 def _dropout(node: Node) -> Results:
-    """The operand itself: at inference nothing is dropped."""
+    """The operand itself, because inference drops nothing."""
     ratio = node.number("ratio", 0.5) if node.opset < 12 else 0.5
     training = node.opset < 7 and not node.flag("is_test")
     if node.opset >= 12:

@@ -15,7 +15,7 @@ from .node import Importer, Known, Node, Results, Value, known
 from .tensors import Array
 
 MOST_GATHERED = 64
-"""Gather with more scattered indices than this is left out: each would be one slice."""
+"""Gather supports at most this many scattered indices, because each becomes one slice."""
 
 
 def _reshaped(node: Node, shape: list[int]) -> Results:
@@ -31,7 +31,7 @@ def _reshaped(node: Node, shape: list[int]) -> Results:
 def _reshape(node: Node) -> Results:
     shape = node.parameter("shape", 1, 5)
     if shape is None:
-        raise node.bad("no shape is given")
+        raise node.bad("the shape is missing")
     source = node.shape(0)
     if not node.flag("allowzero"):
         for i, n in enumerate(shape):
@@ -40,7 +40,7 @@ def _reshape(node: Node) -> Results:
                     raise node.bad(f"shape {shape}: entry {i} is 0 but {list(source)} is shorter")
                 shape[i] = source[i]
     if shape.count(-1) > 1 or any(n < -1 for n in shape):
-        raise node.bad(f"shape {shape}; need sizes, and -1 once at most")
+        raise node.bad(f"shape {shape}; need sizes, and -1 at most once")
     if -1 in shape:
         rest = prod(n for n in shape if n != -1)
         if rest == 0 or prod(source) % rest:
@@ -72,7 +72,7 @@ def _squeeze(node: Node) -> Results:
 def _unsqueeze(node: Node) -> Results:
     given = node.parameter("axes", 1, 13)
     if given is None:
-        raise node.bad("no axes are given")
+        raise node.bad("the axes are missing")
     shape = list(node.shape(0))
     axes = sorted(node.axis(a, len(shape) + len(given)) for a in given)
     if len(set(axes)) != len(axes):
@@ -124,9 +124,9 @@ def _slice(node: Node) -> Results:
 
 
 def _taken(first: int, last: int, step: int, size: int) -> range:
-    """The elements of a slice; a start before all elements is the first one, even backwards.
+    """The elements of a slice. A start before all elements means the first one, even backwards.
 
-    There Python, for whom the slice is empty, differs.
+    Python differs: it takes such a backward slice as empty.
     """
     first, last = (n + size if n < 0 else n for n in (first, last))
     least, most = (0, size) if step > 0 else (-1, size - 1)
@@ -170,14 +170,14 @@ def _pad(node: Node) -> Results:
     rank = len(node.shape(0))
     pads = node.parameter("pads", 1, 11)
     if pads is None:
-        raise node.bad("no pads are given")
+        raise node.bad("the pads are missing")
     if node.opset < 11:
         value = node.number("value", 0.0)
     else:
         value = node.array_scalar(2, "constant_value") if node.has(2) else 0.0
     axes = node.array_integers(3, "axes") if node.has(3) else list(range(rank))
     if len(pads) != 2 * len(axes):
-        raise node.bad(f"pads {pads}; need {2 * len(axes)}, two an axis")
+        raise node.bad(f"pads {pads}; need {2 * len(axes)}, two per axis")
     low, high = [0] * rank, [0] * rank
     for axis, lo, hi in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
         low[node.axis(axis, rank)], high[node.axis(axis, rank)] = lo, hi
@@ -200,10 +200,10 @@ def _expanded(node: Node, value: SSAValue, shape: list[int]) -> SSAValue:
 
 
 def _tile(node: Node) -> Results:
-    """Each axis gets a neighbour along which the tensor is repeated."""
+    """Give each axis a neighbour along which the tensor is repeated."""
     repeats, shape = node.array_integers(1, "repeats"), node.shape(0)
     if len(repeats) != len(shape) or any(r < 0 for r in repeats):
-        raise node.bad(f"repeats {repeats}; need {len(shape)}, one an axis")
+        raise node.bad(f"repeats {repeats}; need {len(shape)}, one per axis")
     paired = node.reshape(node[0], [n for size in shape for n in (1, size)])
     wide = [n for pair in zip(repeats, shape, strict=True) for n in pair]
     grown = _expanded(node, paired, wide)
@@ -281,7 +281,7 @@ NUMBERS: dict[str, Callable[[onnx.AttributeProto], Array]] = {
     "value_int": lambda a: np.array(a.i, np.int64),
     "value_ints": lambda a: np.array(a.ints, np.int64),
 }
-"""The attributes of a Constant that are no tensor, as arrays."""
+"""The attributes of a Constant that are not tensors, as arrays."""
 
 
 def _constant(node: Node) -> Results:

@@ -22,7 +22,7 @@ def _batch_norm(node: Node) -> Results:
     if node.opset < 7:
         learns = not node.flag("is_test")
     else:
-        # Before opset 14 a node learns exactly if it names statistics to give.
+        # Before opset 14, a node learns exactly if it names statistics as results.
         learns = node.opset < 14 and any(node.wants(i) for i in range(1, 5))
     if learns:
         raise node.unsupported(
@@ -38,7 +38,7 @@ def _batch_norm(node: Node) -> Results:
 
 
 def _batch_norm_training(node: Node, epsilon: float) -> Results:
-    """Normalised by the batch's own statistics, which move the running ones by a part."""
+    """Normalise by the batch's own statistics, and move the running ones towards them."""
     momentum = node.number("momentum", 0.9)
     image = node[0]
     shape, element = nn.shape_of(image), nn.element_of(image)
@@ -64,7 +64,7 @@ def _batch_norm_training(node: Node, epsilon: float) -> Results:
 
 
 def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon: float) -> SSAValue:
-    """Batch normalisation with statistics for each element of an image, not each channel."""
+    """Batch normalisation with statistics for each element of an image, not for each channel."""
     element = nn.element_of(image)
     scale, bias, average, variance = (node.wide(value) for value in rest)
     deviation = node.add(nn.SqrtOp(node.add(nn.ShiftOp(variance, epsilon))))
@@ -75,7 +75,7 @@ def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon:
 
 
 def _moments(node: Node, value: SSAValue, axes: list[int]) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """A value minus its mean along axes, the mean, and the variance, of the population."""
+    """A value minus its mean along axes, the mean, and the population's variance."""
     average = mean(node, value, axes, keep_dims=True)
     centred = node.add(nn.SubOp(value, average))
     return centred, average, mean(node, node.add(nn.SquareOp(centred)), axes, keep_dims=True)
@@ -130,7 +130,7 @@ def _lrn(node: Node) -> Results:
 
 
 def _softmax(make: Callable[[SSAValue, int], nn.PureTensorOp]) -> Importer:
-    """Along one axis; before opset 13, over all axes from one on."""
+    """A softmax along one axis; before opset 13, over all axes from one on."""
 
     def importer(node: Node) -> Results:
         value = node[0]

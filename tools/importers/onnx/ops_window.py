@@ -83,7 +83,7 @@ def _spatial_axes(node: Node) -> list[int]:
 
 
 def mean(node: Node, value: SSAValue, axes: Sequence[int], *, keep_dims: bool) -> SSAValue:
-    """The mean of a value along axes; float sums are in at least f32."""
+    """The mean of a value along axes. Float sums are in at least f32."""
     count = prod(nn.shape_of(value)[a] for a in axes)
     total = node.add(nn.ReduceOp(node.wide(value), "sum", axes, keep_dims=keep_dims))
     if not is_float(value):
@@ -101,7 +101,7 @@ def _global_max_pool(node: Node) -> Results:
 
 
 def _reduction_axes(node: Node, since: int) -> list[int]:
-    """The axes to reduce, counted from the front; none given means all, or none."""
+    """The axes to reduce, counted from the front. Without any, all axes or none."""
     rank = len(node.shape(0))
     axes = node.parameter("axes", 1, since)
     if axes is None or (node.opset >= since and not axes):
@@ -154,7 +154,7 @@ def _reduce_mean(node: Node) -> Results:
 
 
 def _log_sum_exp(node: Node) -> Results:
-    """Centred by the maximum, so that exp cannot overflow; an infinite one by a finite number."""
+    """Centre by the maximum, so that exp cannot overflow; a finite one replaces an infinite one."""
     axes = _reduction_axes(node, 18)
     value = _floats(node, node.wide(node[0]))
     largest = node.add(nn.ReduceOp(value, "max", axes, keep_dims=True))
@@ -173,7 +173,7 @@ def _step(make: Callable[[SSAValue], nn.PureTensorOp]) -> Step:
 
 
 def _float_square(node: Node, value: SSAValue) -> SSAValue:
-    """Of integers as floats: the root fits where the squares do not."""
+    """Integers as floats: the root is in range where the squares are not."""
     return node.add(nn.SquareOp(_floats(node, value)))
 
 

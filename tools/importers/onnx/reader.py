@@ -1,4 +1,4 @@
-"""ONNX models as modules of the nn dialect."""
+"""Read ONNX models as modules of the nn dialect."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ OPERATORS: dict[str, Importer] = {
     **NORMALISATIONS,
     **MOVEMENTS,
 }
-"""What imports each operator of the domain ai.onnx."""
+"""The importers of the domain ai.onnx, by operator."""
 
 USERS_OPERATORS: dict[str, Importer] = {}
-"""What imports operators that extensions have brought: by domain and name, "com.example.Gelu"."""
+"""The importers of extensions, by domain and name: "com.example.Gelu"."""
 
 
 def register_operator(domain: str, name: str, importer: Importer, owner: str) -> None:
-    """Let a user's function import an operator. Raises InputError if it is imported already."""
+    """Register a user's importer of an operator. Raises InputError if the operator has one."""
     reserved = [f"ai.onnx.{each}" for each in OPERATORS]
     add_entry(USERS_OPERATORS, "ONNX operator", f"{domain}.{name}", importer, owner, reserved)
 
@@ -56,7 +56,7 @@ def _importer(node: Node) -> Importer | None:
 
 
 OPSETS = range(6, 29)
-"""Versions of the domain ai.onnx whose operators are known."""
+"""The supported versions of the domain ai.onnx."""
 
 Model = str | os.PathLike[str] | onnx.ModelProto
 
@@ -68,13 +68,13 @@ def import_onnx(
     values: Mapping[str, Array] | None = None,
     check: WeightCheck | None = None,
 ) -> ModuleOp:
-    """The module of an ONNX model, whose @main takes its inputs and returns its outputs.
+    """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
 
-    model: a path, or a model in memory, which has no folder for external data. dims: sizes of
-    the inputs' symbolic dimensions. values: of inputs that are known now, shapes for instance;
-    they are no arguments of @main then. check: what refuses weights before they are read.
-    The blobs go to the context's store; weights become state, loaded at the head of @main; every
-    operation is located at its node.
+    model: a path, or a model in memory, which has no folder for external data. dims: sizes of the
+    inputs' symbolic dimensions. values: inputs that are known now, such as shapes; they are not
+    arguments of @main. check: rejects weights before they are read.
+    Blobs go to the context's store. Weights become state, loaded at the head of @main. Every
+    operation has its node as location.
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
@@ -86,7 +86,7 @@ def import_onnx(
 
 
 def _parsed(path: Path) -> onnx.ModelProto:
-    # The file's bytes end with this function: what was parsed is a copy of them.
+    # What was parsed is a copy, so the bytes of the file are freed when this function returns.
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -94,10 +94,10 @@ def _parsed(path: Path) -> onnx.ModelProto:
     try:
         return onnx.ModelProto.FromString(data)
     except DecodeError as error:
-        # What protobuf says of a sound file that it has no memory for.
+        # protobuf's message for a sound file that does not fit in memory.
         if "alloc failed" in str(error):
             raise MemoryError(str(error)) from None
-        raise InputError(f"{path}: damaged, or no ONNX model") from None
+        raise InputError(f"{path}: damaged, or not an ONNX model") from None
 
 
 def _import(
@@ -135,7 +135,7 @@ def _import(
 def _module(
     graph: Graph, inputs: list[str], outputs: list[str], results: list[SSAValue]
 ) -> ModuleOp:
-    """@main and the states, without operations that nobody needs."""
+    """@main and the states, without unused operations."""
     body = graph.body
     end = ReturnOp(*results)
     body.add_op(end)
@@ -158,12 +158,12 @@ def _module(
 def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
     """The version of each domain. Raises InputError if ai.onnx has none, or an unknown one."""
     if not model.HasField("graph"):
-        raise InputError(f"{place}: damaged, or no ONNX model: it has no graph")
+        raise InputError(f"{place}: damaged, or not an ONNX model: it has no graph")
     opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
     version = opsets.get("ai.onnx")
     if version is None:
         if not opsets:
-            raise InputError(f"{place}: damaged, or no ONNX model: it imports no opset")
+            raise InputError(f"{place}: damaged, or not an ONNX model: it imports no opset")
         return opsets
     if version not in OPSETS:
         raise UnsupportedError(
@@ -174,7 +174,7 @@ def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
 
 
 def _node_names(proto: onnx.GraphProto) -> list[str]:
-    """A name for each node: its own, or that of its first result; a repeated one is numbered."""
+    """A name for each node: its own, or that of its first result. Repeated names are numbered."""
     taken: set[str] = set()
     names: list[str] = []
     for index, node in enumerate(proto.node):
@@ -191,7 +191,7 @@ def _node_names(proto: onnx.GraphProto) -> list[str]:
 def _read_values(
     proto: onnx.GraphProto, graph: Graph, dims: Mapping[str, int], known: Mapping[str, Array]
 ) -> list[str]:
-    """Make the weights known, and arguments of the inputs; the inputs' names."""
+    """Make weights known values and inputs arguments. Returns the inputs' names."""
     if proto.sparse_initializer:
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
     for tensor in proto.initializer:
@@ -224,7 +224,7 @@ def _read_values(
 
 def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
     what = f"{graph.place}: weight {tensor.name!r}"
-    # What makes it knows no graph: in a cycle with it, the bytes of all weights would stay.
+    # The function must not refer to the graph: in a cycle, the bytes of all weights would stay.
     folder = graph.folder
     made: list[Array] = []
 
@@ -243,7 +243,7 @@ def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
 
 
 def _dimension_name(value: onnx.ValueInfoProto, axis: int) -> str:
-    """The symbol of an axis of an input, or a name for it if it has neither symbol nor size."""
+    """The symbol of an input's axis, or a name for an axis with neither symbol nor size."""
     return value.type.tensor_type.shape.dim[axis].dim_param or f"{value.name}_{axis}"
 
 
@@ -280,7 +280,7 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
 
 
 def _check_operator(node: Node) -> None:
-    """Raise UnsupportedError before anything is built, if an operator is not known."""
+    """Raise UnsupportedError for an unknown operator, before anything is built."""
     if node.domain != "ai.onnx" and _importer(node) is None:
         wanted = f'@onnx_operator("{node.operator}", "{node.domain}")'
         raise node.unsupported(

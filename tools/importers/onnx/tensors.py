@@ -1,4 +1,4 @@
-"""Tensors of an ONNX model as arrays, wherever their bytes are."""
+"""Read the tensors of an ONNX model as arrays, inline or external."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..errors import UnsupportedError
 Array = NDArray[Any]
 
 MAP_ABOVE_BYTES = 1 << 20
-"""External data of more bytes than this are mapped into memory, not read."""
+"""External data larger than this are mapped into memory instead of read."""
 
 
 def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
-    """The dtype of an ONNX element type that a tile can hold. what: for the message."""
+    """The dtype of an ONNX element type, if tiles support it. what: for the message."""
     known = {number: name for name, number in onnx.TensorProto.DataType.items()}
     if code not in known or code == onnx.TensorProto.UNDEFINED:
-        raise InputError(f"{what}: element type {code} is none of ONNX")
+        raise InputError(f"{what}: element type {code} does not exist in ONNX")
     try:
         dtype = np.dtype(tensor_dtype_to_np_dtype(code))
         element_type(dtype)
@@ -42,7 +42,7 @@ def tensor_element(code: int, what: str) -> Attribute:
 
 
 def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
-    """The array of a tensor. folder: the model's, below which external data lie; None: nowhere.
+    """The array of a tensor. folder: the model's folder for external data; None if it has none.
 
     Raises InputError if the bytes are missing, too few, or outside the folder.
     """
@@ -64,9 +64,9 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
 
 
 def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> int:
-    """Bytes that a tensor's data have, none of them read from external data.
+    """The size of a tensor's data in bytes, without reading external data.
 
-    folder, what: as of tensor_array. Raises InputError for external data that are not there.
+    folder, what: as for tensor_array. Raises InputError if external data are missing.
     """
     dtype = tensor_dtype(tensor.data_type, what)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
@@ -78,7 +78,7 @@ def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> in
 
 
 class _Located(NamedTuple):
-    """Where external data lie, in bytes."""
+    """The place of external data, in bytes."""
 
     path: Path
     offset: int
@@ -86,7 +86,7 @@ class _Located(NamedTuple):
 
 
 def _located(tensor: onnx.TensorProto, wanted: int, folder: Path | None, what: str) -> _Located:
-    """Where a tensor's external data lie. wanted: bytes. Raises InputError if they do not."""
+    """The place of a tensor's external data. wanted: bytes. Raises InputError without them."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     where = entries.get("location", "")
     if folder is None:
@@ -133,7 +133,7 @@ def _size(text: str, key: str, what: str) -> int:
 
 
 def _inside(folder: Path, where: str, what: str) -> Path:
-    """The file that external data name, which lies below the folder, links followed."""
+    """The file of external data. It must lie below the folder, with all links followed."""
     if not where or "\0" in where or Path(where).is_absolute() or ".." in Path(where).parts:
         raise InputError(
             f"{what}: external data in {where!r}; need a path below the model's folder"

@@ -1,4 +1,4 @@
-"""What a model's weights take, before any of their bytes are read."""
+"""Check the size of a model's weights before any of their bytes are read."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .tensors import stored_bytes, tensor_dtype
 def check_weights(
     model: onnx.GraphProto, folder: Path | None, place: str, check: WeightCheck
 ) -> None:
-    """Hold the weights that something reads to a check.
+    """Check the weights that are used.
 
-    folder, place: as of tensor_array. Raises DoesNotFit, and InputError for weights that would be
-    too large but whose external data are damaged.
+    folder, place: as for tensor_array. Raises DoesNotFit, and InputError for weights that would be
+    too large but have damaged external data.
     """
     read = {name for node in model.node for name in node.input} | {o.name for o in model.output}
     weights = [tensor for tensor in model.initializer if tensor.name in read]
     try:
         check({tensor.name: _declared(tensor, place) for tensor in weights})
     except DoesNotFit:
-        # Shapes that are damaged claim anything: what is not there does not fail to fit.
+        # A damaged shape can claim any size, so check that the data exist first.
         check({t.name: _held(t, folder, place) for t in weights})
 
 

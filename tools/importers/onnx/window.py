@@ -1,4 +1,4 @@
-"""The attributes that ONNX gives windows: strides, dilations, pads, and ways to compute pads."""
+"""The attributes of ONNX windows: strides, dilations, pads, and automatic pads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .node import Node
 
 @dataclass(frozen=True)
 class Window:
-    """A window's parameters: one entry a spatial axis."""
+    """A window's parameters, one entry per spatial axis."""
 
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -20,7 +20,7 @@ class Window:
 
 
 def window_attributes(node: Node, size: Sequence[int]) -> Window:
-    """The window of a node whose operand 0 is [N, C, ...], pads computed."""
+    """The window of a node whose operand 0 is [N, C, ...], with computed pads."""
     rank, image = len(size), node.shape(0)[2:]
     if len(image) != rank or not rank:
         raise node.bad(f"window {list(size)} on an image of shape {list(node.shape(0))}")
@@ -46,14 +46,14 @@ def window_attributes(node: Node, size: Sequence[int]) -> Window:
 
 
 def explicit_pads(node: Node, rank: int) -> tuple[list[int], list[int]]:
-    """The attribute pads: those at the beginning of each axis, then those at the end."""
+    """The attribute pads: first those at the beginning of each axis, then those at the end."""
     pads = node.integers("pads", [0] * (2 * rank))
     if len(pads) != 2 * rank:
-        raise node.bad(f"pads {pads}; need {2 * rank}, two a spatial axis")
+        raise node.bad(f"pads {pads}; need {2 * rank}, two per spatial axis")
     return pads[:rank], pads[rank:]
 
 
 def same_pads(total: Sequence[int], *, upper: bool) -> tuple[list[int], list[int]]:
-    """Padding shared between both ends; upper: the odd element goes to the end."""
+    """Padding split between both ends. upper: the odd element goes to the end."""
     small, large = [n // 2 for n in total], [n - n // 2 for n in total]
     return (small, large) if upper else (large, small)
