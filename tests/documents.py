@@ -22,6 +22,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml))\n")
 """The first line of a block that is a file: its name in a comment."""
 
+PROGRESS = re.compile(r"^abele: compiling kernels.*\n", re.MULTILINE)
+"""Lines that appear only in the first run on a host, which may be any test's."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -114,7 +117,7 @@ def run(command: str) -> tuple[str, int]:
     result = CliRunner().invoke(app, split(command)[1:], prog_name="abele")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    return result.output, result.exit_code
+    return PROGRESS.sub("", result.output), result.exit_code
 
 
 def compare(shown: str, actual: str, what: str, place: str) -> None:
