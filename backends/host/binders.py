@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..evaluate.binder import Binder
 from .fast import FastBinder
 from .fusion import FusedBinder
-from .load import is_wanted
+from .switch import is_wanted
 
 
 def best_binder(is_watched: bool = False) -> type[Binder]:

@@ -19,10 +19,13 @@ from ..codelets.cells import Cells
 from ..codelets.chain import stage_calls
 from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode
 from ..codelets.stamps import Table
+from .calls import KernelCall, table_address
 from .cells import replica_calls
 from .kernels.tables import (
+    ACROSS_CODE,
     ADD,
     ADDRESS_LINE_BYTES,
+    ALONG_CODE,
     CHAIN_FIELDS,
     CHAIN_VECTORS,
     COLUMN,
@@ -69,7 +72,7 @@ from .kernels.tables import (
     TAKE,
     TOTAL,
 )
-from .load import KernelCall, kernels, table_address
+from .load import kernels
 
 FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that kernels read and write; registers hold float32."""
@@ -202,7 +205,7 @@ class Steps:
         head = np.zeros(CHAIN_FIELDS, np.int64)
         head[[RANK, STEP_COUNT, MEMORIES]] = len(sizes), len(table), len(columns)
         head[SPAN] = SPAN_ELEMENTS if is_strided else sizes[-1]
-        head[STEPS_CODE] = compiled.CHAIN_STEPS
+        head[[STEPS_CODE, ALONG_CODE, ACROSS_CODE]] = compiled.CODES
         tables = {
             SIZES: sizes,
             STEPS: table,
@@ -324,7 +327,8 @@ def merge_call(
     places = table_address(offsets)
     table = np.zeros((3, STEP_FIELDS), np.int64)
     table[:, [PLACES, KIND, STRIDE]] = places, FLOATS, FLOAT_DTYPES[0].itemsize
-    table[:, [OP, COUNT, COLUMN]] = [(TAKE, 1, 0), (op, len(offsets) - 1, 0), (STORE, 0, 1)]
+    steps = (TAKE, 1, 0), (op, len(offsets) - 1, 0), (STORE, 0, 1)
+    table[:, [OP, COUNT, COLUMN]] = np.array(steps, np.int64)
     table[1, PLACES] += offsets.itemsize
     groups = -(-len(starts) // CHAIN_VECTORS)
     missing = (0, groups * CHAIN_VECTORS - len(starts))

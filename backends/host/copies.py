@@ -11,8 +11,9 @@ from ...ir.geometry.space import Space
 from ..codelets.calls import BYTE, Array, Call, Scratch, address, coalesced
 from ..evaluate import blocks as plain
 from ..evaluate.blocks import Blocks
+from .calls import KernelCall, table_address
 from .kernels.tables import RUNS, WORDS
-from .load import KernelCall, kernels, table_address
+from .load import kernels
 from .routes import bind_routes
 
 UNITS = (1, 2, 4, 8)

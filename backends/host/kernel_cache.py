@@ -100,12 +100,13 @@ def _reason(error):
     return getattr(error, "strerror", None) or type(error).__name__
 
 
-_warnings: list[str] = []
+warnings: list[str] = []
+"""What has kept compiled functions from being cached."""
 
 
 def _warn(problem):
     """Print a warning, once per process: there are many functions, and they fail alike."""
-    if not _warnings:
+    if not warnings:
         mend = f"set {VARIABLE} to a folder that can be written to"
         print(f"warning: {problem}; they are compiled now; {mend}", file=sys.stderr, flush=True)
-    _warnings.append(problem)
+    warnings.append(problem)

@@ -1,123 +1,176 @@
-"""Whether compiled kernels are used, how they are loaded, and calls of them.
+"""Loads kernels, and compiles those that are not cached yet: in two processes, with progress.
 
-Without numba, or where `ABELE_FAST` is 0, there are no kernels, and NumPy computes the same bytes.
+Numba compiles under a lock, so threads would not help. When the first kernel has to be compiled, a
+second process starts to compile tasks that this one needs later, and leaves them in the cache.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
-from typing import Any, cast
+from subprocess import DEVNULL, PIPE, Popen
+from threading import RLock
+from typing import Any, TextIO, cast
 
-import numpy as np
+from .array_functions import load_array_functions
 
-from ..codelets.calls import Array, address
-from ..codelets.stamps import Table
+COMPILING = "abele: compiling kernels for this host, once"
 
-SWITCH = "ABELE_FAST"
-"""The environment variable that turns kernels off if it is 0."""
+SHARES = ("routes", "products"), ("chains",)
+"""Tasks that take about equally long to compile, for one process each."""
 
-COMPILING = "abele: compiling kernels for this host, once; this takes up to a minute"
-
-
-class KernelCall:
-    """A call of a kernel with its tables.
-
-    kept: objects that must live as long as the call, such as the arrays that its tables hold the
-    addresses of.
-    """
-
-    __slots__ = ("_arguments", "_kept", "_kernel")
-
-    def __init__(
-        self, kernel: Callable[..., None], arguments: Sequence[Array | int], kept: Sequence[object]
-    ) -> None:
-        self._kernel = kernel
-        self._arguments = arguments
-        self._kept = kept
-
-    def __call__(self) -> None:
-        """Run the kernel."""
-        self._kernel(*self._arguments)
-
-
-def table_address(table: Table) -> int:
-    """The address of a table for a kernel that reads it there."""
-    assert table.dtype == np.int64
-    assert table.flags.c_contiguous
-    return address(table)
-
-
-def is_available() -> bool:
-    """Whether kernels can be used on this host."""
-    return find_spec("numba") is not None
-
-
-def is_wanted() -> bool:
-    """Whether to use kernels: if this host can, and the switch is not off."""
-    return os.environ.get(SWITCH, "1") != "0" and is_available()
+CHILD = """
+import sys
+sys.path[:] = {path!r}
+from {module} import compile_tasks
+compile_tasks({tasks!r})
+"""
+"""The program of the second process."""
 
 
 @cache
 def kernels(task: str) -> Any:
-    """The module of the kernels of a task, "copies", "chains", "routes" or "products".
+    """The module of the kernels of a task: "copies", "chains", "routes" or "products".
 
-    Says on stderr if kernels have to be compiled for this host first, as that takes long.
+    Says on stderr if they have to be compiled: in one line per process, or on a terminal in a line
+    of progress, which is erased in the end.
     """
-    events = cast(Any, import_module("numba.core.event"))
+    with _LOCK:
+        line = _Line(task, sys.stderr)
+        try:
+            for child in _children:
+                if task in child.tasks:
+                    child.wait(line)
+            return _imported(task, partial(_begin, task, line), partial(line.add, task))
+        finally:
+            line.erase()
 
-    class Tell(events.Listener):
-        """Says once that kernels are compiled."""
+
+def compile_tasks(tasks: Sequence[str]) -> None:
+    """Compile the kernels of some tasks into the cache. Prints the task of each kernel."""
+    for task in tasks:
+        _imported(task, lambda: None, partial(print, task, flush=True))
+
+
+def _imported(task: str, begin: Callable[[], None], end: Callable[[], None]) -> Any:
+    """The module of a task's kernels. begin, end: called before and after each is compiled."""
+    events = cast(Any, import_module("numba.core.event"))
+    depth = 0
+
+    class Listener(events.Listener):
+        """Is told of each function that is compiled, and of those that it calls."""
 
         def on_start(self, event: object) -> None:
-            if not _told:
-                print(COMPILING, file=sys.stderr, flush=True)
-            _told.append(event)
+            nonlocal depth
+            if not depth:
+                begin()
+            depth += 1
 
         def on_end(self, event: object) -> None:
-            pass
+            nonlocal depth
+            depth -= 1
+            if not depth:
+                end()
 
-    _load_array_functions()
-    with events.install_listener("numba:compile", Tell()):
+    load_array_functions()
+    with events.install_listener("numba:compile", Listener()):
         return cast(Any, import_module(f".kernels.{task}", __package__))
 
 
-_told: list[object] = []
+def kernel_count(task: str) -> int:
+    """How many kernels a task has."""
+    source = Path(__file__).with_name("kernels") / f"{task}.py"
+    return source.read_text().count("\n@compiled(")
 
 
-def _load_array_functions() -> None:
-    """Load Numba's functions of arrays without scipy's linear algebra.
+class _Line:
+    """The line that says how many kernels of a task have been compiled."""
 
-    To see whether there is a BLAS, Numba imports all of scipy's linear algebra, which takes a third
-    of the time to load kernels. It is enough that its file exists, as it is loaded once a function
-    needs it.
-    """
-    linalg = cast(Any, import_module("numba.np.linalg"))
-    with _LOADING:
-        looked = getattr(linalg, "ensure_blas", None)
-        if looked is None or "numba.np.arraymath" in sys.modules or not _has_blas():
+    def __init__(self, task: str, stream: TextIO) -> None:
+        self._task, self._stream = task, stream
+        self._done = 0
+        self._is_shown = False
+
+    def show(self) -> None:
+        """Show the line; without a terminal, once per process and without numbers."""
+        if not self._stream.isatty():
+            if not _said:
+                print(COMPILING, file=self._stream, flush=True)
+                _said.append(self._task)
             return
-        linalg.ensure_blas = lambda: None
-        try:
-            functions = cast(Any, import_module("numba.np.arraymath"))
-        finally:
-            linalg.ensure_blas = looked
-        functions.ensure_blas = looked
+        text = f"{COMPILING}: {self._task}, {self._done} of {kernel_count(self._task)}"
+        print(f"\r{text}\x1b[K", end="", file=self._stream, flush=True)
+        self._is_shown = True
+
+    def add(self, task: str) -> None:
+        """Count one more kernel, if it is of this task."""
+        self._done += task == self._task
+        self.show()
+
+    def erase(self) -> None:
+        """Erase the line."""
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=self._stream, flush=True)
 
 
-_LOADING = Lock()
+class _Child:
+    """A process that compiles the kernels of some tasks into the cache."""
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        self.tasks = tuple(tasks)
+        script = CHILD.format(path=sys.path, module=__name__, tasks=self.tasks)
+        command = [sys.executable, "-c", script]
+        self._process = Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, text=True)
+        atexit.register(self._end)
+
+    def wait(self, line: _Line) -> None:
+        """Wait until the process ends, and show its progress."""
+        assert self._process.stdout is not None
+        for task in self._process.stdout:
+            line.add(task.strip())
+        self._end()
+
+    def _end(self) -> None:
+        """End the process, if it is still running."""
+        atexit.unregister(self._end)
+        self._process.kill()
+        self._process.wait()
 
 
-def _has_blas() -> bool:
-    """Whether scipy's table of BLAS functions exists, without importing it."""
-    scipy = find_spec("scipy")
-    places = scipy.submodule_search_locations if scipy is not None else None
-    names = [f"cython_blas{suffix}" for suffix in EXTENSION_SUFFIXES]
-    return any(Path(place, "linalg", name).exists() for place in places or () for name in names)
+_LOCK = RLock()
+"""Held while kernels are loaded."""
+
+_children: list[_Child] = []
+"""The second process, once it has been started."""
+
+_said: list[str] = []
+"""The task of the message, once it has been printed."""
+
+
+def _begin(task: str, line: _Line) -> None:
+    """Show that a kernel is about to be compiled, and start the second process."""
+    line.show()
+    if not _children and _is_helpful():
+        first, second = SHARES
+        # Without a second process, this one compiles everything.
+        with suppress(OSError):
+            _children.append(_Child(first if task in second else second))
+
+
+def _is_helpful() -> bool:
+    """Whether a second process is of use: it needs a processor, and a cache to leave kernels in."""
+    can_start = bool(sys.executable) and _processors() > 1
+    return can_start and not import_module(".kernel_cache", __package__).warnings
+
+
+def _processors() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -27,6 +27,7 @@ from ...ir.geometry.space import Space
 from ..codelets.calls import Array, Call, address
 from ..codelets.numerics import Placed
 from ..codelets.stamps import Table
+from .calls import KernelCall
 from .kernels.tables import (
     BY_BYTES,
     BY_WORDS,
@@ -34,6 +35,7 @@ from .kernels.tables import (
     GATHERED,
     LANES,
     REPLICA,
+    ROUTE_HEAD,
     RUN_FIELDS,
     RUN_LENGTH,
     RUN_PIECES,
@@ -42,7 +44,7 @@ from .kernels.tables import (
     RUN_SOURCE,
     RUN_TARGET,
 )
-from .load import KernelCall, kernels
+from .load import kernels
 
 FILL = 1 << 50
 """The offset of an element without a source, which is filled. Offsets are added up, so any larger
@@ -99,8 +101,10 @@ def bind_routes(
     start = _start(*target)
     for each, (head, *tables) in zip(sources, routes.tables, strict=True):
         begin = _start(*each)
-        arguments = (np.r_[address(begin), address(start), head], *tables)
-        call = KernelCall(kernels("routes").route, arguments, (begin, start, routes))
+        compiled = kernels("routes")
+        head = np.r_[address(begin), address(start), head, compiled.COPY_IN_PIECES]
+        assert len(head) == ROUTE_HEAD
+        call = KernelCall(compiled.route, (head, *tables), (begin, start, routes))
         calls.append((call, ()))
     return calls
 

@@ -22,9 +22,11 @@ from numba.core import cgutils
 from ..kernel_cache import compiled
 from .hardware import OPTIONS
 from .tables import (
+    ACROSS_CODE,
     ADD,
     ADDRESS_LINE_BYTES,
     ADDRESSES_BYTES,
+    ALONG_CODE,
     CHAIN_VECTORS,
     COLUMN,
     CONSTANT,
@@ -461,7 +463,7 @@ def _advance(head, take):
 
 
 @compiled("void(int64, int64)", **OPTIONS)
-def _along_rows(head, rows):
+def along_rows(head, rows):
     """Go through the rows one by one, with consecutive vectors of a row side by side."""
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
@@ -471,6 +473,7 @@ def _along_rows(head, rows):
     ramp = read_long(head + RAMPS * 8) + ADDRESSES_BYTES
     here = room + width * ADDRESS_LINE_BYTES
     whole = columns // LANES
+    _begin(head)
     for _ in range(rows):
         for v in range(0, whole, CHAIN_VECTORS):
             for s in range(width):
@@ -489,7 +492,7 @@ def _along_rows(head, rows):
 
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
-def _across_rows(head, rows, first, last):
+def across_rows(head, rows, first, last):
     """Do some elements of all rows, with CHAIN_VECTORS rows side by side."""
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
@@ -499,6 +502,7 @@ def _across_rows(head, rows, first, last):
     here = room + width * ADDRESS_LINE_BYTES
     index = here + (width + rank - 2) * 8
     done, full = 0, 0
+    _begin(head)
     while done < rows:
         take = min(CHAIN_VECTORS - full, size - read_long(index))
         for s in range(width):
@@ -515,6 +519,10 @@ def _across_rows(head, rows, first, last):
         _advance(head, take)
 
 
+CODES = CHAIN_STEPS, code_address(along_rows), code_address(across_rows)
+"""The addresses of the code of the kernels that `chain` calls."""
+
+
 @compiled("void(int64)", **OPTIONS)
 def chain(head):
     """Do all steps on every row of an array. head: the address of a chain's table."""
@@ -526,12 +534,11 @@ def chain(head):
     part = 1 if columns > whole * LANES else 0
     groups = (rows + CHAIN_VECTORS - 1) // CHAIN_VECTORS * (whole + part)
     if rows * ((whole + CHAIN_VECTORS - 1) // CHAIN_VECTORS + part) < groups:
-        _begin(head)
-        _along_rows(head, rows)
+        call_at(read_long(head + ALONG_CODE * 8), (head, rows))
         return
+    code = read_long(head + ACROSS_CODE * 8)
     for first in range(0, columns, span):
-        _begin(head)
-        _across_rows(head, rows, first, min(first + span, columns))
+        call_at(code, (head, rows, first, min(first + span, columns)))
 
 
 @compiled("void(int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)

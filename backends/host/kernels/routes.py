@@ -32,6 +32,8 @@ from .tables import (
     RUN_TARGET,
 )
 from .vectors import (
+    call_at,
+    code_address,
     copy_bytes,
     prefetch_to_write,
     read_long,
@@ -71,7 +73,7 @@ def _copy(out, step, source, rows, count, n):
 
 
 @compiled("void(int64, int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
-def _copy_in_pieces(kind, out, step, source, rows, count, pieces, n):
+def copy_in_pieces(kind, out, step, source, rows, count, pieces, n):
     """Copy rows by words or in pieces of one width."""
     if kind == BY_WORDS:
         word_rows(out, source, step, rows, count, pieces, n)
@@ -87,15 +89,17 @@ def _copy_in_pieces(kind, out, step, source, rows, count, pieces, n):
         gathered_bytes(out, source, step, rows, count, pieces, n)
 
 
+COPY_IN_PIECES = code_address(copy_in_pieces)
+
+
 @compiled("void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])", **OPTIONS)
 def route(head, segments, runs, rows, pieces):
     """Make all runs.
 
-    head: addresses of the source and the target, bytes of an element, the bits that fill, bytes
-    from one row of a run to the next. segments: how their runs are made, the first run and the end.
+    head: as `tables` says. segments: how their runs are made, the first run and the end.
     rows: offsets of rows in the source. pieces: offsets of the pieces of gathered runs.
     """
-    source, target, unit, fill, step = head[0], head[1], head[2], head[3], head[4]
+    source, target, unit, fill, step, code = head[0], head[1], head[2], head[3], head[4], head[5]
     row_table, piece_table = rows.ctypes.data, pieces.ctypes.data
     for s in range(len(segments)):
         kind, end = segments[s, 0], segments[s, 2]
@@ -115,5 +119,5 @@ def route(head, segments, runs, rows, pieces):
                 for i in range(count):
                     copy_bytes(out + i * step, target + found + i * step, n)
             else:
-                listed_pieces = piece_table + read_long(run + RUN_PIECES * 8) * 8
-                _copy_in_pieces(kind, out, step, source + found, listed, count, listed_pieces, n)
+                offsets = piece_table + read_long(run + RUN_PIECES * 8) * 8
+                call_at(code, (kind, out, step, source + found, listed, count, offsets, n))

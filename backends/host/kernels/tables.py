@@ -53,15 +53,17 @@ their offsets, and for each operand its kind, the bytes from element to element,
 the address table that it is relative to. The same follows for a factor, which the operand is
 multiplied by. COLUMN holds the bits of a CONSTANT."""
 
-SIZES, RANK, SPAN, STEPS, STEP_COUNT, STRIDES, STARTS, MEMORIES, RAMPS, ROOM, STEPS_CODE = range(11)
-CHAIN_FIELDS = 11
+SIZES, RANK, SPAN, STEPS, STEP_COUNT, STRIDES, STARTS, MEMORIES, RAMPS, ROOM = range(10)
+STEPS_CODE, ALONG_CODE, ACROSS_CODE = range(10, 13)
+CHAIN_FIELDS = 13
 """Columns of a chain's table: the address of the sizes of its dimensions, of which the last makes
 the rows, and how many there are, at least two; elements of a row that are done before other rows
 are; the address of the steps, and how many there are; the addresses of strides, by dimension and
 memory, and of where each memory starts, and how many memories there are; the address of ramps: for
 each memory, the offsets of the next rows along the last dimension but one, then those of the next
 vectors along a row, CHAIN_VECTORS each; the address of room for an address table, for one address
-per memory and for one index per dimension; the address of the code that does the steps."""
+per memory and for one index per dimension; the addresses of the code that does the steps, and of
+the two loops over rows."""
 
 ADDRESSES_BYTES = 8 * CHAIN_VECTORS
 """Bytes of the addresses of a step's vectors."""
@@ -80,6 +82,11 @@ RUN_TARGET, RUN_SOURCE, RUN_LENGTH, RUN_ROWS, RUN_ROW_TABLE, RUN_PIECES = range(
 RUN_FIELDS = 6
 """Columns of a run: target offset, source offset, length, number of rows, the first entry of its
 rows' offsets, and the first entry of its pieces' offsets."""
+
+ROUTE_HEAD = 6
+"""Columns of a route's head: addresses of the source and the target, bytes of an element, the bits
+that fill, bytes from one row of a run to the next, and the address of the code that copies rows in
+pieces."""
 
 # Sums of products
 

@@ -1,5 +1,6 @@
 """Kernels are loaded by need, with a message if they are compiled first."""
 
+import io
 import os
 import subprocess
 import sys
@@ -64,16 +65,61 @@ def test_two_threads_that_load_kernels_leave_numba_as_it_was():
 
 def test_a_host_without_wide_vectors_has_kernels_of_its_own_that_write_the_same(tmp_path: Path):
     host = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
-    # Compiling is said once, and only where it is done.
+    # One line says that kernels are compiled, and none if they are cached.
     assert loaded(tmp_path, **host) == load.COMPILING + "\n"
-    assert loaded(tmp_path, **host) == ""
     known = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), **host}
     tests = [str(Path(__file__).with_name("test_fast.py")), "-k", "change_no_byte"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests],
         env=known,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout
+    assert load.COMPILING not in done.stderr
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_all_kernels_of_a_task_are_counted(task: str):
+    module = load.kernels(task)
+    own = [
+        each
+        for each in vars(module).values()
+        if getattr(each, "__module__", "") == module.__name__ and hasattr(each, "overloads")
+    ]
+    assert load.kernel_count(task) == len(own) > 0
+
+
+def test_two_processes_compile_different_tasks():
+    first, second = load.SHARES
+    assert not {*first} & {*second}
+    assert {*first, *second} <= {*TASKS}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_progress_and_erases_it():
+    stream = Terminal()
+    line = load._Line("routes", stream)
+    line.show()
+    line.add("chains")
+    line.add("routes")
+    shown = stream.getvalue().split("\r")
+    total = load.kernel_count("routes")
+    assert [each.removesuffix("\x1b[K").split(", ")[-1] for each in shown[1:]] == [
+        f"0 of {total}",
+        f"0 of {total}",
+        f"1 of {total}",
+    ]
+    line.erase()
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_nothing_is_erased_where_nothing_was_shown():
+    stream = Terminal()
+    load._Line("routes", stream).erase()
+    assert stream.getvalue() == ""
