@@ -1,7 +1,7 @@
 """Settings that must hold before any test module is imported."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # Two test workers share a machine with whatever else runs there, and sums must come out the same
@@ -30,6 +30,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite the expected IR; read its diff"
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One cache of calibrated networks per run, which all workers share.
+
+    Calibrating a network takes up to 12 s. A cache of earlier runs could hide a mistake.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    # Each worker has a folder of its own below the folder of the run.
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ABELE_CACHE", str(folder / "abele-cache"))
+        yield
 
 
 @pytest.fixture

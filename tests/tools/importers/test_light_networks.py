@@ -19,7 +19,7 @@ NAMES = [
 ]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def fresh_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("ABELE_CACHE", str(tmp_path))
     return tmp_path
