@@ -75,7 +75,6 @@ PUBLISHED: Mapping[str, Loops] = {
     "ceil": Loops(vector(2), vector(2), None),
     "cos": Loops(single(2300), single(2300), None),
     "expm1": Loops(single(4), vector(5), None),
-    "floor": Loops(vector(2), vector(2), None),
     "gelu": Loops(vector(10), vector(5), None),
     "is_inf": Loops(vector(3), vector(5), None),
     "is_nan": Loops(vector(3), vector(3), None),
@@ -89,7 +88,6 @@ PUBLISHED: Mapping[str, Loops] = {
     "rsqrt": Loops(single(1), vector(3), None),
     "shift_left": Loops(None, None, unrolled(7, 1)),
     "shift_right": Loops(None, None, unrolled(7, 1)),
-    "sign": Loops(vector(5), vector(5), single(5)),
     "sin": Loops(single(2300), single(2300), None),
     "tan": Loops(single(3900), single(3900), None),
 }

@@ -324,6 +324,24 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         rescales=True,
         far=True,
     ),
+    Mathematics("softplus", 1, ends_decide=True, chain=(0,)),
+    Mathematics(
+        "floor",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum", "max", "min", "prod"),
+        whole=True,
+    ),
+    Mathematics(
+        "sign",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum", "prod"),
+        degree=_of_sign,
+        whole=True,
+    ),
 )
 """The functions that a body may name, users' included, by name."""
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 from abele.tools.cli import app
 
 SOFT = '''
-"""A softplus of one's own."""
+"""A softsign of one's own."""
 
 from dataclasses import dataclass, replace
 
@@ -30,30 +30,30 @@ from abele.tools.extensions import onnx_operator
 
 
 @irdl_op_definition
-class SoftplusOp(UnaryOp):
-    """log(1 + exp(a))."""
+class SoftsignOp(UnaryOp):
+    """a / (1 + |a|)."""
 
-    name = "mine.softplus"
+    name = "mine.softsign"
 
 
-Mine = Dialect("mine", [SoftplusOp], [])
+Mine = Dialect("mine", [SoftsignOp], [])
 
-SOFTPLUS = ScalarFunction(
-    "softplus", 1, computed_by(lambda x: np.log1p(np.exp(x))), ulps=24, priced_as="exp"
+SOFTSIGN = ScalarFunction(
+    "softsign", 1, computed_by(lambda x: x / (1 + np.abs(x))), ulps=24, priced_as="exp"
 )
 
 SMALL = replace(MK2, name="small", tiles=8)
 
 
-class ReluToSoftplus(RewritePattern):
+class ReluToSoftsign(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: nn.ReluOp, rewriter: PatternRewriter) -> None:
-        rewriter.replace(op, SoftplusOp(op.operand))
+        rewriter.replace(op, SoftsignOp(op.operand))
 
 
 @dataclass(frozen=True)
 class SmoothRelu(ModulePass):
-    """Put softplus in place of relu. nn -> nn, values change.
+    """Put softsign in place of relu. nn -> nn, values change.
 
     limit: how many at most. share: of what.
     """
@@ -63,12 +63,12 @@ class SmoothRelu(ModulePass):
     share: float | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        LocatingWalker(ReluToSoftplus()).rewrite_module(op)
+        LocatingWalker(ReluToSoftsign()).rewrite_module(op)
 
 
-@onnx_operator("Softplus", "com.example")
-def softplus(node):
-    return node.add(SoftplusOp(node[0]))
+@onnx_operator("Softsign", "com.example")
+def softsign(node):
+    return node.add(SoftsignOp(node[0]))
 '''
 
 

@@ -312,14 +312,17 @@ def _constant(parameter: float, dtype: np.dtype[Any]) -> np.generic:
     return dtype.type(np.array(int(parameter) % (1 << 64), np.uint64).astype(dtype).item())
 
 
-def _in_floats(ufunc: np.ufunc) -> Kernel:
-    """A kernel of one ufunc that knows floats only; integers go through float64."""
+def _in_floats(ufunc: np.ufunc, *constants: float) -> Kernel:
+    """A kernel of one ufunc of the operands, then constants, for floats only.
+
+    Integers go through float64.
+    """
 
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
         if is_floating(dtype):
-            ufunc(*arrays, out=out, dtype=dtype, casting="unsafe")
+            ufunc(*arrays, *map(dtype.type, constants), out=out, dtype=dtype, casting="unsafe")
         else:
-            convert_into(ufunc(*(a.astype(np.float64) for a in arrays)), out)
+            convert_into(ufunc(*(a.astype(np.float64) for a in arrays), *constants), out)
 
     return kernel
 
@@ -395,6 +398,13 @@ def _sigmoid(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype
     np.exp(out, out=out)
     np.add(out, 1, out=out)
     np.reciprocal(out, out=out)
+
+
+def _floor(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    if is_floating(dtype):
+        np.floor(arrays[0], out=out, dtype=dtype, casting="unsafe")
+    else:
+        convert_into(arrays[0], out)
 
 
 def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
@@ -639,6 +649,11 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         compiled=(Step(Opcode.ADD, "parameter"),),
     ),
     _function("power", _to_power, sensitivity=_of_power, priced_as="pow"),
+    # log(1 + exp(a)) as log(exp(a) + exp(0)), so that no exponential overflows. Published is the
+    # loop of that function of two operands; that the constant one costs nothing is assumed.
+    _function("softplus", _in_floats(np.logaddexp, 0.0), ulps=6, priced_as="logaddexp"),
+    _function("floor", _floor, priced_as=Loops(vector(2), vector(2), None)),
+    _function("sign", _ufunc(np.sign), priced_as=Loops(vector(5), vector(5), single(5))),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""
 

@@ -32,6 +32,53 @@ from .base import (
 )
 from .chain import CHAIN, ChainableOp, can_chain
 
+__all__ = [
+    "AbsOp",
+    "AddOp",
+    "BinaryOp",
+    "CastOp",
+    "ClipOp",
+    "CompareOp",
+    "DivOp",
+    "ELEMENTWISE",
+    "ElementwiseOp",
+    "EqualOp",
+    "ExpOp",
+    "FloorOp",
+    "GreaterEqualOp",
+    "GreaterOp",
+    "LeakyReluOp",
+    "LessEqualOp",
+    "LessOp",
+    "LogOp",
+    "LogicalAndOp",
+    "LogicalNotOp",
+    "LogicalOp",
+    "LogicalOrOp",
+    "MaxOp",
+    "MinOp",
+    "MulOp",
+    "NegOp",
+    "ParametrisedOp",
+    "PowOp",
+    "PowerOp",
+    "ReciprocalOp",
+    "ReluOp",
+    "ScaleOp",
+    "SelectOp",
+    "ShiftOp",
+    "SigmoidOp",
+    "SignOp",
+    "SoftplusOp",
+    "SqrtOp",
+    "SquareOp",
+    "SubOp",
+    "TanhOp",
+    "UnaryOp",
+    "stage_of",
+]
+"""What abele.dialects.nn exports."""
+
 
 @lru_cache(maxsize=4096)
 def broadcast_space(shapes: tuple[Shape, ...], result: Shape) -> Space:
@@ -586,3 +633,43 @@ class PowerOp(ParametrisedOp):
     def parameters(self) -> tuple[float, ...]:
         """Exponent."""
         return (self.exponent.value.data,)
+
+
+@irdl_op_definition
+class SoftplusOp(UnaryOp):
+    """log(1 + exp(a)).
+
+    Example: %1 = nn.softplus %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.softplus"
+
+
+@irdl_op_definition
+class FloorOp(UnaryOp):
+    """The largest whole number that is not above a; a itself if it is infinite or no number.
+
+    Example: %1 = nn.floor %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.floor"
+
+
+@irdl_op_definition
+class SignOp(UnaryOp):
+    """1 where a is positive, -1 where it is negative, 0 where it is 0 or -0.0.
+
+    It is NaN where a is.
+
+    Example: %1 = nn.sign %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.sign"
+
+
+ELEMENTWISE: tuple[type[PureTensorOp], ...] = tuple(
+    each
+    for each in tuple(globals().values())
+    if isinstance(each, type) and issubclass(each, PureTensorOp) and "name" in vars(each)
+)
+"""The operations of this file, in its order."""

@@ -41,6 +41,7 @@ MATRIX, ROW, MASK = t(4, 5), t(5), t(4, 5, of=i1)
 UNARY = (
     *(nn.ReluOp, nn.ExpOp, nn.LogOp, nn.SqrtOp, nn.ReciprocalOp),
     *(nn.TanhOp, nn.SigmoidOp, nn.NegOp, nn.AbsOp, nn.SquareOp),
+    *(nn.SoftplusOp, nn.FloorOp, nn.SignOp),
 )
 BINARY = (nn.AddOp, nn.SubOp, nn.MulOp, nn.DivOp, nn.MaxOp, nn.MinOp, nn.PowOp)
 COMPARE = (nn.LessOp, nn.LessEqualOp, nn.GreaterOp, nn.GreaterEqualOp, nn.EqualOp)

@@ -62,6 +62,9 @@ MEANING = {
     "scale": lambda x: 0.1 * x,
     "shift": lambda x: x + 0.3,
     "power": lambda x: x**-0.75,
+    "softplus": lambda x: math.log(1 + math.exp(x)),
+    "floor": math.floor,
+    "sign": lambda x: float(x > 0) - float(x < 0),
 }
 
 
@@ -98,7 +101,17 @@ def test_in_float64_a_function_is_what_python_computes(name: str):
     rng = np.random.default_rng(3)
     function = SCALAR_FUNCTIONS[name]
     arrays = [rng.uniform(0.1, 3, 50) for _ in range(function.arity)]
-    if name in ("leaky_relu", "clip", "relu", "abs", "sigmoid", "tanh"):
+    if name in (
+        "leaky_relu",
+        "clip",
+        "relu",
+        "abs",
+        "sigmoid",
+        "tanh",
+        "floor",
+        "sign",
+        "softplus",
+    ):
         arrays[0] -= 1.5
     got = function.apply(PARAMETERS.get(name, ()), *arrays)
     need = [MEANING[name](*row) for row in zip(*arrays, strict=True)]
@@ -191,6 +204,41 @@ def test_float32_into_float32_makes_no_copy(name: str):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < out.nbytes // 4
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+def test_functions_that_jump_or_flatten_are_right_at_the_edges(dtype):
+    largest = float_limits(np.dtype(dtype)).largest
+    tiny = float_limits(np.dtype(dtype)).smallest_subnormal
+    x = np.array([-0.0, 0.0, tiny, -tiny, 0.5, -0.5, 2, -2, largest, -largest, np.inf, -np.inf])
+    x = np.append(x, np.nan).astype(dtype)
+
+    def of(name: str) -> np.ndarray:
+        found = SCALAR_FUNCTIONS[name].apply((), x)
+        assert found.dtype == x.dtype
+        return found.astype(np.float64)
+
+    floor = [-0.0, 0, 0, -1, 0, -1, 2, -2, largest, -largest, np.inf, -np.inf, np.nan]
+    np.testing.assert_array_equal(of("floor"), floor)
+    assert np.signbit(of("floor")[0])
+    sign = [0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, np.nan]
+    np.testing.assert_array_equal(of("sign"), sign)
+    softplus = of("softplus")
+    half = np.array(np.log(2)).astype(dtype).astype(np.float64)
+    np.testing.assert_allclose(softplus[:4], half, rtol=2.0**-7)
+    np.testing.assert_array_equal(softplus[8:], [largest, 0, np.inf, 0, np.nan])
+    low = np.array([-10, -8]).astype(dtype)
+    near = SCALAR_FUNCTIONS["softplus"].apply((), low).astype(np.float64)
+    np.testing.assert_allclose(near, np.exp([-10, -8]), rtol=2.0**-7)
+
+
+def test_whole_numbers_have_a_floor_and_a_sign():
+    for dtype in (np.int8, np.int32, np.int64, np.uint8):
+        x = np.array([-3, 0, 7]).astype(dtype)
+        assert SCALAR_FUNCTIONS["floor"].apply((), x).tolist() == x.tolist()
+        assert SCALAR_FUNCTIONS["sign"].apply((), x).tolist() == [
+            int(v > 0) - int(v < 0) for v in x
+        ]
 
 
 def test_float16_is_computed_in_float32():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
+import onnx.defs
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
@@ -165,13 +166,6 @@ def _selu(node: Node) -> Results:
     return node.add(nn.ScaleOp(curve, gamma))
 
 
-def _softplus(node: Node) -> Results:
-    value = node[0]
-    size = node.add(nn.ExpOp(node.add(nn.NegOp(node.add(nn.AbsOp(value))))))
-    rest = node.add(nn.LogOp(node.add(nn.ShiftOp(size, 1.0))))
-    return node.add(nn.AddOp(node.add(nn.ReluOp(value)), rest))
-
-
 def _softsign(node: Node) -> Results:
     value = node[0]
     size = node.add(nn.ShiftOp(node.add(nn.AbsOp(value)), 1.0))
@@ -208,40 +202,36 @@ def _dropout(node: Node) -> Results:
     return [value, node.filled(np.ones((), mask), node.shape(0))]
 
 
+def _of_the_same_name() -> dict[str, Importer]:
+    """Importers of the operators that nn has under ONNX's own name, with the same operands."""
+    found: dict[str, Importer] = {}
+    for op in nn.ELEMENTWISE:
+        name = op.__name__.removesuffix("Op")
+        if onnx.defs.has(name) and issubclass(op, nn.UnaryOp):
+            found[name] = _unary(op)
+        elif onnx.defs.has(name) and issubclass(op, nn.BinaryOp):
+            found[name] = _binary(op)
+    return found
+
+
 ELEMENTWISE: dict[str, Importer] = {
-    "Add": _binary(nn.AddOp),
-    "Sub": _binary(nn.SubOp),
-    "Mul": _binary(nn.MulOp),
-    "Div": _binary(nn.DivOp),
+    **_of_the_same_name(),
     "Pow": _pow,
     "Sum": _sum,
     "Max": _variadic(nn.MaxOp),
     "Min": _variadic(nn.MinOp),
     "Mean": _mean,
-    "Less": _binary(nn.LessOp),
     "LessOrEqual": _binary(nn.LessEqualOp),
-    "Greater": _binary(nn.GreaterOp),
     "GreaterOrEqual": _binary(nn.GreaterEqualOp),
-    "Equal": _binary(nn.EqualOp),
     "And": _binary(nn.LogicalAndOp),
     "Or": _binary(nn.LogicalOrOp),
     "Xor": _xor,
     "Not": _unary(nn.LogicalNotOp),
     "Where": _where,
-    "Relu": _unary(nn.ReluOp),
-    "Exp": _unary(nn.ExpOp),
-    "Log": _unary(nn.LogOp),
-    "Sqrt": _unary(nn.SqrtOp),
-    "Reciprocal": _unary(nn.ReciprocalOp),
-    "Tanh": _unary(nn.TanhOp),
-    "Sigmoid": _unary(nn.SigmoidOp),
-    "Neg": _unary(nn.NegOp),
-    "Abs": _unary(nn.AbsOp),
     "LeakyRelu": _leaky_relu,
     "PRelu": _prelu,
     "Elu": _elu,
     "Selu": _selu,
-    "Softplus": _softplus,
     "Softsign": _softsign,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,

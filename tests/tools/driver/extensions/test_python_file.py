@@ -22,10 +22,10 @@ def test_a_file_that_is_loaded_and_imported_is_one_module(
 ):
     (tmp_path / "ops_of_mine.py").write_text(SOFT)
     (tmp_path / "makes.py").write_text(
-        "from abele.ir.rules import rewrite\nfrom ops_of_mine import SoftplusOp\n\n"
-        '@rewrite("nn.relu(x)")\ndef softer(x):\n    return SoftplusOp(x)\n'
+        "from abele.ir.rules import rewrite\nfrom ops_of_mine import SoftsignOp\n\n"
+        '@rewrite("nn.relu(x)")\ndef softer(x):\n    return SoftsignOp(x)\n'
     )
-    (tmp_path / "takes.rw").write_text("rule back: mine.softplus(x) => nn.exp(x)\n")
+    (tmp_path / "takes.rw").write_text("rule back: mine.softsign(x) => nn.exp(x)\n")
     load = [arg for name in order for arg in ("--load", f"{name}.py")]
     result = abele("opt", relu, *load, "--load", "takes.rw", "-p", "makes,takes")
     assert result.exit_code == 0, result.stderr
@@ -39,7 +39,7 @@ def test_a_changed_file_is_loaded_anew(soft: Path):
     again = load_extensions([soft])
     assert "smoother" in again.passes
     assert "smooth-relu" not in again.passes
-    assert SCALAR_FUNCTIONS["softplus"].priced_as == "log"
+    assert SCALAR_FUNCTIONS["softsign"].priced_as == "log"
 
 
 GUARDS = """
@@ -112,31 +112,31 @@ BAD_FILES = {
     ),
     "foreign operation": (
         SOFT.replace('Dialect("mine"', 'Dialect("yours"'),
-        "dialect 'yours': operation mine.softplus; need names that begin with 'yours.'",
+        "dialect 'yours': operation mine.softsign; need names that begin with 'yours.'",
     ),
     "no dialect": (
         SOFT.replace("Mine = Dialect", "Dialect"),
-        "operation mine.softplus of class SoftplusOp is in no dialect; need Dialect('mine', [",
+        "operation mine.softsign of class SoftsignOp is in no dialect; need Dialect('mine', [",
     ),
     "no function": (
-        SOFT.replace("SOFTPLUS = ScalarFunction", "ScalarFunction"),
-        "applies the scalar function 'softplus', which does not exist; need ScalarFunction(",
+        SOFT.replace("SOFTSIGN = ScalarFunction", "ScalarFunction"),
+        "applies the scalar function 'softsign', which does not exist; need ScalarFunction(",
     ),
     "abstract operation": (
         SOFT.replace("(UnaryOp)", "(nn.CompositeOp)"),
-        "operation mine.softplus of class SoftplusOp: need infer, parts",
+        "operation mine.softsign of class SoftsignOp: need infer, parts",
     ),
     "taken function": (
-        SOFT.replace('"softplus", 1', '"exp", 1'),
+        SOFT.replace('"softsign", 1', '"exp", 1'),
         "bad.py: scalar function 'exp' is there already, from abele",
     ),
     "no price": (
         SOFT.replace('priced_as="exp"', 'priced_as="exq"'),
-        "scalar function 'softplus': priced as 'exq'; need one of",
+        "scalar function 'softsign': priced as 'exq'; need one of",
     ),
     "taken operator": (
-        SOFT.replace('"Softplus", "com.example"', '"Softplus"'),
-        "bad.py: ONNX operator 'ai.onnx.Softplus' is there already, from abele",
+        SOFT.replace('"Softsign", "com.example"', '"Softsign"'),
+        "bad.py: ONNX operator 'ai.onnx.Softsign' is there already, from abele",
     ),
 }
 

@@ -84,8 +84,8 @@ def test_a_pass_that_leaves_what_does_not_verify_is_bad_input(broken: Path, relu
 
 
 def test_a_function_that_fails_on_the_machine_is_its_users(soft: Path, relu: Path):
-    soft.write_text(SOFT.replace("np.log1p(np.exp(x))", "np.no_such(x)"))
-    relu.write_text(RELU.replace("nn.relu", "mine.softplus"))
+    soft.write_text(SOFT.replace("x / (1 + np.abs(x))", "np.no_such(x)"))
+    relu.write_text(RELU.replace("nn.relu", "mine.softsign"))
     result = abele("run", relu, "--load", soft, "--target", "tiny")
     assert result.exit_code == 2
     assert "AttributeError: module 'numpy' has no attribute 'no_such'" in result.stderr

@@ -234,6 +234,8 @@ BOTH = [
     one("PRelu", IMAGE, [4, 1, 1]),
     one("Elu", IMAGE),
     one("Softplus", IMAGE),
+    one("Floor", IMAGE),
+    one("Sign", IMAGE),
     one("Less", IMAGE, IMAGE),
     one("Cast", IMAGE, to=TensorProto.INT32),
     one("Cast", IMAGE, to=TensorProto.BOOL),

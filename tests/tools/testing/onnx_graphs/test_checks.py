@@ -95,7 +95,7 @@ def test_an_operator_of_tomorrow_is_generated_from_its_schema(monkeypatch: pytes
     from abele.tools.testing.onnx_graphs import build
 
     build.operators_of.cache_clear()
-    tomorrow = ("Erf", "Sign", "ArgMax", "CumSum", "Round", "IsNaN")
+    tomorrow = ("Erf", "Ceil", "ArgMax", "CumSum", "Round", "IsNaN")
     for name in tomorrow:
         monkeypatch.setitem(reader.OPERATORS, name, lambda node: node[0])
     try:
