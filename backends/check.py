@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dialects.exchange import ComputeOp, MoveOp, SuperstepOp
 from ..dialects.program import Copy, Vertices
 from ..dialects.structured import Structure
+from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..ir.geometry.blocks import block_view, numerators, window_view
 from ..ir.geometry.grid import Run, shape_classes
 from ..ir.geometry.layout import Layout
@@ -117,14 +117,14 @@ class OpCheck(Observer):
         self.overflow: Overflow | None = None
         self.checked = 0
         self.largest_ratio = 0.0
-        self._moves: list[MoveOp] = []
+        self._moves: list[CopyOp] = []
         self._operands: list[Array] = []
 
-    def on_move(self, op: MoveOp, machine: Machine) -> None:
+    def on_move(self, op: CopyOp, machine: Machine) -> None:
         """Note the move: all of a superstep's happen at once, and are checked when they have."""
         self._moves.append(op)
 
-    def before_compute(self, op: ComputeOp, machine: Machine) -> None:
+    def before_compute(self, op: VerticesOp, machine: Machine) -> None:
         """Keep what a vertex set receives, and see whether its blocks agree."""
         self._check_moves(machine)
         self._operands = [read_blocks(blocks_of(machine, name)) for name in op.sources]
@@ -133,7 +133,7 @@ class OpCheck(Observer):
             if found is not None:
                 self._bits_differ("operand", op, name, found)
 
-    def on_compute(self, op: ComputeOp, machine: Machine) -> None:
+    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
         """Compare a result with the reference."""
         self.checked += 1
         blocks = blocks_of(machine, op.destination)
@@ -168,7 +168,7 @@ class OpCheck(Observer):
     def _bits_differ(
         self,
         kind: Literal["operand", "result", "move"],
-        op: MoveOp | ComputeOp,
+        op: CopyOp | VerticesOp,
         variable: str,
         found: Mismatch,
     ) -> None:
@@ -201,7 +201,7 @@ class OpCheck(Observer):
         )
 
 
-def overflow_of(op: ComputeOp, operands: Sequence[Array], actual: Array) -> Overflow | None:
+def overflow_of(op: VerticesOp, operands: Sequence[Array], actual: Array) -> Overflow | None:
     """What an operation lost of finite operands; None where it lost nothing."""
     if is_floating(actual.dtype):
         count = int(np.count_nonzero(~np.isfinite(actual)))

@@ -41,7 +41,7 @@ from ..ir.whole_file import whole_file
 from .target import Target
 
 FORMAT = "abele program"
-VERSION = 1
+VERSION = 2
 MACHINE = "exchange"
 """The level that every file has: what the machine runs."""
 

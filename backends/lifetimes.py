@@ -9,8 +9,9 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ..dialects import control
-from ..dialects.exchange import ReadOp, SuperstepOp, VariableOp
+from ..dialects.exchange import VariableOp
 from ..dialects.program import Copy, HostInput, HostOutput, Vertices
+from ..dialects.tile import ReadOp, SuperstepOp
 from .price import ENTRY, callee_of
 
 EXCHANGE, BEFORE, AFTER = range(3)

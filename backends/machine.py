@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ..dialects import exchange
+from ..dialects import exchange, tile
 from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
@@ -35,7 +35,7 @@ from .target import Target
 __all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]
 
 Array = NDArray[Any]
-Price = Callable[[exchange.SuperstepOp], int]
+Price = Callable[[tile.SuperstepOp], int]
 """Cycles that a superstep takes."""
 
 POISON = 0xFF
@@ -45,16 +45,16 @@ POISON = 0xFF
 class Observer:
     """Called as a machine runs; every method does nothing unless it is overridden."""
 
-    def before_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+    def before_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
         """A vertex set is about to run: its operands can be read."""
 
-    def on_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+    def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
         """A vertex set has run: its result can be read."""
 
-    def on_move(self, op: exchange.MoveOp, machine: Machine) -> None:
+    def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
         """A move has been made."""
 
-    def on_superstep(self, op: exchange.SuperstepOp, machine: Machine) -> None:
+    def on_superstep(self, op: tile.SuperstepOp, machine: Machine) -> None:
         """A superstep has ended."""
 
 
@@ -63,9 +63,9 @@ class _Superstep:
     """A superstep: its operations, each with its calls and the stamp of what they write, if
     anything."""
 
-    op: exchange.SuperstepOp
+    op: tile.SuperstepOp
     moves: list[tuple[Operation, list[Call], Stamp | None]]
-    computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]]
+    computes: list[tuple[tile.VerticesOp, list[Call], Stamp]]
     lost: list[Lost]
     flips: list[FlipByte]
     cycles: int
@@ -122,7 +122,7 @@ class Machine:
         self._outputs: dict[str, Array] = {}
         # Calls hold no reference to this machine, so that its memory is freed when it is dropped.
         weak = cast(Machine, proxy(self))
-        steps = [op for op in module.walk() if isinstance(op, exchange.SuperstepOp)]
+        steps = [op for op in module.walk() if isinstance(op, tile.SuperstepOp)]
         give, take = partial(Machine._give, weak), partial(Machine._take, weak)
         calls = self._binder.bind(steps, give, take)
         self._supersteps = {op: self._superstep(op, calls) for op in steps}
@@ -210,10 +210,10 @@ class Machine:
     # Operations
 
     def _execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
-        if isinstance(op, exchange.SuperstepOp):
+        if isinstance(op, tile.SuperstepOp):
             self._run_superstep(self._supersteps[op])
             return ()
-        if isinstance(op, exchange.ReadOp):
+        if isinstance(op, tile.ReadOp):
             name = op.variable.string_value()
             if self._shadow is not None:
                 self._shadow.check_predicate(op, name)
@@ -230,7 +230,7 @@ class Machine:
                 function(*arguments)
             if stamp is not None:
                 stamp.write(True)
-            if observers and isinstance(op, exchange.MoveOp):
+            if observers and isinstance(op, tile.CopyOp):
                 for observer in observers:
                     observer.on_move(op, self)
         for lost, old in zip(step.lost, kept, strict=True):
@@ -256,11 +256,11 @@ class Machine:
         for observer in observers:
             observer.on_superstep(step.op, self)
 
-    def _give(self, op: exchange.InputOp) -> Array:
+    def _give(self, op: tile.InputOp) -> Array:
         """The tensor of an input."""
         return host_tensor(self._inputs, op.host_name.data, op.tensor)
 
-    def _take(self, op: exchange.OutputOp, values: Array) -> None:
+    def _take(self, op: tile.OutputOp, values: Array) -> None:
         """Keep the values of an output."""
         self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
 
@@ -271,21 +271,19 @@ class Machine:
 
     # Loading
 
-    def _superstep(
-        self, op: exchange.SuperstepOp, calls: Mapping[Operation, list[Call]]
-    ) -> _Superstep:
+    def _superstep(self, op: tile.SuperstepOp, calls: Mapping[Operation, list[Call]]) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
-        computes: list[tuple[exchange.ComputeOp, list[Call], Stamp]] = []
+        computes: list[tuple[tile.VerticesOp, list[Call], Stamp]] = []
         for inner in op.body.block.ops:
             match inner:
-                case exchange.MoveOp():
+                case tile.CopyOp():
                     moves.append((inner, calls[inner], self._stamps[inner.destination]))
-                case exchange.ComputeOp():
+                case tile.VerticesOp():
                     computes.append((inner, calls[inner], self._stamps[inner.destination]))
-                case exchange.InputOp():
+                case tile.InputOp():
                     stamp = self._stamps[inner.writes.string_value()]
                     moves.append((inner, calls[inner], stamp))
-                case exchange.OutputOp():
+                case tile.OutputOp():
                     moves.append((inner, calls[inner], None))
                 case _:
                     pass

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialects.abele import Plan
-from ..dialects.exchange import SuperstepOp
 from ..dialects.program import Copy, Variable, Vertices
+from ..dialects.tile import SuperstepOp
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space

@@ -13,8 +13,8 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ..dialects import control
-from ..dialects.exchange import ComputeOp, MoveOp, SuperstepOp
 from ..dialects.program import Copy, Variable, Vertices
+from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.overlap import Overlap, overlap, parts_of_cells
@@ -194,9 +194,9 @@ def superstep_price(
     sent = np.zeros(tiles, np.int64)
     compute = np.zeros(tiles, np.int64)
     for op in step.body.block.ops:
-        if isinstance(op, MoveOp):
+        if isinstance(op, CopyOp):
             _charge_move(op, variables, target, received, arriving, sent, compute)
-        elif isinstance(op, ComputeOp):
+        elif isinstance(op, VerticesOp):
             *reads, result = operands_of(op, variables)
             dtypes = [v.dtype for v in (*reads, result)]
             plan = op.plan.data
@@ -240,7 +240,7 @@ def copy_overlaps(op: Copy, variables: Mapping[str, Variable]) -> list[Overlap]:
 
 
 def _charge_move(
-    op: MoveOp,
+    op: CopyOp,
     variables: Mapping[str, Variable],
     target: Target,
     received: Integers,

@@ -79,7 +79,12 @@ PARTITION = Level("partition", frozenset(("partition", *_EVERYWHERE)))
 TILE = Level("tile", frozenset(("tile", *_EVERYWHERE)))
 """Who computes it: variables on tiles, copies between them, vertices."""
 
-EXCHANGE = Level("exchange", frozenset(("exchange", *_EVERYWHERE)))
+_ON_BYTES = ("superstep", "sync", "input", "copy", "output", "vertices", "read")
+"""The operations of tile that are legal at exchange too."""
+
+EXCHANGE = Level(
+    "exchange", frozenset(("exchange", *(f"tile.{op}" for op in _ON_BYTES), *_EVERYWHERE))
+)
 """When and where: supersteps, and messages between addresses. The machine runs this level."""
 
 LEVELS: tuple[Level, ...] = (NN, PARTITION, TILE, EXCHANGE)

@@ -1,4 +1,4 @@
-"""What a superstep is, grouped at tile and with addresses at exchange: sync, exchange, compute."""
+"""Supersteps: sync, then exchange, then compute."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ PHASES: tuple[tuple[type[Operation], ...], ...] = (
     (Vertices,),
 )
 """What may stand in each phase of a superstep, in order."""
+
+IN_A_SUPERSTEP = tuple(kind for phase in PHASES for kind in phase)
+"""All that may stand in a superstep; once variables have addresses, it stands nowhere else."""
 
 
 class Superstep(IRDLOperation):

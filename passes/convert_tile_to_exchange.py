@@ -1,4 +1,4 @@
-"""From grouped copies and vertices to supersteps on bytes."""
+"""From variables with an address beside them to bytes at addresses."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects import tile
 from ..dialects.levels import EXCHANGE, TILE
+from ..dialects.superstep import IN_A_SUPERSTEP, Superstep
 from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
 from .allocate import ADDRESS
 from .rules.own import own_rules
 
-GROUPED = (tile.CopyOp, tile.InputOp, tile.OutputOp, tile.VerticesOp)
-"""What a superstep must hold before it can be one of the machine's."""
-
 
 @dataclass(frozen=True)
 class ConvertTileToExchange(RulesPass):
-    """Apply addresses and groups: each operation becomes its own at exchange. tile -> exchange.
+    """Give variables the addresses that the allocator has chosen. tile -> exchange.
 
-    All of it is the rules of rules/tile_to_exchange.rw.
+    All other operations are the same at both levels; they must be in supersteps.
+    The rule is in rules/tile_to_exchange.rw.
+
+        tile.variable @x : tensor<8xf32> layout <[8 by 4] (d0) of [8]> {address = 16 : i64}
+
+    becomes
+
+        exchange.variable @x at 16 : tensor<8xf32> layout <[8 by 4] (d0) of [8]>
     """
 
     name = "convert-tile-to-exchange"
@@ -31,11 +36,11 @@ class ConvertTileToExchange(RulesPass):
     leaves = EXCHANGE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module."""
+        """Raise InputError for a variable without an address and a step in no superstep."""
         for each in op.walk():
             if isinstance(each, tile.VariableOp) and ADDRESS not in each.attributes:
                 raise InputError(f"@{each.symbol} at {place(each)}: no address; run allocate")
-            if isinstance(each, GROUPED) and not isinstance(each.parent_op(), tile.SuperstepOp):
+            if isinstance(each, IN_A_SUPERSTEP) and not isinstance(each.parent_op(), Superstep):
                 raise InputError(
                     f"{each.name} at {place(each)}: in no superstep; run schedule-supersteps and "
                     "group-supersteps"
@@ -44,5 +49,5 @@ class ConvertTileToExchange(RulesPass):
 
     @classmethod
     def rule_set(cls) -> RuleSet:
-        """The laws of tile_to_exchange.rw."""
+        """The rule of tile_to_exchange.rw."""
         return own_rules("tile_to_exchange")

@@ -374,28 +374,23 @@ def exchange_module(case: Case) -> ModuleOp:
     names = [f"x{i}" for i in range(len(tensors))]
     reads = [f"{n}.in" for n in names]
     steps = [
-        exchange.SuperstepOp(
+        tile.SuperstepOp(
             "inputs",
-            [exchange.SyncOp("external")]
-            + [exchange.InputOp(n, n, t) for n, t in zip(names, tensors)],
+            [tile.SyncOp("external")] + [tile.InputOp(n, n, t) for n, t in zip(names, tensors)],
         ),
-        exchange.SuperstepOp(
+        tile.SuperstepOp(
             "moves",
-            [exchange.SyncOp("internal")] + [exchange.MoveOp([n], f"{n}.in") for n in names],
+            [tile.SyncOp("internal")] + [tile.CopyOp([n], f"{n}.in") for n in names],
         ),
-        exchange.SuperstepOp(
+        tile.SuperstepOp(
             "compute",
             [
-                exchange.SyncOp("internal"),
-                exchange.ComputeOp(case.structure, case.plan, reads, "y"),
+                tile.SyncOp("internal"),
+                tile.VerticesOp(case.structure, case.plan, reads, "y"),
             ],
         ),
-        exchange.SuperstepOp(
-            "result", [exchange.SyncOp("internal"), exchange.MoveOp(["y"], "y.out")]
-        ),
-        exchange.SuperstepOp(
-            "outputs", [exchange.SyncOp("external"), exchange.OutputOp("y.out", "y", last)]
-        ),
+        tile.SuperstepOp("result", [tile.SyncOp("internal"), tile.CopyOp(["y"], "y.out")]),
+        tile.SuperstepOp("outputs", [tile.SyncOp("external"), tile.OutputOp("y.out", "y", last)]),
     ]
     main = func.FuncOp("main", ((), ()), Region(Block([*steps, func.ReturnOp()])))
     return ModuleOp([*ops, main])

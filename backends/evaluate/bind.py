@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...dialects.program import Copy, Variable, Vertices, verify_use
+from ...dialects.program import Copy, Variable, Vertices
+from ...dialects.verify_symbols import verify_use
 from ..codelets.calls import Call, Scratch
 from ..codelets.numerics import bind_vertices
 from .blocks import Blocks, bind_copy

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ...dialects import exchange
+from ...dialects import exchange, tile
 from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call, Scratch
@@ -23,10 +23,10 @@ from .blocks import Blocks, read_blocks, write_blocks
 PAGE_BYTES = 4096
 ROW_PADDING_BYTES = 64
 
-Give = Callable[[exchange.InputOp], Array]
+Give = Callable[[tile.InputOp], Array]
 """The tensor that the host gives an input."""
 
-Take = Callable[[exchange.OutputOp, Array], None]
+Take = Callable[[tile.OutputOp, Array], None]
 """Hands the host the values of an output, in its variable's viewed shape."""
 
 
@@ -71,7 +71,7 @@ class Binder:
         return np.zeros((tiles, row_bytes(bytes_per_tile)), np.uint8)
 
     def bind(
-        self, steps: Sequence[exchange.SuperstepOp], give: Give, take: Take
+        self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
         """The calls of each operation of the supersteps, which come in the program's order.
 
@@ -81,24 +81,24 @@ class Binder:
         for step in steps:
             found.update(self.superstep(step))
             for op in step.body.block.ops:
-                if isinstance(op, exchange.InputOp):
+                if isinstance(op, tile.InputOp):
                     found[op] = self.input(op, give)
-                elif isinstance(op, exchange.OutputOp):
+                elif isinstance(op, tile.OutputOp):
                     found[op] = self.output(op, take)
         return found
 
-    def superstep(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
+    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices."""
         known = self.variables, self.blocks, self.scratch
         found: dict[Operation, list[Call]] = {}
         for op in step.body.block.ops:
-            if isinstance(op, exchange.MoveOp):
+            if isinstance(op, tile.CopyOp):
                 found[op] = calls_of_copy(op, *known)
-            elif isinstance(op, exchange.ComputeOp):
+            elif isinstance(op, tile.VerticesOp):
                 found[op] = calls_of_vertices(op, *known)
         return found
 
-    def input(self, op: exchange.InputOp, give: Give) -> list[Call]:
+    def input(self, op: tile.InputOp, give: Give) -> list[Call]:
         """The calls that write what the host gives."""
 
         def write(blocks: Blocks) -> None:
@@ -106,7 +106,7 @@ class Binder:
 
         return [(write, (self.blocks[op.writes.string_value()],))]
 
-    def output(self, op: exchange.OutputOp, take: Take) -> list[Call]:
+    def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
         """The calls that hand the host what a variable holds."""
 
         def read(blocks: Blocks) -> None:

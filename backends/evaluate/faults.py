@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects.exchange import MoveOp, SuperstepOp
+from ...dialects.tile import CopyOp, SuperstepOp
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space
 from ..codelets.numerics import Placed
@@ -57,7 +57,7 @@ def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks
     if drop.source_tile == drop.destination_tile:
         return lost
     for move in step.body.block.ops:
-        if not isinstance(move, MoveOp):
+        if not isinstance(move, CopyOp):
             continue
         target = blocks[move.destination]
         cell = drop.destination_tile - target.layout.first_tile

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ...dialects.exchange import SuperstepOp, VariableOp
+from ...dialects.exchange import VariableOp
 from ...dialects.program import Copy, HostInput, HostOutput, Vertices
+from ...dialects.tile import SuperstepOp
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.provenance import origin, place

@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block
 
-from ...dialects import exchange
+from ...dialects import tile
 from ...dialects.program import Variable
 from ...ir.symbols import symbols_named
 from ...ir.upstream import ModuleOp
@@ -101,7 +101,7 @@ def _aligned(size: int) -> int:
 def _bodies(module: ModuleOp) -> Iterator[Block]:
     """The blocks that supersteps may stand in."""
     for op in module.walk():
-        if not isinstance(op, exchange.SuperstepOp):
+        if not isinstance(op, tile.SuperstepOp):
             for region in op.regions:
                 yield from region.blocks
 
@@ -131,17 +131,17 @@ def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Li
                 yield _Life(variables[name], times[0], times[-1]), len(times)
 
 
-def _runs(body: Block) -> Iterator[list[exchange.SuperstepOp]]:
+def _runs(body: Block) -> Iterator[list[tile.SuperstepOp]]:
     """The consecutive supersteps of a block."""
-    for is_step, ops in groupby(body.ops, lambda op: isinstance(op, exchange.SuperstepOp)):
+    for is_step, ops in groupby(body.ops, lambda op: isinstance(op, tile.SuperstepOp)):
         if is_step:
-            yield cast("list[exchange.SuperstepOp]", list(ops))
+            yield cast("list[tile.SuperstepOp]", list(ops))
 
 
-def _in_order(step: exchange.SuperstepOp) -> Iterator[exchange.MoveOp | exchange.ComputeOp]:
+def _in_order(step: tile.SuperstepOp) -> Iterator[tile.CopyOp | tile.VerticesOp]:
     """The operations of a superstep, moves before vertices."""
     ops = list(step.body.block.ops)
-    for kind in (exchange.MoveOp, exchange.ComputeOp):
+    for kind in (tile.CopyOp, tile.VerticesOp):
         yield from (op for op in ops if isinstance(op, kind))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects import exchange
-from ...dialects.program import verify_use
+from ...dialects import exchange, tile
+from ...dialects.verify_symbols import verify_use
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
 from ..codelets.stamps import History
@@ -31,26 +31,24 @@ class FastBinder(Binder):
         super().__init__(module, variables, blocks, history)
         self.scratch = HostScratch()
 
-    def superstep(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
+    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices."""
         found: dict[Operation, list[Call]] = {}
         for op in step.body.block.ops:
-            if isinstance(op, exchange.MoveOp):
+            if isinstance(op, tile.CopyOp):
                 found[op] = self.move(op)
-            elif isinstance(op, exchange.ComputeOp):
+            elif isinstance(op, tile.VerticesOp):
                 found[op] = self.vertices(op).calls
         return found
 
-    def move(self, op: exchange.MoveOp, with_replicas: bool = True) -> list[Call]:
+    def move(self, op: tile.CopyOp, with_replicas: bool = True) -> list[Call]:
         """The calls of a move. with_replicas: as for bind_copy."""
         verify_use(op, self.variables)
         sources = [self.blocks[name] for name in op.sources]
         target = self.blocks[op.destination]
         return bind_copy(sources, op.spaces, target, self.scratch, with_replicas)
 
-    def vertices(
-        self, op: exchange.ComputeOp, equal: frozenset[int] = frozenset()
-    ) -> BoundVertices:
+    def vertices(self, op: tile.VerticesOp, equal: frozenset[int] = frozenset()) -> BoundVertices:
         """The calls of a vertex set. equal: as for bind_vertices."""
         verify_use(op, self.variables)
         operands = [self.blocks[name].placed for name in op.sources]
@@ -59,7 +57,7 @@ class FastBinder(Binder):
             op.structure(), op.plan.data, operands, result, self.scratch, equal=equal
         )
 
-    def input(self, op: exchange.InputOp, give: Give) -> list[Call]:
+    def input(self, op: tile.InputOp, give: Give) -> list[Call]:
         """The calls that copy what the host gives, by way of an array of its own."""
         blocks = self.blocks[op.writes.string_value()]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
@@ -69,7 +67,7 @@ class FastBinder(Binder):
 
         return [(fill, (held,)), *bind_copy([dense_blocks(held)], None, blocks, self.scratch)]
 
-    def output(self, op: exchange.OutputOp, take: Take) -> list[Call]:
+    def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
         """The calls that copy what a variable holds into an array, and hand it to the host."""
         blocks = self.blocks[op.reads.string_value()]
         if not blocks.layout.is_partition:

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ...dialects import exchange
-from ...dialects.program import Copy, HostInput, Vertices, verify_use
+from ...dialects import exchange, tile
+from ...dialects.program import Copy, HostInput, Vertices
+from ...dialects.verify_symbols import verify_use
 from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
@@ -95,7 +96,7 @@ class FusedBinder(FastBinder):
         return np.frombuffer(pages, np.uint8).reshape(tiles, row)
 
     def bind(
-        self, steps: Sequence[exchange.SuperstepOp], give: Give, take: Take
+        self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
         """The calls of each operation of the supersteps, which come in the program's order.
 
@@ -124,7 +125,7 @@ class FusedBinder(FastBinder):
                 return
         _copy(filling(values, self.blocks[name], with_replicas=not is_in_part))
 
-    def superstep(self, step: exchange.SuperstepOp) -> dict[Operation, list[Call]]:
+    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices.
 
         Supersteps come in the order of the program, each once.
@@ -132,19 +133,19 @@ class FusedBinder(FastBinder):
         """
         found: dict[Operation, list[Call]] = {}
         ops = list(step.body.block.ops)
-        moves = {op.destination: op for op in ops if isinstance(op, exchange.MoveOp)}
+        moves = {op.destination: op for op in ops if isinstance(op, tile.CopyOp)}
         for op in ops:
-            if isinstance(op, exchange.ComputeOp):
+            if isinstance(op, tile.VerticesOp):
                 operands = [moves[n] for n in op.sources if n in moves and n in self._read_once]
                 found.update(self._merging(op, operands) or self._reading(op, operands))
                 self._writers[op.destination] = found[op]
         for op in ops:
-            if isinstance(op, exchange.MoveOp) and op not in found:
+            if isinstance(op, tile.CopyOp) and op not in found:
                 found[op] = self.move(op)
         return found
 
     def _merging(
-        self, op: exchange.ComputeOp, operands: list[exchange.MoveOp]
+        self, op: tile.VerticesOp, operands: list[tile.CopyOp]
     ) -> dict[Operation, list[Call]]:
         """The calls of vertices that merge partials, and of the move that gathers these; nothing
         for other vertices."""
@@ -165,7 +166,7 @@ class FusedBinder(FastBinder):
         return {}
 
     def _reading(
-        self, op: exchange.ComputeOp, operands: list[exchange.MoveOp]
+        self, op: tile.VerticesOp, operands: list[tile.CopyOp]
     ) -> dict[Operation, list[Call]]:
         """The calls of vertices, and of the moves whose first replicas are all that they read."""
         moves = {
@@ -182,11 +183,11 @@ class FusedBinder(FastBinder):
         }
         return {op: bound.calls, **found}
 
-    def _weights_of(self, op: exchange.ComputeOp) -> frozenset[int]:
+    def _weights_of(self, op: tile.VerticesOp) -> frozenset[int]:
         """The operands that are weights, which nothing writes once the program runs."""
         return frozenset(i for i, name in enumerate(op.sources) if name in self._weights)
 
-    def _note(self, op: exchange.ComputeOp, read_once: frozenset[int]) -> None:
+    def _note(self, op: tile.VerticesOp, read_once: frozenset[int]) -> None:
         """Note which operands are read in all of their replicas."""
         self._in_part -= {name for i, name in enumerate(op.sources) if i not in read_once}
 

@@ -15,7 +15,7 @@ from abele.backends.evaluate.blocks import Blocks
 from abele.backends.host.binders import best_binder
 from abele.backends.machine import DropMessage, FlipByte, Machine, Observer
 from abele.backends.target import resolve_target
-from abele.dialects.exchange import ComputeOp, MoveOp
+from abele.dialects.tile import CopyOp, VerticesOp
 from abele.ir.geometry.blocks import scatter
 from abele.ir.geometry.space import Dim, Space, identity_map
 
@@ -50,15 +50,15 @@ class Spoil(Observer):
             start = machine.variables[name].start + 4 * self.element
             machine.poke(self.tile, start, np.array([self.value], np.float32).view(np.uint8))
 
-    def on_compute(self, op: ComputeOp, machine: Machine) -> None:
+    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
         self.spoil(op.destination, machine)
 
-    def on_move(self, op: MoveOp, machine: Machine) -> None:
+    def on_move(self, op: CopyOp, machine: Machine) -> None:
         self.spoil(op.destination, machine)
 
 
 STEPS = step("one", relu("w", "a")) + step(
-    "two", f"exchange.move [@a] -> @b moves [{SHIFT}]", relu("b", "c")
+    "two", f"tile.copy [@a] -> @b moves [{SHIFT}]", relu("b", "c")
 )
 
 
@@ -71,7 +71,7 @@ def test_a_right_program_passes():
 
 def test_a_wrong_value_is_found_with_its_place():
     finding = found(exchange_module(STEPS), Spoil("c", 3, 2, 5.5))
-    assert (finding.kind, finding.op, finding.variable) == ("value", "exchange.compute", "c")
+    assert (finding.kind, finding.op, finding.variable) == ("value", "tile.vertices", "c")
     assert (finding.origin, finding.superstep) == ("c/relu", "two")
     assert (finding.tile, finding.index, finding.actual) == (3, (20,), 5.5)
     # Element 20 came from element 14, whose value is 2.
@@ -108,7 +108,7 @@ def test_a_lost_message_is_found():
 
 
 def test_moves_of_a_superstep_without_vertices_are_checked():
-    module = exchange_module(step("one", "exchange.move [@w] -> @a"))
+    module = exchange_module(step("one", "tile.copy [@w] -> @a"))
     assert checked(module).checked == 1
     assert found(module, Spoil("a", 1, 1, 3)).kind == "move"
 
@@ -118,10 +118,10 @@ def test_replicas_that_disagree_are_found():
     more = variable("r", 200, "<[4 by 4, 24] (d1) of [24]>")
     more += "exchange.variable @s at 304 : tensor<4xf32> layout <[4 by 4] (d0) of [4]>"
     total = (
-        "exchange.compute space <[j = 4, i = 24 reduction] (i) of [24] -> (j) of [4]> "
+        "tile.vertices space <[j = 4, i = 24 reduction] (i) of [24] -> (j) of [4]> "
         "body <identity sum> plan <split [4, 1]> reads [@r] writes @s"
     )
-    body = step("one", "exchange.move [@w] -> @r") + step("mid", relu("w", "a"))
+    body = step("one", "tile.copy [@w] -> @r") + step("mid", relu("w", "a"))
     module = exchange_module(body + step("two", total), more)
     assert checked(module).first is None
     finding = found(module, faults=[FlipByte("r", 2, 4 * 10, when="mid")])
@@ -137,7 +137,7 @@ def test_random_programs_pass(program: Program):
     target = resolve_target(program.target)
     Machine(module, target, observers=[check], binder=WATCHED).run(program.inputs)
     assert check.first is None
-    assert check.checked == sum(isinstance(o, MoveOp | ComputeOp) for o in module.walk())
+    assert check.checked == sum(isinstance(o, CopyOp | VerticesOp) for o in module.walk())
 
 
 # Blocks and tensors
@@ -200,8 +200,8 @@ def test_a_copy_without_moves_keeps_the_order():
 
 
 def test_a_finding_of_an_unnamed_operation_names_its_kind():
-    finding = Finding("operand", "exchange.compute", "x", None, "s", np.inf, 1, (2,), 1.0, 2.0, 0.0)
-    assert str(finding).startswith("exchange.compute in superstep @s: @x: blocks of an operand")
+    finding = Finding("operand", "tile.vertices", "x", None, "s", np.inf, 1, (2,), 1.0, 2.0, 0.0)
+    assert str(finding).startswith("tile.vertices in superstep @s: @x: blocks of an operand")
 
 
 @pytest.mark.parametrize("kind", ["operand", "result", "value", "move"])

@@ -26,9 +26,9 @@ from .exchange_text import exchange_module, relu, step, variable
 
 TARGET = resolve_target("tiny:5,exchange.sync_cycles=200")
 BODY = (
-    step("in", 'exchange.input "image" -> @a : tensor<24xf32>', zone="external")
+    step("in", 'tile.input "image" -> @a : tensor<24xf32>', zone="external")
     + step("work", relu("a", "b"))
-    + step("out", 'exchange.output @b -> "out" : tensor<24xf32>', zone="external")
+    + step("out", 'tile.output @b -> "out" : tensor<24xf32>', zone="external")
 )
 
 
@@ -206,7 +206,7 @@ def test_wrong_members_are_named(file: Path, change: Callable[..., object], mess
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("version", 2, "format version 2, this abele reads 1"),
+        ("version", 1, "format version 1, this abele reads 2"),
         ("target", 'base = "mk9"', "target:1: base: 'mk9'"),
         ("inputs", [{"name": "x", "shape": ["a"], "dtype": "float32"}], "damaged"),
         ("inputs", [{"name": "x", "shape": [1], "dtype": "object"}], "damaged"),

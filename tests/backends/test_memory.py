@@ -93,7 +93,7 @@ def test_what_a_loop_carries_lives_through_it():
 
 def test_a_write_that_may_not_happen_ends_nothing():
     body = f"""{step("one", relu("w", "a"))}
-      %p = exchange.read @p : i1
+      %p = tile.read @p : i1
       control.if %p : i1 {{ {step("maybe", relu("w", "a"))} control.yield }}
         else {{ {step("else", relu("w", "b"))} control.yield }}
       {step("last", relu("a", "c"))}"""

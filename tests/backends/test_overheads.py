@@ -51,7 +51,7 @@ def test_every_vertex_has_a_state():
 
 
 def test_messages_take_instructions_at_both_ends():
-    move = f'exchange.move [@w] -> @a moves [{SHIFT}] loc("a/move")'
+    move = f'tile.copy [@w] -> @a moves [{SHIFT}] loc("a/move")'
     module = exchange_module(step("one", move))
     ways = found(module)
     send, receive = 1, CODE.receive_instructions
@@ -61,7 +61,7 @@ def test_messages_take_instructions_at_both_ends():
 
 
 def test_a_long_message_takes_an_instruction_for_so_many_words():
-    move = f'exchange.move [@w] -> @a moves [{SHIFT}] loc("a/move")'
+    move = f'tile.copy [@w] -> @a moves [{SHIFT}] loc("a/move")'
     short = resolve_target("tiny:5,code.words_per_send=4")
     ways = found(exchange_module(step("one", move)), short)
     assert ways.exchange_code[0] == 2 * CODE.instruction_bytes

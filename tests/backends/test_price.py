@@ -21,8 +21,8 @@ from abele.backends.price import (
 from abele.backends.reference.moves import evaluate_moves
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
-from abele.dialects.exchange import ComputeOp, MoveOp
 from abele.dialects.program import Copy, Variable
+from abele.dialects.tile import CopyOp, VerticesOp
 from abele.ir.errors import InputError
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
@@ -37,7 +37,7 @@ FLOAT = np.dtype(np.float32)
 
 
 def test_a_shift_sends_one_block_from_tile_to_tile():
-    module = exchange_module(step("s", f"exchange.move [@w] -> @a moves [{SHIFT}]"))
+    module = exchange_module(step("s", f"tile.copy [@w] -> @a moves [{SHIFT}]"))
     (found,) = price(module, TINY)
     assert (found.name, found.origin, found.times) == ("s", "s", 1)
     assert found.exchange_bytes == 3 * 24
@@ -48,14 +48,14 @@ def test_a_shift_sends_one_block_from_tile_to_tile():
 
 
 def test_what_stays_on_a_tile_is_copied_and_not_exchanged():
-    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @a")), TINY)
+    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @a")), TINY)
     assert (found.exchange_bytes, found.exchange_cycles) == (0, 0)
     assert found.compute_cycles == cost.copy_cycles(24, TINY)
 
 
 def test_a_halo_exchanges_only_the_halo():
     halo = variable("h", 200, "<[24 by 4, 3] (d0 + d1 - 1 fill) of [24]>")
-    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @h"), halo), TINY)
+    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @h"), halo), TINY)
     assert found.exchange_bytes == 6 * 4
     assert found.exchange_cycles == cost.exchange_cycles(8, 8, TINY)
     # The first tile has padding to fill as well.
@@ -64,12 +64,12 @@ def test_a_halo_exchanges_only_the_halo():
 
 def test_an_element_that_all_want_is_sent_once():
     copies = variable("r", 200, "<[4 by 4, 24] (d1) of [24]>")
-    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @r"), copies), TINY)
+    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @r"), copies), TINY)
     assert found.exchange_bytes == 4 * 18 * 4
     # Both tiles of a pair want it: their two buses bring it in half the time.
     assert found.exchange_cycles == cost.exchange_cycles(18 * 4 // 2, 6 * 4, TINY)
     alone = resolve_target("tiny,exchange.pair_factor=1")
-    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @r"), copies), alone)
+    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @r"), copies), alone)
     assert found.exchange_cycles == cost.exchange_cycles(18 * 4, 6 * 4, alone)
 
 
@@ -93,7 +93,7 @@ def test_tiles_of_a_pair_share_their_buses_where_they_want_one_block(parts, firs
 
 def test_vertex_sets_of_a_superstep_add_up_on_each_tile():
     module = exchange_module(step("s", relu("w", "a"), relu("w", "b"), relu("w", "c", "split [2]")))
-    computes = [op for op in module.walk() if isinstance(op, ComputeOp)]
+    computes = [op for op in module.walk() if isinstance(op, VerticesOp)]
     each = [vertices_cycles(op.structure(), op.plan.data, [FLOAT] * 2, TINY) for op in computes]
     (found,) = price(module, TINY)
     assert found.compute_cycles == sum(each)
@@ -108,11 +108,11 @@ def test_loops_branches_and_calls_count_as_often_as_they_run():
     body = f"""control.repeat 5 () : () -> () {{ {step("five", relu("w", "b"))}
         func.call @f() : () -> () control.yield }}
       func.call @f() : () -> ()
-      %p = exchange.read @p : i1
+      %p = tile.read @p : i1
       control.if %p : i1 {{ {step("cheap", relu("w", "b"))} control.yield }}
         else {{ {step("dear", relu("w", "b"), relu("w", "c"))} control.yield }}
       control.while () : () -> () {{ {step("test", relu("w", "d"))}
-          %q = exchange.read @p : i1 control.condition %q : i1 }}
+          %q = tile.read @p : i1 control.condition %q : i1 }}
         do {{ {step("body", relu("w", "e"))} control.yield }}"""
     prices = price(exchange_module(body, functions=functions), TINY)
     times = {"f": 6, "five": 5, "cheap": 0, "dear": 1, "test": 1, "body": 1}
@@ -163,7 +163,7 @@ def test_bytes_received_and_sent_are_those_of_every_element_followed(program: Pr
     module = lowered(program)
     variables = variables_of(module)
     for op in module.walk():
-        if not isinstance(op, MoveOp):
+        if not isinstance(op, CopyOp):
             continue
         target = variables[op.destination].placed
         for shared, numbers in zip(copy_overlaps(op, variables), moved_elements(op, variables)):
@@ -201,7 +201,7 @@ def test_every_program_has_a_price(program: Program):
 
 def test_a_plan_of_fewer_parts_is_dearer():
     (op,) = (
-        o for o in exchange_module(step("s", relu("w", "a"))).walk() if isinstance(o, ComputeOp)
+        o for o in exchange_module(step("s", relu("w", "a"))).walk() if isinstance(o, VerticesOp)
     )
     cycles = [vertices_cycles(op.structure(), Plan((p,)), [FLOAT] * 2, TINY) for p in (1, 2, 4, 24)]
     assert cycles == sorted(cycles, reverse=True)

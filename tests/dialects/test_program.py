@@ -2,7 +2,7 @@
 
 import pytest
 
-from abele.dialects.program import verify_symbols
+from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.text import parse_module, print_module
 from abele.ir.upstream import VerifyException
 from abele.ir.verify import verify
@@ -29,7 +29,7 @@ def exchange(body: str) -> str:
     return f"""
     exchange.variable @a at 0 : tensor<8xf32> layout <{HALVES}>
     exchange.variable @b at 16 : tensor<8xf32> layout <{HALVES}>
-    func.func @main() {{ exchange.superstep @s {{ {body} }} func.return }}
+    func.func @main() {{ tile.superstep @s {{ {body} }} func.return }}
     """
 
 
@@ -40,13 +40,13 @@ CHAIN = CHAIN.replace(" ->", ", (i) of [8] ->")
 
 VALID = [
     tile(f"tile.compute_set @s {{ tile.vertices {CHAIN} }}"),
-    exchange(f'exchange.sync "internal" exchange.compute {CHAIN}'),
+    exchange(f'tile.sync "internal" tile.vertices {CHAIN}'),
     tile(f"tile.compute_set @s {{ tile.vertices {VERTICES} }}"),
     tile("tile.copy [@a] -> @h"),
     tile('tile.input "x" -> @a : tensor<2x4xf32> tile.output @a -> "y" : tensor<8xf32>'),
     tile("%c = tile.read @p : i1 control.if %c : i1 { control.yield } else { control.yield }"),
-    exchange(f'exchange.sync "internal" exchange.move [@b] -> @a exchange.compute {VERTICES}'),
-    exchange('exchange.sync "external" exchange.input "x" -> @a : tensor<8xf32>'),
+    exchange(f'tile.sync "internal" tile.copy [@b] -> @a tile.vertices {VERTICES}'),
+    exchange('tile.sync "external" tile.input "x" -> @a : tensor<8xf32>'),
 ]
 
 
@@ -79,10 +79,10 @@ def test_programs_print_parse_and_verify(text: str):
         ),
         (tile('tile.input "x" -> @a : tensor<9xf32>'), "the host's tensor is tensor<9xf32>"),
         (tile("%c = tile.read @a : i1"), "need a single i1"),
-        (exchange("exchange.move [@b] -> @a"), "a superstep is one sync, then"),
-        (exchange('exchange.sync "lunar"'), 'sync zone "lunar"; need one of internal, external'),
+        (exchange("tile.copy [@b] -> @a"), "a superstep is one sync, then"),
+        (exchange('tile.sync "lunar"'), 'sync zone "lunar"; need one of internal, external'),
         (
-            exchange('exchange.sync "internal"').replace("at 16", "at 17"),
+            exchange('tile.sync "internal"').replace("at 16", "at 17"),
             "address 17; need a multiple of 8",
         ),
     ],

@@ -17,9 +17,9 @@ def program(x: str, y: str, step: str) -> ModuleOp:
         exchange.variable @{x} at 0 : {layout}
         exchange.variable @{y} at 24 : {layout}
         func.func @main() {{
-          exchange.superstep @{step} {{
-            exchange.sync "internal"
-            exchange.move [@{x}] -> @{y}
+          tile.superstep @{step} {{
+            tile.sync "internal"
+            tile.copy [@{x}] -> @{y}
           }}
           func.return
         }}""",

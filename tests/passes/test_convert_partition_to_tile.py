@@ -1,5 +1,5 @@
 from abele.dialects import tile
-from abele.dialects.program import verify_symbols
+from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.text import parse_module, print_module
 from abele.passes.convert_partition_to_tile import ConvertPartitionToTile
 

@@ -438,7 +438,7 @@ def test_another_target_than_the_program_was_planned_for(small: Path, tmp_path: 
     refused(tmp_path, "run", program, "--target", "mk2", says="planned for target tiny")
 
 
-@pytest.mark.parametrize("target", ["mk9", "mk2:0", "mk2:many", "mk2,exchange.sync=1", "none.toml"])
+@pytest.mark.parametrize("target", ["mk9", "mk2:0", "mk2:many", "mk2,tile.sync=1", "none.toml"])
 def test_targets_that_there_are_not(small: Path, tmp_path: Path, target: str):
     refused(tmp_path, "run", small, "--target", target, says=target.partition(":")[0])
 

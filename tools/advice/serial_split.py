@@ -12,7 +12,7 @@ from typing import cast
 from xdsl.ir import Operation
 
 from ...backends.memory import MemoryReport
-from ...dialects import exchange, partition
+from ...dialects import partition, tile
 from ...dialects.structured import Movement, Structured
 from ...ir.node_names import called
 from ...ir.provenance import origin
@@ -107,9 +107,9 @@ def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> s
     module: at exchange. Paths of an operator's lowering begin with its name.
     """
     for op in operations(module):
-        if isinstance(op, exchange.SuperstepOp) and op.sym_name.data == step:
+        if isinstance(op, tile.SuperstepOp) and op.sym_name.data == step:
             for each in op.body.block.ops:
-                path = origin(each) if isinstance(each, exchange.ComputeOp) else None
+                path = origin(each) if isinstance(each, tile.VerticesOp) else None
                 while path:
                     if called(path, planned):
                         return path

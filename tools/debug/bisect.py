@@ -17,7 +17,7 @@ from ...backends.evaluate.host import Run
 from ...backends.evaluate.shadow import MachineFault
 from ...backends.target import Target
 from ...dialects.levels import NN, level_of
-from ...dialects.program import verify_symbols
+from ...dialects.verify_symbols import verify_symbols
 from ...ir.equal import same_program
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.pass_manager import parse_pipeline

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...backends.target import DEFAULT_TARGET, resolve_target
-from ...dialects.program import verify_symbols
+from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError
 from ...ir.instruments.print_ir import Chosen, PrintIR, Style, into_stream, into_tree

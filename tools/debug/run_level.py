@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from ...backends.evaluate.host import Run
@@ -164,47 +165,28 @@ def _grouped(module: ModuleOp) -> ModuleOp:
     return clone
 
 
-_ON_BYTES: dict[type[Operation], type[Operation]] = {
-    tile.CopyOp: exchange.MoveOp,
-    tile.VerticesOp: exchange.ComputeOp,
-    tile.InputOp: exchange.InputOp,
-    tile.OutputOp: exchange.OutputOp,
-    tile.SyncOp: exchange.SyncOp,
-    tile.SuperstepOp: exchange.SuperstepOp,
-    tile.ReadOp: exchange.ReadOp,
-    tile.VariableOp: exchange.VariableOp,
-}
-
-
 def _with_bytes(module: ModuleOp) -> ModuleOp:
-    """Turn a tile module into the equivalent exchange module, in place.
+    """A module of exchange that does what a module of tile says, in place.
 
-    Does not use the conversion pass, because that pass may be the one under test.
+    It shares no code with the pass that does this, because that pass may be the one under test.
     """
-    for op in tuple(module.walk(reverse=True, region_first=True)):
-        kind = _ON_BYTES.get(type(op))
-        if kind is None:
-            continue
-        properties = dict(op.properties)
-        attributes = dict(op.attributes)
-        if ADDRESS in attributes:
-            properties[ADDRESS] = attributes.pop(ADDRESS)
-        regions = [op.detach_region(region) for region in tuple(op.regions)]
-        new = kind.create(
-            operands=op.operands,
-            result_types=op.result_types,
-            properties=properties,
-            attributes=attributes,
-            regions=regions,
-        )
-        new.location = op.location
-        block = op.parent
-        assert block is not None
-        block.insert_op_before(new, op)
-        for old, result in zip(op.results, new.results, strict=True):
-            old.replace_all_uses_with(result)
-        op.detach()
-        op.erase()
+    for op in tuple(module.ops):
+        if isinstance(op, tile.VariableOp):
+            address = op.attributes[ADDRESS]
+            assert isinstance(address, IntegerAttr)
+            new = exchange.VariableOp(
+                op.symbol,
+                address.value.data,
+                op.tensor,
+                op.placed,
+                op.initial,
+                state=op.state is not None,
+            )
+            new.location = op.location
+            new.attributes |= {k: v for k, v in op.attributes.items() if k != ADDRESS}
+            module.body.block.insert_op_before(new, op)
+            op.detach()
+            op.erase()
     return module
 
 
@@ -225,7 +207,7 @@ class _Tell(Observer):
         self._watch = watch
         self._gone: dict[str, Array] = {}
 
-    def before_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+    def before_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
         """Save the variables that a vertex set is about to overwrite."""
         start = machine.variables[op.destination].start
         self._gone = {
@@ -234,11 +216,11 @@ class _Tell(Observer):
             if machine.variables[name].start == start
         }
 
-    def on_move(self, op: exchange.MoveOp, machine: Machine) -> None:
+    def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
         """Report a move. Nothing else writes its destination in this phase."""
         self._watch(_written(op, machine.variables, machine.read))
 
-    def on_compute(self, op: exchange.ComputeOp, machine: Machine) -> None:
+    def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
         """Report the result of a vertex set."""
         self._watch(_written(op, machine.variables, machine.read, self._gone))
 

@@ -18,7 +18,7 @@ from ...backends.reference import tensor_kind
 from ...backends.target import Target
 from ...dialects import nn
 from ...dialects.levels import EXCHANGE, LEVELS, NN, NN_CORE, level_of
-from ...dialects.program import verify_symbols
+from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.garbage import collect_if_much, uncollected

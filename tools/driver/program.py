@@ -16,7 +16,8 @@ from ...backends.target import DEFAULT_TARGET, Target, resolve_target
 from ...dialects.host import host_names
 from ...dialects.levels import DIALECTS, LEVELS, NN, PARTITION, level_of, load_dialect
 from ...dialects.partition import PartitionTensor
-from ...dialects.program import HostInput, HostOutput, verify_symbols
+from ...dialects.program import HostInput, HostOutput
+from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, taking_memory
 from ...ir.level import Level

@@ -15,7 +15,7 @@ from xdsl.traits import IsTerminator, SymbolOpInterface
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ...dialects.host import DEFAULTS, host_names
-from ...dialects.program import verify_symbols
+from ...dialects.verify_symbols import verify_symbols
 from ...ir.symbols import name_others, symbol_of, symbols_in, symbols_named
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify

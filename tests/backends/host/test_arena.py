@@ -12,7 +12,7 @@ from abele.backends.host.fast import FastBinder
 from abele.backends.host.fusion import FusedBinder
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
-from abele.dialects.exchange import ComputeOp, MoveOp, SuperstepOp
+from abele.dialects.tile import CopyOp, SuperstepOp, VerticesOp
 
 from ...strategies import Program, planned_programs
 from ..exchange_text import exchange_module, lowered, relu, step, variable
@@ -48,11 +48,11 @@ def copied(*names: str) -> str:
 
 
 def move(source: str, target: str) -> str:
-    return f"exchange.move [@{source}] -> @{target}"
+    return f"tile.copy [@{source}] -> @{target}"
 
 
-INPUT = step("read", 'exchange.input "x" -> @a : tensor<24xf32>', zone="external")
-OUTPUT = step("write", 'exchange.output @e -> "y" : tensor<24xf32>', zone="external")
+INPUT = step("read", 'tile.input "x" -> @a : tensor<24xf32>', zone="external")
+OUTPUT = step("write", 'tile.output @e -> "y" : tensor<24xf32>', zone="external")
 X = {"x": np.arange(-12, 12, dtype=np.float32)}
 
 
@@ -150,7 +150,7 @@ def test_no_variable_lies_over_one_that_is_still_read(program: Program):
         op
         for step in module.walk()
         if isinstance(step, SuperstepOp)
-        for kind in (MoveOp, ComputeOp)
+        for kind in (CopyOp, VerticesOp)
         for op in step.body.block.ops
         if isinstance(op, kind)
     ]

@@ -16,7 +16,8 @@ from abele.backends.host.fusion import EARLY_BYTES, FusedBinder
 from abele.backends.machine import Machine, Observer
 from abele.backends.target import Target, resolve_target
 from abele.dialects.control import RepeatOp, YieldOp
-from abele.dialects.exchange import ALIGNMENT, ComputeOp, OutputOp, SuperstepOp, VariableOp
+from abele.dialects.exchange import ALIGNMENT, VariableOp
+from abele.dialects.tile import OutputOp, SuperstepOp, VerticesOp
 from abele.ir.text import parse_module
 from abele.tools.testing.generators.program import Program as GeneratedProgram
 from abele.tools.testing.generators.strategies import programs
@@ -217,7 +218,7 @@ def test_weights_that_one_of_two_readers_needs_everywhere_are_written_everywhere
     module = with_weights("mul", "split [4, 3]")
     other = with_weights("pow", "split [4, 3]")
     (mul, power) = (
-        next(op for op in m.walk() if isinstance(op, ComputeOp)) for m in (module, other)
+        next(op for op in m.walk() if isinstance(op, VerticesOp)) for m in (module, other)
     )
     power.detach()
     mul.parent_block().insert_op_after(power, mul)

@@ -28,33 +28,33 @@ builtin.module attributes {abele.target = "tiny:8"} {
   exchange.variable @bias at 176 : tensor<1x2x3x3xf32> layout #layout5 loc("bias")
   exchange.variable @transpose at 152 : tensor<1x3x3x2xf32> layout #layout6 loc("transpose")
   func.func @main() {
-    exchange.superstep @host {
-      exchange.sync "external" loc("<text>":5:3)
-      exchange.input "image" -> @image : tensor<1x4x6x6xf32> loc("<text>":5:3)
+    tile.superstep @host {
+      tile.sync "external" loc("<text>":5:3)
+      tile.input "image" -> @image : tensor<1x4x6x6xf32> loc("<text>":5:3)
     } loc("<text>":5:3)
-    exchange.superstep @"conv/partials" {
-      exchange.sync "internal" loc("conv/partials")
-      exchange.move [@image] -> @"conv/in0" loc("conv/in0")
-      exchange.compute space #space0 body <mul sum> plan <split [1, 1, 3, 1, 1, 1, 1, 2]> reads [@"conv/in0", @w]
+    tile.superstep @"conv/partials" {
+      tile.sync "internal" loc("conv/partials")
+      tile.copy [@image] -> @"conv/in0" loc("conv/in0")
+      tile.vertices space #space0 body <mul sum> plan <split [1, 1, 3, 1, 1, 1, 1, 2]> reads [@"conv/in0", @w]
           writes @"conv/partials" loc("conv/partials")
     } loc("conv/partials")
-    exchange.superstep @conv {
-      exchange.sync "internal" loc("conv")
-      exchange.move [@"conv/partials"] -> @"conv/gather" loc("conv/gather")
-      exchange.compute space #space1 body <identity sum> plan <split [1, 2, 3, 1, 1]> reads [@"conv/gather"]
-          writes @conv loc("conv")
+    tile.superstep @conv {
+      tile.sync "internal" loc("conv")
+      tile.copy [@"conv/partials"] -> @"conv/gather" loc("conv/gather")
+      tile.vertices space #space1 body <identity sum> plan <split [1, 2, 3, 1, 1]> reads [@"conv/gather"] writes @conv
+          loc("conv")
     } loc("conv")
-    exchange.superstep @bias {
-      exchange.sync "internal" loc("bias")
-      exchange.compute space #space2 body <add> plan <split [1, 2, 3, 1]> reads [@conv, @b] writes @bias loc("bias")
+    tile.superstep @bias {
+      tile.sync "internal" loc("bias")
+      tile.vertices space #space2 body <add> plan <split [1, 2, 3, 1]> reads [@conv, @b] writes @bias loc("bias")
     } loc("bias")
-    exchange.superstep @transpose {
-      exchange.sync "internal" loc("transpose")
-      exchange.move [@bias] -> @transpose moves [#space3] loc("transpose")
+    tile.superstep @transpose {
+      tile.sync "internal" loc("transpose")
+      tile.copy [@bias] -> @transpose moves [#space3] loc("transpose")
     } loc("transpose")
-    exchange.superstep @host.1 {
-      exchange.sync "external" loc("<text>":5:3)
-      exchange.output @transpose -> "out" : tensor<2x9xf32> loc("<text>":5:3)
+    tile.superstep @host.1 {
+      tile.sync "external" loc("<text>":5:3)
+      tile.output @transpose -> "out" : tensor<2x9xf32> loc("<text>":5:3)
     } loc("<text>":5:3)
     func.return loc("<text>":5:3)
   } loc("<text>":5:3)

@@ -218,7 +218,7 @@ def share_address(module: ModuleOp) -> None:
 
 
 def swap_read(module: ModuleOp) -> None:
-    compute = first(module, exchange.ComputeOp, "c")
+    compute = first(module, tile.VerticesOp, "c")
     compute.properties["reads"] = references(compute.sources[::-1])
 
 
@@ -325,7 +325,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("allocate", share_address),
         "allocate",
         "fault",
-        ("exchange.move", "the_j"),
+        ("tile.copy", "the_j"),
         variable="the_c",
     ),
     "operands of a vertex set swapped": Bug(
@@ -333,7 +333,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("convert-tile-to-exchange", swap_read),
         "convert-tile-to-exchange",
         "value",
-        ("exchange.compute", "c"),
+        ("tile.vertices", "c"),
         variable="c",
     ),
     "wrong address": Bug(
@@ -341,7 +341,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("convert-tile-to-exchange", wrong_address),
         "convert-tile-to-exchange",
         "fault",
-        ("exchange.move", "the_j"),
+        ("tile.copy", "the_j"),
         variable="the_c",
     ),
 }
@@ -539,12 +539,12 @@ def test_a_state_left_wrong_is_found():
 def test_a_program_on_two_levels_is_not_run_but_waited_for():
     @dataclass(frozen=True)
     class Half(ModulePass):
-        """Convert the variables of tile alone."""
+        """Convert the first variable of tile alone."""
 
         name = "half"
 
         def apply(self, ctx: Context, op: ModuleOp) -> None:
-            for each in tuple(op.body.block.ops):
+            for each in tuple(op.body.block.ops)[:1]:
                 if isinstance(each, tile.VariableOp):
                     new = exchange.VariableOp.create(
                         properties={
@@ -562,7 +562,7 @@ def test_a_program_on_two_levels_is_not_run_but_waited_for():
 
 
 def swap_moved(module: ModuleOp) -> None:
-    move = first(module, exchange.MoveOp, "the_j")
+    move = first(module, tile.CopyOp, "the_j")
     move.properties["reads"] = references(move.sources[::-1])
 
 

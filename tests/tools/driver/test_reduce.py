@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from abele.dialects import control, nn, tile
-from abele.dialects.program import Copy, HostInput, HostOutput, Vertices, verify_symbols
+from abele.dialects.program import Copy, HostInput, HostOutput, Vertices
+from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify

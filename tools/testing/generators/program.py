@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ....backends.target import Target, resolve_target
 from ....dialects.levels import level_of
-from ....dialects.program import verify_symbols
+from ....dialects.verify_symbols import verify_symbols
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.level import Level

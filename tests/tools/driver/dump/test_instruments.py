@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.dialects.levels import level_of
-from abele.dialects.program import verify_symbols
+from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.errors import InputError
 from abele.ir.pass_manager import PassManager
 from abele.ir.provenance import LocatingWalker

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f32
 
 from abele.dialects import control, nn
 from abele.dialects.levels import NN
-from abele.dialects.program import verify_symbols
+from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.verify import verify
 from abele.tools.testing.generators.build import build, default_operators, values_of
 from abele.tools.testing.generators.levels import at_level

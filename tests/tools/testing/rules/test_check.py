@@ -23,7 +23,7 @@ from xdsl.irdl import (
 )
 
 from abele.dialects import nn
-from abele.dialects.levels import EXCHANGE, TILE
+from abele.dialects.levels import TILE
 from abele.ir.errors import InputError
 from abele.ir.rules import (
     RuleSet,
@@ -324,7 +324,8 @@ def test_rules_in_python_are_tested_the_same(tmp_path: Path):
     [
         ("rule r: partition.relayout(partition.relayout(x) {moves = none}) {moves = none}"
          " => partition.relayout(x)", "r"),
-        ("lower sync: tile.sync() as s => exchange.sync() like s", "sync"),
+        ('lower variable: tile.variable() {"address" = a, initial = _, state = _} as v'
+         " => exchange.variable() {address = a} like v", "variable"),
     ],
 )  # fmt: skip
 def test_rules_of_every_level_are_tested_on_programs_of_it(text: str, name: str):
@@ -334,16 +335,17 @@ def test_rules_of_every_level_are_tested_on_programs_of_it(text: str, name: str)
 
 def test_a_rule_of_a_lower_level_that_is_wrong_is_found(tmp_path: Path):
     text = """
-        lower copy: tile.copy() {moves = _} as c => exchange.move() {moves = none} like c
+        lower variable: tile.variable() {"address" = _, initial = _, state = _} as v
+          => exchange.variable() {address = 0} like v
     """
     found = wrong(textwrap.dedent(text), tmp_path, examples=20)
     assert found.program.level == TILE
 
 
 def test_a_rule_that_breaks_supersteps_is_found(tmp_path: Path):
-    text = 'rule r: exchange.sync() {zone = "internal"} as s => s() {zone = "external"}'
+    text = 'rule r: tile.sync() {zone = "internal"} as s => s() {zone = "external"}'
     found = wrong(text, tmp_path, examples=20)
-    assert found.program.level == EXCHANGE
+    assert found.program.level == TILE
     assert "the host takes no part" in str(found)
 
 

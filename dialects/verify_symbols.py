@@ -1,0 +1,131 @@
+"""Whether a module's operations suit the variables and states that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
+from ..ir.provenance import place
+from ..ir.walk import operations
+from . import exchange, partition
+from .abele import LayoutAttr, verify_chain
+from .partition import PartitionTensor, verify_moves
+from .program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
+from .superstep import IN_A_SUPERSTEP, Superstep
+
+T = TypeVar("T")
+
+
+def verify_symbols(module: ModuleOp) -> None:
+    """Check that the variables an operation names exist, in the layouts that it needs.
+
+    Where variables have addresses, each step of the program must be in a superstep.
+    Raises VerifyException naming the operation, the variable and what is wrong.
+    """
+    ops = module.body.block.ops
+    declared = _Declared(
+        {op.symbol: op for op in ops if isinstance(op, Variable)},
+        {op.sym_name.data: op.type for op in ops if isinstance(op, partition.StateOp)},
+    )
+    on_bytes = any(isinstance(op, exchange.VariableOp) for op in ops)
+    for op in operations(module):
+        check = _check_of(type(op))
+        if check is None:
+            continue
+        try:
+            check(op, declared)
+            if on_bytes:
+                _verify_superstep(op)
+        except VerifyException as error:
+            raise VerifyException(f"{op.name} at {place(op)}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What operations name: variables and states."""
+
+    variables: Mapping[str, Variable]
+    states: Mapping[str, PartitionTensor]
+
+
+def _named(name: str, known: Mapping[str, T], what: str) -> T:
+    if name not in known:
+        raise VerifyException(f"no {what} @{name}")
+    return known[name]
+
+
+def verify_use(op: Vertices | Copy, variables: Mapping[str, Variable]) -> None:
+    """Check an operation against the variables that it names. Raises VerifyException."""
+    sources = [_named(n, variables, "variable") for n in op.sources]
+    destination = _named(op.destination, variables, "variable")
+    if isinstance(op, Vertices):
+        verify_chain(op.body.data.then, destination.tensor.element_type)
+        for variable, need in zip((*sources, destination), op.layouts(), strict=True):
+            if variable.placed != need:
+                raise VerifyException(
+                    f"@{variable.symbol} has layout {LayoutAttr(variable.placed).text()}; the "
+                    f"split needs {LayoutAttr(need).text()}"
+                )
+        return
+    verify_moves(op.moves, [v.placed.shape for v in sources], destination.placed.shape)
+    for v in sources:
+        if v.dtype != destination.dtype:
+            raise VerifyException(f"copies {v.dtype} @{v.symbol} into {destination.dtype}")
+        if not v.placed.is_partition:
+            raise VerifyException(f"blocks of @{v.symbol} overlap: elements have no one owner")
+
+
+def _verify_program(op: Vertices | Copy, declared: _Declared) -> None:
+    verify_use(op, declared.variables)
+
+
+def _verify_superstep(op: Operation) -> None:
+    if isinstance(op, IN_A_SUPERSTEP) and not isinstance(op.parent_op(), Superstep):
+        raise VerifyException("in no superstep; need one around it, as variables have addresses")
+
+
+def _verify_host(op: HostInput | HostOutput, declared: _Declared) -> None:
+    name = (op.writes if isinstance(op, HostInput) else op.reads).string_value()
+    variable = _named(name, declared.variables, "variable")
+    if prod(op.tensor.get_shape()) != prod(variable.placed.shape):
+        raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
+    if op.tensor.element_type != variable.tensor.element_type:
+        raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
+
+
+def _verify_predicate(op: ReadPredicate, declared: _Declared) -> None:
+    variable = _named(op.variable.string_value(), declared.variables, "variable")
+    if variable.dtype != np.bool_ or prod(variable.placed.shape) != 1:
+        raise VerifyException(f"@{variable.symbol} is {variable.tensor}; need a single i1")
+
+
+def _verify_state(op: partition.LoadOp | partition.StoreOp, declared: _Declared) -> None:
+    value = op.result if isinstance(op, partition.LoadOp) else op.value
+    type_ = _named(op.state.string_value(), declared.states, "state")
+    if value.type != type_:
+        raise VerifyException(f"{op.state} is {type_}; the operation says {value.type}")
+
+
+_CHECKS: dict[type[Operation], Callable[[Any, _Declared], None]] = {
+    Vertices: _verify_program,
+    Copy: _verify_program,
+    HostInput: _verify_host,
+    HostOutput: _verify_host,
+    ReadPredicate: _verify_predicate,
+    partition.LoadOp: _verify_state,
+    partition.StoreOp: _verify_state,
+}
+"""What has to hold between an operation and what it names."""
+
+
+@cache
+def _check_of(kind: type[Operation]) -> Callable[[Any, _Declared], None] | None:
+    return next((check for known, check in _CHECKS.items() if issubclass(kind, known)), None)
