@@ -1,7 +1,7 @@
 """Running a pipeline of xDSL passes under instruments, and reading a pipeline from text."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -11,8 +11,11 @@ from .pass_options import dashed, leaves, option_types, settable, suits, type_wo
 from .suggestions import suggestion
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
 
-PassEntry: TypeAlias = str | type[ModulePass]
-"""A pass in a registry: its class, or "module:Class", imported when it is asked for."""
+PassEntry: TypeAlias = str | type[ModulePass] | Callable[[], type[ModulePass]]
+"""A pass in a registry: its class, "module:Class", or a function that imports its class."""
+
+ABELE, XDSL = "abele-", "xdsl-"
+"""The beginnings of full names, which say whose pass is meant where both have one."""
 
 
 @dataclass(frozen=True)
@@ -156,11 +159,23 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
     """The class of a pass. Raises InputError if no pass is called so."""
     entry = registry.get(name)
     if entry is None:
-        raise InputError(f"no pass '{name}'{suggestion(name, registry)}")
+        raise unknown_pass(name, registry)
     if isinstance(entry, type):
         return entry
+    if not isinstance(entry, str):
+        return entry()
     module, _, attribute = entry.partition(":")
     return getattr(import_module(module), attribute)
+
+
+def unknown_pass(name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that no pass has. For a full name it suggests full names alone."""
+    alike = (each for each in known if _whose(each) == _whose(name))
+    return InputError(f"no pass '{name}'{suggestion(name, alike)}")
+
+
+def _whose(name: str) -> str:
+    return next((full for full in (ABELE, XDSL) if name.startswith(full)), "")
 
 
 def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
@@ -189,7 +204,7 @@ def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
             f"{type_words(options[option])}"
         )
     try:
-        return cls.from_spec(ArgSpec(spec.name, numbers))
+        return cls.from_spec(ArgSpec(cls.name, numbers))
     except ValueError as error:
         raise InputError(f"pass '{spec.name}': {error}") from error
 

@@ -12,8 +12,7 @@ from ..dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, TILE
 from ..ir.errors import InputError
 from ..ir.level import Level
 from ..ir.pass_levels import level_after
-from ..ir.pass_manager import parse_specs
-from ..ir.suggestions import suggestion
+from ..ir.pass_manager import parse_specs, unknown_pass
 from ..ir.upstream import ModulePass
 
 PASSES: dict[str, str] = {
@@ -100,8 +99,7 @@ def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> st
     for each in parse_specs(spec):
         if each.name not in SHORTHAND:
             if each.name not in known:
-                near = suggestion(each.name, [*known, *SHORTHAND])
-                raise InputError(f"no pass '{each.name}'{near}")
+                raise unknown_pass(each.name, [*known, *SHORTHAND])
             names.append(str(each))
             continue
         if each.parameters:

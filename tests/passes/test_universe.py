@@ -42,13 +42,31 @@ def test_xdsl_opt_reads_text_with_aliases_and_prints_the_inline_form(tmp_path: P
     assert xdsl_opt(path) == found
 
 
-def test_a_name_that_xdsl_has_gets_a_prefix():
-    from abele.passes.pipelines import PASSES
-    from abele.passes.universe import TAKEN, UNIVERSE
+RESHAPES = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = nn.reshape %x to [2, 2] : (tensor<4xf32>) -> tensor<2x2xf32>
+  %1 = nn.reshape %0 to [4] : (tensor<2x2xf32>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+"""
 
-    for name in set(PASSES) & TAKEN:
+
+@pytest.mark.slow
+def test_a_full_name_is_abeles_pass_though_xdsl_has_one_of_the_name(tmp_path: Path):
+    path = tmp_path / "reshapes.mlir"
+    path.write_text(RESHAPES)
+    assert xdsl_opt("-p", "canonicalize", path).count("nn.reshape") == 2
+    assert "nn.reshape" not in xdsl_opt("-p", "abele-canonicalize", path)
+
+
+def test_every_pass_has_its_full_name_and_none_takes_xdsls():
+    from abele.passes.names import XDSL_PASSES
+    from abele.passes.pipelines import PASSES
+    from abele.passes.universe import UNIVERSE
+
+    for name in PASSES:
         assert UNIVERSE.all_passes[f"abele-{name}"]().name == f"abele-{name}"
-    assert not set(UNIVERSE.all_passes) & TAKEN
+    assert not set(UNIVERSE.all_passes) & set(XDSL_PASSES)
 
 
 def test_dialects_and_passes_are_loaded_when_they_are_asked_for():

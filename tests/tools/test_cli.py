@@ -744,6 +744,52 @@ def test_opt_prints_what_passes_leave_where_no_error_comes():
     assert "nn.neg" in result.stdout
 
 
+RESHAPES = NEGATE.replace(
+    "    %0 = nn.neg %x : (tensor<4xf32>) -> tensor<4xf32>\n",
+    "    %1 = nn.reshape %x to [2, 2] : (tensor<4xf32>) -> tensor<2x2xf32>\n"
+    "    %0 = nn.reshape %1 to [4] : (tensor<2x2xf32>) -> tensor<4xf32>\n",
+)
+
+PDL = (
+    NEGATE.rstrip().removesuffix("}")
+    + """
+  pdl.pattern : benefit(1) {
+    %t = pdl.type
+    %v = pdl.operand
+    %op = pdl.operation "nn.neg" (%v : !pdl.value) -> (%t : !pdl.type)
+    pdl.rewrite %op {
+      %new = pdl.operation "nn.abs" (%v : !pdl.value) -> (%t : !pdl.type)
+      pdl.replace %op with %new
+    }
+  }
+}"""
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "left"), [("canonicalize", 0), ("abele-canonicalize", 0), ("xdsl-canonicalize", 2)]
+)
+def test_opt_prefers_abeles_pass_and_a_full_name_says_whose(name: str, left: int):
+    result = opt("-p", name, text=RESHAPES)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.count("nn.reshape") == left
+
+
+@pytest.mark.parametrize("name", ["apply-pdl", "xdsl-apply-pdl"])
+def test_opt_runs_xdsls_passes_on_its_dialects_too(name: str):
+    result = opt("-p", name, text=PDL)
+    assert result.exit_code == 0, result.stderr
+    assert "= nn.abs" in result.stdout
+    assert "= nn.neg" not in result.stdout
+
+
+def test_opt_lists_xdsls_passes_by_name_and_describes_them():
+    listed = opt("--list-passes").stdout
+    assert "apply-pdl" in listed
+    assert "abele-NAME is always abele's pass, and xdsl-NAME always xDSL's." in listed
+    assert "pdl-file: text or nothing" in opt("--help-pass", "apply-pdl").stdout
+
+
 def test_opt_helps_with_a_pass():
     result = opt("--help-pass", "plan-splits")
     assert result.exit_code == 0

@@ -12,6 +12,7 @@ import typer
 from ...ir.instruments.print_ir import EVERY, Chosen, Style
 from ...ir.instruments.reproducer import fresh_folder
 from ...ir.pass_manager import PassEntry, load_pass
+from ...passes.names import opt_passes
 from ..debug.opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
 from ..driver.files import check_files
 from ..views.pass_listing import description, listing
@@ -35,7 +36,8 @@ def opt(
             "--pass-pipeline",
             metavar="SPEC",
             help="Passes in order: 'a,b{option=1}'. nn, partition, tile and exchange stand for the "
-            "default passes that lead there.",
+            "default passes that lead there. A name that abele does not use is xDSL's pass; "
+            "abele-a and xdsl-a say whose is meant.",
         ),
     ] = "",
     output: Annotated[
@@ -142,14 +144,16 @@ def opt(
     """Run passes on a module of any level, and print the result."""
     with user_errors("<stdin>" if file == STANDARD_INPUT else file) as context:
         extensions = context.load(load)
+        names = opt_passes(extensions.passes)
         if list_passes or help_pass:
-            registry = extensions.passes
-            sys.stdout.write(description(help_pass, registry) if help_pass else listing(registry))
+            sys.stdout.write(
+                description(help_pass, names) if help_pass else listing(extensions.passes)
+            )
             return
         check_files({"the input": None if file == STANDARD_INPUT else Path(file)}, {"-o": output})
         chosen = Chosen(
-            EVERY if before_all else _chosen(before, extensions.passes),
-            EVERY if after_all else _chosen(after, extensions.passes),
+            EVERY if before_all else _chosen(before, names),
+            EVERY if after_all else _chosen(after, names),
             after_change,
             after_failure,
         )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from xdsl.dialects import get_all_dialects
+
 from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
@@ -20,6 +22,7 @@ from ...ir.text import BLOBS, blobs_of, parse_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
+from ...passes.names import opt_passes
 from ...passes.pipelines import expand
 from ..driver.compile import verifiers
 from ..driver.dump.instruments import NO_DUMP, check_dump, dump_instruments
@@ -80,7 +83,8 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     stop the others.
     """
     target = resolve_target(options.target).spelling() if options.target else ""
-    passes = parse_pipeline(expand(_inner(spec), target, extensions.passes), extensions.passes)
+    known = opt_passes(extensions.passes)
+    passes = parse_pipeline(expand(_inner(spec), target, known), known)
     if options.dump is not None:
         check_dump(options.dump, path)
     for folder in (options.reproducers, options.tree):
@@ -91,6 +95,11 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     blobs = Path(path).parent / BLOBS if path != STANDARD_INPUT else Path(BLOBS)
     context = extensions.context()
     context.allow_unregistered = options.allow_unregistered
+    registered = set(context.registered_dialect_names)
+    # Passes of xDSL's read and make operations of its dialects, such as pdl.
+    for dialect, load in get_all_dialects().items():
+        if dialect not in registered:
+            context.register_dialect(dialect, load)
     if blobs.is_dir():
         try:
             context.blobs.load(blobs)

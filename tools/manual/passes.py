@@ -31,6 +31,9 @@ def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
         "Passes",
         "A pass takes a valid program and leaves a valid one. `abele opt -p 'a,b{option=1}'` runs "
         "passes in order; `abele.passes.pipelines` lists them.",
+        "A name that neither abele nor a file of yours uses is xDSL's pass, such as `cse` or "
+        "`apply-pdl`. `abele-NAME` is always abele's pass and `xdsl-NAME` always xDSL's; "
+        "`xdsl-opt` knows all passes of this page as `abele-NAME`.",
         "## The way down",
         "In a pipeline, a level stands for the passes that lead there:",
         ways,

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from textwrap import wrap
 
 from ...ir.pass_levels import declared_levels
-from ...ir.pass_manager import PassEntry, load_pass
+from ...ir.pass_manager import ABELE, XDSL, PassEntry, load_pass
 from ...ir.pass_options import pass_options
 from ...ir.upstream import ModulePass
+from ...passes.names import XDSL_PASSES
 from ...passes.pipelines import SHORTHAND
 
 
 def listing(passes: Mapping[str, PassEntry]) -> str:
-    """Every pass with the first line of its docstring and its options; then the levels."""
+    """Each pass with its summary and options, the shorthand, and the names of xDSL's passes."""
     width = max(map(len, passes)) + 2
     lines: list[str] = []
     for name in passes:
@@ -22,6 +24,12 @@ def listing(passes: Mapping[str, PassEntry]) -> str:
         lines += [f"{'':{width}}  {option}" for option in pass_options(each)]
     lines += ["", "In a pipeline, a level stands for the passes that end there:"]
     lines += [f"{level:{width}}{','.join(names)}" for level, names in SHORTHAND.items()]
+    others = [name for name in XDSL_PASSES if name not in passes]
+    lines += ["", "Any other name is that of a pass of xDSL's:"]
+    lines += wrap(
+        ", ".join(others), 96, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+    )
+    lines += ["", f"{ABELE}NAME is always abele's pass, and {XDSL}NAME always xDSL's."]
     return "\n".join(lines) + "\n"
 
 
