@@ -6,6 +6,8 @@ from abele.ir.text import parse_module
 
 from ..strategies import context
 
+BYTES = "exchange.variable @y at 0 : tensor<4xf32> layout <[4] (d0) of [4]>"
+
 
 def test_a_level_is_found_by_its_name():
     assert [level_named(level.name) for level in LEVELS] == [NN, PARTITION, TILE, EXCHANGE]
@@ -20,7 +22,7 @@ def test_a_level_is_found_by_its_name():
         ("%0 = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>", "tensor<4xf32>", NN),
         ("", "!partition.tensor<4xf32, [4] (d0) of [4]>", PARTITION),
         ('tile.sync "internal"', "tensor<4xf32>", TILE),
-        ('tile.sync "internal" exchange.sync "internal"', "tensor<4xf32>", EXCHANGE),
+        (f'tile.sync "internal" {BYTES}', "tensor<4xf32>", EXCHANGE),
     ],
 )
 def test_a_module_is_on_the_lowest_level_that_it_has_an_operation_or_a_type_of(
