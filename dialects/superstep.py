@@ -43,7 +43,7 @@ PHASES: tuple[tuple[type[Operation], ...], ...] = (
 """What may stand in each phase of a superstep, in order."""
 
 IN_A_SUPERSTEP = tuple(kind for phase in PHASES for kind in phase)
-"""All that may stand in a superstep; once variables have addresses, it stands nowhere else."""
+"""The operations of a superstep. Once variables have addresses, they stand nowhere else."""
 
 
 class Superstep(IRDLOperation):
@@ -80,7 +80,7 @@ def zone_of(*, host: bool) -> str:
 
 
 def _phase(op: Operation) -> int:
-    """The phase that an operation belongs to; -1 if it is no part of a superstep."""
+    """The phase of an operation; -1 if no phase of a superstep has it."""
     return next((i for i, kinds in enumerate(PHASES) if isinstance(op, kinds)), -1)
 
 
@@ -88,8 +88,8 @@ def _phase(op: Operation) -> int:
 class Conflict:
     """Why operations cannot share a superstep.
 
-    op: the later of two. variable: the name of what both touch; "" for a transfer behind what
-    computes, whatever it moves. problem: what is wrong with op, in words.
+    op: the later of the two operations. variable: the name of the variable that both use, or "" for
+    a transfer that comes after a computation. problem: what is wrong with op, in words.
     """
 
     op: Operation
@@ -98,11 +98,12 @@ class Conflict:
 
 
 def conflict(ops: Iterable[Operation]) -> Conflict | None:
-    """The first reason why operations, in order, are no superstep; None if they may be one.
+    """The first reason why operations, in order, cannot share a superstep; None if they can.
 
-    ops: transfers, and vertices, which may stand in a compute set. In a superstep every transfer
-    happens at once, then every vertex set computes at once: no transfer reads or writes what
-    another writes, or writes what another reads; no vertices read or write what others write.
+    ops: transfers and vertices; vertices may be in a compute set. In a superstep all transfers
+    happen at once, then all vertex sets compute at once. So no transfer reads or writes a variable
+    that another one writes, or writes one that another reads. No vertices read or write a variable
+    that others write.
     """
     read, moved, computed = set[str](), set[str](), set[str]()
     for op in (inner for each in ops for inner in each.walk()):
@@ -126,7 +127,7 @@ def conflict(ops: Iterable[Operation]) -> Conflict | None:
 
 
 def _touched(op: Operation) -> tuple[set[str], set[str]] | None:
-    """The variables that an operation of a superstep reads and writes; None if it is no such."""
+    """The variables that an operation reads and writes; None if it is no step of a program."""
     match op:
         case Copy() | Vertices():
             return set(op.sources), {op.destination}

@@ -1,7 +1,8 @@
 """Which vertex runs on which tile, which copies are needed, and the control program.
 
-Two decisions are attributes beside the fields: `superstep`, a number on copies, compute sets and
-host traffic, of which equal ones in a row share a superstep; and `address`, on variables.
+Passes write two decisions as attributes. `superstep` is a number on copies, compute sets and host
+traffic; neighbours with equal numbers share a superstep. `address`, on variables, is the address of
+the first byte of a variable's block on each tile.
 """
 
 from __future__ import annotations

@@ -18,10 +18,11 @@ from .upstream import LocationAttr, ModuleOp
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A line of a module's text. op: the innermost operation that is written there.
+    """A line of a module's text.
 
-    text: indented, without locations. location: the operation's, when it was printed.
-    is_alias: whether the line defines an alias; op is the module then.
+    text: the line, indented, without locations. op: the innermost operation on the line; the module
+    for the definition of an alias. location: of op, when it was printed. is_alias: whether the line
+    belongs to the definition of an alias.
     """
 
     text: str
@@ -32,16 +33,16 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The text of a module, ending in a newline, with locations; and its lines, without."""
+    """A module's text with locations, ending in a newline, and its lines without locations."""
 
     text: str
     lines: tuple[Line, ...]
 
 
 class ListingPrinter(TextPrinter):
-    """Prints a module, then any operation of it again, under the names its values got first.
+    """Prints a module, and later any of its operations again. Values keep their first names.
 
-    Later values get names that nothing had before. aliases: those that were given before.
+    New values get names that no value has had. aliases: the aliases given so far.
     """
 
     def __init__(self, aliases: Aliases | None = None) -> None:
@@ -78,7 +79,7 @@ class ListingPrinter(TextPrinter):
         )
 
     def lines(self, op: Operation) -> tuple[Line, ...]:
-        """Print an operation, and those in it, as deep as it stands."""
+        """Print an operation and those inside it, indented as in the module."""
         return self._printed(op, sum(1 for _ in _ancestors(op)))[1]
 
     def _printed(self, op: Operation, depth: int) -> tuple[str, tuple[Line, ...]]:
@@ -88,14 +89,14 @@ class ListingPrinter(TextPrinter):
         self._indent = depth
         self._text.write(" " * (depth * self.indent_num_spaces))
         self.print_op(op)
-        # Names of scopes that were left stay taken.
+        # The names of closed scopes stay taken.
         self._next_valid_name_id[-1] = max(self._names, self._next_valid_name_id[-1])
         self._ssa_names[-1].update(self._hints)
         text = self._text.getvalue()
         return text, tuple(_lines(text, self._spans, self._locations))
 
     def print_op(self, op: Operation) -> None:
-        """Print an operation, and note where."""
+        """Print an operation and record its position."""
         span = len(self._spans)
         start = self._text.tell()
         self._spans.append((start, start, op))
@@ -103,7 +104,7 @@ class ListingPrinter(TextPrinter):
         self._spans[span] = (start, self._text.tell(), op)
 
     def exit_scope(self) -> None:
-        """Leave a scope, and note the names it used."""
+        """Leave a scope and record the names that it used."""
         self._names = max(self._names, self._next_valid_name_id[-1])
         for hint, count in self.ssa_names.items():
             self._hints[hint] = max(count, self._hints.get(hint, 0))
@@ -111,12 +112,12 @@ class ListingPrinter(TextPrinter):
 
     @contextmanager
     def in_location(self) -> Generator[None]:
-        """Print a location, and note where."""
+        """Print a location and record its position."""
         outermost, start = not self.printing_location, self._text.tell()
         with super().in_location():
             yield
         if outermost:
-            # The space before it belongs to it.
+            # The space before a location is removed with it.
             self._locations.append((start - 1, self._text.tell()))
 
 
@@ -143,7 +144,7 @@ def _lines(
 
 
 def _operations(starts: list[int], spans: list[tuple[int, int, Operation]]) -> list[Operation]:
-    """The operation of each line: the first that begins there, else the innermost around it."""
+    """The operation of each line: the first that begins on it, or else the innermost around it."""
     begun: dict[int, Operation] = {}
     around: dict[int, Operation] = {}
     # Outer operations come before those in them.

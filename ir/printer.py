@@ -15,7 +15,7 @@ from .line_wrap import wrapped
 from .upstream import ModuleOp, Printer
 
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
-"""Text that needs no escapes in a string literal."""
+"""Bytes that need no escapes in a string literal."""
 
 
 def module_text(module: ModuleOp, *, locations: bool, generic: bool = False) -> str:
@@ -71,9 +71,9 @@ class TextPrinter(Printer):
         return found
 
     def forget_used(self) -> None:
-        """Begin to collect the aliases that are printed anew."""
+        """Forget which aliases were printed, so that definitions() starts again."""
         self._used.clear()
-        # A type that is not printed again would not say which aliases it uses.
+        # A type from the cache would not record the aliases in it.
         self._types.clear()
 
     def definitions(self) -> list[str]:
@@ -81,7 +81,7 @@ class TextPrinter(Printer):
         return self._aliases.definitions(dict(zip(self._used, self._used, strict=True)))
 
     def _type(self, attribute: Attribute) -> str:
-        """The text of a dialect's type, which is made once."""
+        """The text of a dialect's type. Equal types are printed once."""
         known = self._types.get(attribute)
         if known is None:
             stream, column = self.stream, self._current_column
@@ -101,7 +101,7 @@ class TextPrinter(Printer):
             super().print_bytes_literal(bytestring)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
-        """Print a text; new lines in it are indented, by indent if it is given."""
+        """Print a text. Each line after the first is indented, by indent if it is given."""
         if "\n" in text or self.stream is None:
             super().print_string(text, indent=indent)
         else:

@@ -56,9 +56,8 @@ def print_inline(module: ModuleOp) -> str:
 def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> ModuleOp:
     """The module that a text describes; not verified.
 
-    An operation without a location of its own gets its place in the text. Whatever is wrong with
-    the text, down to bytes that are no text at all, is one InputError that begins with
-    "path:line:column: ".
+    An operation without a location gets its place in the text. Raises one InputError for any
+    problem with the text, including bytes that are not UTF-8; it begins with "path:line:column: ".
     """
     if isinstance(text, bytes):
         text = _decode(text, path)
@@ -72,8 +71,8 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
         raise _input_error(error, text, path, _place_of(error, text)) from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be parsed") from None
-    # Attributes check themselves while they are built, and xDSL's parser has slips of its own on
-    # text that is far from IR: both leave as other exceptions.
+    # Attributes check themselves while they are built, and xDSL's parser has bugs on text that is
+    # far from IR. Both raise other exceptions.
     except Exception as error:
         raise _input_error(error, text, path, parser.pos) from error
 
@@ -81,7 +80,8 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
 def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = "") -> None:
     """Write a module with locations to a file, and its blobs to the folder "blobs" beside it.
 
-    heading: comment lines for the top of the file. Each file is whole or absent, the blobs first.
+    heading: comment lines for the top of the file. Blobs are written first. No file is ever
+    partly written.
     """
     target = Path(path)
     blobs = blobs_of(module)
@@ -93,9 +93,10 @@ def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = 
 
 
 def read_module(path: str | os.PathLike[str], context: AbeleContext) -> ModuleOp:
-    """The module in a file; blobs in the folder "blobs" beside it are added to the context.
+    """The module in a file. Adds the blobs in the folder "blobs" beside it to the context.
 
-    Raises InputError for a missing or unreadable file, damaged blobs, and as parse_module.
+    Raises InputError if the file is missing or cannot be read, if a blob is damaged, and wherever
+    parse_module does.
     """
     source = Path(path)
     try:
@@ -112,7 +113,7 @@ def read_module(path: str | os.PathLike[str], context: AbeleContext) -> ModuleOp
 
 
 def blobs_of(module: ModuleOp) -> BlobStore:
-    """The blobs that a module's attributes and properties refer to."""
+    """The blobs in a module's attributes and properties."""
     store = BlobStore()
     seen: set[int] = set()
     for op in module.walk():
@@ -123,7 +124,8 @@ def blobs_of(module: ModuleOp) -> BlobStore:
 
 
 def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
-    # Attributes are shared between operations: by identity, since comparing may read contents.
+    # Operations share attributes. They are told apart by identity, because comparing them may read
+    # the contents of blobs.
     if id(attribute) in seen:
         return
     seen.add(id(attribute))
@@ -145,22 +147,22 @@ def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
 _MOST_KNOWN = 8192
 
 _TENSOR = re.compile(r"tensor<(?:[0-9]+x)*[a-z][a-zA-Z0-9]*>")
-"""A tensor type whose text says all there is to know of it."""
+"""A tensor type without an encoding: equal texts mean equal types."""
 
 _PLAIN_LOCATION = re.compile(r'loc\((?:unknown|"[^"\\\n]*")\)')
-"""A location that does not lie in others."""
+"""A location that contains no other location."""
 
 _types: dict[str, TypeAttribute] = {}
-"""Tensor types that have been read, by their text."""
+"""The tensor types read so far, by their text."""
 
 _locations: dict[str, LocationAttr] = {}
-"""Plain locations that have been read, by their text."""
+"""The plain locations read so far, by their text."""
 
 
 class _PlacingParser(Parser):
-    """xDSL's parser, which also gives an operation without a location its place in the text.
+    """xDSL's parser, which also gives each operation without a location its place in the text.
 
-    The same text of a type or a location is parsed once.
+    It parses equal texts of tensor types and plain locations once.
     """
 
     def __init__(self, context: Context, text: str, path: str) -> None:
@@ -189,7 +191,7 @@ class _PlacingParser(Parser):
     def _known(
         self, pattern: re.Pattern[str], known: dict[str, T], parse: Callable[[], T | None]
     ) -> T | None:
-        """What is next, parsed only if its text, which matches the pattern, is not known yet."""
+        """The next value. It is parsed only if its text does not match or is not known yet."""
         match = pattern.match(self._text, self.pos)
         if match is None:
             return parse()
@@ -205,7 +207,7 @@ class _PlacingParser(Parser):
         return made
 
     def parse_optional_str_literal(self) -> str | None:
-        """A string literal; xDSL prints one with letters beyond ASCII, and reads it as bytes."""
+        """A string literal. xDSL's lexer takes one with letters beyond ASCII for bytes."""
         text = super().parse_optional_str_literal()
         if text is None and self._current_token.kind is MLIRTokenKind.BYTES_LIT:
             span = self._current_token.span
@@ -243,7 +245,10 @@ def _decode(text: bytes, path: str) -> str:
 
 
 def _place_of(error: ParseError, text: str) -> int:
-    """Where an error is; xDSL tells of a value without a definition at the end of its region."""
+    """The position of an error. For a value without a definition, that of its last use.
+
+    xDSL reports such a value at the end of its region.
+    """
     undefined = re.search(r"used but not defined: \[?(%[\w$.-]+)", error.msg)
     uses = (
         [
