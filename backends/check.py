@@ -1,4 +1,4 @@
-"""Every operation held to what it should have made of the operands that it really received."""
+"""Checks every operation of a run against the result that its actual operands should give."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Finding:
-    """An operation outside of what is allowed.
+    """An operation whose result is outside its limits.
 
-    kind: "operand", blocks of an operand that disagree with each other; "result", as "operand", of
-    the result; "value", a result outside its bound; "move", blocks that are not what was
-    moved. origin: the node that it came from. ratio: error over bound, inf where bits have to
-    be equal. index: of the worst element, in its tensor's viewed shape.
+    kind: "operand", blocks of an operand disagree with each other; "result", blocks of the result
+    do; "value", a result is outside its bound; "move", blocks differ from what was moved. origin:
+    the node that the operation came from. ratio: error over bound, inf where bits must be equal.
+    index: of the worst element, in its tensor's viewed shape.
     """
 
     kind: Literal["operand", "result", "value", "move"]
@@ -79,10 +79,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Overflow:
-    """The first operation that made infinities, or what is no number, of finite operands.
+    """The first operation whose result has infinities or NaN although its operands are finite.
 
-    dtype: of its result. count: elements of it that are not finite, of size. largest: magnitude of
-    its operands. origin: the node that it came from.
+    dtype: of its result. count, size: elements of the result that are not finite, and all elements.
+    largest: the largest magnitude of its operands. origin: the node that it came from.
     """
 
     op: str
@@ -106,10 +106,11 @@ class Overflow:
 class OpCheck(Observer):
     """Checks every vertex set and every move of a machine's runs against the fp64 reference.
 
-    A vertex set is held to its error bound on the operands that it received, a move to the bits.
-    first: the first operation outside, in the order of execution. checked: how many were looked
-    at. largest_ratio: the largest error/bound of any result so far. overflow: the first whose
-    result is not finite, of finite operands: within any bound, and yet the end of what can be told.
+    A vertex set must be within its error bound on the operands that it received; a move must be
+    equal to the bit. first: the first operation that is not, in the order of execution. checked:
+    the number of operations checked. largest_ratio: the largest error/bound of any result so far.
+    overflow: the first operation that makes infinities or NaN of finite operands. That is within
+    any bound, but nothing can be compared after it.
     """
 
     def __init__(self) -> None:
@@ -121,11 +122,11 @@ class OpCheck(Observer):
         self._operands: list[Array] = []
 
     def on_move(self, op: CopyOp, machine: Machine) -> None:
-        """Note the move: all of a superstep's happen at once, and are checked when they have."""
+        """Note the move. All moves of a superstep happen at once, and are checked after that."""
         self._moves.append(op)
 
     def before_compute(self, op: VerticesOp, machine: Machine) -> None:
-        """Keep what a vertex set receives, and see whether its blocks agree."""
+        """Keep the operands of a vertex set, and check that their blocks agree."""
         self._check_moves(machine)
         self._operands = [read_blocks(blocks_of(machine, name)) for name in op.sources]
         for name, dense in zip(op.sources, self._operands, strict=True):
@@ -202,7 +203,7 @@ class OpCheck(Observer):
 
 
 def overflow_of(op: VerticesOp, operands: Sequence[Array], actual: Array) -> Overflow | None:
-    """What an operation lost of finite operands; None where it lost nothing."""
+    """The overflow of an operation; None if its result is finite, or an operand is not."""
     if is_floating(actual.dtype):
         count = int(np.count_nonzero(~np.isfinite(actual)))
         if count and all(np.isfinite(each).all() for each in operands):
@@ -248,7 +249,7 @@ def moved_tensor(sources: Sequence[Array], moves: Sequence[Space] | None, target
 
 
 def mismatch(blocks: Blocks, dense: Array) -> Mismatch | None:
-    """The first difference, bit for bit, of blocks from those that a tensor should have.
+    """The first bit difference between blocks and those that a tensor should have.
 
     dense: in the layout's viewed shape. Padding and replicas count.
     """
@@ -293,7 +294,7 @@ def _place(
 
 
 def tile_of(layout: Layout, index: Sequence[int]) -> int:
-    """The first tile whose block holds an element; the layout's first where none does."""
+    """The first tile whose block holds an element; the layout's first tile if none does."""
     at = dict.fromkeys(range(len(layout.grid)), 0)
     for axis, element in enumerate(index):
         part, elements = layout.members(axis)

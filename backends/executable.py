@@ -1,10 +1,10 @@
-"""The file that a compiled program is kept in: `.abele`.
+"""The file format of a compiled program: `.abele`.
 
 One zip archive whose members are stored as they are, so that arrays can be mapped into memory:
 
     meta.json             format, target, inputs and outputs, profile; type and shape of every array
     exchange.mlir         the program that the machine runs, with locations
-    nn.mlir, ...          the same program at other levels, where they were kept
+    nn.mlir, ...          the same program at other levels, if they were saved
     blobs/<digest>.bin    the arrays that the texts name, C order, 64-byte aligned
 
 Loading executes nothing. Every text and array is compared with its digest.
@@ -43,7 +43,7 @@ from .target import Target
 FORMAT = "abele program"
 VERSION = 2
 MACHINE = "exchange"
-"""The level that every file has: what the machine runs."""
+"""The level that every file has: the one that the machine runs."""
 
 ALIGNMENT = 64
 _MEMBER = re.compile(r"meta\.json|[a-z]+\.mlir|blobs/[0-9a-f]{24}\.bin")
@@ -54,7 +54,7 @@ _PADDING = 0xD935
 
 @dataclass(frozen=True)
 class Tensor:
-    """What the host hands in or takes out under a name."""
+    """An input or output of a program, by name."""
 
     name: str
     shape: tuple[int, ...]
@@ -63,10 +63,10 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program read from a file; nothing of it has been parsed or run.
+    """A program read from a file, not yet parsed or run.
 
-    texts: the module at each level that was kept. blobs: the arrays that they name, mapped from
-    the file. profile: what the compiler reported.
+    texts: the module at each level that was saved. blobs: the arrays that they name, mapped from
+    the file. profile: the figures that the compiler reported.
     """
 
     path: str
@@ -80,7 +80,7 @@ class Program:
     def module_at(self, level: str, context: AbeleContext) -> ModuleOp:
         """The module at a level, parsed but not verified; its blobs are added to the context.
 
-        Raises InputError if the file has no such level, or its text is none of this version's.
+        Raises InputError if the file has no such level, or this version cannot parse its text.
         """
         if level not in self.texts:
             raise InputError(f"{self.path}: no level {level!r}; there is {', '.join(self.texts)}")
@@ -102,8 +102,8 @@ def save(
 ) -> None:
     """Write a program for the machine; the file is whole or absent.
 
-    module: at the exchange level. levels: the same program at other levels, to be kept with it.
-    profile: values that JSON can hold.
+    module: at the exchange level. levels: the same program at other levels, to save with it.
+    profile: values that JSON can represent.
     """
     modules = {MACHINE: module, **levels}
     texts = {level: print_module(m).encode() for level, m in modules.items()}
@@ -170,7 +170,7 @@ def load(path: str | os.PathLike[str]) -> Program:
         raise _refused(name, f"no .abele file, or a damaged one ({error})") from None
     except InputError:
         raise
-    # Damage may surface anywhere between the archive's directory and the last value of a field.
+    # Damage may show anywhere from the archive's directory to the last value of a field.
     except Exception as error:
         raise _refused(name, f"damaged: {error or type(error).__name__}") from error
 
@@ -213,7 +213,7 @@ class _Reader:
             )
 
     def _members(self, archive: ZipFile) -> dict[str, ZipInfo]:
-        """The members by name, all of a kind that this module writes."""
+        """The members by name. Each is of a kind that this module writes."""
         members: dict[str, ZipInfo] = {}
         for info in archive.infolist():
             if not _MEMBER.fullmatch(info.filename):
@@ -266,7 +266,7 @@ class _Reader:
         return store
 
     def _array(self, mapped: mmap.mmap, info: ZipInfo, kind: Mapping[str, Any]) -> NDArray[Any]:
-        """The array in a member, mapped from the file where its bytes lie."""
+        """The array in a member, mapped from its place in the file."""
         dtype, shape = _dtype(str(kind["dtype"])), tuple(int(n) for n in kind["shape"])
         if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != info.file_size:
             raise _refused(self.path, f"damaged: {info.filename} has {info.file_size} bytes")

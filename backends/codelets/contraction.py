@@ -1,10 +1,10 @@
-"""Sums of products: convolutions, matrix products, and what else multiplies two operands and adds.
+"""Sums of products: convolutions, matrix products, and other sums over two multiplied operands.
 
-The dimensions fall into four groups: in both operands and the result (batch), in one operand and
-the result (left, right), in both operands only (inner). Each cell is a matrix product of
-[left, inner] by [inner, right]; operands whose bytes do not lie so are packed, a few cells at a
-time, which for a convolution is im2col. Products are added in 32 bits for narrower floats and
-exactly for integers.
+Each dimension is in one of four groups: in both operands and the result (batch), in one operand and
+the result (left, right), or in both operands only (inner). Each cell is a matrix product of
+[left, inner] by [inner, right]. Operands with other strides are packed, a few cells at a time; for
+a convolution that is im2col. Products of narrower floats are added in 32 bits, those of integers
+exactly.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from .scalar import compute_dtype, convert_into, is_floating
 from .stamps import Stamp
 
 FEW_PRODUCTS = 1024
-"""Cells of at most so many products, one of whose sides is short, are multiplied and added term by
-term: a call of BLAS costs more than that."""
+"""Cells with a short side and at most so many products are multiplied and added term by term, which
+costs less than a call of BLAS."""
 
 FEW_TERMS = 64
-"""More terms than this are never added one by one."""
+"""Sums of more terms are never added one by one."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The axes of each group, those of one element left out, in the order of the result's bytes."""
+    """The axes of each group without those of one element, in the order of the result's bytes."""
 
     batch: tuple[int, ...]
     left: tuple[int, ...]
@@ -56,7 +56,7 @@ class Roles:
 
 
 def roles(cells: Cells) -> Roles | None:
-    """What each axis is for; None where one of them fits no group."""
+    """The group of each axis; None if an axis fits no group."""
     a, b = cells.operands
     groups: dict[tuple[bool, bool, bool], list[int]] = {}
     for d, size in enumerate(cells.result.shape):
@@ -90,8 +90,8 @@ def _elements(array: Array) -> int:
 def adding_dtype(operands: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that products are added in.
 
-    Floats: float64 if any is, else float32. Integers of at most 16 bits: float64, where their sums
-    are exact; wider ones: int64, modulo 2**64.
+    For floats, float64 if any is, else float32. For integers of at most 16 bits, float64, in which
+    their sums are exact. For wider integers, int64, modulo 2**64.
     """
     floats = tuple(d for d in (*operands, result) if is_floating(d))
     if floats:
@@ -106,7 +106,7 @@ def contraction(cells: Cells, scratch: Scratch) -> list[Call]:
     if groups is None:
         return reduction(cells, scratch)
     if not groups.inner:
-        # No dimension is added over that has more than one element.
+        # Every dimension that is added over has one element.
         return elementwise(Cells(Body("mul"), cells.operands, cells.result, ()), scratch)
     dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
     if is_short(cells, groups, dtype):
@@ -184,7 +184,7 @@ def _matrix_products(
     if out.matrix is not None and not _is_row_major(out.matrix):
         out = replace(out, matrix=None)
     if first.begins_with(second):
-        # Of a matrix and its own transpose, NumPy computes one half.
+        # For a matrix and its own transpose, NumPy computes one half of the result only.
         first = replace(first, matrix=None)
     is_ordered = dtype == np.float32
     multiply = matmul_calls if is_ordered else _as_blas_does
@@ -218,7 +218,7 @@ def _matrix_products(
 
 
 def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
-    """The call that multiplies matrices whose sums are exact, or float64: in BLAS's own order."""
+    """The call that multiplies matrices in BLAS's own order: exact sums, or float64."""
     del scratch
     return [(np.matmul, (x, y, out))]
 
@@ -227,8 +227,9 @@ def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call
 class _Matrix:
     """An array seen as a batch of matrices.
 
-    points: (batch axes..., row axes..., column axes...). matrix: the same bytes as (batch axes...,
-    rows, columns), if BLAS can read them there. batch: number of batch axes.
+    points: (batch axes..., row axes..., column axes...). matrix: the same elements as
+    (batch axes..., rows, columns), or None if BLAS cannot read them in place. batch: the number of
+    batch axes.
     """
 
     points: Array
@@ -254,7 +255,7 @@ class _Matrix:
         if row is None or column is None or array.dtype != dtype:
             return _Matrix(points, None, len(batch))
         unit = array.itemsize
-        # The stride of an axis of one element says nothing: take what BLAS likes.
+        # The stride of an axis of one element is arbitrary: choose one that BLAS accepts.
         if column[0] == 1:
             column = (1, unit if row[1] != unit else max(row[0], 1) * unit)
         if row[0] == 1:
@@ -265,7 +266,7 @@ class _Matrix:
         return _Matrix(points, view([*axes(batch), row, column]), len(batch))
 
     def begins_with(self, other: _Matrix) -> bool:
-        """Whether both are read where they lie, and begin at one address."""
+        """Whether both are read in place, and begin at one address."""
         if self.matrix is None or other.matrix is None:
             return False
         return address(self.matrix) == address(other.matrix)
@@ -279,7 +280,7 @@ class _Matrix:
         scratch: Scratch,
         calls: list[Call],
     ) -> Array:
-        """Matrices of some of the batch: where they lie, or in scratch after the added call."""
+        """Matrices of a part of the batch, in place or in scratch. Adds the calls that pack."""
         if self.matrix is not None:
             return self.matrix[index]
         points = self.points[index]
@@ -308,7 +309,7 @@ class _Matrix:
 
 
 class _WhenWritten:
-    """Calls that are made again when a variable was written since the last time."""
+    """Calls that are repeated only if a variable was written since the last time."""
 
     def __init__(self, stamp: Stamp, calls: Sequence[Call]) -> None:
         self._stamp = stamp
@@ -316,7 +317,7 @@ class _WhenWritten:
         self._seen = -1
 
     def __call__(self) -> None:
-        """Make the calls if it was."""
+        """Make the calls if the variable was written."""
         latest = self._stamp.latest
         if latest != self._seen:
             self._seen = latest
@@ -331,7 +332,7 @@ def _pack_calls(target: Array, points: Array, scratch: Scratch) -> list[Call]:
 
 
 def _merged(axes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """Axes as one axis of (size, stride), slowest first; None if no one stride walks them all."""
+    """Axes, slowest first, as one axis of (size, stride); None if they have no common stride."""
     if not axes:
         return 1, 0
     size, stride = axes[-1]
@@ -354,7 +355,7 @@ def _convert(target: Array, source: Array) -> None:
 
 
 def _store(values: Array, out: Array) -> None:
-    """Into the result's dtype: floats rounded, integers modulo their width."""
+    """Convert into the result's dtype: floats are rounded, integers taken modulo their width."""
     if is_floating(out.dtype) or not is_floating(values.dtype):
         convert_into(values, out)
     else:

@@ -1,11 +1,13 @@
-"""Products of matrices whose terms are added up in one order, on every host.
+"""Products of matrices whose terms are added in one order on every host.
 
-BLAS adds up in an order of its own: by the processor, by the sizes of the matrices, and often
-otherwise for the last rows and columns than for the rest. The machine's bytes are not to depend on
-that. Each result is a chain of fused multiplications and additions, from zero, over at most TERMS
-terms; of more terms, the sums of one chain after another are added up. Where BLAS does so for
-matrices of some sizes, it is called; that is tried out once. Where it does so for a few rows only,
-it is called for a few rows at a time, and where it never does, NumPy computes the chains.
+BLAS adds in an order that depends on the processor and on the sizes of the matrices, and often
+treats the last rows and columns differently. The machine's bytes must not depend on that. Each
+result is a chain of fused multiplications and additions, from zero, over at most TERMS terms. The
+sums of further chains are added to it in turn.
+
+BLAS is called for matrices of sizes for which it adds in this order, which is tried once for each
+size. If it does so for a few rows only, it is called for a few rows at a time. If it never does,
+NumPy computes the chains.
 """
 
 from __future__ import annotations
@@ -18,20 +20,20 @@ from numpy.lib.stride_tricks import as_strided
 from .calls import Array, Call, Scratch
 
 TERMS = 128
-"""Terms that one chain adds up; BLAS cuts longer sums into pieces, everywhere into others."""
+"""Terms of one chain. BLAS cuts longer sums into pieces, which differ from host to host."""
 
 PIECES = (8, 4, 3, 2)
-"""Rows that are tried, where BLAS adds up all of them in another order."""
+"""Numbers of rows to try if BLAS adds all rows together in another order."""
 
 TRIALS, DISTINCT = 8, 4
-"""Pairs of matrices that are tried out, and different rows and columns of each."""
+"""Pairs of matrices in a trial, and the number of different rows and columns of each."""
 
 
 def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
     """The calls that multiply batches of float32 matrices, with the same bytes on every host.
 
-    x: (batch..., rows, depth), each column of it together; elsewhere than y. y: (batch..., depth,
-    columns). out: (batch..., rows, columns), each row of it together.
+    x: (batch..., rows, depth), with contiguous columns; must not begin where y does. y:
+    (batch..., depth, columns). out: (batch..., rows, columns), with contiguous rows.
     """
     if 1 in out.shape[-2:]:
         return _at_least_two(x, y, out, scratch)
@@ -47,14 +49,14 @@ def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]
 
 
 def scratch_elements(rows: int, columns: int, depth: int) -> int:
-    """Elements of scratch that the calls take for each product of a batch."""
+    """Elements of scratch that the calls need for each product of a batch."""
     twice = 2 * depth * ((rows == 1) + (columns == 1))
     rows, columns = max(rows, 2), max(columns, 2)
     return twice + rows * columns * ((twice > 0) + (depth > TERMS))
 
 
 def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
-    """Products of vectors, each as two equal ones: BLAS has other orders for vectors."""
+    """The calls for vectors, each doubled: BLAS adds vectors in other orders."""
     *batch, rows, columns = out.shape
     calls: list[Call] = []
     if rows == 1:
@@ -91,13 +93,13 @@ def _chains(x: Array, y: Array, out: Array) -> list[Call]:
         (np.matmul, (_pieces(x, whole, step), y[..., None, :, :], _pieces(out, whole, step)))
     ]
     if whole < rows:
-        # The last piece begins within the one before, and writes the same there.
+        # The last piece overlaps the one before, and writes the same values there.
         calls.append((np.matmul, (x[..., rows - step :, :], y, out[..., rows - step :, :])))
     return calls
 
 
 def _pieces(matrix: Array, rows: int, step: int) -> Array:
-    """The first rows of matrices, so many at a time: (batch..., pieces, step, columns)."""
+    """The first rows of matrices in pieces of `step`: (batch..., pieces, step, columns)."""
     *batch, height, width = matrix.strides
     shape = (*matrix.shape[:-2], rows // step, step, matrix.shape[-1])
     return as_strided(matrix, shape, (*batch, step * height, height, width))
@@ -105,10 +107,10 @@ def _pieces(matrix: Array, rows: int, step: int) -> Array:
 
 @lru_cache(maxsize=4096)
 def adds_in_order(rows: int, columns: int, depth: int, is_row_major: bool) -> bool:
-    """Whether BLAS adds up float32 products of these sizes one term after the other.
+    """Whether BLAS adds float32 products of these sizes one term after another.
 
-    The first matrix has its columns together. is_row_major: whether the second has its rows
-    together. Each row and column is one of a few, so that few chains say what is right.
+    The first matrix has contiguous columns. is_row_major: whether the second has contiguous rows.
+    There are few different rows and columns, so that few chains give all expected results.
     """
     left, right, expected = _trials(depth)
     row, column = np.arange(rows) % DISTINCT, np.arange(columns) % DISTINCT
@@ -131,10 +133,10 @@ def _trials(depth: int) -> tuple[Array, Array, Array]:
 
 
 def fused_matmul(x: Array, y: Array, out: Array) -> None:
-    """Multiply batches of float32 matrices, each result one chain, without BLAS.
+    """Multiply batches of float32 matrices without BLAS; each result is one chain.
 
-    Products are exact in float64. A sum is rounded to float64 so that its last bit tells whether
-    anything was lost (to odd), and so that rounding it again, to float32, is as rounding once:
+    Products are exact in float64. A sum is rounded to odd: its last bit is 1 if it is inexact.
+    Rounding it again, to float32, then gives the same as rounding once:
     Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE TC 2008.
     """
     total = np.zeros(out.shape, np.float64)
@@ -146,7 +148,7 @@ def fused_matmul(x: Array, y: Array, out: Array) -> None:
 
 
 def _add_to_odd(total: Array, more: Array) -> None:
-    """Add float64 to float64, rounded to the neighbour whose last bit is 1 where one is lost."""
+    """Add float64 to float64; an inexact sum is rounded to the neighbour whose last bit is 1."""
     found = total + more
     # The error of a sum: Knuth's, The Art of Computer Programming 2, 4.2.2.
     there = found - total

@@ -16,11 +16,11 @@ from ...ir.upstream import ModuleOp
 Value = TypeVar("Value")
 
 ITERATION_LIMIT = 1_000_000
-"""Turns of one while loop after which it is taken to run for ever."""
+"""Turns of one while loop after which it is considered endless."""
 
 
 class IterationLimit(RuntimeError):
-    """A while loop that did not end. The message names it and the limit."""
+    """A while loop did not end. The message names it and the limit."""
 
 
 _Do = Callable[[Any, list[Value]], Sequence[Value]]
@@ -29,12 +29,12 @@ _Do = Callable[[Any, list[Value]], Sequence[Value]]
 _Step = tuple[
     Operation, _Do[Value] | None, tuple[SSAValue, ...], tuple[SSAValue, ...], list[SSAValue]
 ]
-"""An operation, what does it if it does not end its block, its operands, its results, and the
-values that nobody needs after it."""
+"""An operation, the function that executes it (None for one that ends its block), its operands, its
+results, and the values that nothing needs after it."""
 
 
 class Walker(Generic[Value]):
-    """Runs the functions of a module; a level says what its own operations do.
+    """Runs the functions of a module; a level provides the meaning of its own operations.
 
     execute: an operation and the values of its operands to the values of its results. truth: a
     predicate's value to a bool. At program levels only predicates are values. A value is dropped
@@ -76,7 +76,7 @@ class Walker(Generic[Value]):
             self._values = saved
 
     def _run(self, region: Region, arguments: Sequence[Value]) -> list[Value]:
-        """Run a region's block; returns what its terminator hands on."""
+        """Run a region's block; returns the operands of its terminator."""
         block = region.block
         if block not in self._steps:
             self._steps[block] = self._prepared(block)
@@ -101,7 +101,7 @@ class Walker(Generic[Value]):
         return handed
 
     def _prepared(self, block: Block) -> tuple[list[SSAValue], list[_Step[Value]]]:
-        """The arguments of a block that nobody needs, and what is done with each operation."""
+        """The arguments of a block that nothing needs, and a step for each operation."""
         deaths = _deaths(block)
         steps: list[_Step[Value]] = []
         for op in block.ops:
@@ -134,7 +134,8 @@ class Walker(Generic[Value]):
 
 
 def _deaths(block: Block) -> dict[Operation | None, list[SSAValue]]:
-    """The values of a block that nobody needs after each operation; None: that nobody needs."""
+    """The values that nothing needs after each operation of a block; under None, those that nothing
+    needs at all."""
     last: dict[SSAValue, Operation | None] = dict.fromkeys(block.args)
     for op in block.ops:
         last.update(dict.fromkeys(op.results, op))

@@ -1,4 +1,4 @@
-"""What can go wrong on purpose: a flipped byte, a lost message. For tests and for bisection."""
+"""Faults on purpose, for tests and for bisection: a flipped byte, a lost message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AFTER_LOAD = "after load"
 class FlipByte:
     """Flip the bits of mask in a byte of a variable's block on a tile, once.
 
-    when: "after load", or the name of a superstep, at whose first end of each run it happens.
+    when: "after load", or the name of a superstep: the fault happens at its first end in each run.
     """
 
     variable: str
@@ -33,7 +33,7 @@ class FlipByte:
 
 @dataclass(frozen=True)
 class DropMessage:
-    """Whatever one tile sends another in a superstep never arrives: the old bytes stay."""
+    """Data that one tile sends another in a superstep never arrive, and the old bytes stay."""
 
     superstep: str
     source_tile: int
@@ -44,7 +44,7 @@ class DropMessage:
 class Lost:
     """The bytes of one tile that a dropped message would have written.
 
-    row: the block they lie in, in the machine's memory. mask: which of its bytes.
+    row: the block that they are in, in the machine's memory. mask: which of its bytes they are.
     """
 
     row: NDArray[np.uint8]
@@ -52,7 +52,7 @@ class Lost:
 
 
 def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks]) -> list[Lost]:
-    """What a superstep's moves bring from the one tile to the other."""
+    """The bytes that a superstep's moves bring from one tile to the other."""
     lost: list[Lost] = []
     if drop.source_tile == drop.destination_tile:
         return lost
@@ -75,9 +75,9 @@ def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks
 def _sending_tiles(
     sources: list[Blocks], moves: tuple[Space, ...] | None, target: Layout
 ) -> NDArray[np.int32]:
-    """Which tile each element of every receiving block comes from, plus one: (cells, elements).
+    """The tile that each element of every receiving block comes from, plus one: (cells, elements).
 
-    The copy itself tells, on blocks that hold nothing but their tile's number; padding is -1.
+    It is found by a copy of blocks that hold only their tile's number. Padding is -1.
     """
 
     def numbered(layout: Layout) -> Blocks:

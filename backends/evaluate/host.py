@@ -1,4 +1,4 @@
-"""What the host hands a program, and what it gets back."""
+"""Inputs and outputs of a program on the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Run:
-    """What a run leaves behind: outputs and states by name, in their tensors' shapes."""
+    """The outputs and the states after a run, by name, in their tensors' shapes."""
 
     outputs: dict[str, Array]
     state: dict[str, Array]

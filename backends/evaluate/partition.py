@@ -28,7 +28,7 @@ from .host import Array, Run, host_tensor
 class Stacked:
     """A tensor as the blocks of its cells: row c of the memory is cell c, wherever it lives.
 
-    Nobody writes to it once it is made.
+    It is not written again once it is made.
     """
 
     tensor: TensorType
@@ -45,13 +45,13 @@ Observer = Callable[[Operation, Sequence[Stacked], Sequence[Stacked]], None]
 
 
 def stacked(type: PartitionTensor) -> Stacked:
-    """Room for a value of a type."""
+    """Memory for a value of a type."""
     layout = type.layout.data
     return Stacked(type.tensor, stacked_blocks(layout, type.tensor))
 
 
 def stacked_blocks(layout: Layout, tensor: TensorType) -> Blocks:
-    """Room for the blocks of a layout; the bytes are 0xFF until they are written."""
+    """Memory for the blocks of a layout. Its bytes are 0xFF until they are written."""
     dtype = numpy_dtype(tensor.element_type)
     row = bytes_per_tile(layout, dtype.itemsize)
     memory = np.full((layout.cells, max(row, ALIGNMENT)), 0xFF, np.uint8)
@@ -66,7 +66,7 @@ def run_partition(
 ) -> Run:
     """Run @main on inputs by name, from the given state or the module's.
 
-    observe: is called after each operation of the level.
+    observe: called after each operation of the level.
     Raises InputError for a missing or ill-typed input or state.
     """
     return _Evaluator(module, state or {}, observe).run(inputs)

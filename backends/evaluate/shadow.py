@@ -1,4 +1,4 @@
-"""Strict mode: who wrote each byte, and whether the phase that touches it may.
+"""Strict mode: which variable each byte was written as, and whether a phase may touch it.
 
 A shadow array holds, for each byte of memory, the variable it was last written as; reading a byte
 as another variable is reading something undefined or overwritten.
@@ -27,8 +27,8 @@ MOST_MARKS = 0xFFFF
 class MachineFault(Exception):
     """A program does what the machine cannot, or must not.
 
-    superstep, op, variable: names. tile, addresses: the first tile concerned, and the range of the
-    bytes on it, its end not included. node: the framework's node, where it is known.
+    superstep, op, variable: names. tile, addresses: the first tile concerned, and the range of its
+    bytes, end excluded. node: the framework's node, if it is known.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class MachineFault(Exception):
 
 
 class Shadow:
-    """What is known about every byte of a machine's memory.
+    """The state of every byte of a machine's memory.
 
-    shape: (tiles, bytes), of all that variables lie in. variables: by name, at most 65,534.
+    shape: (tiles, bytes) of the memory that variables occupy. variables: by name, at most 65,534.
     """
 
     def __init__(self, shape: tuple[int, int], variables: Mapping[str, VariableOp]) -> None:
@@ -79,8 +79,8 @@ class Shadow:
         self._check_defined(None, op, name, every=False)
 
     def check_phase(self, step: SuperstepOp, ops: Sequence[Operation]) -> None:
-        """Raise MachineFault if the operations of a phase read what is undefined or written in it,
-        or write a byte twice."""
+        """Raise MachineFault if operations of a phase read bytes that are undefined or written in
+        the same phase, or write a byte twice."""
         base = self._tick(len(ops))
         for number, op in enumerate(ops):
             name = _written(op)
@@ -109,7 +109,7 @@ class Shadow:
                         )
 
     def end_phase(self, ops: Sequence[Operation]) -> None:
-        """The operations have written what they write."""
+        """Record that the operations have written their results."""
         for op in ops:
             name = _written(op)
             if name is not None:
@@ -127,7 +127,7 @@ class Shadow:
     def _marks(self, shadow: Marks, name: str, every: bool) -> list[tuple[tuple[Run, ...], Marks]]:
         """A variable's bytes in a shadow, by shape class: (parts..., axes..., bytes of an element).
 
-        every: all replicas, not the first alone.
+        every: all replicas, not only the first.
         """
         variable = self._variables[name]
         layout = variable.placed
@@ -211,7 +211,7 @@ def _read(op: Operation) -> list[str]:
 
 
 def _is_in_place(op: Operation, operand: int, variables: Mapping[str, VariableOp]) -> bool:
-    """True if every point reads of an operand just the bytes that the point itself writes."""
+    """Whether every point reads exactly those bytes of an operand that it writes itself."""
     if not isinstance(op, Vertices) or not op.structure().reads_in_place(operand):
         return False
     source, target = variables[op.sources[operand]], variables[op.destination]

@@ -1,4 +1,4 @@
-"""Runs a module of the tile level: one stacked array a variable."""
+"""Runs a module of the tile level, with one stacked array per variable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_tile(
 ) -> Run:
     """Run @main on inputs by name, from the given state or the variables' initial values.
 
-    observe: is called after each operation, with what reads variables.
+    observe: called after each operation, with a function that reads variables.
     Raises InputError for a missing or ill-typed input or state, VerifyException for an operation
     that does not suit its variables.
     """
