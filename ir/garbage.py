@@ -13,6 +13,14 @@ HELD_BYTES = 1 << 29
 OPEN_FILE_BYTES = 1 << 20
 """What an open file counts as: hosts have a thousand."""
 
+_FROZEN_AT_START = gc.get_freeze_count()
+"""Objects that Python itself sets aside at its start: some hundreds in Python 3.12, else none."""
+
+
+def _is_frozen() -> bool:
+    """Whether somebody has set objects aside."""
+    return gc.get_freeze_count() > _FROZEN_AT_START
+
 
 @dataclass
 class _Count:
@@ -47,7 +55,7 @@ def uncollected() -> Generator[None]:
     finally:
         if enabled:
             _COUNT.more += max(gc.get_count()[0] - before, 0)
-            if not gc.get_freeze_count():
+            if not _is_frozen():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -83,7 +91,7 @@ def left_behind() -> Generator[None]:
 def set_aside() -> Generator[None]:
     """Look only through what is made inside, for work that makes much garbage beside much that
     stays. Where something is set aside already, that is left to who has done it."""
-    if gc.get_freeze_count():
+    if _is_frozen():
         yield
         return
     gc.freeze()
