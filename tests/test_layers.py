@@ -14,6 +14,9 @@ TOOLS = (
 )
 """The rooms of tools, from the top down."""
 
+TESTING = ("mutation", "onnx_graphs", "rules", "search", "oracle", "generators", "limits")
+"""The rooms of tools/testing, from the top down."""
+
 
 def lint(project: Path) -> subprocess.CompletedProcess[str]:
     """import-linter's verdict on a project, whose rooms stand in a folder abele/."""
@@ -29,7 +32,9 @@ def lint(project: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for room in (*ROOMS, *(f"tools/{each}" for each in TOOLS)):
+    inner = [*(f"tools/{each}" for each in TOOLS), *(f"tools/testing/{each}" for each in TESTING)]
+    host = ["host", "check", "codelets", "evaluate", "machine", "reference"]
+    for room in (*ROOMS, *inner, *(f"backends/{each}" for each in host)):
         (tmp_path / "abele" / room).mkdir(parents=True)
         (tmp_path / "abele" / room / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -87,3 +92,11 @@ def test_a_new_room_of_tools_must_have_a_layer(project: Path):
     done = lint(project)
     assert done.returncode == 1
     assert "attic" in done.stdout
+
+
+def test_a_room_of_the_kit_imports_from_rooms_below_it_only(project: Path):
+    (project / "abele/tools/testing/oracle/a.py").write_text("from ..search import b\n")
+    (project / "abele/tools/testing/search/b.py").touch()
+    done = lint(project)
+    assert done.returncode == 1
+    assert "abele.tools.testing.oracle.a -> abele.tools.testing.search.b" in done.stdout
