@@ -27,7 +27,6 @@ from .composite import (
     LogSoftmaxOp,
     LrnOp,
     SoftmaxOp,
-    pooled_size,
 )
 from .contraction import ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
@@ -35,6 +34,7 @@ from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .window import PoolOp, ReduceOp
+from .windowed import pooled_size, window_reach
 
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
@@ -108,5 +108,6 @@ __all__ = [
     "tensor_of",
     "values_of",
     "wide_element",
+    "window_reach",
 ]
 __all__ += elementwise.__all__

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, result_def, traits_def
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
     CustomDirective,
@@ -304,18 +304,3 @@ class PureTensorOp(TensorOp, ABC):
     """A tensor operation that only computes its result."""
 
     traits = traits_def(Pure())
-
-
-class Windowed(IRDLOperation, ABC):
-    """The properties of a window that moves over spatial axes; each has an entry an axis.
-
-    window: elements under it, 1 or more. stride: elements from one position to the next, 1 or
-    more. dilation: elements from one under the window to the next, 1 or more. pad_low: padding
-    before the first element, 0 or more. pad_high: padding after the last element, 0 or more.
-    """
-
-    window = prop_def(INTEGERS)
-    stride = prop_def(INTEGERS)
-    dilation = prop_def(INTEGERS)
-    pad_low = prop_def(INTEGERS)
-    pad_high = prop_def(INTEGERS)

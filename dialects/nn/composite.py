@@ -20,20 +20,17 @@ from .base import (
     INTEGER,
     NUMBER,
     PureTensorOp,
-    Windowed,
     broadcast,
     element_of,
     flags,
     integer,
     integers,
     need_at_least,
-    need_length,
     normal_axis,
     number,
     same_element,
     shape_of,
     tensor,
-    values_of,
     wide_element,
 )
 from .contraction import MatMulOp
@@ -54,6 +51,7 @@ from .elementwise import (
 from .movement import ReshapeOp
 from .state import ConstantOp
 from .window import PoolOp, ReduceOp
+from .windowed import Windowed, window_lists
 
 
 class CompositeOp(PureTensorOp, Composite, ABC):
@@ -349,60 +347,12 @@ class WindowOp(CompositeOp, Windowed, ABC):
         pad_high: Sequence[int] | None = None,
         **given: bool,
     ):
-        rank = len(window)
-        super().__init__(
-            [image],
-            {
-                "window": integers(window),
-                "stride": integers([1] * rank if stride is None else stride),
-                "dilation": integers([1] * rank if dilation is None else dilation),
-                "pad_low": integers([0] * rank if pad_low is None else pad_low),
-                "pad_high": integers([0] * rank if pad_high is None else pad_high),
-                **flags(**given),
-            },
-        )
-
-    def parameters(self) -> tuple[tuple[int, ...], ...]:
-        """Window, stride, dilation, padding before and after: one entry each a spatial axis."""
-        return (
-            values_of(self.window),
-            values_of(self.stride),
-            values_of(self.dilation),
-            values_of(self.pad_low),
-            values_of(self.pad_high),
-        )
-
-    @property
-    def overhangs(self) -> bool:
-        """Whether a last window may reach over the end of the padded image."""
-        return False
+        lists = window_lists(len(window), stride, dilation, pad_low=pad_low, pad_high=pad_high)
+        super().__init__([image], {"window": integers(window), **lists, **flags(**given)})
 
     def window_shape(self) -> tuple[int, ...]:
         """[N, C, positions of the window...]. Raises VerifyException if it fits nowhere."""
-        image = shape_of(self.image)
-        if len(image) < 3:
-            raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
-        rank = len(image) - 2
-        window, stride, dilation, low, high = self.parameters()
-        for what, values, least in (
-            ("window", window, 1),
-            ("stride", stride, 1),
-            ("dilation", dilation, 1),
-            ("pad_low", low, 0),
-            ("pad_high", high, 0),
-        ):
-            need_length(what, values, rank)
-            need_at_least(what, values, least)
-        out: list[int] = []
-        for i, n in enumerate(image[2:]):
-            reach, padded = dilation[i] * (window[i] - 1) + 1, n + low[i] + high[i]
-            if padded < reach:
-                raise VerifyException(
-                    f"spatial axis {i}: a window of {reach} on {padded} elements, padding "
-                    "included; need at least as many"
-                )
-            out.append(pooled_size(n, low[i], high[i], reach, stride[i], ceil=self.overhangs))
-        return (*image[:2], *out)
+        return self.shape_over(shape_of(self.image))
 
     def reached(self, axis: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         """Elements of a spatial axis that each position reads: (positions, window).
@@ -512,18 +462,6 @@ class AveragePoolOp(WindowOp):
         dtype = numpy_dtype(element_of(total))
         divisor = made("counts", ConstantOp(np.maximum(counts, 1).astype(dtype)))
         return made.narrow(made("divide", DivOp(total, divisor)))
-
-
-def pooled_size(size: int, low: int, high: int, reach: int, stride: int, *, ceil: bool) -> int:
-    """Positions of a window of that reach; with ceil one more may overhang the end.
-
-    The last window still begins in the image or the padding before it.
-    """
-    room = size + low + high - reach
-    if not ceil:
-        return room // stride + 1
-    positions = -(-room // stride) + 1
-    return positions - 1 if (positions - 1) * stride >= size + low else positions
 
 
 @irdl_op_definition

@@ -31,6 +31,7 @@ from .base import (
     values_of,
 )
 from .chain import CHAIN, ChainableOp
+from .windowed import positions_of, window_lists, windowed_axes
 
 PARTIALS = " (`narrow_partials` $narrow_partials^)?"
 """How the type of partial sums is written."""
@@ -43,15 +44,14 @@ class _Window:
         self.dims = tuple(Dim(name, size, kind) for name, size, kind in sizes)
         self.index = {d.name: i for i, d in enumerate(self.dims)}
 
+    def at(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The indices of dimensions."""
+        return tuple(self.index[name] for name in names)
+
     def plain(self, *names: str) -> tuple[AxisMap, ...]:
         """Axes that are one dimension each; names without a dimension are left out."""
         at = [self.index[n] for n in names if n in self.index]
         return tuple(axis_map(self.dims[d].size, self.dims, [(d, 1)]) for d in at)
-
-
-def window_size(size: int, low: int, high: int, window: int, stride: int, dilation: int) -> int:
-    """Positions of a dilated window on a padded axis; 0 or less if it does not fit."""
-    return (size + low + high - dilation * (window - 1) - 1) // stride + 1
 
 
 class ContractionOp(ChainableOp, ABC):
@@ -89,13 +89,18 @@ class ConvolutionOp(ContractionOp, ABC):
         """Raise VerifyException unless the lists have an entry a spatial axis."""
         if rank < 1:
             raise VerifyException("a convolution needs a batch, a channel and a spatial axis")
-        stride, dilation = values_of(self.stride), values_of(self.dilation)
+        stride, dilation, low = self.lists
         need_length("stride", stride, rank)
         need_length("dilation", dilation, rank)
-        need_length("pad_low", values_of(self.pad_low), rank)
+        need_length("pad_low", low, rank)
         need_at_least("stride", stride, 1)
         need_at_least("dilation", dilation, 1)
         need_at_least("groups", [self.group_count], 1)
+
+    @property
+    def lists(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Stride, dilation and padding before the image, one entry per spatial axis."""
+        return values_of(self.stride), values_of(self.dilation), values_of(self.pad_low)
 
     @property
     def group_count(self) -> int:
@@ -149,10 +154,7 @@ class ConvOp(ConvolutionOp):
         super().__init__(
             [image, weight],
             {
-                "stride": integers([1] * rank if stride is None else stride),
-                "dilation": integers([1] * rank if dilation is None else dilation),
-                "pad_low": integers([0] * rank if pad_low is None else pad_low),
-                "pad_high": integers([0] * rank if pad_high is None else pad_high),
+                **window_lists(rank, stride, dilation, pad_low=pad_low, pad_high=pad_high),
                 "groups": integer(groups),
             },
         )
@@ -170,24 +172,8 @@ class ConvOp(ConvolutionOp):
         need_length("pad_high", high, len(image) - 2)
         check_groups(image[1], weight[0], weight[1], self.group_count)
         need_at_least("kernel", weight[2:], 1)
-        out: list[int] = []
-        for i, (n, k, s, d, lo, hi) in enumerate(
-            zip(
-                image[2:],
-                weight[2:],
-                values_of(self.stride),
-                values_of(self.dilation),
-                values_of(self.pad_low),
-                high,
-                strict=True,
-            )
-        ):
-            if n + lo + hi < d * (k - 1) + 1:
-                raise VerifyException(
-                    f"spatial axis {i}: a kernel of {d * (k - 1) + 1} on {n + lo + hi} elements, "
-                    "padding included; need at least as many"
-                )
-            out.append(window_size(n, lo, hi, k, s, d))
+        stride, dilation, low = self.lists
+        out = positions_of("kernel", image[2:], weight[2:], stride, dilation, low, high)
         return tensor((image[0], weight[0], *out), element)
 
     def core_structure(self) -> Structure:
@@ -210,20 +196,8 @@ class ConvOp(ConvolutionOp):
                 ),
             ]
         )
-        spatial = tuple(
-            axis_map(
-                size, w.dims, [(w.index[name], s), (w.index[f"k{name}"], d)], -lo, outside="fill"
-            )
-            for name, size, s, d, lo in zip(
-                names,
-                image,
-                values_of(self.stride),
-                values_of(self.dilation),
-                values_of(self.pad_low),
-                strict=True,
-            )
-        )
         kernels = tuple(f"k{name}" for name in names)
+        spatial = windowed_axes(image, w.dims, w.at(names), w.at(kernels), *self.lists)
         space = Space(
             w.dims,
             (
@@ -273,9 +247,7 @@ class ConvInputGradOp(ConvolutionOp):
             [gradient, weight],
             {
                 "size": integers(size),
-                "stride": integers([1] * rank if stride is None else stride),
-                "dilation": integers([1] * rank if dilation is None else dilation),
-                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                **window_lists(rank, stride, dilation, pad_low=pad_low),
                 "groups": integer(groups),
             },
         )
@@ -327,14 +299,7 @@ class ConvInputGradOp(ConvolutionOp):
                 division="exact",
                 outside="fill",
             )
-            for name, extent, s, d, lo in zip(
-                names,
-                gradient,
-                values_of(self.stride),
-                values_of(self.dilation),
-                values_of(self.pad_low),
-                strict=True,
-            )
+            for name, extent, s, d, lo in zip(names, gradient, *self.lists, strict=True)
         )
         kernels = tuple(f"k{name}" for name in names)
         space = Space(
@@ -384,9 +349,7 @@ class ConvWeightGradOp(ConvolutionOp):
             [image, gradient],
             {
                 "kernel": integers(kernel),
-                "stride": integers([1] * rank if stride is None else stride),
-                "dilation": integers([1] * rank if dilation is None else dilation),
-                "pad_low": integers([0] * rank if pad_low is None else pad_low),
+                **window_lists(rank, stride, dilation, pad_low=pad_low),
                 "groups": integer(groups),
             },
         )
@@ -424,24 +387,8 @@ class ConvWeightGradOp(ConvolutionOp):
                 *((name, s, "reduction") for name, s in zip(names, gradient, strict=True)),
             ]
         )
-        spatial = tuple(
-            axis_map(
-                extent,
-                w.dims,
-                [(w.index[name], s), (w.index[f"k{name}"], d)],
-                -lo,
-                outside="fill",
-            )
-            for name, extent, s, d, lo in zip(
-                names,
-                image,
-                values_of(self.stride),
-                values_of(self.dilation),
-                values_of(self.pad_low),
-                strict=True,
-            )
-        )
         kernels = tuple(f"k{name}" for name in names)
+        spatial = windowed_axes(image, w.dims, w.at(names), w.at(kernels), *self.lists)
         space = Space(
             w.dims,
             (

@@ -15,13 +15,10 @@ from ..scalar_functions import COMBINERS
 from ..structured import Body, Structure
 from .base import (
     INTEGERS,
-    Windowed,
     axis_map,
     element_of,
     flags,
     integers,
-    need_at_least,
-    need_length,
     normal_axis,
     shape_of,
     spatial_names,
@@ -29,7 +26,7 @@ from .base import (
     values_of,
 )
 from .chain import CHAIN, ChainableOp
-from .contraction import window_size
+from .windowed import Windowed, window_lists, windowed_axes
 
 
 @irdl_op_definition
@@ -63,26 +60,15 @@ class PoolOp(ChainableOp, Windowed):
         pad_low: Sequence[int] | None = None,
         pad_high: Sequence[int] | None = None,
     ):
-        rank = len(window)
+        lists = window_lists(len(window), stride, dilation, pad_low=pad_low, pad_high=pad_high)
         super().__init__(
-            [image],
-            {
-                "combiner": StringAttr(combiner),
-                "window": integers(window),
-                "stride": integers([1] * rank if stride is None else stride),
-                "dilation": integers([1] * rank if dilation is None else dilation),
-                "pad_low": integers([0] * rank if pad_low is None else pad_low),
-                "pad_high": integers([0] * rank if pad_high is None else pad_high),
-            },
+            [image], {"combiner": StringAttr(combiner), "window": integers(window), **lists}
         )
 
     def infer(self) -> TensorType[Attribute]:
         """[N, C, positions of the window...]."""
         need_one_of("combiner", self.combiner.data, COMBINERS)
-        image = shape_of(self.image)
-        if len(image) < 3:
-            raise VerifyException(f"image of shape {list(image)}; need batch, channels and more")
-        return tensor((*image[:2], *window_positions(self, image[2:])), element_of(self.image))
+        return tensor(self.shape_over(shape_of(self.image)), element_of(self.image))
 
     def core_structure(self) -> Structure:
         """n, c, positions...; the window's axes are reduced."""
@@ -100,17 +86,9 @@ class PoolOp(ChainableOp, Windowed):
             ),
         )
         body = Body("identity", self.combiner.data)
-        spatial = tuple(
-            axis_map(size, dims, [(2 + i, s), (2 + rank + i, d)], -lo, outside="fill")
-            for i, (size, s, d, lo) in enumerate(
-                zip(
-                    image,
-                    values_of(self.stride),
-                    values_of(self.dilation),
-                    values_of(self.pad_low),
-                    strict=True,
-                )
-            )
+        _, stride, dilation, low, _ = self.parameters()
+        spatial = windowed_axes(
+            image, dims, range(2, 2 + rank), range(2 + rank, 2 + 2 * rank), stride, dilation, low
         )
         first = (axis_map(n, dims, [(0, 1)]), axis_map(c, dims, [(1, 1)]))
         fills = any(axis.outside == "fill" for axis in spatial)
@@ -121,32 +99,6 @@ class PoolOp(ChainableOp, Windowed):
             (AccessMap((*first, *result)),),
         )
         return Structure(space, body)
-
-
-def window_positions(op: PoolOp, sizes: Sequence[int]) -> list[int]:
-    """Positions of a pool's window on each axis. Raises VerifyException if it fits nowhere."""
-    rank = len(sizes)
-    window, stride, dilation = values_of(op.window), values_of(op.stride), values_of(op.dilation)
-    low, high = values_of(op.pad_low), values_of(op.pad_high)
-    for what, values, least in (
-        ("window", window, 1),
-        ("stride", stride, 1),
-        ("dilation", dilation, 1),
-        ("pad_low", low, 0),
-        ("pad_high", high, 0),
-    ):
-        need_length(what, values, rank)
-        need_at_least(what, values, least)
-    out: list[int] = []
-    for i, n in enumerate(sizes):
-        reach, padded = dilation[i] * (window[i] - 1) + 1, n + low[i] + high[i]
-        if padded < reach:
-            raise VerifyException(
-                f"spatial axis {i}: a window of {reach} on {padded} elements, padding included; "
-                "need at least as many"
-            )
-        out.append(window_size(n, low[i], high[i], window[i], stride[i], dilation[i]))
-    return out
 
 
 @irdl_op_definition

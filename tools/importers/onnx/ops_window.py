@@ -16,7 +16,7 @@ from .window import Window, window_attributes
 
 
 def _reach(window: Window, axis: int) -> int:
-    return window.dilation[axis] * (window.size[axis] - 1) + 1
+    return nn.window_reach(window.size[axis], window.dilation[axis])
 
 
 def _max_pool(node: Node) -> Results:

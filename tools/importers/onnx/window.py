@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....dialects import nn
 from .node import Node
 
 
@@ -36,7 +37,7 @@ def window_attributes(node: Node, size: Sequence[int]) -> Window:
         low, high = [0] * rank, [0] * rank
     elif mode in ("SAME_UPPER", "SAME_LOWER"):
         total = [
-            max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
+            max(0, (-(-n // s) - 1) * s + nn.window_reach(k, d) - n)
             for n, s, d, k in zip(image, stride, dilation, size, strict=True)
         ]
         low, high = same_pads(total, upper=mode == "SAME_UPPER")
