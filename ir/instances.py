@@ -150,14 +150,6 @@ class Instances:
     vocabulary: Vocabulary
     _known: dict[type[Operation], _Found] = field(default_factory=dict[type[Operation], "_Found"])
 
-    def can_make(self, cls: type[Operation]) -> bool:
-        """Whether operations of a class can be made.
-
-        They must have tensors as operands, one result and no regions, and the bounded search must
-        find one that verifies.
-        """
-        return bool(self._found(cls).by_kind)
-
     def takes(self, cls: type[Operation], type_: Attribute) -> bool:
         """Whether recipes of a class begin with an operand of this rank and element type."""
         kind = _kind(type_)

@@ -5,14 +5,12 @@ name of the framework's node is always the head of the path. Rewrites of xDSL dr
 LocatingWalker for patterns, and located or locate for conversions written by hand.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
-import numpy as np
-from numpy.typing import NDArray
 from xdsl.builder import BuilderListener
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
@@ -108,14 +106,6 @@ def place(op: Operation) -> str:
 def origins(module: ModuleOp) -> tuple[str, ...]:
     """The origins of a module's operations, each once, in the order of the program."""
     return tuple({name: None for op in module.walk() if (name := origin(op)) is not None})
-
-
-def origin_column(
-    ops: Sequence[Operation], table: Sequence[str] | Mapping[str, int]
-) -> NDArray[np.int32]:
-    """Each operation's index in a table made by origins: (len(ops),), -1 where there is none."""
-    index = table if isinstance(table, Mapping) else {name: row for row, name in enumerate(table)}
-    return np.array([index.get(origin(op) or "", -1) for op in ops], dtype=np.int32)
 
 
 def locate(ops: Operation | Iterable[Operation], source: Operation | LocationAttr) -> None:

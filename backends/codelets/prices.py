@@ -245,16 +245,6 @@ def whole_cycles(
     return np.ceil(cycles).astype(np.int64)
 
 
-def vertices_cycles(
-    structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
-) -> int:
-    """The cycles of a vertex set on its busiest tile.
-
-    dtypes: of the operands and, last, of the result.
-    """
-    return int(cells_cycles(structure, plan, dtypes, target).max(initial=0))
-
-
 def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """The dtype of the first operand that is not boolean, as the condition of a select is."""
     return next((d for d in dtypes if d != np.bool_), dtypes[0])

@@ -205,15 +205,6 @@ class Overlap:
                 shared = np.repeat(shared, len(part))
         return source, destination, shared
 
-    @cached_property
-    def pair_count(self) -> int:
-        """Number of pairs of cells that share an element."""
-        named = {d for g in self.groups for d in g.destination_dims}
-        free = prod(
-            self.destination.parts[d] for d in self.destination.split_dims if d not in named
-        )
-        return prod(len(g.shared.count) for g in self.groups) * free
-
 
 def _product(layout: Layout, dims: list[tuple[int, ...]], counts: tuple[Counts, ...]) -> Counts:
     """For every cell, the product of the counts of its parts along each group of dims: (cells,)."""

@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from some_prices import busiest_tile_cycles
 
 from abele.backends import cost
-from abele.backends.codelets.prices import vertices_cycles
 from abele.backends.price import (
     bus_bytes,
     copy_overlaps,
@@ -94,7 +94,7 @@ def test_tiles_of_a_pair_share_their_buses_where_they_want_one_block(parts, firs
 def test_vertex_sets_of_a_superstep_add_up_on_each_tile():
     module = exchange_module(step("s", relu("w", "a"), relu("w", "b"), relu("w", "c", "split [2]")))
     computes = [op for op in module.walk() if isinstance(op, VerticesOp)]
-    each = [vertices_cycles(op.structure(), op.plan.data, [FLOAT] * 2, TINY) for op in computes]
+    each = [busiest_tile_cycles(op.structure(), op.plan.data, [FLOAT] * 2, TINY) for op in computes]
     (found,) = price(module, TINY)
     assert found.compute_cycles == sum(each)
     assert found.busiest_tile == 0
@@ -203,5 +203,7 @@ def test_a_plan_of_fewer_parts_is_dearer():
     (op,) = (
         o for o in exchange_module(step("s", relu("w", "a"))).walk() if isinstance(o, VerticesOp)
     )
-    cycles = [vertices_cycles(op.structure(), Plan((p,)), [FLOAT] * 2, TINY) for p in (1, 2, 4, 24)]
+    cycles = [
+        busiest_tile_cycles(op.structure(), Plan((p,)), [FLOAT] * 2, TINY) for p in (1, 2, 4, 24)
+    ]
     assert cycles == sorted(cycles, reverse=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from some_prices import busiest_tile_cycles
 
 from abele.backends import cost
 from abele.backends.codelets.prices import (
@@ -13,7 +14,6 @@ from abele.backends.codelets.prices import (
     compute_cycles,
     number_dtype,
     roles,
-    vertices_cycles,
 )
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.contractions.amp import amp_cycles
@@ -93,11 +93,11 @@ def test_a_contraction_takes_its_cheapest_method_or_the_one_asked_for():
     assert compute_cycles(structure, cells, F16, F16, MK2)[1].tolist() == ["amp"]
     for method, cycles in (("", amp), ("amp", amp), ("mac", mac)):
         plan = Plan((1,) * 7, method=method)
-        assert vertices_cycles(structure, plan, [F16, F16, F16], MK2) == cycles
+        assert busiest_tile_cycles(structure, plan, [F16, F16, F16], MK2) == cycles
     with pytest.raises(ValueError, match="method 'fft'"):
-        vertices_cycles(structure, Plan((1,) * 7, method="fft"), [F16] * 3, MK2)
+        busiest_tile_cycles(structure, Plan((1,) * 7, method="fft"), [F16] * 3, MK2)
     with pytest.raises(ValueError, match="no method 'amp' for float64"):
-        vertices_cycles(structure, Plan((1,) * 7, method="amp"), [F64] * 3, MK2)
+        busiest_tile_cycles(structure, Plan((1,) * 7, method="amp"), [F64] * 3, MK2)
 
 
 def test_a_window_that_moves_far_or_is_dilated_is_not_for_slic():
@@ -128,39 +128,39 @@ def test_the_busiest_tile_has_the_largest_cell():
     assert cells[0, 0] == cells.max()
     assert cells[0, 0] == cost.elementwise_cycles(16, 1, "relu", "float32", MK2)
     assert cells[1, 2] == cost.elementwise_cycles(9, 1, "relu", "float32", MK2)
-    assert vertices_cycles(structure, Plan((2, 3)), [F32, F32], MK2) == cells.max()
+    assert busiest_tile_cycles(structure, Plan((2, 3)), [F32, F32], MK2) == cells.max()
 
 
 def test_the_busiest_worker_decides():
     structure = elementwise("add", 5, 12)
-    even = vertices_cycles(structure, Plan((1, 1)), [F32] * 3, MK2)
-    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 6)), [F32] * 3, MK2) == even
+    even = busiest_tile_cycles(structure, Plan((1, 1)), [F32] * 3, MK2)
+    assert busiest_tile_cycles(structure, Plan((1, 1), workers=(1, 6)), [F32] * 3, MK2) == even
     # Five workers of 12 elements, where six of 10 would do; then one of all.
     five = cost.elementwise_cycles(6 * 12, 2, "add", "float32", MK2)
-    assert vertices_cycles(structure, Plan((1, 1), workers=(6, 1)), [F32] * 3, MK2) == five
+    assert busiest_tile_cycles(structure, Plan((1, 1), workers=(6, 1)), [F32] * 3, MK2) == five
     one = cost.elementwise_cycles(6 * 60, 2, "add", "float32", MK2)
-    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 1)), [F32] * 3, MK2) == one
+    assert busiest_tile_cycles(structure, Plan((1, 1), workers=(1, 1)), [F32] * 3, MK2) == one
     # Twelve vertices take two turns, each of which has to be started.
     turn = cost.elementwise_cycles(6 * 5, 2, "add", "float32", MK2)
-    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 12)), [F32] * 3, MK2) == 2 * turn
+    assert busiest_tile_cycles(structure, Plan((1, 1), workers=(1, 12)), [F32] * 3, MK2) == 2 * turn
 
 
 def test_a_sum_is_a_reduction_and_a_sum_of_functions_both():
-    plain = vertices_cycles(total(8, 100), Plan((1, 1)), [F32, F32], MK2)
+    plain = busiest_tile_cycles(total(8, 100), Plan((1, 1)), [F32, F32], MK2)
     assert plain == cost.reduce_cycles(8, 100, "float32", MK2)
-    squares = vertices_cycles(total(8, 100, "square"), Plan((1, 1)), [F32, F32], MK2)
+    squares = busiest_tile_cycles(total(8, 100, "square"), Plan((1, 1)), [F32, F32], MK2)
     assert squares == plain + cost.elementwise_cycles(800, 1, "square", "float32", MK2)
 
 
 def test_merging_single_elements_still_moves_them():
     moved = cost.elementwise_cycles(8, 1, "identity", "float32", MK2)
-    assert vertices_cycles(total(8, 1), Plan((1, 1)), [F32, F32], MK2) == moved
+    assert busiest_tile_cycles(total(8, 1), Plan((1, 1)), [F32, F32], MK2) == moved
 
 
 def test_another_result_type_is_a_cast():
     structure = elementwise("identity", 100)
     cast = cost.elementwise_cycles(100, 1, "cast", "int32", MK2)
-    assert vertices_cycles(structure, Plan((1,)), [I32, F32], MK2) == cast
+    assert busiest_tile_cycles(structure, Plan((1,)), [I32, F32], MK2) == cast
 
 
 @pytest.mark.parametrize("function", SCALAR_FUNCTIONS)
@@ -168,13 +168,13 @@ def test_every_scalar_function_has_a_price(function: str):
     structure = elementwise(function, 64)
     structure = Structure(structure.space, Body(function, None, (1.0,) * 2))
     dtypes = [F32] * (SCALAR_FUNCTIONS[function].arity + 1)
-    assert vertices_cycles(structure, Plan((1,)), dtypes, MK2) > 0
+    assert busiest_tile_cycles(structure, Plan((1,)), dtypes, MK2) > 0
 
 
 def test_nothing_to_do_costs_nothing():
-    assert vertices_cycles(elementwise("relu", 0, 4), Plan((1, 2)), [F32, F32], MK2) == 0
+    assert busiest_tile_cycles(elementwise("relu", 0, 4), Plan((1, 2)), [F32, F32], MK2) == 0
     scalar = Structure(Space((), (AccessMap(()),), (AccessMap(()),)), Body("relu"))
-    assert vertices_cycles(scalar, Plan(()), [F32, F32], MK2) > 0
+    assert busiest_tile_cycles(scalar, Plan(()), [F32, F32], MK2) > 0
 
 
 def test_a_select_is_priced_by_what_it_selects():
@@ -208,15 +208,15 @@ def test_a_chain_adds_its_functions_to_any_method(method: str):
 def test_the_busiest_worker_does_its_part_of_the_chain():
     structure = chained(elementwise("add", 5, 12), Stage("relu"))
     dtypes = [F32] * 3
-    alone = vertices_cycles(structure.unchained, Plan((1, 1), workers=(1, 1)), dtypes, MK2)
+    alone = busiest_tile_cycles(structure.unchained, Plan((1, 1), workers=(1, 1)), dtypes, MK2)
     relu = cost.following_cycles(6 * 60, 1, "relu", "float32", MK2)
-    assert vertices_cycles(structure, Plan((1, 1), workers=(1, 1)), dtypes, MK2) == alone + relu
+    assert busiest_tile_cycles(structure, Plan((1, 1), workers=(1, 1)), dtypes, MK2) == alone + relu
 
 
 def test_a_chain_of_halves_is_priced_in_the_dtype_it_works_in():
     alone = elementwise("add", 600)
     cycles = [
-        vertices_cycles(s, Plan((1,)), [F16] * 3, MK2)
+        busiest_tile_cycles(s, Plan((1,)), [F16] * 3, MK2)
         for s in (alone, chained(alone, Stage("exp")))
     ]
     assert cycles[1] - cycles[0] == cost.following_cycles(600, 1, "exp", "float32", MK2)
@@ -230,9 +230,9 @@ def test_to_follow_is_cheaper_than_a_vertex_set_of_its_own(function: str):
             alone = elementwise("mul", n)
             own = elementwise(function, n)
             own = Structure(own.space, Body(function, None, stage.parameters))
-            apart = vertices_cycles(alone, Plan((1,)), [dtype] * 3, MK2)
-            apart += vertices_cycles(own, Plan((1,)), [F32] * (2 + stage.extras), MK2)
-            together = vertices_cycles(
+            apart = busiest_tile_cycles(alone, Plan((1,)), [dtype] * 3, MK2)
+            apart += busiest_tile_cycles(own, Plan((1,)), [F32] * (2 + stage.extras), MK2)
+            together = busiest_tile_cycles(
                 chained(alone, stage), Plan((1,)), [dtype] * (3 + stage.extras), MK2
             )
             assert together < apart

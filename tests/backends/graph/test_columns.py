@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from some_prices import busiest_tile_cycles
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.backends.codelets.prices import vertices_cycles
 from abele.backends.graph import columns as columns_file
 from abele.backends.graph.columns import SetColumns
 from abele.backends.price import operands_of, variables_of
@@ -48,7 +48,7 @@ def test_a_vertex_costs_what_its_part_does_and_writes_its_elements(module: Modul
             assert into["bytes"][k] == written * dtypes[-1].itemsize
             structure, cell = alone(op.structure(), sizes, bool(plan.workers))
             cell = replace(cell, method=plan.method)
-            assert into["cycles"][k] == vertices_cycles(structure, cell, dtypes, TARGET)
+            assert into["cycles"][k] == busiest_tile_cycles(structure, cell, dtypes, TARGET)
 
 
 @pytest.mark.parametrize("row", [1, 4, 100])

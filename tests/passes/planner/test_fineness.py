@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from some_models import convolutions
+from some_prices import busiest_tile_cycles
 
-from abele.backends.codelets.prices import vertices_cycles
 from abele.backends.counts import counts
 from abele.backends.graph import graph_of, vertex_count
 from abele.backends.price import operands_of, variables_of
@@ -96,7 +96,7 @@ def test_a_tile_takes_as_long_as_the_vertices_of_its_busiest_worker(vertices: in
             busy[key] = busy.get(key, 0) + cycles
         # A price takes the largest vertex for all of them: reached where a cell is cut evenly.
         dtypes = [v.dtype for v in operands_of(op, variables)]
-        most = vertices_cycles(op.structure(), plan, dtypes, exe.target)
+        most = busiest_tile_cycles(op.structure(), plan, dtypes, exe.target)
         assert max(busy.values()) <= most
         reached += max(busy.values()) == most
     assert reached > len(graph.sets) / 3

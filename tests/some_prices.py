@@ -1,0 +1,20 @@
+"""Prices that several tests compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from abele.backends.codelets.prices import cells_cycles
+from abele.backends.target import Target
+from abele.dialects.abele import Plan
+from abele.dialects.structured import Structure
+
+
+def busiest_tile_cycles(
+    structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
+) -> int:
+    """The cycles of a vertex set on its busiest tile. dtypes: of the operands, then the result."""
+    return int(cells_cycles(structure, plan, dtypes, target).max(initial=0))
