@@ -1,8 +1,8 @@
-"""Scalar functions: what a body does to one element, for all elements of arrays at once.
+"""Scalar functions on whole arrays: the numerics and the price of each, in one record.
 
-float16, bfloat16 and float8 are computed in float32 and rounded once; float32, float64 and
-integers are computed as they are, integers modulo their width. Neither an overflow nor a division
-by zero raises or warns: they give infinities, NaN or wrapped integers, as on the machine.
+float16, bfloat16 and float8 are computed in float32 and rounded once. float32, float64 and integers
+are computed in their own dtype, integers modulo their width. Overflow and division by zero neither
+raise nor warn: they give infinities, NaN or wrapped integers, as on the machine.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ BOOL = np.dtype(np.bool_)
 
 @lru_cache(maxsize=256)
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of floating point, ml_dtypes' included."""
+    """Whether a dtype is a floating-point type of NumPy or ml_dtypes."""
     return dtype.kind == "f" or dtype.name.startswith(("float", "bfloat"))
 
 
 @dataclass(frozen=True)
 class FloatLimits:
-    """What a dtype of floating point can hold.
+    """The limits of a floating-point dtype.
 
     roundoff: the largest relative error of rounding to it, 2^-24 for float32.
     """
@@ -68,7 +68,7 @@ def float_limits(dtype: np.dtype[Any]) -> FloatLimits:
 
 @lru_cache(maxsize=256)
 def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that a scalar function of such operands computes in; int8 for booleans."""
+    """The dtype that a scalar function computes in for operands of some dtypes; int8 for bool."""
     if any(map(is_floating, dtypes)):
         return FLOAT64 if FLOAT64 in dtypes else FLOAT32
     widest = np.result_type(*dtypes)
@@ -77,7 +77,7 @@ def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 @lru_cache(maxsize=256)
 def storage_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a scalar function's result, unless another is asked for."""
+    """The dtype of a scalar function's result for operands of some dtypes."""
     first = dtypes[0]
     if all(dtype == first for dtype in dtypes):
         return first
@@ -90,8 +90,9 @@ def storage_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 def convert_into(values: Array, out: Array) -> None:
     """Write values into an array of any dtype.
 
-    To a float: rounded to nearest. From a float to an integer: towards zero, NaN to 0, and what is
-    too large to the nearest limit. From integer to integer: modulo the width. To bool: not 0.
+    To a float, values are rounded to nearest. From a float to an integer, they are truncated, NaN
+    becomes 0, and values out of range become the nearest limit. From integer to integer, they wrap.
+    To bool, they become whether they are not 0.
     """
     if out.dtype == BOOL:
         np.not_equal(values, 0, out=out)
@@ -105,7 +106,7 @@ def convert_into(values: Array, out: Array) -> None:
 
 def _truncate_into(values: Array, out: Array) -> None:
     limits = np.iinfo(out.dtype)
-    # Every limit is exact, or rounds up, in float64; values that reach the upper one are set apart.
+    # Each limit is exact or rounds up in float64, so values at the upper one are set separately.
     wide = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
     wide = np.broadcast_to(wide, out.shape)
     low, high = wide <= float(limits.min), wide >= float(limits.max)
@@ -115,7 +116,7 @@ def _truncate_into(values: Array, out: Array) -> None:
 
 
 def converted(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Values in a dtype, as convert_into does; the same array if it has that dtype."""
+    """Values in a dtype, as by convert_into; the same array if it has that dtype already."""
     if values.dtype == dtype:
         return values
     out = np.empty(values.shape, dtype)
@@ -126,10 +127,13 @@ def converted(values: Array, dtype: np.dtype[Any]) -> Array:
 # Functions
 
 Kernel = Callable[[Parameters, Arrays, Array, np.dtype[Any]], None]
-"""Writes the function of arrays, computed in a dtype, into an array."""
+"""Writes a function of arrays, computed in a dtype, into an array.
+
+Takes the parameters, the operands, the array to write, and the dtype to compute in.
+"""
 
 Sensitivity = Callable[[Parameters, Arrays, Doubles], Doubles]
-"""Error beyond the result's own roundoff, in units of the unit roundoff; it may be absolute."""
+"""The error beyond the result's own roundoff, in units of roundoff. It may be an absolute error."""
 
 
 class Opcode(Enum):
@@ -212,9 +216,9 @@ class ScalarFunction(Mathematics):
     def apply(self, parameters: Parameters, *arrays: Array, out: Array | None = None) -> Array:
         """The function of arrays that broadcast together, in their dtype or in out's.
 
-        out may be an operand, and of any strides and dtype. float32 with a float32 out makes no
-        copy, but for a select that writes over its own operands, and for what is not rounded
-        correctly among its operands.
+        out may be an operand, and may have any strides and dtype. float32 into float32 makes no
+        copy, except for a select that writes over its own operands, and for a function that is not
+        correctly rounded if out overlaps an operand.
         Raises ValueError for a wrong number of operands or parameters.
         """
         if len(arrays) != self.arity or len(parameters) != self.parameters:
@@ -237,8 +241,8 @@ class ScalarFunction(Mathematics):
                 direct = is_floating(out.dtype) == is_floating(computing) and out.dtype != BOOL
             else:
                 direct = out.dtype == computing and not self.boolean
-            # NumPy has other last bits for a result that lies among its operands: a slower loop.
-            # And the first of several steps may write over an operand that a later one reads.
+            # If the result overlaps an operand, NumPy takes a slower loop with other last bits.
+            # Also, the first of several steps may overwrite an operand that a later one reads.
             is_rounded = self.is_exact or 0 < self.ulps <= 1
             is_safe = is_rounded and (self.steps == 1 or self.arity == 1)
             if direct and (is_safe or not any(np.may_share_memory(out, a) for a in arrays)):
@@ -252,10 +256,10 @@ class ScalarFunction(Mathematics):
     def condition(
         self, parameters: Parameters, *arrays: Doubles, result: Doubles | None = None
     ) -> Doubles:
-        """The error's bound in units of the unit roundoff of the dtype that it is computed in.
+        """The error bound, in units of the roundoff of the dtype that the function computes in.
 
-        On these operands as they are: nothing is propagated. result: the function of the arrays,
-        if it is known already.
+        The operands count as exact: no error is propagated. result: the function of the arrays, if
+        the caller has it already.
         """
         value = self.apply(parameters, *arrays) if result is None else result
         if self.is_exact:
@@ -268,11 +272,11 @@ class ScalarFunction(Mathematics):
 
 
 def computed_by(expression: Callable[..., Array]) -> Kernel:
-    """A kernel of a NumPy expression: of the operands, then the parameters.
+    """A kernel from a NumPy expression of the operands, then the parameters.
 
-    It gets them in the dtype that is computed in; integers go through float64.
+    The expression gets them in the dtype to compute in; integers go through float64.
 
-        ScalarFunction("softplus", 1, computed_by(lambda x: np.log1p(np.exp(x))), ulps=20)
+        ScalarFunction("softsign", 1, computed_by(lambda x: x / (1 + np.abs(x))), ulps=3)
     """
 
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
@@ -284,7 +288,7 @@ def computed_by(expression: Callable[..., Array]) -> Kernel:
 
 
 def _ufunc(ufunc: np.ufunc, *constants: float) -> Kernel:
-    """A kernel of one ufunc of the operands, then constants."""
+    """A kernel that applies a ufunc to the operands, then constants."""
 
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
         ufunc(*arrays, *map(dtype.type, constants), out=out, dtype=dtype, casting="unsafe")
@@ -293,7 +297,10 @@ def _ufunc(ufunc: np.ufunc, *constants: float) -> Kernel:
 
 
 def _with_parameters(ufunc: np.ufunc) -> Kernel:
-    """A kernel of one ufunc of the operands, then the parameters; exact ones stay integers."""
+    """A kernel that applies a ufunc to the operands, then the parameters.
+
+    Integers stay integers if the parameters are whole.
+    """
 
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
         if is_floating(dtype) or all(float(p).is_integer() for p in parameters):
@@ -306,14 +313,14 @@ def _with_parameters(ufunc: np.ufunc) -> Kernel:
 
 
 def _constant(parameter: float, dtype: np.dtype[Any]) -> np.generic:
-    """A parameter in a dtype; of integers a whole one, modulo the width."""
+    """A parameter in a dtype. For integers it must be whole, and wraps."""
     if is_floating(dtype):
         return dtype.type(parameter)
     return dtype.type(np.array(int(parameter) % (1 << 64), np.uint64).astype(dtype).item())
 
 
 def _in_floats(ufunc: np.ufunc, *constants: float) -> Kernel:
-    """A kernel of one ufunc of the operands, then constants, for floats only.
+    """A kernel that applies a ufunc for floats to the operands, then constants.
 
     Integers go through float64.
     """
@@ -328,7 +335,7 @@ def _in_floats(ufunc: np.ufunc, *constants: float) -> Kernel:
 
 
 def _predicate(ufunc: np.ufunc) -> Kernel:
-    """A kernel of one ufunc with a bool for a result, on operands as they are compared."""
+    """A kernel that applies a ufunc with a bool result to operands in their own dtypes."""
 
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
         ufunc(*(a if a.dtype.kind in "biuf" else a.astype(dtype) for a in arrays), out=out)
@@ -341,7 +348,7 @@ def _identity(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtyp
 
 
 def _divide(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    """Division; of integers towards zero, and 0 if by zero."""
+    """Division. Integers are divided towards zero; by zero, the result is 0."""
     if is_floating(dtype):
         np.divide(*arrays, out=out, dtype=dtype, casting="unsafe")
         return
@@ -356,7 +363,10 @@ def _reciprocal(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
 
 
 def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    """The power of two operands; of integers modulo the width, towards zero if it is negative."""
+    """One operand to the power of the other.
+
+    Integers wrap; a negative power of them is rounded towards zero.
+    """
     x, y = arrays
     if is_floating(dtype):
         np.power(x, y, out=out, dtype=dtype, casting="unsafe")
@@ -367,7 +377,7 @@ def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[A
 
 
 def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    """Operand to a constant power; 2, 1 and -1 need no logarithm."""
+    """An operand to a constant power. The powers 2, 1 and -1 need no logarithm."""
     (p,) = parameters
     if p == 2.0:
         np.square(arrays[0], out=out, dtype=dtype, casting="unsafe")
@@ -384,8 +394,8 @@ def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtyp
 
 
 def _negate(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    # Not np.negative: of every fourth element into a strided array, NumPy 2.4.6 reads others where
-    # the processor has AVX-512. -0.0 - x is -x to the bit, of zeros too.
+    # Not np.negative: with AVX-512, NumPy 2.4.6 reads wrong elements if it negates every fourth
+    # element into a strided array. -0.0 - x is -x to the bit, for zeros too.
     zero = dtype.type(-0.0 if is_floating(dtype) else 0)
     np.subtract(zero, arrays[0], out=out, dtype=dtype, casting="unsafe")
 
@@ -421,7 +431,7 @@ def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
 
 
 def _clip(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    """Between two limits; the upper one where they are in the wrong order."""
+    """Between two limits; the upper one if they are in the wrong order."""
     low, high = parameters
     if is_floating(dtype):
         limits = dtype.type(low), dtype.type(high)
@@ -442,7 +452,7 @@ def _logical_not(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.d
 
 
 def _select(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    """The second operand where the first is not 0, else the third."""
+    """The second operand where the first is not 0, otherwise the third."""
     condition, a, b = arrays
     if condition.dtype != BOOL:
         condition = converted(condition, BOOL)
@@ -478,7 +488,7 @@ def _of_clip(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles
     for limit in parameters:
         if _rounds(limit):
             np.maximum(error, np.where(result == limit, abs(limit), 0.0), out=error)
-            # Beside a limit the rounded one may be reached first.
+            # Near a limit, the rounded limit may be reached first.
             near = np.abs(arrays[0] - limit) <= abs(limit) * 2.0**-23
             np.maximum(error, np.where(near, abs(limit), 0.0), out=error)
     return error
@@ -496,7 +506,7 @@ def _of_power(parameters: Parameters, arrays: Arrays, result: Doubles) -> Double
 
 
 _EXP_ULPS, _LOG_ULPS, _POWER_ULPS = 8.0, 8.0, 8.0
-"""NumPy's float32 vector loops promise 4 units in the last place, which is 8 unit roundoffs."""
+"""NumPy promises 4 units in the last place for its float32 vector loops: 8 roundoffs."""
 
 
 def _function(

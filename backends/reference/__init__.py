@@ -1,4 +1,4 @@
-"""What programs mean: an oracle in float64 that shares no code with layouts and blocks."""
+"""An oracle for programs in float64, which shares no code with layouts and blocks."""
 
 from .compare import Worst, within, worst_of
 from .moves import evaluate_moves

@@ -1,4 +1,4 @@
-"""How far results are from their reference, in units of what they are allowed to be."""
+"""How far results are from their reference, in units of their error bound."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..codelets.scalar import Array, Doubles, float_limits, is_floating
 
 @dataclass(frozen=True)
 class Worst:
-    """The element furthest outside: ratio is error/bound, above 1 if it is wrong.
+    """The element with the largest ratio of error to bound. It is wrong if the ratio exceeds 1.
 
-    The ratio is inf where NaN or infinity stand for numbers, or the other way round. index: of
-    the element, () for a scalar and for an array without elements.
+    The ratio is inf if only one of both values is NaN or infinite. index: of the element, () for a
+    scalar and for an array without elements.
     """
 
     ratio: float
@@ -33,15 +33,15 @@ class Worst:
 
 
 def within(actual: Array, value: Array, bound: Doubles) -> float:
-    """The largest error/bound of all elements: at most 1 if every one is right."""
+    """The largest ratio of error to bound; at most 1 if every element is right."""
     return worst_of(actual, value, bound).ratio
 
 
 def worst_of(actual: Array, value: Array, bound: Doubles) -> Worst:
-    """The element with the largest error/bound.
+    """The element with the largest ratio of error to bound.
 
-    actual: in its own dtype. value, bound: as evaluate_structure gives them. An infinity is right
-    where the value comes within the bound of the largest number of actual's dtype.
+    actual: in its own dtype. value, bound: as evaluate_structure returns them. An infinity is right
+    if the value comes within the bound of the largest number of actual's dtype.
     Raises ValueError if the shapes differ.
     """
     if not actual.shape == value.shape == bound.shape:
@@ -63,13 +63,13 @@ def worst_of(actual: Array, value: Array, bound: Doubles) -> Worst:
 
 
 PIECE = 1 << 15
-"""Elements that are compared at a time: what is made of them stays in a cache."""
+"""Elements that are compared at a time, so that intermediate arrays stay in a cache."""
 
 
 def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
     if not is_floating(actual.dtype) and not is_floating(value.dtype):
         error = np.where(actual == value, 0.0, np.abs(_doubles(actual) - _doubles(value)))
-        # Integers that differ too little for float64 differ all the same.
+        # Unequal integers may be equal as float64.
         error = np.where((actual != value) & (error == 0), 1.0, error)
         return _divided(error, bound)
     a, v = _doubles(actual), _doubles(value)
@@ -84,7 +84,7 @@ def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
 
 
 def _overflows(a: Doubles, v: Doubles, bound: Doubles, dtype: np.dtype[Any]) -> Array:
-    """Where an infinity, or the largest number, is the rounding of a value out of range."""
+    """Where an infinity is the rounding of a value that may be out of range."""
     if not is_floating(dtype):
         return np.zeros(a.shape, bool)
     reached = np.abs(v) + bound >= float_limits(dtype).largest

@@ -1,4 +1,7 @@
-"""What an access map reads, by explicit index arrays: slow, plain, and shared with no codelet."""
+"""What an access map reads, through explicit index arrays.
+
+This is slow and simple on purpose. No codelet shares the code.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Array = NDArray[Any]
 Indices = NDArray[np.int64]
 
 Box = tuple[tuple[int, int], ...]
-"""First and one-past-last point of every dimension."""
+"""For each dimension, the first point and the one after the last."""
 
 
 def whole_box(sizes: Sequence[int]) -> Box:
@@ -27,10 +30,10 @@ def whole_box(sizes: Sequence[int]) -> Box:
 
 
 def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) -> Iterator[Box]:
-    """Boxes that cover all points, so small that no group of dimensions spans too many elements.
+    """Boxes that cover all points, in which no group of dimensions spans more than some elements.
 
-    groups: dimensions, those to be cut first in front. Dimensions are halved, so that boxes are
-    as large as they may be within a factor of two.
+    groups: lists of dimensions, each in the order in which to cut them. Dimensions are halved, so
+    that boxes are within a factor of two of the largest possible.
     """
     tile = list(sizes)
     for group in groups:
@@ -45,7 +48,7 @@ def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) 
 
 
 def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
-    """What an element that does not exist reads as; an infinity is the largest integer there is."""
+    """The value of an element outside a tensor; for integers, an infinity is the largest one."""
     if dtype.kind == "b":
         return fill > 0
     if dtype.kind in "iu":
@@ -55,10 +58,10 @@ def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
 
 
 def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
-    """The elements that a map reads at the points of a box, one axis a dimension.
+    """The elements that a map reads at the points of a box, with one axis per dimension.
 
-    tensor: in the map's viewed shape. Dimensions that the map does not name have length 1. What is
-    given may be the tensor itself, or a view of it: nobody may write to it.
+    tensor: in the map's viewed shape. Dimensions that the map does not name have length 1. The
+    result may be the tensor itself or a view of it, so callers must not write to it.
     """
     way = _way(access, box)
     if 0 in tensor.shape or 0 in way.shape:
@@ -69,7 +72,7 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
         return _by_points(tensor, access, box)
     tensor = tensor[way.index]
     indices = {i: _indices(access.axes[i], box).ravel() for i in way.scattered}
-    # What shrinks the tensor goes first.
+    # Axes that shrink the tensor go first.
     for i in sorted(indices, key=lambda i: len(indices[i]) / tensor.shape[i]):
         tensor = _taken(tensor, i, indices[i], fill_value(access.fill, tensor.dtype))
     return tensor.reshape(way.spread).transpose(way.turn).reshape(way.shape)
@@ -77,12 +80,13 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
 
 @dataclass(frozen=True)
 class _Way:
-    """How a map reads a box: what does not depend on the tensor.
+    """How a map reads a box, independent of the tensor.
 
-    shape: of what is read, one axis a dimension. index: the slices of the axes that are read
-    element after element, and all of the others, which are scattered. spread: one size a dimension
-    that the axes name, in their order; None where two name the same. turn: where the dimensions
-    stand there, in their own order. is_all: whether it is the tensor itself that is read.
+    shape: of the result, one axis per dimension. index: a slice for each axis that is read element
+    after element, and the full slice for the others. scattered: those others. spread: one size per
+    dimension that the axes name, in their order; None if two axes name the same dimension. turn:
+    the positions of the dimensions in spread, in their own order. is_all: whether the map reads the
+    whole tensor as it is.
     """
 
     shape: tuple[int, ...]
@@ -113,7 +117,7 @@ def _way(access: AccessMap, box: Box) -> _Way:
 
 
 def _plain(axis: AxisMap, box: Box) -> slice | None:
-    """Where an axis is read, if it is element after element and none of them is missing."""
+    """The slice that an axis is read at; None unless it is contiguous and within the tensor."""
     first, count = axis.offset, 1
     if axis.divisor != 1 or len(axis.terms) > 1:
         return None
@@ -125,7 +129,7 @@ def _plain(axis: AxisMap, box: Box) -> slice | None:
 
 
 def _indices(axis: AxisMap, box: Box) -> Indices:
-    """The index an axis is read at: one array axis for each dimension it names, in their order."""
+    """The indices that an axis is read at, with one array axis per dimension that it names."""
     dims = sorted({d for d, _ in axis.terms})
     numerators = np.full([1] * len(dims), axis.offset, np.int64)
     for d, coefficient in axis.terms:
@@ -144,7 +148,7 @@ def _taken(tensor: Array, axis: int, index: Indices, fill: float | int | bool) -
 
 
 def _by_points(tensor: Array, access: AccessMap, box: Box) -> Array:
-    """gathered, for maps that name one dimension in several axes."""
+    """As gathered, for maps that name a dimension in several axes."""
     rank = len(box)
     indices: list[Indices] = []
     missing = np.zeros([1] * rank, bool)

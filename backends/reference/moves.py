@@ -1,4 +1,4 @@
-"""The tensor that movements make of several, element by element."""
+"""The tensor that a movement makes of its operands, element by element."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def evaluate_moves(
     result_shape: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Array:
-    """Each operand read through its space and put where the space says; 0 where none puts any.
+    """Read each operand through its space, and write it where the space says; 0 elsewhere.
 
     Raises ValueError if operands and spaces do not fit each other or the result.
     """
@@ -51,7 +51,7 @@ def evaluate_moves(
 
 
 def _result_dims(target: AccessMap, space: Space) -> list[int]:
-    """The dimensions in the order of the result's axes, then those of one point."""
+    """The dimensions in the order of the result's axes, then the dimensions of size 1."""
     named: list[int] = []
     for i, axis in enumerate(target.axes):
         if len(axis.terms) > 1 or axis.divisor != 1:
@@ -64,7 +64,7 @@ def _result_dims(target: AccessMap, space: Space) -> list[int]:
 
 
 def _places(target: AccessMap, axis: int, sizes: tuple[int, ...]) -> Array:
-    """The indices of a result's axis that a move writes, in the order of its points."""
+    """The indices that a move writes on an axis of the result, in the order of its points."""
     terms = target.axes[axis].terms
     points = np.arange(sizes[terms[0][0]]) * terms[0][1] if terms else np.zeros(1, np.int64)
     places = points + target.axes[axis].offset

@@ -1,4 +1,4 @@
-"""The meaning of one operation of nn: on arrays, by its structure, its moves or its parts."""
+"""One operation of nn on arrays, evaluated by its structure, its moves or its parts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .moves import evaluate_moves
 from .structure import evaluate_structure, structure_value
 
 MEANINGLESS = (
-    "has no meaning of its own: give it a structure, moves or parts, or a rule that replaces it "
+    "cannot be lowered: define core_structure, moves or parts, or add a rule that replaces it "
     "before nn ends"
 )
-"""What is wrong with an operation of nn that can neither be run nor be taken down a level."""
+"""The problem with an operation of nn that can neither be run nor be lowered."""
 
 
 def tensor_kind(type_: Attribute) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of the arrays that a type describes; of a scalar too."""
+    """The shape and dtype of the arrays of a type, which may be a scalar."""
     if isinstance(type_, TensorType):
         tensor = cast("TensorType[Attribute]", type_)
         return tuple(tensor.get_shape()), numpy_dtype(tensor.element_type)
@@ -40,11 +40,11 @@ def tensor_kind(type_: Attribute) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def evaluate_operation(
     op: Operation, operands: Sequence[Array], accumulator: np.dtype[Any] | None = None
 ) -> tuple[Array, Doubles]:
-    """The result of an operation on the operands given, not rounded, and its error bound.
+    """The result of an operation on some operands, not rounded, and its error bound.
 
     Moves and reshapes are exact. accumulator: the dtype of sums.
-    Raises ValueError for a composite, whose parts have a bound each, and whatever else computes
-    nothing by itself.
+    Raises ValueError for a composite, whose parts have bounds of their own, and for any other
+    operation without a structure.
     """
     shape, dtype = tensor_kind(op.results[0].type) if op.results else ((), np.dtype(np.float32))
     if isinstance(op, Structured):
@@ -57,15 +57,15 @@ def evaluate_operation(
 
 
 def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
-    """What a constant, a structured operation, a movement or a reshape gives, rounded once.
+    """The result of a constant, a structured operation, a movement or a reshape, rounded once.
 
-    Raises InputError for an operation that is none of them.
+    Raises InputError for any other operation.
     """
     if isinstance(op, ConstantOp):
         return op.value.array
     shape, dtype = tensor_kind(op.results[0].type)
     if isinstance(op, CastOp):
-        # The same bits without the way through float64, which takes three times the memory.
+        # float64 would give the same bits, but it takes three times the memory.
         return converted(operands[0], dtype)
     if isinstance(op, Structured):
         return converted(structure_value(op.structure(), operands, dtype, shape), dtype)
@@ -77,10 +77,10 @@ def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
 
 
 def parts_of(op: Operation) -> tuple[Block, tuple[int, ...]]:
-    """What a composite is made of, in a block of its own that ends in a yield of the results.
+    """The parts of a composite, in a block of their own that yields the results.
 
-    Returns the block, which has an argument a distinct operand, and for each argument the index of
-    the operand it stands for. The module that the composite is in is not touched.
+    Returns the block, which has one argument per distinct operand, and for each argument the index
+    of its operand. The module of the composite does not change.
     """
     assert isinstance(op, Composite)
     first = {operand: i for i, operand in reversed(tuple(enumerate(op.operands)))}

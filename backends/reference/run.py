@@ -1,4 +1,4 @@
-"""Running a module of nn: exact arithmetic inside an operation, each result rounded once."""
+"""Run a module of nn: operations compute in float64, and round each result once."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
 """Called after each operation of the module with its operands and results."""
 
 Evaluate = Callable[[Operation, Sequence[Array]], Array]
-"""Gives the result of a constant, or of a structured, moving or reshaping operation."""
+"""Returns the result of a constant, or of a structured, moving or reshaping operation."""
 
 MAX_TURNS = 1_000_000
-"""Turns of a loop after which a program is taken to be endless."""
+"""A loop with more turns than this counts as endless."""
 
 MAX_CALLS = 64
-"""Calls within calls after which a program is taken to be endless."""
+"""A program with more nested calls than this counts as endless."""
 
 _Environment = dict[SSAValue, Array]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run has left: its outputs and all states, by name."""
+    """The outputs of a run and the states after it, by name."""
 
     outputs: dict[str, Array]
     state: dict[str, Array]
@@ -51,11 +51,12 @@ def run_reference(
 ) -> Run:
     """Execute @main of a module of nn.
 
-    inputs: by argument name. state: values to begin with instead of the module's own. Loads give
-    what a state had when the run began, stores what it has after. observe: sees a composite as a
-    whole, and with parts what it is made of before it. evaluate: what operations mean that have no
-    parts, for who knows some results already. Raises InputError for missing, unknown or ill-shaped
-    inputs, and for loops of more than max_turns.
+    inputs: by argument name. state: initial values that replace the module's own. A load returns
+    the value at the beginning of the run; a store sets the value after it. observe: called for each
+    composite as a whole, and with parts also for its parts before it. evaluate: computes operations
+    without parts; pass another one to reuse known results.
+    Raises InputError for missing, unknown or ill-shaped inputs, and for loops of more than
+    max_turns.
     """
     functions = {
         op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
@@ -89,7 +90,7 @@ def evaluate_pure(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def is_evaluable(op: Operation) -> bool:
-    """Whether evaluate_pure knows the operation."""
+    """Whether evaluate_pure can evaluate an operation."""
     return isinstance(op, Structured | Movement | Reinterpretation | Composite | nn.ConstantOp)
 
 
@@ -113,7 +114,7 @@ def _checked(kind: str, given: Mapping[str, Array], wanted: Mapping[str, SSAValu
 
 @dataclass
 class _Interpreter:
-    """Runs blocks; environments hold only values that are still to be read."""
+    """Runs blocks. Environments drop a value after its last use."""
 
     functions: dict[str, func.FuncOp]
     before: Mapping[str, Array]
@@ -131,7 +132,7 @@ class _Interpreter:
     )
 
     def block(self, block: Block, arguments: Sequence[Array], outer: _Environment) -> list[Array]:
-        """Run a block; what its terminator is given."""
+        """Run a block, and return the operands of its terminator."""
         dying = self.last_uses.get(block)
         if dying is None:
             dying = self.last_uses[block] = last_uses(block)
@@ -172,7 +173,7 @@ class _Interpreter:
         block, order = self.parts[op]
         observe = self.observe
         if not self.observe_parts:
-            # Its parts are in no module: nobody who watches one has heard of them.
+            # The parts are in no module, so that observers do not know them.
             self.observe = None
         try:
             return self.block(block, [operands[i] for i in order], {})
@@ -185,9 +186,9 @@ class _Interpreter:
 
 
 def last_uses(block: Block) -> dict[Operation, tuple[SSAValue, ...]]:
-    """For each operation of a block, the block's values that nothing reads after it.
+    """For each operation of a block, the values of the block that it uses last.
 
-    What an operation's regions read, it reads; a value that nobody reads dies where it is made.
+    An operation reads what its regions read. A value without a use dies at its own operation.
     """
     dying: dict[Operation, tuple[SSAValue, ...]] = {}
     seen: set[SSAValue] = set()
@@ -281,4 +282,4 @@ _HANDLERS: dict[
     nn.LoadOp: _load,
     nn.StoreOp: _store,
 }
-"""The operations that are more than a function of their operands."""
+"""The operations that are not only a function of their operands."""

@@ -1,4 +1,4 @@
-"""What all nn operations share: tensors of static shape, results that follow from operands."""
+"""What all operations of nn share: tensors of static shape, and inferred result types."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def integers(values: Iterable[int]) -> DenseArrayBase[IntegerType]:
 
 
 def wide_element(element: Attribute) -> Attribute:
-    """The element type of sums and squares on the way to a result: f32 for a narrower float.
+    """The element type of intermediate sums and squares: f32 for narrower floats.
 
-    The mean of float16 numbers is one, their sum may not be.
+    The mean of float16 numbers is in range, but their sum may not be.
     """
     return f32 if isinstance(element, Float16Type | BFloat16Type) else element
 
@@ -108,7 +108,7 @@ def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
 
 @lru_cache(maxsize=4096)
 def _known(given: Attribute) -> tuple[TensorType[Attribute], Shape]:
-    """A type that is a tensor, and its shape: asked for all the time, of few types."""
+    """The tensor type and its shape. Cached, because few types are asked for very often."""
     if not isinstance(given, TensorType):
         raise VerifyException(f"type {given}; need a tensor")
     type_ = cast(TensorType[Attribute], given)
@@ -120,7 +120,7 @@ def _known(given: Attribute) -> tuple[TensorType[Attribute], Shape]:
         numpy_dtype(type_.element_type)
     except ValueError as error:
         raise VerifyException(str(error)) from None
-    # The type itself, unless it says more than a shape and elements.
+    # The type itself, unless it has an encoding as well.
     plain = isinstance(type_.encoding, NoneAttr)
     return type_ if plain else tensor(shape, type_.element_type), shape
 
@@ -200,7 +200,10 @@ def axis_map(
     division: Division = "floor",
     outside: Outside = "none",
 ) -> AxisMap:
-    """An axis map without what says nothing: terms of dimensions of size 1, rules never used."""
+    """An axis map in its simplest form.
+
+    It has no terms for dimensions of size 1, and no rule for outside elements that is never used.
+    """
     axis = AxisMap(
         size,
         tuple((d, a) for d, a in terms if dims[d].size != 1),
@@ -219,7 +222,7 @@ def axis_map(
 
 @irdl_custom_directive
 class Number(CustomDirective):
-    """Prints a number as people write it. xDSL prints infinity so that it cannot be read again."""
+    """Prints a number in decimal. xDSL prints infinity in a form that it cannot parse."""
 
     value: AttributeVariable
 
@@ -228,7 +231,7 @@ class Number(CustomDirective):
         self.value.set(state, number(parse_number(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Write the shortest text that reads as the same number."""
+        """Write the shortest text that parses as the same number."""
         attribute = self.value.get(op)
         assert isinstance(attribute, FloatAttr)
         state.print_whitespace(printer)
@@ -240,10 +243,10 @@ _NOT_YET = tensor_type(i64, ())
 
 
 class TensorOp(IRDLOperation, ABC):
-    """An operation with one tensor as its result, whose type follows from all else.
+    """An operation with one tensor result, whose type is inferred.
 
-    A subclass without an __init__ of its own is built from its operands, as AddReluOp(x, y); or,
-    where a field is several of them, from a list with an entry a field, as SumOp([x, [y, z]]).
+    A subclass without an __init__ of its own is built from its operands, as in AddReluOp(x, y). If
+    a field holds several operands, pass a list with one entry per field, as in SumOp([x, [y, z]]).
     """
 
     result = result_def(TensorType)
@@ -269,7 +272,7 @@ class TensorOp(IRDLOperation, ABC):
         if given and isinstance(given[0], Sequence):
             operands = cast(Sequence[Any], given[0])
             properties = given[1] if len(given) > 1 else properties
-        # The type is inferred from the typed fields, which exist only now.
+        # The type is inferred from the fields, which exist only after this.
         flat = flat_operands(type(self), operands)
         if flat is None:
             super().__init__(operands=operands, properties=properties, result_types=[_NOT_YET])

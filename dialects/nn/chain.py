@@ -3,7 +3,7 @@
     %1 = nn.conv %x, %w stride [1] ... then [add, relu] (%bias) : ...
 
 computes relu(conv(%x, %w) + %bias), rounded once at the end. Any structured operation on floats
-may have such a chain; what follows is said here, once.
+may have such a chain.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..structured import Stage, Structure, Structured, extras_of
 from .base import Number, PureTensorOp, Shape, broadcast, element_of, shape_of
 
 CHAIN = " custom<Chain>($then, $extras) attr-dict `:` functional-type(operands, results)"
-"""How the text of every operation that may have a chain ends."""
+"""The end of the assembly format of every operation that may have a chain."""
 
 
 @irdl_custom_directive
@@ -47,7 +47,7 @@ class Chain(CustomDirective):
     extras: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Read then [add, relu] (%b), then [relu], or nothing."""
+        """Parse `then [add, relu] (%b)`, `then [relu]`, or nothing."""
         self.extras.set_empty(state)
         if parser.parse_optional_keyword("then") is None:
             return
@@ -82,7 +82,7 @@ class ChainableOp(PureTensorOp, Structured, ABC):
     then = opt_prop_def(ChainAttr)
     extras = var_operand_def(TensorType)
     COMPANIONS: ClassVar[Mapping[str, str]] = {"extras": "then"}
-    """Operands that are there only beside an attribute, as rules of rewriting count them."""
+    """Operands that exist only if an attribute does, for the operand counts of rewrite rules."""
     custom_directives = (Number, Chain)
 
     def __init__(
@@ -150,9 +150,9 @@ def _check_extra(i: int, value: SSAValue, result: SSAValue) -> None:
 
 
 def _extra_map(shape: Shape, result_shape: Shape, result: AccessMap) -> AccessMap:
-    """The map of a chain's operand: the result's axes, those that it broadcasts over left out.
+    """The map of a chain's operand: the result's axes without those that it broadcasts over.
 
-    The result's map may see one axis of the tensor as several, (group, channel) for example.
+    The result's map may view one axis of the tensor as several, such as (group, channel).
     """
     axes: list[AxisMap] = []
     skip = len(result_shape) - len(shape)
@@ -182,10 +182,10 @@ def can_chain(op: Operation) -> bool:
 
 
 def chained(op: Operation, stages: Sequence[Stage], extras: Sequence[SSAValue]) -> Operation:
-    """A new operation, in no block, that does what op does and then these stages.
+    """A new operation, in no block, that does what op does and then some stages.
 
-    extras: the operands of the stages beside the value so far, in order. Properties, attributes
-    and the location are op's, but for a plan, which was made for another operation.
+    extras: the operands of the stages besides the value so far, in order. Properties, attributes
+    and the location are op's. A plan is dropped, because it was made for another operation.
     Raises VerifyException if op cannot have the chain.
     """
     if not isinstance(op, ChainableOp):

@@ -55,23 +55,23 @@ from .windowed import Windowed, window_lists
 
 
 class CompositeOp(PureTensorOp, Composite, ABC):
-    """An operation with one result that knows how it is made of others."""
+    """An operation with one result that is defined by simpler operations."""
 
     @abstractmethod
     def parts(self, made: Parts) -> SSAValue:
-        """Build the simpler operations; the value that replaces the result."""
+        """Build the simpler operations, and return the value that replaces the result."""
 
     def decompose(self, builder: Builder) -> Sequence[SSAValue]:
         """Build the simpler operations, each located below this one: "bn1/scale"."""
         made = Parts(self, builder)
         value = self.parts(made)
-        # The step that makes the result is the operation itself, as far as its origin goes.
+        # The step that makes the result has the origin of the operation itself.
         made.ops[-1].location = self.location
         return [value]
 
 
 class Parts:
-    """What a decomposition has built so far."""
+    """The operations that a decomposition has built so far."""
 
     def __init__(self, whole: CompositeOp, builder: Builder):
         self.whole = whole
@@ -79,18 +79,18 @@ class Parts:
         self.ops: list[PureTensorOp | ConstantOp] = []
 
     def __call__(self, step: str, op: PureTensorOp | ConstantOp) -> SSAValue:
-        """Insert an operation as a named step; its result."""
+        """Insert an operation as a named step, and return its result."""
         op.location = at(self.whole, step)
         self.ops.append(op)
         self.builder.insert(op)
         return op.result
 
     def cast(self, step: str, value: SSAValue, element: Attribute) -> SSAValue:
-        """A value with elements of the type, itself if it has them already."""
+        """A value with elements of a type; the same value if it has them already."""
         return value if element_of(value) == element else self(step, CastOp(value, element))
 
     def wide(self, value: SSAValue) -> SSAValue:
-        """A value to sum or to square: in f32 if its elements are narrower floats."""
+        """A value for sums and squares: in f32 if its elements are narrower floats."""
         return self.cast("widen", value, wide_element(element_of(value)))
 
     def narrow(self, value: SSAValue) -> SSAValue:
@@ -156,7 +156,7 @@ class BatchNormOp(CompositeOp):
         return tensor(image, element_of(self.image))
 
     def parts(self, made: Parts) -> SSAValue:
-        """One product and one sum; all else is on a tensor of one element a channel."""
+        """One product and one sum; the other steps work on one element per channel."""
         element = element_of(self.image)
         wide = wide_element(element)
         scale, bias, mean, variance = (
@@ -233,7 +233,7 @@ class SoftmaxOp(SoftmaxLikeOp):
 
 @irdl_op_definition
 class LogSoftmaxOp(SoftmaxLikeOp):
-    """The logarithm of softmax, without leaving the logarithms.
+    """The logarithm of softmax, computed without the exponentials' quotient.
 
     Example: %1 = nn.log_softmax %0 axis 1 : (tensor<1x10xf32>) -> tensor<1x10xf32>
     """
@@ -253,8 +253,8 @@ class LrnOp(CompositeOp):
     """x / (bias + alpha / size * sum of squares over size neighbouring channels) ** beta.
 
     image: x, [N, C, ...] of floats. size: channels in the sum, 1 or more: (size - 1) // 2 before
-    its own, size // 2 after it; those that do not exist are 0. alpha: the weight of the sum. beta:
-    the power. bias: what the sum is added to.
+    the channel, size // 2 after it; missing ones are 0. alpha: the weight of the sum. beta: the
+    power. bias: the term that is added to the sum.
 
     Example: %1 = nn.lrn %0 size 5 alpha 0.0001 beta 0.75 bias 1.0 : (tensor<1x96x27x27xf32>)
     -> tensor<1x96x27x27xf32>
@@ -307,7 +307,7 @@ class LrnOp(CompositeOp):
         image = made.wide(self.image)
         square = made("square", SquareOp(image))
         if 0 in shape:
-            # A window fits nowhere on an axis without elements, and nothing is to be computed.
+            # No window fits on an axis without elements, and there is nothing to compute.
             return made.narrow(square)
         seen = made("channels", ReshapeOp(square, (shape[0], 1, *shape[1:])))
         rest = [0] * (len(shape) - 2)
@@ -329,7 +329,7 @@ class LrnOp(CompositeOp):
 
 
 class WindowOp(CompositeOp, Windowed, ABC):
-    """An operation on what lies under a window moving over the spatial axes of [N, C, ...].
+    """An operation on the elements under a window that moves over the spatial axes.
 
     image: [N, C, ...].
     """
@@ -357,7 +357,7 @@ class WindowOp(CompositeOp, Windowed, ABC):
     def reached(self, axis: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         """Elements of a spatial axis that each position reads: (positions, window).
 
-        Those below 0, or beyond the last one, are padding.
+        Indices below 0 or past the last element are padding.
         """
         window, stride, dilation, low, _ = (values[axis] for values in self.parameters())
         positions = np.arange(self.window_shape()[2 + axis])
@@ -369,7 +369,7 @@ class AveragePoolOp(WindowOp):
     """The mean of the elements under a window that moves over the spatial axes of [N, C, ...].
 
     count_include_pad: padding counts as zeros. ceil_mode: a last window may overhang the padded
-    image; what overhangs never counts.
+    image; elements past its end never count.
 
     Example: %1 = nn.average_pool %0 window [3, 3] stride [2, 2] dilation [1, 1] pad [1, 1] to
     [1, 1] count_include_pad : (tensor<1x8x9x9xf32>) -> tensor<1x8x5x5xf32>
@@ -436,7 +436,7 @@ class AveragePoolOp(WindowOp):
         window, stride, dilation, low, high = self.parameters()
         image, out = shape_of(self.image)[2:], shape_of(self.result)[2:]
         if 0 in out:
-            # A window need not fit on an axis on which it has no position.
+            # The window may be too large for an axis on which it has no position.
             dtype = numpy_dtype(element_of(self.result))
             return made("empty", ConstantOp(np.zeros(shape_of(self.result), dtype)))
         needed = [
@@ -529,7 +529,7 @@ class GemmOp(CompositeOp):
         return tensor((m, n), element)
 
     def parts(self, made: Parts) -> SSAValue:
-        """A product, a bias; factors of 1 are left out."""
+        """A product and a bias; factors of 1 are left out."""
         alpha, beta = self.alpha.value.data, self.beta.value.data
         value = made(
             "product",

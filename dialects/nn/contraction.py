@@ -57,9 +57,9 @@ class _Window:
 class ContractionOp(ChainableOp, ABC):
     """A sum of products.
 
-    narrow_partials: sums of 16-bit floats are kept in 16 bits, and not in 32: the units that
-    multiply are twice as fast then, and partial sums half as large, but less exact. It says nothing
-    of wider elements.
+    narrow_partials: sums of 16-bit floats are kept in 16 bits instead of 32. The multiplying units
+    are then twice as fast, and partial sums half as large but less exact. It has no effect on wider
+    elements.
     """
 
     narrow_partials = opt_prop_def(UnitAttr)
@@ -73,11 +73,11 @@ class ContractionOp(ChainableOp, ABC):
 class ConvolutionOp(ContractionOp, ABC):
     """What a convolution and its gradients share: stride, dilation, padding and groups.
 
-    Lists have an entry a spatial axis; a gradient has those of its convolution.
+    Lists have one entry per spatial axis; a gradient has those of its convolution.
     stride: image elements from one position of the kernel to the next, 1 or more.
     dilation: image elements from one element of the kernel to the next, 1 or more.
     pad_low: zeros before the image; where negative, elements dropped.
-    groups: parts of the channels, and of the outputs as many; each output sees its own part.
+    groups: parts of the channels and of the outputs; each output reads one part of the channels.
     """
 
     stride = prop_def(INTEGERS)
@@ -86,7 +86,7 @@ class ConvolutionOp(ContractionOp, ABC):
     groups = prop_def(INTEGER, default_value=integer(1))
 
     def check_parameters(self, rank: int) -> None:
-        """Raise VerifyException unless the lists have an entry a spatial axis."""
+        """Raise VerifyException unless the lists have one entry per spatial axis."""
         if rank < 1:
             raise VerifyException("a convolution needs a batch, a channel and a spatial axis")
         stride, dilation, low = self.lists

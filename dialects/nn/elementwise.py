@@ -116,7 +116,7 @@ class ElementwiseOp(ChainableOp, ABC):
         return tensor(broadcast([shape_of(v) for v in self.core_operands]), self.result_element())
 
     def core_structure(self) -> Structure:
-        """One dimension a result axis."""
+        """One dimension per result axis."""
         shapes = tuple([shape_of(v) for v in self.core_operands])
         space = broadcast_space(shapes, shape_of(self.result))
         return Structure(space, Body(self.function, None, self.parameters))
@@ -125,9 +125,9 @@ class ElementwiseOp(ChainableOp, ABC):
 def stage_of(op: Operation, at: int) -> Stage | None:
     """The stage that an operation is in a chain whose value so far is its operand number at.
 
-    The stage's extras are the other operands, in order. None where it is none: its function may
-    not follow, or it has a chain itself, works on other elements, enlarges the value, or reads it
-    twice.
+    The stage's extras are the other operands, in order. None if it cannot be a stage: its function
+    may not follow, or it has a chain itself, has other element types, enlarges the value, or reads
+    it twice.
     """
     if not isinstance(op, ElementwiseOp) or op.stages or not can_chain(op):
         return None
@@ -501,7 +501,7 @@ class CastOp(PureTensorOp, Structured):
         return tensor(shape_of(self.operand), element_of(self.result))
 
     def structure(self) -> Structure:
-        """One dimension a result axis; the body is the identity."""
+        """One dimension per result axis; the body is the identity."""
         shape = shape_of(self.result)
         return Structure(broadcast_space((shape,), shape), Body("identity"))
 
@@ -518,7 +518,7 @@ class ParametrisedOp(ElementwiseOp, ABC):
         super().__init__([operand], properties)
 
     def verify_(self) -> None:
-        """As all tensor operations, and the constants are numbers."""
+        """As for all tensor operations; also, no constant is NaN."""
         super().verify_()
         if any(p != p for p in self.parameters):
             raise VerifyException(f"parameters {list(self.parameters)}; need numbers")
@@ -548,7 +548,7 @@ class LeakyReluOp(ParametrisedOp):
 
 @irdl_op_definition
 class ClipOp(ParametrisedOp):
-    """a, but no less than low and no more than high.
+    """a, limited to at least low and at most high.
 
     low: the least result; -inf for no bound. high: the largest result; inf for no bound.
 

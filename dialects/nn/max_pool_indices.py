@@ -24,9 +24,8 @@ class MaxPoolIndicesOp(WindowOp):
     """The flat index in the whole image of the largest element under each window.
 
     Of equal elements it is the first in the window, in row-major order; NaN is never the largest.
-    Where nothing is larger than -infinity it is the first element of the image in the window.
-    column_major: the spatial axes count from the first one, which moves fastest; batch and
-    channels count as ever.
+    If nothing is larger than -infinity, it is the first element of the image in the window.
+    column_major: the first spatial axis moves fastest; batch and channels are counted as usual.
 
     Example: %1 = nn.max_pool_indices %0 window [2, 2] stride [2, 2] dilation [1, 1] pad [0, 0] to
     [0, 0] : (tensor<1x8x6x6xf32>) -> tensor<1x8x3x3xi64>
@@ -71,10 +70,10 @@ class MaxPoolIndicesOp(WindowOp):
         """Axis by axis, the last one first: the largest of each row, then of the rows' largest.
 
         The first of equal rows, and in it the first of equal elements, is the first in row-major
-        order. Indices are sums of one vector an axis: no constant is larger than an axis.
+        order. Indices are sums of one vector per axis, so no constant is larger than an axis.
         """
         image = shape_of(self.image)
-        # A tile's own integers; wider ones only for what they cannot count.
+        # 32 bits, the integers of a tile, unless the image has too many elements.
         kind = i32 if prod(image) < 1 << 31 else i64
         vectors = _Vectors(made, len(image), numpy_dtype(kind))
         weights = self._weights()
@@ -93,7 +92,7 @@ class MaxPoolIndicesOp(WindowOp):
         return made.cast("widen", index, i64)
 
     def _weights(self) -> list[int]:
-        """What one step along each axis of the image adds to the index."""
+        """By how much one step along each axis of the image increases the index."""
         image = shape_of(self.image)
         weights = [prod(image[i + 1 :]) for i in range(len(image))]
         if self.column_major is not None:
@@ -112,8 +111,8 @@ class MaxPoolIndicesOp(WindowOp):
     ) -> tuple[SSAValue, SSAValue]:
         """The largest values along an axis under the window, and their indices.
 
-        index: of each value, of size 1 on the axes that it does not depend on. first: the index
-        where no value is larger than the padding.
+        index: of each value, with size 1 on the axes that it does not depend on. first: the index
+        to use if no value is larger than the padding.
         """
         window, stride, dilation, low, _ = (values[axis - 2] for values in self.parameters())
         size, positions = shape_of(value)[axis], shape_of(self.result)[axis]

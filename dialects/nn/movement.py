@@ -1,4 +1,4 @@
-"""Operations that compute nothing: they move elements, or see them in another shape."""
+"""Operations that compute nothing: they move elements, or give them another shape."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TransposeOp(PureTensorOp, Movement):
         return tensor([shape[i] for i in order], element_of(self.operand))
 
     def moves(self) -> tuple[Space, ...]:
-        """One dimension a result axis."""
+        """One dimension per result axis."""
         shape, order = shape_of(self.operand), values_of(self.permutation)
         dims = _dims(shape_of(self.result))
         source = tuple(axis_map(n, dims, [(order.index(i), 1)]) for i, n in enumerate(shape))
@@ -83,7 +83,7 @@ class TransposeOp(PureTensorOp, Movement):
 class ConcatOp(PureTensorOp, Movement):
     """Put tensors next to each other along an axis.
 
-    parts: one tensor or more, of equal sizes but for the axis. axis: counted from 0.
+    parts: one tensor or more, of equal sizes except along the axis. axis: counted from 0.
 
     Example: %2 = nn.concat %0, %1 axis 1 : (tensor<1x2xf32>, tensor<1x3xf32>) -> tensor<1x5xf32>
     """
@@ -103,7 +103,7 @@ class ConcatOp(PureTensorOp, Movement):
         return self.axis.value.data
 
     def infer(self) -> TensorType[Attribute]:
-        """Equal sizes, but for the axis, whose sizes add up."""
+        """The sizes of the parts; along the axis, their sum."""
         shapes = [shape_of(v) for v in self.parts]
         if not shapes:
             raise VerifyException("concat of no tensors; need one or more")
@@ -123,7 +123,7 @@ class ConcatOp(PureTensorOp, Movement):
         return tensor(total, same_element(*self.parts))
 
     def moves(self) -> tuple[Space, ...]:
-        """One space a part: its own axes, with an offset in the result."""
+        """One space per part: its own axes, with an offset in the result."""
         result, axis = shape_of(self.result), self.along
         moves: list[Space] = []
         start = 0
@@ -142,7 +142,7 @@ class ConcatOp(PureTensorOp, Movement):
 class SliceOp(PureTensorOp, Movement):
     """Every step-th element from a start, on each axis; steps may be negative.
 
-    The three lists have an entry an axis.
+    The three lists have one entry per axis.
 
     operand: of any shape. starts: the first element, counted from 0. steps: from one element to
     the next, not 0. sizes: how many elements, 0 or more; all must lie in the operand.
@@ -187,7 +187,7 @@ class SliceOp(PureTensorOp, Movement):
         return tensor(sizes, element_of(self.operand))
 
     def moves(self) -> tuple[Space, ...]:
-        """One dimension a result axis."""
+        """One dimension per result axis."""
         dims = _dims(shape_of(self.result))
         source = tuple(
             axis_map(n, dims, [(i, step)], start)
@@ -209,7 +209,7 @@ PAD_MODES: dict[str, Outside] = {
     "reflect": "reflect",
     "wrap": "wrap",
 }
-"""How to pad, and the access map's word for it."""
+"""The modes of padding, each with the name of its rule in access maps."""
 
 
 @irdl_op_definition
@@ -218,8 +218,8 @@ class PadOp(PureTensorOp, Movement):
 
     operand: of any shape. mode: what the new elements are: constant; edge, the nearest element;
     reflect, the elements mirrored at the edge, which is not repeated; wrap, the elements from the
-    other end on. low: how many before the first, an entry an axis. high: how many after the last,
-    an entry an axis. value: what they are in mode constant.
+    other end on. low: how many before the first, one entry per axis. high: how many after the last,
+    one entry per axis. value: the new elements in mode constant.
 
     Example: %1 = nn.pad "constant" %0 low [0, 1] high [0, 1] value 0.0 : (tensor<4x8xf32>)
     -> tensor<4x10xf32>
@@ -256,7 +256,7 @@ class PadOp(PureTensorOp, Movement):
         )
 
     def infer(self) -> TensorType[Attribute]:
-        """The operand's sizes and what is added."""
+        """The operand's sizes plus the padding."""
         shape, low, high = shape_of(self.operand), values_of(self.low), values_of(self.high)
         need_length("low", low, len(shape))
         need_length("high", high, len(shape))
@@ -270,7 +270,7 @@ class PadOp(PureTensorOp, Movement):
         return tensor(sizes, element_of(self.operand))
 
     def moves(self) -> tuple[Space, ...]:
-        """One dimension a result axis; the padding is a rule of the operand's map."""
+        """One dimension per result axis; the operand's map has a rule for the padding."""
         outside = PAD_MODES[self.mode.data]
         dims = _dims(shape_of(self.result))
         source = tuple(
@@ -302,7 +302,7 @@ class ExpandOp(PureTensorOp, Movement):
         super().__init__([operand], {"shape": integers(shape)})
 
     def infer(self) -> TensorType[Attribute]:
-        """The shape given, to which the operand must broadcast."""
+        """The given shape, which the operand must broadcast to."""
         target = values_of(self.shape)
         need_at_least("shape", target, 0)
         if broadcast([shape_of(self.operand), target]) != target:
@@ -313,7 +313,7 @@ class ExpandOp(PureTensorOp, Movement):
         return tensor(target, element_of(self.operand))
 
     def moves(self) -> tuple[Space, ...]:
-        """One dimension a result axis; the operand ignores those it is repeated over."""
+        """One dimension per result axis; the operand's map leaves out those it repeats over."""
         return (broadcast_space((shape_of(self.operand),), shape_of(self.result)),)
 
 

@@ -1,4 +1,4 @@
-"""What a program keeps and what it knows: state with its loads and stores, and constants."""
+"""State with its loads and stores, and constants."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ def _check_blob(blob: BlobAttr, type_: Attribute) -> None:
 
 
 _FOUND: WeakKeyDictionary[ModuleOp, dict[str, ReferenceType[StateOp]]] = WeakKeyDictionary()
-"""The states of a module, by name, as they were when one was last sought in vain."""
+"""The states of each module, by name. Rebuilt after a lookup that fails."""
 
 
 def _state_of(op: Operation, symbol: SymbolRefAttr) -> StateOp | None:
-    """The state of that name. xDSL's own search asks each operation for its traits: 20 times as
-    slow, and each weight of a network would be sought among all others each time that a module is
-    verified."""
+    """The state of a name, or None.
+
+    xDSL's own lookup asks each operation for its traits, which is 20 times as slow, and verifying
+    a module looks up every weight.
+    """
     module = op.get_toplevel_object()
     if not isinstance(module, ModuleOp):
         return None
@@ -98,10 +100,10 @@ def _check_state(op: Operation, symbol: SymbolRefAttr, type_: Attribute) -> None
 
 @irdl_op_definition
 class StateOp(IRDLOperation):
-    """A tensor that outlives a run, weights for example, with its first value.
+    """A tensor that lasts from one run to the next, such as a weight, with its first value.
 
-    sym_name: what loads and stores call it. elements: its shape and element type. value: what it
-    holds before the first run, of that type.
+    sym_name: its name in loads and stores. elements: its shape and element type. value: its value
+    before the first run, of that type.
 
     Example: nn.state @conv1.weight : tensor<96x3x11x11xf32> = <"39296d74...">
     """
@@ -124,7 +126,7 @@ class StateOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        """The blob has the shape and elements that the type says."""
+        """The blob has the shape and elements of the type."""
         _check_blob(self.value, self.elements)
 
 
@@ -161,7 +163,7 @@ class LoadOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreOp(IRDLOperation):
-    """Give a state the value that the next run begins with.
+    """Set the value that a state has at the beginning of the next run.
 
     stored: that value. state: an nn.state of its type.
 
@@ -198,5 +200,5 @@ class ConstantOp(IRDLOperation):
         super().__init__(properties={"value": value}, result_types=[tensor_type_of(value.array)])
 
     def verify_(self) -> None:
-        """The blob has the shape and elements that the type says."""
+        """The blob has the shape and elements of the type."""
         _check_blob(self.value, self.result.type)

@@ -35,7 +35,7 @@ class PoolOp(ChainableOp, Windowed):
 
     Padding is the combiner's identity.
 
-    combiner: what merges them: sum, max, min or prod. image: [N, C, ...].
+    combiner: sum, max, min or prod. image: [N, C, ...].
 
     Example: %1 = nn.pool "max" %0 window [3, 3] stride [2, 2] dilation [1, 1] pad [0, 0] to [0, 0]
     : (tensor<1x96x55x55xf32>) -> tensor<1x96x27x27xf32>
@@ -105,8 +105,8 @@ class PoolOp(ChainableOp, Windowed):
 class ReduceOp(ChainableOp):
     """Merge all elements along some axes.
 
-    combiner: what merges them: sum, max, min or prod. operand: of any shape. axes: counted from 0,
-    increasing. keep_dims: they stay in the result, of size 1.
+    combiner: sum, max, min or prod. operand: of any shape. axes: counted from 0, increasing.
+    keep_dims: the axes stay in the result, with size 1.
 
     Example: %1 = nn.reduce "sum" %0 axes [2, 3] keep_dims : (tensor<1x8x7x7xf32>)
     -> tensor<1x8x1x1xf32>
@@ -133,7 +133,7 @@ class ReduceOp(ChainableOp):
         )
 
     def infer(self) -> TensorType[Attribute]:
-        """The operand's shape with the axes gone, or of size 1."""
+        """The operand's shape without the axes, or with size 1 for them."""
         need_one_of("combiner", self.combiner.data, COMBINERS)
         shape, axes = shape_of(self.operand), values_of(self.axes)
         if list(axes) != sorted(set(axes)) or any(not 0 <= a < len(shape) for a in axes):
@@ -146,7 +146,7 @@ class ReduceOp(ChainableOp):
         return tensor(kept, element_of(self.operand))
 
     def core_structure(self) -> Structure:
-        """One dimension an axis of the operand; the axes given are reduced."""
+        """One dimension per axis of the operand; the given axes are reduced."""
         shape, axes = shape_of(self.operand), values_of(self.axes)
         dims = tuple(
             Dim(f"d{i}", n, "reduction" if i in axes else "parallel") for i, n in enumerate(shape)

@@ -75,7 +75,7 @@ def test_an_operation_that_has_no_meaning_is_told_from_one_that_is_whole():
     for kind, problem in (
         (
             SaysNothingOp,
-            "has no meaning of its own: give it a structure, moves or parts, or a rule",
+            "cannot be lowered: define core_structure, moves or parts, or add a rule",
         ),
         (lambda x: SoftmaxOp(x, 1), "no conversion to partition; run decompose first"),
     ):
