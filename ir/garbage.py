@@ -78,9 +78,11 @@ def collect_if_much() -> None:
 
 
 @contextmanager
-def left_behind() -> Generator[None]:
-    """Look for none any more after this: for what a process does last, whose memory goes back to
-    the host as a whole. Python would look through all of it as it ends."""
+def heap_frozen_after() -> Generator[None]:
+    """Freeze the heap after the block, so that Python does not search it for garbage as it exits.
+
+    For the last work of a process, whose memory goes back to the host as a whole.
+    """
     try:
         yield
     finally:
@@ -88,9 +90,11 @@ def left_behind() -> Generator[None]:
 
 
 @contextmanager
-def set_aside() -> Generator[None]:
-    """Look only through what is made inside, for work that makes much garbage beside much that
-    stays. Where something is set aside already, that is left to who has done it."""
+def heap_frozen() -> Generator[None]:
+    """Freeze the heap during the block, so that only objects made inside are searched for garbage.
+
+    For work that makes much garbage while much else stays. Blocks may nest; the outermost counts.
+    """
     if _is_frozen():
         yield
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import typer
 
-from ..ir.garbage import left_behind
+from ..ir.garbage import heap_frozen_after
 from .commands.bench import bench_command
 from .commands.bisect import bisect_command
 from .commands.compile import compile_command
@@ -56,12 +56,12 @@ opt_app.command()(opt)
 def main() -> None:
     """Run the command abele."""
     end_by_exception()
-    with left_behind():
+    with heap_frozen_after():
         app()
 
 
 def opt_main() -> None:
     """Run the command abele-opt, which is abele opt under a name that mlir-opt users expect."""
     end_by_exception()
-    with left_behind():
+    with heap_frozen_after():
         opt_app()

@@ -9,8 +9,8 @@ from abele.ir.garbage import (
     HELD_BYTES,
     collect_if_much,
     count_held,
-    left_behind,
-    set_aside,
+    heap_frozen,
+    heap_frozen_after,
     uncollected,
 )
 
@@ -91,7 +91,7 @@ def test_nothing_is_looked_through_where_collection_is_off():
 def test_what_was_there_is_set_aside_and_what_is_made_inside_is_collected():
     before = Cycle()
     old = weakref.ref(before)
-    with set_aside():
+    with heap_frozen():
         del before
         new = weakref.ref(Cycle())
         gc.collect()
@@ -104,12 +104,12 @@ def test_what_was_there_is_set_aside_and_what_is_made_inside_is_collected():
 def test_what_others_have_set_aside_stays_so():
     gc.freeze()
     try:
-        with set_aside():
+        with heap_frozen():
             pass
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
-    with pytest.raises(ValueError, match="inside"), set_aside():
+    with pytest.raises(ValueError, match="inside"), heap_frozen():
         raise ValueError("inside")
     assert not gc.get_freeze_count()
 
@@ -118,7 +118,7 @@ def test_what_is_left_behind_is_collected_no_more():
     left = Cycle()
     reference = weakref.ref(left)
     try:
-        with pytest.raises(SystemExit), left_behind():
+        with pytest.raises(SystemExit), heap_frozen_after():
             raise SystemExit
         del left
         gc.collect()

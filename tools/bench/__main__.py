@@ -26,7 +26,7 @@ from .measure import (
     scaling,
     write_network,
 )
-from .own_process import apart
+from .own_process import in_own_process
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -49,15 +49,15 @@ def bench(
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in dict.fromkeys([*names, GROWTH_NETWORK]):
-            apart(write_network, name, Path(folder, f"{name}.onnx"))
+            in_own_process(write_network, name, Path(folder, f"{name}.onnx"))
         for name in names:
             try:
-                found.append(apart(measure, name, Path(folder, f"{name}.onnx"), target))
+                found.append(in_own_process(measure, name, Path(folder, f"{name}.onnx"), target))
             except (InputError, DoesNotFit) as error:
                 found.append({"network": name, "problem": str(error)})
-        grown = apart(growth, Path(folder, f"{GROWTH_NETWORK}.onnx"), target)
-        scaled = apart(scaling, target)
-    here = apart(host)
+        grown = in_own_process(growth, Path(folder, f"{GROWTH_NETWORK}.onnx"), target)
+        scaled = in_own_process(scaling, target)
+    here = in_own_process(host)
     out = console()
     out.print(
         f"{target}, batch 1, one thread; {here['processor']}, {here['kernels']} kernels; "

@@ -19,7 +19,7 @@ from ..driver.compile import compile_model
 from ..importers.light_networks import light_names
 from ..views.table import console
 from .measure import write_network
-from .own_process import apart
+from .own_process import in_own_process
 
 EARNING = ("canonicalize", "fold-scales", "fuse-chains")
 """The passes whose worth is measured, in the order in which they are added."""
@@ -58,9 +58,9 @@ def fusion(
     with tempfile.TemporaryDirectory() as folder:
         for network in networks.split(","):
             path = Path(folder, f"{network}.onnx")
-            apart(write_network, network, path)
+            in_own_process(write_network, network, path)
             for count in range(len(EARNING) + 1):
-                found = apart(figures, path, target, without(EARNING[count:]))
+                found = in_own_process(figures, path, target, without(EARNING[count:]))
                 label = f"+ {EARNING[count - 1]}" if count else "none"
                 table.add_row(
                     "" if count else network, label, *(f"{found[name]:,}" for name in FIGURES)

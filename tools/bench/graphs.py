@@ -31,7 +31,7 @@ from ..importers.light_networks import seeded
 from ..views.graph.folder import write_graph
 from ..views.table import console
 from .measure import host
-from .own_process import apart
+from .own_process import in_own_process
 
 NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
 
@@ -131,8 +131,11 @@ def graphs(
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"program{PROGRAM_FILE}")
             fine = int(vertices) if vertices else None
-            seconds = apart(compiled, path, name, int(batch or 1), fine, target)
-            inside, outside = apart(listed, path), apart(written, path, Path(folder, "graph"))
+            seconds = in_own_process(compiled, path, name, int(batch or 1), fine, target)
+            inside, outside = (
+                in_own_process(listed, path),
+                in_own_process(written, path, Path(folder, "graph")),
+            )
         table.add_row(
             name,
             batch or "1",

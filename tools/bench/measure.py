@@ -209,9 +209,9 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     first = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
-    told = {key.strip(): value.strip() for key, _, value in first}
-    if "model name" not in told:
+    fields = {key.strip(): value.strip() for key, _, value in first}
+    if "model name" not in fields:
         return platform.processor()
-    flags = told.get("flags", "").split()
+    flags = fields.get("flags", "").split()
     wide = next((name for flag, name in VECTORS.items() if flag in flags), "no AVX2")
-    return f"{told['model name']}, family {told.get('cpu family', 'unknown')}, {wide}"
+    return f"{fields['model name']}, family {fields.get('cpu family', 'unknown')}, {wide}"

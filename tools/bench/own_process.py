@@ -1,4 +1,4 @@
-"""Measurements in processes of their own: one does not see what another has left behind."""
+"""Measurements in processes of their own, so that one does not affect the next."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def apart(function: Callable[..., T], *arguments: object) -> T:
-    """A function's result, computed in a fresh process with one thread a library."""
+def in_own_process(function: Callable[..., T], *arguments: object) -> T:
+    """A function's result, computed in a new process with one thread per library."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

@@ -37,7 +37,7 @@ from ..driver.program import plan_target, read_program
 from ..importers.light_networks import light_names
 from ..views.table import console
 from .measure import host, write_network
-from .own_process import apart
+from .own_process import in_own_process
 
 LAYERS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 """Blocks of each stage of a ResNet, by its layers."""
@@ -176,8 +176,11 @@ def planning(
             *("fullest tile", "searched", "planning s", "compile s"),
         )
         for name in filter(None, networks.split(",")):
-            apart(write_network, name, path)
-            found, machine = apart(planned, path, target), apart(compiled, path, target)
+            in_own_process(write_network, name, path)
+            found, machine = (
+                in_own_process(planned, path, target),
+                in_own_process(compiled, path, target),
+            )
             table.add_row(
                 name,
                 f"{found['alone_cycles']:,.0f}{_over(found)}",
@@ -198,8 +201,11 @@ def planning(
             "ms an operator",
         )
         for count in map(int, filter(None, layers.split(","))):
-            apart(write_resnet, count, path)
-            found, machine = apart(planned, path, target), apart(compiled, path, target)
+            in_own_process(write_resnet, count, path)
+            found, machine = (
+                in_own_process(planned, path, target),
+                in_own_process(compiled, path, target),
+            )
             table.add_row(
                 f"{count}",
                 f"{found['operators']}",
@@ -211,7 +217,8 @@ def planning(
             )
         console().print(table)
         console().print(
-            f"a loop of ten million turns takes {apart(loop_seconds):.2f} s on this processor"
+            f"a loop of ten million turns takes {in_own_process(loop_seconds):.2f} s on this "
+            "processor"
         )
 
 

@@ -92,7 +92,7 @@ POLL = 1.0
 class _Guarded:
     end: float
     wall_end: float
-    tell: Callable[[], str]
+    message: Callable[[], str]
     late: bool = False
 
     @property
@@ -106,12 +106,12 @@ _guarded: set[int] = set()
 
 
 @contextmanager
-def guarded(seconds: float, tell: Callable[[], str]) -> Generator[None]:
+def guarded(seconds: float, message: Callable[[], str]) -> Generator[None]:
     """End the process if the block, in the main thread, takes longer and does not come back.
 
     Seconds are those of `at_most`, whose alarm waits for C code to return. Where that never does
     but has let go of the interpreter, as NumPy's loops do, another thread writes to standard error
-    what tell says, and ends the process with status 1. Code that holds the interpreter cannot be
+    the message, and ends the process with status 1. Code that holds the interpreter cannot be
     ended from within: pytest's own faulthandler_timeout shows where it is.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -121,7 +121,7 @@ def guarded(seconds: float, tell: Callable[[], str]) -> Generator[None]:
         # A Thread waits until it runs, for ever where it has died for want of memory.
         _thread.start_new_thread(_guard, ())
         _guarded.add(os.getpid())
-    _going.append(_Guarded(process_time() + seconds, monotonic() + PATIENCE * seconds, tell))
+    _going.append(_Guarded(process_time() + seconds, monotonic() + PATIENCE * seconds, message))
     try:
         yield
     finally:
@@ -137,10 +137,10 @@ def _guard() -> None:
                 continue
             if each.late:
                 try:
-                    said = each.tell()
+                    message = each.message()
                 # The process ends in any case; it must not end without a word.
                 except Exception as error:
-                    said = f"stuck; what it is about cannot be told: {error!r}"
-                os.write(2, f"{said}\n".encode())
+                    message = f"stuck, and its message cannot be made: {error!r}"
+                os.write(2, f"{message}\n".encode())
                 os._exit(1)
             each.late = True

@@ -393,8 +393,8 @@ def _stencil(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
     blur = bool(re.search(r"blur", op, re.IGNORECASE))
     points = POINTS.search(op)
     window = WINDOW.search(op)
-    said = re.search(r"(\d+) channels?", op)
-    channels = int(said[1]) if said else 1
+    found = re.search(r"(\d+) channels?", op)
+    channels = int(found[1]) if found else 1
     image = bool(re.search(r"image|blur", f"{shape} {op}"))
     if len(grid) == 3 and (image or grid[-1] == channels > 1):
         *flat, channels = grid

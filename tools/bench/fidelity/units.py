@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 SIZE = r"\d+(?:\.\d+)?"
 KEYS = re.compile(rf"((?:[A-Za-z_]\w*\s*=\s*)+)({SIZE}(?:/{SIZE}|(?:[x*]\d+)*))\s*([kKM%]?)(?!\w)")
-SAID = re.compile(
+NAMED = re.compile(
     r"\b(stride|pad|padding|dilation|groups|batch|density|sparsity|block|block size|in|out|input"
     r"|image|kernel|filter|channels in|channels out)\s*:?\s+(?=\d)"
 )
@@ -70,7 +70,7 @@ def keyed(text: str) -> str:
     """The text with `=` where it is left out: `stride 2`, `3x3 kernel`, `conv 3x3`."""
     text = WINDOW.sub(r"kernel=\1 ", text)
     text = CONVOLVED.sub("kernel=", text)
-    return SAID.sub(lambda said: f"{said[1].replace(' ', '_')}=", text)
+    return NAMED.sub(lambda found: f"{found[1].replace(' ', '_')}=", text)
 
 
 def sizes(text: str) -> dict[str, float]:

@@ -71,8 +71,8 @@ def machine_of(spelling: str) -> Target:
 def edges(tiles: int) -> Sequence[int]:
     """Sizes of axes where compilers err: about the lengths of vectors and grains, and about the
     number of tiles; the simplest first."""
-    near = [n + d for n in (*VECTOR, GRAIN[0], tiles) for d in (-1, 0, 1)]
-    found = (1, 2, *PRIMES, *near, 2 * tiles + 1)
+    around = [n + d for n in (*VECTOR, GRAIN[0], tiles) for d in (-1, 0, 1)]
+    found = (1, 2, *PRIMES, *around, 2 * tiles + 1)
     return tuple(dict.fromkeys(n for n in found if n > 0))
 
 

@@ -10,14 +10,14 @@ from statistics import median
 from time import monotonic
 
 from ....ir.errors import InputError
-from ....ir.garbage import set_aside
+from ....ir.garbage import heap_frozen
 from ....ir.upstream import ModulePass
 from ..generators.levels import KNOWN, level_before
 from .compare import Budget, Case, cases
-from .garbage import LEFT_CLASSES, left_behind
 from .mutant import Mutant, some
 from .python_classes import PYTHON_CLASSES
 from .python_mutants import python_mutants
+from .result_mutants import RESULT_CLASSES, result_mutants
 from .rule_classes import RULE_CLASSES
 from .rule_mutants import rule_mutants
 from .trial import Running, Trial, start
@@ -41,7 +41,7 @@ class Planted:
     rules: tuple[int, int]
 
 
-KINDS = tuple(each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *LEFT_CLASSES))
+KINDS = tuple(each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *RESULT_CLASSES))
 """The classes of mistakes, in the order in which they are planted."""
 
 
@@ -63,7 +63,7 @@ def plant(right: ModulePass, level: str, budget: Budget) -> Planted:
 
     python = python_mutants(right, lambda: run(TRACED))
     rules = rule_mutants(right, run)
-    others = left_behind(right, known)
+    others = result_mutants(right, known)
     return Planted(
         right,
         chosen,
@@ -107,7 +107,7 @@ def _trials(
     # What is there by now need not be looked at, and so copied, by every process.
     gc.collect()
     try:
-        with set_aside(), DefaultSelector() as selector:
+        with heap_frozen(), DefaultSelector() as selector:
             while pending or going:
                 while pending and len(going) < jobs:
                     new = start(pending.pop(), known, level, budget)

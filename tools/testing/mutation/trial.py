@@ -124,12 +124,12 @@ class Running:
     reads: int
     end: float
     folder: Path
-    told: bytes = b""
+    output: bytes = b""
 
     def feed(self) -> bool:
         """Take what has come; whether that was the last of it."""
         more = os.read(self.reads, 1 << 16)
-        self.told += more
+        self.output += more
         return not more
 
     def kill(self) -> None:
@@ -138,13 +138,13 @@ class Running:
             os.kill(self.process, signal.SIGKILL)
 
     def result(self) -> Trial:
-        """What came of it, when it has told all or was killed."""
+        """The result of the trial, once its process has written all or was killed."""
         os.close(self.reads)
         _, status, used = os.wait4(self.process, 0)
         rmtree(self.folder, ignore_errors=True)
         total = used.ru_utime + used.ru_stime
-        if self.told:
-            return replace(Trial(**cast(dict[str, Any], json.loads(self.told))), total=total)
+        if self.output:
+            return replace(Trial(**cast(dict[str, Any], json.loads(self.output))), total=total)
         how = "hang" if monotonic() > self.end else "killed"
         return Trial("found", how, f"its process ended with status {status}", 0, total, total)
 

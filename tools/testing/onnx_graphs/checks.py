@@ -25,7 +25,7 @@ from ....backends.evaluate.host import Run
 from ....backends.target import resolve_target
 from ....dialects.levels import NN
 from ....ir.errors import DoesNotFit, InputError
-from ....ir.garbage import set_aside
+from ....ir.garbage import heap_frozen
 from ....ir.upstream import VerifyException
 from ....ir.verify import verify
 from ...driver.arrays import Array
@@ -135,7 +135,7 @@ def check_import(
         seed = 0 if os.environ.get("CI") else Random().randrange(1 << 32)
     count = examples or (1_000_000 if seconds is not None else EXAMPLES)
     check, begin = Check(target, limit), monotonic()
-    with set_aside():
+    with heap_frozen():
         for number in range(count):
             if seconds is not None and monotonic() > begin + seconds:
                 break
@@ -225,13 +225,13 @@ class Check:
             return Wrong("fault", f"the model cannot be read: {type(error).__name__}: {error}")
         if not ours.decided:
             raise NotCompared("undecided", "a branch hangs on rounding")
-        apart = difference(ours, Run(theirs, {}))
-        if apart is not None:
-            return self._explained(graph, ours, theirs, apart)
+        differs = difference(ours, Run(theirs, {}))
+        if differs is not None:
+            return self._explained(graph, ours, theirs, differs)
         return None if self.target is None else on_machine(graph, ours, self.target)
 
     def _explained(
-        self, graph: Graph, ours: Outcome, theirs: dict[str, Array], apart: Difference
+        self, graph: Graph, ours: Outcome, theirs: dict[str, Array], differs: Difference
     ) -> Wrong | None:
         """What is wrong where onnxruntime has computed something else: not what it is known for."""
         whole = graph.with_all_results()
@@ -241,7 +241,7 @@ class Check:
         first = difference(every, Run(values, {}))
         node = None if first is None else graph.maker(first.value)
         if first is None or node is None:
-            return Wrong("value", f"{_words(apart, None)}; {_second_opinion(graph, ours)}")
+            return Wrong("value", f"{_words(differs, None)}; {_second_opinion(graph, ours)}")
         case = _case(graph, node, first.value, values)
         known = deviation(case)
         if known is None:
@@ -284,8 +284,8 @@ def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
         return Wrong("machine", f"the model cannot be compiled for {target} and run: {problem}")
-    apart = difference(ours, Run(found, {}))
-    return None if apart is None else Wrong("machine", f"on {target}, {apart}")
+    differs = difference(ours, Run(found, {}))
+    return None if differs is None else Wrong("machine", f"on {target}, {differs}")
 
 
 def _theirs(graph: Graph) -> dict[str, Array]:
@@ -304,15 +304,15 @@ def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array
     return Case(node, graph.opset, given, ours.outputs[name], values[name], ours.errors[name])
 
 
-def _words(apart: Difference, node: onnx.NodeProto | None) -> str:
+def _words(found: Difference, node: onnx.NodeProto | None) -> str:
     """How abele and onnxruntime differ, in which node."""
-    place = f"{apart.value!r}" + (f" of {node.op_type}" if node is not None else "")
-    if not apart.index and not np.isfinite(apart.ratio) and not apart.text.startswith("element"):
-        return f"{place}: onnxruntime gives {apart.text}, which abele gives"
-    bound = f"{apart.bound:.3g} apart at most" if apart.bound else "equal"
+    place = f"{found.value!r}" + (f" of {node.op_type}" if node is not None else "")
+    if not found.index and not np.isfinite(found.ratio) and not found.text.startswith("element"):
+        return f"{place}: onnxruntime gives {found.text}, which abele gives"
+    bound = f"{found.bound:.3g} apart at most" if found.bound else "equal"
     return (
-        f"{place}: element {list(apart.index)} is {apart.expected:.9g} by abele and "
-        f"{apart.found:.9g} by onnxruntime; need them {bound}"
+        f"{place}: element {list(found.index)} is {found.expected:.9g} by abele and "
+        f"{found.found:.9g} by onnxruntime; need them {bound}"
     )
 
 

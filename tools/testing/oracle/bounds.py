@@ -324,9 +324,9 @@ def _corners(
     deviation = distance.max(tuple(range(len(rough))))
     if function.meets:
         # What is equal somewhere within is so at no end.
-        apart = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
+        distance = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
         reach = errors[0] + errors[1]
-        deviation = np.where((apart <= reach) & (reach > 0), 1.0, deviation)
+        deviation = np.where((distance <= reach) & (reach > 0), 1.0, deviation)
     for i in rough:
         reach = wide[i] - errors[i] if i in function.positive else np.abs(wide[i]) - errors[i]
         if i in function.poles or i in function.positive:

@@ -237,18 +237,18 @@ def coarseness(expected: Outcome, found: Run) -> Difference | None:
 
 
 def ratios(right: Array, found: Array, error: Errors) -> Errors:
-    """|found - right| over what two right runs may be apart, element by element."""
+    """|found - right| over the largest distance of two right runs, element by element."""
     with np.errstate(all="ignore"):
         bound = np.broadcast_to(error, right.shape) * TWICE
         if not is_floating(right.dtype):
             wrong = (right != found) & (bound == 0)
-            apart = np.abs(right.astype(np.float64) - found.astype(np.float64))
+            distance = np.abs(right.astype(np.float64) - found.astype(np.float64))
             limit = np.maximum(bound, 1.0)
-            return np.where(wrong, np.inf, np.where(bound > 0, apart / limit, 0.0))
+            return np.where(wrong, np.inf, np.where(bound > 0, distance / limit, 0.0))
         a, b = right.astype(np.float64), found.astype(np.float64)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
-        apart = np.where(same, 0.0, np.abs(a - b))
-        ratio = np.where(apart == 0, 0.0, apart / bound)
+        distance = np.where(same, 0.0, np.abs(a - b))
+        ratio = np.where(distance == 0, 0.0, distance / bound)
         # A number where there was none has no distance.
         ratio = np.where(np.isnan(ratio), np.inf, ratio)
         return np.where(np.isinf(bound), 0.0, ratio)

@@ -84,15 +84,8 @@ def _run(program: Program) -> Run:
     except MemoryError:
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        raise _Violated(f"a program that the passes have made cannot be run: {said}") from error
-
-
-def _meaning(before: Program) -> Program:
-    """The program whose results count: that of nn that a lower one was made from."""
-    if before.source is None:
-        return before
-    return Program(before.source, before.context, before.inputs, before.target)
+        problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise _Violated(f"the compiled program cannot be run: {problem}") from error
 
 
 def _source(before: Program) -> Program:
@@ -164,8 +157,8 @@ def idempotent(before: Program, after: Program, compiled: Compiled) -> str | Non
     if same_program(again.module, after.module):
         return None
     pairs = zip(after.text.splitlines(), again.text.splitlines(), strict=False)
-    told = next((f"{a.strip()!r} becomes {b.strip()!r}" for a, b in pairs if a != b), "lines go")
-    return f"a second run changes the program: {told}"
+    change = next((f"{a.strip()!r} becomes {b.strip()!r}" for a, b in pairs if a != b), "lines go")
+    return f"a second run changes the program: {change}"
 
 
 # Another machine
@@ -225,9 +218,9 @@ def batch_split(before: Program, after: Program, compiled: Compiled) -> str | No
     for one in runs:
         joined = _joined(before, batch, runs, one)
         what = f"a batch of {batch.size}, run as {first} and {batch.size - first}"
-        said = _as_expected(expected_of(before), whole, joined, what, exactly)
-        if said is not None:
-            return said
+        wrong = _as_expected(expected_of(before), whole, joined, what, exactly)
+        if wrong is not None:
+            return wrong
     return None
 
 
@@ -267,7 +260,7 @@ def ignores_dead_code(before: Program, after: Program, compiled: Compiled) -> st
     assert last is not None
     where = op.next_op if number // 8 % 2 else last
     block.insert_op_before(copy, where or last)
-    expected = expected_of(_meaning(before))
+    expected = expected_of(before.source_program())
     what = f"with one more {op.name} that nobody reads"
     return _as_expected(expected, _run(after), _run(compiled(dead)), what, exactly=False)
 
@@ -296,7 +289,7 @@ def scales_by_powers_of_two(before: Program, after: Program, compiled: Compiled)
     small, or so large, that it is rounded otherwise. The passes have nothing to do with it: their
     program is run twice.
     """
-    program = _meaning(before)
+    program = before.source_program()
     module = _decomposed(program)
     main = main_of(module)
     names = host_names(main, "arg_names", len(main.body.block.args))

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Unpack
 
 from ....ir.errors import InputError
-from ....ir.garbage import set_aside
+from ....ir.garbage import heap_frozen
 from ....ir.rules import PythonRule, RuleSet, RulesPass, bind_python_rules
 from ....ir.rules.law import Law
 from ....ir.rules.load import load_rules
@@ -107,7 +107,7 @@ def check_rule(tested: Law | PythonRule, **options: Unpack[RuleOptions]) -> Rule
         check.replay(settings.replay)
         return judge.report
     try:
-        with set_aside():
+        with heap_frozen():
             for each in settings.properties:
                 check.run(each)
     finally:

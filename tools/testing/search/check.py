@@ -16,7 +16,7 @@ from typing import Unpack
 
 from ....dialects.levels import NN
 from ....ir.errors import InputError
-from ....ir.garbage import set_aside
+from ....ir.garbage import heap_frozen
 from ....ir.level import Level
 from ....ir.upstream import ModulePass
 from ..generators.levels import level_before
@@ -115,7 +115,7 @@ class _Check:
         begin, cpu = monotonic(), process_time()
         end = None if self.settings.seconds is None else begin + self.settings.seconds
         try:
-            with set_aside():
+            with heap_frozen():
                 self._draw(lambda program: self._look(program, end))
         except _Enough:
             pass

@@ -94,7 +94,7 @@ class Sources:
     limit: float
     end: float
     _made: list[_Sample] = field(default_factory=list[_Sample])
-    _near: list[_Sample] = field(default_factory=list[_Sample])
+    _near_misses: list[_Sample] = field(default_factory=list[_Sample])
     _rounds: int = 0
     _fruitless: int = 0
 
@@ -145,16 +145,16 @@ class Sources:
         self._rounds += 1
         self._sampler.seed, self._sampler.sizes = random.randrange(1 << 30), _sizes(random)
         law, found = self.law, list[Operation]()
-        near: Counter[str] = Counter()
+        failing: Counter[str] = Counter()
         for root in self._sampler.programs(law.name, law.variants, law.guards):
             failed = self._unmet(root)
             if failed == []:
                 self._sampler.remember(law.name)
             if not failed:
                 found.append(root)
-            elif len(failed) == 1 and near[failed[0]] < CHANGED:
-                near[failed[0]] += 1
-                self._near.append(_Sample(root, self._sampler.sizes, 1))
+            elif len(failed) == 1 and failing[failed[0]] < CHANGED:
+                failing[failed[0]] += 1
+                self._near_misses.append(_Sample(root, self._sampler.sizes, 1))
             if len(found) == SAMPLES:
                 break
         times = EMBEDDED if len(found) > FEW else EMBEDDED_OFTEN
@@ -259,7 +259,7 @@ class Sources:
             alternatives = [("another type", other, Style())]
             if any(each.operands for each in inner):
                 alternatives.append(("another block", sample.root, Style("split", plain=True)))
-            some = self._near[used : used + CHANGED]
+            some = self._near_misses[used : used + CHANGED]
             used += len(some)
             alternatives += [("a guard does not hold", each.root, Style()) for each in some]
             for name, root, style in alternatives:

@@ -44,7 +44,7 @@ Sites = Callable[[ModuleOp], Iterator[Break]]
 
 
 @dataclass(frozen=True)
-class LeftClass:
+class ResultClass:
     """A class of mistakes. line: what it is, in a few words."""
 
     name: str
@@ -285,19 +285,19 @@ def _merged(first: Superstep, second: Superstep) -> None:
     Rewriter.erase_op(first)
 
 
-LEFT_CLASSES = (
-    LeftClass("left-drop-operation", "users read the operand of an operation", _drop_operation),
-    LeftClass("left-swap-operands", "two operands change places", _swap_operands),
-    LeftClass("left-other-value", "an operand is an earlier value of its type", _other_value),
-    LeftClass("left-wrong-element", "the last element of a constant is another", _wrong_element),
-    LeftClass("left-wrong-number", "another factor, summand or number of turns", _wrong_number),
-    LeftClass("left-narrow", "what is to be summed is kept in float16", _narrow),
-    LeftClass("left-skip-copy", "a copy or a store is left out", _skip_copy),
-    LeftClass("left-offset", "an access begins one element late", _offset),
-    LeftClass("left-short", "the last of what is summed or moved is left out", _short),
-    LeftClass("left-first-tile", "a compute begins one tile late", _first_tile),
-    LeftClass("left-overlap", "a variable lies 8 bytes too low", _overlap),
-    LeftClass("left-drop-sync", "two supersteps are one", _drop_sync),
+RESULT_CLASSES = (
+    ResultClass("left-drop-operation", "users read the operand of an operation", _drop_operation),
+    ResultClass("left-swap-operands", "two operands change places", _swap_operands),
+    ResultClass("left-other-value", "an operand is an earlier value of its type", _other_value),
+    ResultClass("left-wrong-element", "the last element of a constant is another", _wrong_element),
+    ResultClass("left-wrong-number", "another factor, summand or number of turns", _wrong_number),
+    ResultClass("left-narrow", "what is to be summed is kept in float16", _narrow),
+    ResultClass("left-skip-copy", "a copy or a store is left out", _skip_copy),
+    ResultClass("left-offset", "an access begins one element late", _offset),
+    ResultClass("left-short", "the last of what is summed or moved is left out", _short),
+    ResultClass("left-first-tile", "a compute begins one tile late", _first_tile),
+    ResultClass("left-overlap", "a variable lies 8 bytes too low", _overlap),
+    ResultClass("left-drop-sync", "two supersteps are one", _drop_sync),
 )
 """All classes of mistakes in what is left behind, in the order in which they are reported."""
 
@@ -318,14 +318,14 @@ WHICH: dict[str, Which] = {
 """Which place of a program is broken."""
 
 
-def left_behind(right: ModulePass, known: Sequence[Case]) -> list[Mutant]:
+def result_mutants(right: ModulePass, known: Sequence[Case]) -> list[Mutant]:
     """The mistakes that can be made in what a pass leaves of some programs.
 
     known: what it makes of programs. A class that applies to none of them is left out.
     """
     done = [each for each in known if not each.outcome and not same_program(each.after, each.given)]
     found: list[Mutant] = []
-    for kind in LEFT_CLASSES:
+    for kind in RESULT_CLASSES:
         hit = sum(next(kind.sites(each.after), None) is not None for each in done)
         if hit:
             found += (
@@ -343,7 +343,7 @@ def left_behind(right: ModulePass, known: Sequence[Case]) -> list[Mutant]:
     return found
 
 
-def _made(right: ModulePass, kind: LeftClass, choose: Which) -> ModulePass:
+def _made(right: ModulePass, kind: ResultClass, choose: Which) -> ModulePass:
     def apply(ctx: Context, op: ModuleOp) -> None:
         given = op.clone()
         right.apply(ctx, op)
