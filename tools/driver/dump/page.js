@@ -577,6 +577,8 @@ function showCard(line, x, y, pin) {
   const place = data.places[line.place];
   const related = levels.map(({ level, stage }) => {
     const rows = !nodes.length ? [] : stage.program.map((each, at) => [each, at])
+      // A long operation is printed on several lines: the first one stands for it.
+      .filter(([each, at]) => at === 0 || stage.program[at - 1].op !== each.op)
       .filter(([each]) => each.text.trim()[0] !== "}" && nodesOf(each).some(node => nodes.includes(node)));
     const buttons = rows.slice(0, PER_LEVEL).map(([each, at]) => `<button data-stage="${stage.index}" data-at="${at}" title="${escaped(each.text.trim())}">${escaped(opName(each.text) || each.text.trim())} <small>${escaped(pathOf(each).join("+"))}</small></button>`);
     const rest = rows.length > PER_LEVEL ? `<i>and ${rows.length - PER_LEVEL} more</i>` : rows.length ? "" : `<i>${nodes.length ? "nothing is left of it" : "–"}</i>`;

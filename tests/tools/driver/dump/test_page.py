@@ -211,9 +211,9 @@ def test_marked_words_stay_in_sight_where_a_line_is_too_long(browser, page):
     opened(browser, page)
     opened(browser, page, f"#pass={number_of(browser, 'allocate')}")
     script = """
-      return [...document.querySelectorAll(".is")].map(cell => {
-        const word = cell.querySelector("w"), code = cell.querySelector(".code");
-        return word && word.getBoundingClientRect().right <= code.getBoundingClientRect().right;
+      return [...document.querySelectorAll(".is .code:has(w)")].map(code => {
+        const word = code.querySelector("w");
+        return word.getBoundingClientRect().right <= code.getBoundingClientRect().right;
       })"""
     seen = browser.execute_script(script)
     assert seen
