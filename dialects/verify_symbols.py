@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ..ir.provenance import place
-from ..ir.walk import operations
+from ..ir.xdsl.walk import operations
 from . import exchange, partition
 from .abele import LayoutAttr, verify_chain
 from .partition import PartitionTensor, verify_moves

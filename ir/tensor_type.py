@@ -1,6 +1,4 @@
-"""Tensor types, each made once and hashed once: xDSL checks an attribute whenever it makes one, and
-hashes all of it whenever it looks one up.
-"""
+"""Tensor types, each made once: xDSL checks an attribute whenever it makes one."""
 
 from __future__ import annotations
 
@@ -9,10 +7,6 @@ from functools import lru_cache
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-
-from .hash_once import hash_once
-
-hash_once(TensorType)
 
 
 def tensor_type(element: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:

@@ -7,10 +7,10 @@ from typing import NoReturn
 from xdsl.ir import Block, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
-from .definition_checks import quicken
 from .provenance import place
 from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
-from .walk import operations
+from .xdsl.definition_checks import speed_up_check
+from .xdsl.walk import operations
 
 
 class IllFormed(VerifyException):
@@ -65,13 +65,13 @@ def _fail(op: Operation, problem: object) -> NoReturn:
 
 
 @cache
-def _quickened(op_class: type[Operation]) -> None:
-    quicken(op_class)
+def _sped_up(op_class: type[Operation]) -> None:
+    speed_up_check(op_class)
 
 
 def _verify_operations(module: ModuleOp) -> None:
     for kind in {type(op) for op in operations(module)}:
-        _quickened(kind)
+        _sped_up(kind)
     if _is_plainly_right(module):
         return
     try:

@@ -20,7 +20,7 @@ from ..ir.errors import InputError
 from ..ir.node_names import EVERY, called, fitting, nobody
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
-from ..ir.walk import operations
+from ..ir.xdsl.walk import operations
 from .analysis.waiting import Moments, Reader, moments
 
 

@@ -35,13 +35,13 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ...ir.cached_by_form import once_alike
-from ...ir.flat_operands import flat_operands
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
 from ...ir.tensor_type import tensor_type
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
+from ...ir.xdsl.cached_by_form import cached_by_form
+from ...ir.xdsl.flat_operands import flat_operands
 from ..dtypes import numpy_dtype
 from ..numbers import number_text, parse_number
 
@@ -292,7 +292,7 @@ class TensorOp(IRDLOperation, ABC):
         Raises VerifyException if they disagree.
         """
 
-    @once_alike
+    @cached_by_form
     def _inferred(self) -> TensorType[Attribute]:
         return self.infer()
 

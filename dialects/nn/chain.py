@@ -27,10 +27,10 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ...ir.cached_by_form import once_alike
 from ...ir.geometry.space import AccessMap, AxisMap
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
+from ...ir.xdsl.cached_by_form import cached_by_form
 from ..abele import ChainAttr, parse_stages, stages_text, verify_chain
 from ..structured import Stage, Structure, Structured, extras_of
 from .base import Number, PureTensorOp, Shape, broadcast, element_of, shape_of
@@ -107,7 +107,7 @@ class ChainableOp(PureTensorOp, Structured, ABC):
         """The space and body without the chain, from types, properties and attributes alone."""
 
     @final
-    @once_alike
+    @cached_by_form
     def structure(self) -> Structure:
         """The operation's own space and body, with the chain and its operands."""
         core, stages = self.core_structure(), self.stages

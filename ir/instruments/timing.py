@@ -5,7 +5,7 @@ from time import perf_counter
 
 from ..pass_manager import Instrument, Step
 from ..upstream import ModuleOp
-from ..walk import operations
+from ..xdsl.walk import operations
 
 
 @dataclass(frozen=True)

@@ -77,3 +77,41 @@ def test_dialects_and_passes_are_loaded_when_they_are_asked_for():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.split() == ["False", "decompose", "tile"], done.stderr
+
+
+PATCHES = """
+import sys
+from xdsl import ir, irdl
+from xdsl.dialects import builtin, func
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+def state():
+    found = {}
+    for module in (ir, irdl, builtin, func):
+        for cls in vars(module).values():
+            if isinstance(cls, type) and cls.__module__.startswith("xdsl."):
+                found |= {(cls, name): id(value) for name, value in vars(cls).items()
+                          if name in ("__hash__", "__eq__", "__getstate__") or callable(value)}
+    for op in (builtin.ModuleOp, func.FuncOp, func.ReturnOp, func.CallOp):
+        found[op, "definition"] = tuple(vars(op.get_irdl_definition()))
+    return found
+
+# Definitions and abstract classes are completed on first use: once before looking.
+state()
+before = state()
+xDSLOptMain(args=[sys.argv[1], "-p", "abele-decompose,plan-splits{target=tiny},"
+                  "convert-nn-to-partition,convert-partition-to-tile"]).run()
+after = state()
+print("changed:", sorted(f"{cls.__name__}.{name}" for (cls, name) in before
+                         if before[cls, name] != after.get((cls, name))))
+"""
+
+
+def test_nothing_of_xdsls_is_changed_under_xdsl_opt(tmp_path: Path):
+    path = tmp_path / "softmax.mlir"
+    path.write_text(RELU)
+    command = [sys.executable, "-c", PATCHES, path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "tile.compute_set" in done.stdout
+    assert done.stdout.rstrip().endswith("changed: []")

@@ -16,7 +16,7 @@ from ...dialects.structured import Reinterpretation
 from ...ir.node_names import called, node_names
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
-from ...ir.walk import operations
+from ...ir.xdsl.walk import operations
 from ...passes.analysis.waiting import Moments, moments
 from ...passes.recompute import is_repeatable
 

@@ -17,7 +17,7 @@ from ...dialects.structured import Movement, Structured
 from ...ir.node_names import called
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
-from ...ir.walk import operations
+from ...ir.xdsl.walk import operations
 from ..driver.executable import MACHINE, Executable
 from ..driver.extensions.loaded import Extensions
 from .memory_map import MemoryMap

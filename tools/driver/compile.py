@@ -31,8 +31,8 @@ from ...ir.pass_manager import Instrument, PassManager, Step, parse_pipeline, pa
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
-from ...ir.walk import operations
 from ...ir.whole_file import check_folder
+from ...ir.xdsl.walk import operations
 from ...passes.allocate import Allocate
 from ...passes.decompose import Decompose
 from ...passes.pipelines import PASSES, expand, level_after_all, levels_below, shorthand_from

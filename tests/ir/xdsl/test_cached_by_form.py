@@ -5,14 +5,14 @@ from xdsl.dialects.builtin import FloatAttr, TensorType, f32, f64, i32
 from xdsl.dialects.test import TestOp
 from xdsl.ir import Attribute, Block, Operation, Region
 
-from abele.ir.cached_by_form import once_alike
 from abele.ir.tensor_type import tensor_type
+from abele.ir.xdsl.cached_by_form import cached_by_form
 
 
 def counting() -> tuple[Callable[[Operation], int], list[Operation]]:
     asked: list[Operation] = []
 
-    @once_alike
+    @cached_by_form
     def answer(op: Operation) -> int:
         asked.append(op)
         return len(asked)
@@ -65,7 +65,7 @@ def test_no_answer_is_kept_of_what_has_no_operands_or_has_regions():
 def test_an_answer_that_fails_is_asked_for_again():
     asked: list[Operation] = []
 
-    @once_alike
+    @cached_by_form
     def refuse(op: Operation) -> int:
         asked.append(op)
         raise ValueError("no")

@@ -35,13 +35,13 @@ from xdsl.irdl import (
     VerificationContext,
 )
 
-from .cached_by_form import once_alike
-from .upstream import VerifyException, irdl_op_verify_regions
+from ..upstream import VerifyException, irdl_op_verify_regions
+from .cached_by_form import cached_by_form
 
 _Test = Callable[[Attribute], bool]
 
 
-def quicken(op_class: type[Operation]) -> None:
+def speed_up_check(op_class: type[Operation]) -> None:
     """Check operations of a class sooner from now on. What is right or wrong stays the same."""
     if issubclass(op_class, IRDLOperation):
         definition = op_class.get_irdl_definition()
@@ -116,7 +116,7 @@ class _Check:
     own_checks: tuple[Callable[[Operation], None], ...] = ()
 
     def __post_init__(self) -> None:
-        self.holds = once_alike(self._holds)
+        self.holds = cached_by_form(self._holds)
 
     @staticmethod
     def of(definition: OpDef) -> _Check | None:

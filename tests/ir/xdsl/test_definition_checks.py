@@ -43,8 +43,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import HasParent
 
-from abele.ir.definition_checks import quicken
 from abele.ir.upstream import VerifyException
+from abele.ir.xdsl.definition_checks import speed_up_check
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import random_sketch
 
@@ -145,13 +145,13 @@ def test_what_is_right_and_what_is_said_of_the_rest_stays_the_same(cls: Any, dat
     definition = cls.get_irdl_definition()
     vars(definition).pop("verify", None)
     before = said(lambda: definition.verify(op))
-    quicken(cls)
+    speed_up_check(cls)
     assert said(lambda: definition.verify(op)) == before
 
 
 @pytest.mark.parametrize(("cls", "quick"), [(Fixed, True), (Alike, False), (Long, False)])
 def test_a_definition_of_more_than_counts_and_kinds_is_left_to_xdsl(cls: Any, quick: bool):
-    quicken(cls)
+    speed_up_check(cls)
     assert ("verify" in vars(cls.get_irdl_definition())) == quick
 
 
@@ -185,7 +185,7 @@ def test_of_programs_and_what_is_spoilt_in_them_the_same_is_said():
             definition = op.get_irdl_definition() if isinstance(op, IRDLOperation) else None
             if definition is None or op.regions:
                 continue
-            quicken(type(op))
+            speed_up_check(type(op))
             for each in (op, *_spoilt(op)):
                 expected = said(lambda each=each, d=definition: OpDef.verify(d, each))
                 assert said(lambda each=each, d=definition: d.verify(each)) == expected

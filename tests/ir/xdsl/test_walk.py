@@ -1,6 +1,6 @@
 from hypothesis import given, settings
 
-from abele.ir.walk import operations
+from abele.ir.xdsl.walk import operations
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.generators.strategies import programs
 

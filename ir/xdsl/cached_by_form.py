@@ -15,7 +15,7 @@ _MOST = 4096
 """Answers that are kept."""
 
 
-def once_alike(answer: Callable[[Op], T]) -> Callable[[Op], T]:
+def cached_by_form(answer: Callable[[Op], T]) -> Callable[[Op], T]:
     """Keep what an operation without regions answers, for others of its class.
 
     answer: looks at nothing but the types of operands and results, properties and attributes.

@@ -5,8 +5,8 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block
 
 from abele.dialects import nn
-from abele.ir.flat_operands import flat_operands
 from abele.ir.tensor_type import tensor_type
+from abele.ir.xdsl.flat_operands import flat_operands
 
 BLOCK = Block(arg_types=[tensor_type(f32, (3, 3))] * 3)
 X, Y, Z = BLOCK.args
