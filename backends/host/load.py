@@ -64,7 +64,7 @@ def _imported(task: str, begin: Callable[[], None], end: Callable[[], None]) -> 
     depth = 0
 
     class Listener(events.Listener):
-        """Is told of each function that is compiled, and of those that it calls."""
+        """Hears when the compilation of a function begins and ends, and of each that it calls."""
 
         def on_start(self, event: object) -> None:
             nonlocal depth

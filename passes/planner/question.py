@@ -40,5 +40,5 @@ class Question:
 
 
 def unplaced(problem: Problem, target: Target, bound: int) -> Question:
-    """The question of an operator none of whose operands has a layout yet."""
+    """The question about an operator whose operands have no layouts yet."""
     return Question(problem, (None,) * len(problem.operand_dtypes), target, bound)
