@@ -70,13 +70,20 @@ def _users_core() -> frozenset[str]:
     )
 
 
-NN = Level("nn", frozenset(("nn", *_EVERYWHERE)), _users_dialects)
+PLANNED = "planned"
+"""nn without composites, in which every operation that computes or moves has a plan."""
+
+TILE_DECISIONS = ("plain", "numbered", "placed", "addressed", "grouped")
+"""How far a module of tile is decided: nothing; the supersteps are numbered; some variables have an
+address; all have one; the operations are grouped into supersteps."""
+
+NN = Level("nn", frozenset(("nn", *_EVERYWHERE)), _users_dialects, (PLANNED,))
 """What is computed: operators on whole tensors."""
 
 PARTITION = Level("partition", frozenset(("partition", *_EVERYWHERE)))
 """How it is split: tensors with layouts, and the parts of each computation."""
 
-TILE = Level("tile", frozenset(("tile", *_EVERYWHERE)))
+TILE = Level("tile", frozenset(("tile", *_EVERYWHERE)), decisions=TILE_DECISIONS)
 """Who computes it: variables on tiles, copies between them, vertices."""
 
 _ON_BYTES = ("superstep", "sync", "input", "copy", "output", "vertices", "read")

@@ -16,12 +16,14 @@ class Level:
 
     name: as pipelines, files and commands spell it. own: the names of the dialects whose operations
     are all legal ("nn"), and of single operations ("nn.conv"). added: returns the names of the same
-    kind that users' dialects have added so far.
+    kind that users' dialects have added so far. decisions: names for how far the decisions that the
+    level leaves open have been made in a module, from none to all.
     """
 
     name: str
     own: frozenset[str]
     added: Callable[[], frozenset[str]] = field(default=_nothing, compare=False, repr=False)
+    decisions: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def legal(self) -> frozenset[str]:

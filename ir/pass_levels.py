@@ -6,11 +6,13 @@ A pass declares this with class attributes, all of them optional:
     class MergeCopies(ModulePass):
         name = "merge-copies"
         takes = TILE
+        decided = "numbered"
 
 A file of rules declares it in its first lines: `takes tile`, `leaves exchange`, `rounds`.
 
 `abele opt` then refuses a module of another level and verifies that the result is legal on the
-level that the pass leaves; the testing kit generates programs of the level that the pass takes.
+level that the pass leaves; the testing kit generates programs of the level that the pass takes, in
+which as much is decided as the pass needs.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ class PassLevels:
     leaves, so that an error bound can be computed for it.
     skips_other_levels: whether the pass leaves the operations of other levels as they are. If not,
     a module that has some is refused.
+    decided: how far a module must be decided for the pass, one of `takes.decisions`; "": no matter.
     """
 
     takes: Level | None = None
     leaves: Level | None = None
     rounds: bool = False
     skips_other_levels: bool = False
+    decided: str = ""
 
     def declare(self, cls: type[ModulePass]) -> None:
         """Give these declarations to a pass, as its class attributes."""
@@ -47,7 +51,9 @@ class PassLevels:
     def __str__(self) -> str:
         rest = ", other levels are left as they are" * self.skips_other_levels
         return (
-            f"takes {self.takes or 'any level'}{rest}"
+            f"takes {self.takes or 'any level'}"
+            + f" ({self.decided})" * bool(self.decided)
+            + rest
             + f", leaves {self.leaves}" * (self.leaves is not None)
             + ", may give up precision" * self.rounds
         )
@@ -63,14 +69,23 @@ DECLARATIONS: dict[str, type] = {
     "leaves": Level,
     "rounds": bool,
     "skips_other_levels": bool,
+    "decided": str,
 }
 """The class attributes that a pass may have, with their types."""
+
+
+_NEED = {
+    Level: "a Level, such as abele.dialects.levels.NN",
+    str: "a name among the decisions of a Level, such as 'planned'",
+    bool: "True or False",
+}
 
 
 def declared_levels(cls: type[ModulePass]) -> PassLevels | None:
     """What a pass declares; None for a pass without declarations, which may do anything.
 
-    Raises InputError for an attribute of another type.
+    Raises InputError for an attribute of another type, and for a `decided` that the level that the
+    pass takes does not have.
     """
     values: dict[str, object] = {
         name: getattr(cls, name) for name in DECLARATIONS if hasattr(cls, name)
@@ -78,9 +93,15 @@ def declared_levels(cls: type[ModulePass]) -> PassLevels | None:
     for name, value in values.items():
         kind = DECLARATIONS[name]
         if not isinstance(value, kind) and not (kind is Level and value is None):
-            need = "a Level, such as abele.dialects.levels.NN" if kind is Level else "True or False"
-            raise InputError(f"pass '{cls.name}': {name} is {value!r}; need {need}")
-    return PassLevels(**values) if values else None  # pyright: ignore[reportArgumentType]
+            raise InputError(f"pass '{cls.name}': {name} is {value!r}; need {_NEED[kind]}")
+    if not values:
+        return None
+    declared = PassLevels(**values)  # pyright: ignore[reportArgumentType]
+    known = declared.takes.decisions if declared.takes else ()
+    if declared.decided and declared.decided not in known:
+        need = f"one of {', '.join(known)}" if known else "a level with decisions in takes"
+        raise InputError(f"pass '{cls.name}': decided is {declared.decided!r}; need {need}")
+    return declared
 
 
 def level_after(cls: type[ModulePass], before: Level | None) -> Level | None:

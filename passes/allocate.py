@@ -44,6 +44,7 @@ class Allocate(ModulePass):
 
     name = "allocate"
     takes = TILE
+    decided = "placed"
     unbounded: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -78,6 +78,7 @@ class ConvertNnToPartition(ModulePass):
 
     name = "convert-nn-to-partition"
     takes = NN
+    decided = "planned"
     leaves = PARTITION
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -33,6 +33,7 @@ class ConvertTileToExchange(RulesPass):
 
     name = "convert-tile-to-exchange"
     takes = TILE
+    decided = "grouped"
     leaves = EXCHANGE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -36,6 +36,7 @@ class GroupSupersteps(ModulePass):
 
     name = "group-supersteps"
     takes = TILE
+    decided = "addressed"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""

@@ -38,6 +38,7 @@ class ScheduleSupersteps(ModulePass):
 
     name = "schedule-supersteps"
     takes = TILE
+    decided = "plain"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""

@@ -27,6 +27,7 @@ from abele.ir.pass_manager import load_pass, parse_pipeline
 from abele.passes import pipelines
 from abele.passes.pipelines import DOWN, PASSES, STAGE, pipeline
 from abele.tools.debug.run_level import OBSERVED
+from abele.tools.testing.generators.levels import KNOWN
 from abele.tools.testing.oracle.oracles import BOUNDED
 
 RECORDS = ("dialects/scalar_functions.py", "backends/codelets/scalar.py")
@@ -117,6 +118,10 @@ def test_a_level_has_the_name_of_its_dialect():
     for level in LEVELS:
         assert level.name in DIALECTS
         assert level.name in level.own
+
+
+def test_no_two_kinds_of_programs_have_one_name():
+    assert len(set(KNOWN)) == len(KNOWN)
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -28,6 +28,11 @@ class Tidy(Anything):
     skips_other_levels = True
 
 
+class Late(Anything):
+    takes = Level("high", frozenset({"high"}), decisions=("open", "closed"))
+    decided = "closed"
+
+
 class Narrow(Anything):
     rounds = True
 
@@ -35,6 +40,7 @@ class Narrow(Anything):
 def test_a_pass_declares_by_class_attributes():
     assert declared_levels(Lower) == PassLevels(HIGH, LOW)
     assert declared_levels(Narrow) == PassLevels(rounds=True)
+    assert declared_levels(Late) == PassLevels(HIGH, decided="closed")
     assert declared_levels(Anything) is None
 
 
@@ -45,6 +51,7 @@ def test_declarations_are_said_in_words():
     assert str(PassLevels(HIGH, skips_other_levels=True)) == (
         "takes high, other levels are left as they are"
     )
+    assert str(PassLevels(HIGH, LOW, decided="closed")) == "takes high (closed), leaves low"
     assert str(PassLevels(rounds=True)) == "takes any level, may give up precision"
 
 
@@ -69,6 +76,8 @@ def test_a_pass_leaves_the_level_it_declares_or_the_one_it_was_given():
     [
         ("takes", "high", "takes is 'high'; need a Level, such as abele.dialects.levels.NN"),
         ("leaves", 1, "leaves is 1; need a Level"),
+        ("decided", 1, "decided is 1; need a name among the decisions of a Level"),
+        ("decided", "done", "decided is 'done'; need a level with decisions in takes"),
         ("rounds", HIGH, "rounds is Level.*; need True or False"),
     ],
 )
@@ -82,3 +91,9 @@ def test_declarations_are_given_to_a_class():
     made = type("Made", (Anything,), {})
     PassLevels(HIGH, rounds=True).declare(made)
     assert declared_levels(made) == PassLevels(HIGH, rounds=True)
+
+
+def test_a_level_must_have_what_a_pass_wants_decided():
+    made = type("Made", (Late,), {"decided": "done"})
+    with pytest.raises(InputError, match="pass 'anything': decided is 'done'; need one of open, c"):
+        declared_levels(made)

@@ -6,10 +6,11 @@ pass that is added is tested with no further line.
 
 import pytest
 
+from abele.dialects.levels import PLANNED
 from abele.ir.pass_manager import parse_pipeline
 from abele.passes.pipelines import PASSES
 from abele.tools.testing import check_pass, check_pipeline
-from abele.tools.testing.generators.decisions import PLANNED, LowerAtRandom
+from abele.tools.testing.generators.decisions import LowerAtRandom
 from abele.tools.testing.generators.levels import level_before
 from abele.tools.testing.search.contracts import goes_on, takes_all
 

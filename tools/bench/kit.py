@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ...dialects.levels import LEVELS, NN
+from ...dialects.levels import LEVELS, NN, PLANNED
 from ...ir.pass_manager import load_pass
 from ...passes.canonicalize import Canonicalize
 from ...passes.convert_tile_to_exchange import ConvertTileToExchange
@@ -25,7 +25,7 @@ from ...passes.fold_scales import FoldScales
 from ...passes.fuse_chains import FuseChains
 from ...passes.pipelines import PASSES
 from ..testing.generators.build import build, default_operators
-from ..testing.generators.decisions import PLANNED, LowerAtRandom
+from ..testing.generators.decisions import LowerAtRandom
 from ..testing.generators.levels import level_before
 from ..testing.generators.sketch import random_sketch
 from ..testing.generators.strategies import programs

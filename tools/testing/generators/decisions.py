@@ -26,6 +26,7 @@ from ....backends.target import Target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
+from ....dialects.levels import PLANNED, TILE_DECISIONS
 from ....dialects.nn import element_of
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
 from ....dialects.program import ALIGNMENT
@@ -49,12 +50,6 @@ from ....passes.plans.derive import combine_structure, is_legal_in_steps
 from ....passes.plans.padding import can_pad
 from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
-
-STAGES = ("plain", "numbered", "placed", "addressed", "grouped")
-"""How far a program of tile may have been decided. placed: some variables have an address."""
-
-PLANNED = "planned"
-"""What programs of nn are called that have a plan on every operation."""
 
 REHOMED = 0.3
 """How often a state, an argument or a result gets another home."""
@@ -353,8 +348,7 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
 def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     """Take a module of nn down to a level, in place, by random decisions.
 
-    level: "planned" is nn with a plan on every operation, its composites decomposed; one of STAGES
-    is tile, decided so far, which tile alone leaves to chance.
+    level: a level, or one of its decisions. "tile" leaves it to chance how far tile is decided.
     Raises DoesNotFit where a program of tile or exchange is too large for the target's memory.
     """
     Decompose().apply(AbeleContext(), module)
@@ -370,15 +364,15 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
     if level == "partition":
         return
     ConvertPartitionToTile().apply(context, module)
-    stage = "grouped" if level == "exchange" else level
-    stage = stage if stage in STAGES else random.choice(STAGES)
+    decided = "grouped" if level == "exchange" else level
+    decided = decided if decided in TILE_DECISIONS else random.choice(TILE_DECISIONS)
     steps: tuple[Callable[[], None], ...] = (
         lambda: decide_supersteps(module, random),
         lambda: decide_some_addresses(module, target, random),
         lambda: Allocate().apply(context, module),
         lambda: GroupSupersteps().apply(context, module),
     )
-    for step in steps[: STAGES.index(stage)]:
+    for step in steps[: TILE_DECISIONS.index(decided)]:
         step()
     if level == "exchange":
         ConvertTileToExchange().apply(context, module)

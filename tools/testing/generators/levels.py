@@ -8,7 +8,7 @@ from ....dialects.levels import LEVELS, NN
 from ....ir.errors import DoesNotFit
 from ....ir.pass_levels import declared_levels
 from ....ir.upstream import ModulePass
-from .decisions import PLANNED, STAGES, lower
+from .decisions import lower
 from .program import Program
 
 
@@ -35,25 +35,12 @@ def at_level(program: Program, level: str) -> Program | None:
 
 
 def level_before(tested: type[ModulePass]) -> str:
-    """The kind of programs to test a pass on: what its declarations say; nn if they say nothing.
-
-    The passes of the default pipeline want programs that are decided as far as the passes before
-    them have decided them.
-    """
+    """The kind of programs to test a pass on: what its declarations say; nn if they say nothing."""
     declared = declared_levels(tested)
-    level = declared.takes if declared and declared.takes else NN
-    return NEEDS.get(tested.name, level.name)
+    if declared is None:
+        return NN.name
+    return declared.decided or str(declared.takes or NN)
 
 
-NEEDS = {
-    "convert-nn-to-partition": PLANNED,
-    "schedule-supersteps": "plain",
-    "allocate": "placed",
-    "group-supersteps": "addressed",
-    "convert-tile-to-exchange": "grouped",
-}
-"""What is decided in a program when a pass of the default pipeline gets it, where the level leaves
-that open."""
-
-KNOWN = (*map(str, LEVELS), PLANNED, *STAGES)
+KNOWN = (*map(str, LEVELS), *(each for level in LEVELS for each in level.decisions))
 """The kinds of programs that can be generated."""

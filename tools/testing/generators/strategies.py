@@ -123,7 +123,7 @@ def programs(
 
     level: nn; or partition, tile or exchange, which random legal decisions lead to; or planned, for
     nn with these decisions not yet applied. A program of tile may have its supersteps and addresses
-    decided, or has them as one of decisions.STAGES says. target: any machine if None. dtypes:
+    decided, or has them as one of levels.TILE_DECISIONS says. target: any machine if None. dtypes:
     element types; truth values may come in beside them. operators: classes or names; all that the
     dialects of nn define if None. data: the kinds of values that inputs have.
     Raises ValueError for an unknown level, or operators that there are not.

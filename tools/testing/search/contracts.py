@@ -109,8 +109,8 @@ def goes_on(tested: type[ModulePass]) -> tuple[Relation, ...]:
 
     A pass that declares the level it leaves must leave no operation of another level. Behind one
     of abele's own stand the rest of its part of the default pipeline and the next part. Programs
-    must be decided as far as they are where the pass stands (see levels.NEEDS), except that
-    composites are allowed, which decompose takes.
+    must be as far decided as the pass declares, except that composites are allowed, which decompose
+    takes.
     """
     declared = declared_levels(tested)
     ends = (ends_on(declared.leaves),) if declared and declared.leaves else ()

@@ -13,11 +13,11 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from ....dialects.levels import LEVELS
+from ....dialects.levels import LEVELS, PLANNED
 from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....passes.pipelines import PASSES
-from ..generators.decisions import PLANNED, LowerAtRandom
+from ..generators.decisions import LowerAtRandom
 from ..generators.levels import level_before
 from .check import check_pass, check_pipeline
 from .failures import Miscompiled, PassFailed

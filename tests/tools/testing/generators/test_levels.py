@@ -1,14 +1,16 @@
 """Programs are decided as far as the pass that is tested on them needs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import pytest
 
 from abele.dialects import tile
+from abele.dialects.levels import TILE, TILE_DECISIONS
 from abele.ir.errors import InputError
-from abele.ir.upstream import ModuleOp
+from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.allocate import ADDRESS, Allocate
 from abele.passes.analysis.packing import pack
 from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
@@ -16,7 +18,6 @@ from abele.passes.schedule_supersteps import SUPERSTEP
 from abele.tools.testing import Program, check_pass
 from abele.tools.testing.generators import decisions
 from abele.tools.testing.generators.build import build, default_operators
-from abele.tools.testing.generators.decisions import STAGES
 from abele.tools.testing.generators.levels import at_level, level_before
 from abele.tools.testing.generators.sketch import random_sketch
 
@@ -40,7 +41,7 @@ def decided(module: ModuleOp) -> tuple[bool, float, bool]:
 @pytest.mark.parametrize("number", range(3))
 def test_a_stage_of_tile_is_decided_so_far_and_no_further(number: int):
     plain, numbered, placed, addressed, grouped = (
-        decided(program(number, stage).module) for stage in STAGES
+        decided(program(number, stage).module) for stage in TILE_DECISIONS
     )
     assert plain == (False, 0.0, False)
     assert numbered == (True, 0.0, False)
@@ -75,6 +76,33 @@ def test_a_pass_takes_all_the_programs_that_it_is_tested_on(
 ):
     report = check_pass(tested, level_before(type(tested)), examples=15, seed=4, results=False)
     assert (report.examples, report.changed, report.refused) == (15, 15, 0)
+
+
+def test_a_pass_is_tested_on_programs_as_it_declares():
+    @dataclass(frozen=True)
+    class Mine(ModulePass):
+        name = "mine"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None: ...
+
+    class OnTile(Mine):
+        takes = TILE
+
+    class OnPlaced(OnTile):
+        decided = "placed"
+
+    assert [level_before(each) for each in (Mine, OnTile, OnPlaced)] == ["nn", "tile", "placed"]
+    seen: list[tuple[bool, float, bool]] = []
+
+    @dataclass(frozen=True)
+    class Look(OnPlaced):
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            seen.append(decided(op))
+
+    with pytest.warns(UserWarning, match="was changed"):
+        check_pass(Look(), examples=5, seed=1)
+    assert all(numbered and not grouped for numbered, _, grouped in seen)
+    assert any(0 < share < 1 for _, share, _ in seen)
 
 
 def test_a_level_that_there_is_not_is_refused():
