@@ -1,1 +1,1 @@
-"""What a program must compute: error bounds, oracles, and relations between programs."""
+"""Decides whether results are correct: expected results with error bounds, and relations."""

@@ -1,8 +1,9 @@
-"""A batch: an axis of a program's operands along which nothing that it computes is mixed.
+"""Batches: axes along which every element of a program is computed independently.
 
-That an axis is one follows from access maps, from one operation to the next: the same parallel
-dimension, alone and whole, in every operand that has it and in the result. Such a program can be
-cut in two, each with its part of every operand.
+Access maps show which axes are batches, one operation after another. In every operand that has the
+axis, and in the result, it must be the same parallel dimension: the whole dimension, and no other
+dimension with it. A program with a batch can be cut into two programs, each for a range of the
+batch.
 """
 
 from __future__ import annotations
@@ -29,20 +30,24 @@ from ....passes.decompose import Decompose
 from ..generators.program import Program
 
 Axes = dict[SSAValue, int]
-"""The axis of each value that has the batch."""
+"""The batch axis of each value that has the batch."""
 
 
 class NoBatch(Exception):
-    """A program mixes what is on an axis, or cannot be cut there."""
+    """A program mixes elements along an axis, or cannot be cut along it."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Where a program has a batch.
+    """The axis of each value of a program that is a batch.
 
-    size: of the axis. arguments: by number, the axis. states, by name; constants, by number in the
-    order of the program. outputs: the axis of each, None for those that have no batch. results: of
-    operations, by number in the function, the axis, None for none; composites are left out.
+    size: elements along the axis.
+    arguments: the axis of each argument that has the batch, by argument number.
+    states: the axis of each state that has the batch, by name.
+    constants: the axis of each constant that has the batch, by number in the order of the program.
+    outputs: the axis of each output; None if it does not have the batch.
+    results: the axis of each operation's first result, by the operation's number in the function;
+    None if it does not have the batch. Composites are left out.
     """
 
     size: int
@@ -54,7 +59,7 @@ class Batch:
 
 
 def main_of(module: ModuleOp) -> FuncOp:
-    """The function that a run begins with."""
+    """The function that runs first: main."""
     return next(
         op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"
     )
@@ -66,7 +71,7 @@ def constants_of(module: ModuleOp) -> list[nn.ConstantOp]:
 
 
 def batches(program: Program) -> Iterator[Batch]:
-    """Every batch of a program of nn that begins with an argument and reaches a result."""
+    """Every batch of an nn program that contains an argument and a result."""
     module = program.module.clone()
     constants: dict[SSAValue, int] = {op.result: i for i, op in enumerate(constants_of(module))}
     main = main_of(module)
@@ -88,8 +93,11 @@ def batches(program: Program) -> Iterator[Batch]:
                 yield found
 
 
-class _Wanted(Exception):
-    """A leaf would have to be cut as well."""
+class _LeafMustBeCut(Exception):
+    """An operation can only be cut if a further leaf is cut along an axis.
+
+    A leaf is an argument, a constant or a loaded state.
+    """
 
     def __init__(self, leaf: SSAValue, axis: int) -> None:
         super().__init__()
@@ -99,7 +107,12 @@ class _Wanted(Exception):
 
 @dataclass
 class _Search:
-    """Which leaves a batch has beside the one it begins with."""
+    """Finds the leaves that a batch must cut, from the one that it starts with.
+
+    size: elements of the batch. ops: the numbers of the operations whose axes are recorded.
+    constants: the numbers of the constants. stored: the states that the program writes.
+    cut: the axis along which each leaf is cut.
+    """
 
     block: Block
     size: int
@@ -109,14 +122,14 @@ class _Search:
     cut: Axes
 
     def run(self) -> Batch:
-        """Cut more leaves until no operation asks for another. Raises NoBatch."""
+        """Cut more leaves until no operation needs another one cut. Raises NoBatch."""
         while True:
             try:
-                axes = self._through()
-            except _Wanted as wanted:
-                self._add(wanted.leaf, wanted.axis)
+                axes = self._propagate()
+            except _LeafMustBeCut as needed:
+                self._add(needed.leaf, needed.axis)
                 continue
-            return self._found(axes)
+            return self._batch(axes)
 
     def _add(self, leaf: SSAValue, axis: int) -> None:
         owner = leaf.owner
@@ -126,7 +139,7 @@ class _Search:
             raise NoBatch
         self.cut[leaf] = axis
 
-    def _found(self, axes: Axes) -> Batch:
+    def _batch(self, axes: Axes) -> Batch:
         arguments = {a.index: self.cut[a] for a in self.block.args if a in self.cut}
         states: dict[str, int] = {}
         for op in self.block.ops:
@@ -148,8 +161,11 @@ class _Search:
             {number: axes.get(op.results[0]) for op, number in self.ops.items() if op.results},
         )
 
-    def _through(self) -> Axes:
-        """The batch axis of every value, from the leaves that are cut. Raises _Wanted, NoBatch."""
+    def _propagate(self) -> Axes:
+        """The batch axis of every value, propagated from the leaves that are cut.
+
+        Raises _LeafMustBeCut and NoBatch.
+        """
         axes = dict(self.cut)
         for op in self.block.ops:
             read = {v for each in op.walk() for v in each.operands}
@@ -158,9 +174,10 @@ class _Search:
             if op.regions or not op.results:
                 raise NoBatch
             if isinstance(op, Structured):
-                axes[op.results[0]] = self._structured(op, op.structure().space.operands, axes)
+                maps = op.structure().space.operands
+                axes[op.results[0]] = self._structured_axis(op, maps, axes)
             elif isinstance(op, Movement):
-                axes[op.results[0]] = self._moved(op, axes)
+                axes[op.results[0]] = self._movement_axis(op, axes)
             elif isinstance(op, Reinterpretation):
                 shape = nn.shape_of(op.results[0])
                 axes[op.results[0]] = _same_axis(
@@ -170,11 +187,12 @@ class _Search:
                 raise NoBatch
         return axes
 
-    def _structured(self, op: Operation, maps: Sequence[AccessMap], axes: Axes) -> int:
+    def _structured_axis(self, op: Operation, maps: Sequence[AccessMap], axes: Axes) -> int:
+        """The batch axis of the result of a structured operation."""
         assert isinstance(op, Structured)
         space = op.structure().space
         given = [
-            (v, _viewed(v, axes[v], access), access)
+            (v, _axis_in_view(v, axes[v], access), access)
             for v, access in zip(op.operands, maps, strict=True)
             if v in axes
         ]
@@ -187,18 +205,19 @@ class _Search:
         for value, access in zip(op.operands, maps, strict=True):
             if d in access.dims() and value not in axes:
                 axis = self._axis_of(access, d)
-                raise _Wanted(value, _same_axis(access.shape, axis, nn.shape_of(value)))
+                raise _LeafMustBeCut(value, _same_axis(access.shape, axis, nn.shape_of(value)))
         result = space.results[0]
         return _same_axis(result.shape, self._axis_of(result, d), nn.shape_of(op.results[0]))
 
-    def _moved(self, op: Operation, axes: Axes) -> int:
+    def _movement_axis(self, op: Operation, axes: Axes) -> int:
+        """The batch axis of the result of a movement."""
         assert isinstance(op, Movement)
         found: set[int] = set()
         moves = op.moves()
         for value, move in zip(op.operands, moves, strict=True):
             if value in axes:
                 (source,), (target,) = move.operands, move.results
-                d = self._dim_of(source, _viewed(value, axes[value], source))
+                d = self._dim_of(source, _axis_in_view(value, axes[value], source))
                 found.add(self._axis_of(target, d))
         if len(found) != 1:
             raise NoBatch
@@ -207,19 +226,19 @@ class _Search:
             (source,), (target,) = move.operands, move.results
             d = self._dim_of(target, axis)
             if value not in axes and d in source.dims():
-                wanted = self._axis_of(source, d)
-                raise _Wanted(value, _same_axis(source.shape, wanted, nn.shape_of(value)))
+                needed = self._axis_of(source, d)
+                raise _LeafMustBeCut(value, _same_axis(source.shape, needed, nn.shape_of(value)))
         return _same_axis(moves[0].results[0].shape, axis, nn.shape_of(op.results[0]))
 
     def _dim_of(self, access: AccessMap, axis: int) -> int:
-        """The dimension that an axis is, alone and whole."""
+        """The dimension that an axis runs along: all of it, and no other. Raises NoBatch."""
         terms = access.axes[axis].terms
         if len(terms) != 1 or self._axis_of(access, terms[0][0]) != axis:
             raise NoBatch
         return terms[0][0]
 
     def _axis_of(self, access: AccessMap, d: int) -> int:
-        """The one axis that a dimension is, alone and whole."""
+        """The one axis that runs along a dimension: all of it, and no other. Raises NoBatch."""
         having = [i for i, a in enumerate(access.axes) if any(e == d for e, _ in a.terms)]
         if len(having) != 1:
             raise NoBatch
@@ -229,12 +248,13 @@ class _Search:
         return having[0]
 
 
-def _viewed(value: SSAValue, axis: int, access: AccessMap) -> int:
+def _axis_in_view(value: SSAValue, axis: int, access: AccessMap) -> int:
+    """The axis of an access map's view of a value that is the same as an axis of the value."""
     return _same_axis(nn.shape_of(value), axis, access.shape)
 
 
 def _same_axis(shape: Sequence[int], axis: int, other: Sequence[int]) -> int:
-    """The axis of another shape of the same elements that is the same one. Raises NoBatch."""
+    """The axis of a reshaped tensor that is the same as an axis before. Raises NoBatch."""
     before = prod(shape[:axis])
     for i, n in enumerate(other):
         if n == shape[axis] and prod(other[:i]) == before:
@@ -245,10 +265,11 @@ def _same_axis(shape: Sequence[int], axis: int, other: Sequence[int]) -> int:
 # Cutting
 
 
-def part(program: Program, batch: Batch, low: int, high: int) -> Program:
-    """A program for the elements low to high of a batch. Raises NoBatch.
+def batch_slice(program: Program, batch: Batch, low: int, high: int) -> Program:
+    """The program for elements low to high - 1 of a batch. Raises NoBatch.
 
-    Sizes that are written in attributes follow those of the operands, where only one does.
+    An attribute that contains the size of the batch gets the new size, if the result type then
+    follows from the operands. At most one number of each operation is changed.
     """
     module = program.module.clone()
     main = main_of(module)
@@ -290,9 +311,9 @@ def part(program: Program, batch: Batch, low: int, high: int) -> Program:
             axis, wanted = batch.results.get(i), op.results[0].type
             if axis is not None:
                 wanted = cut(wanted, axis)
-            _infer(op, batch.size, new, wanted if i in batch.results else None)
+            _infer_result_type(op, batch.size, new, wanted if i in batch.results else None)
     main.update_function_type()
-    _check(program, module, batch, new)
+    _check_result_shapes(program, module, batch, new)
     return Program(module, program.context, inputs, program.target)
 
 
@@ -300,12 +321,15 @@ def _retype(result: OpResult, type_: Attribute) -> None:
     result._type = type_  # pyright: ignore[reportPrivateUsage]
 
 
-def _infer(op: Operation, old: int, new: int, wanted: Attribute | None) -> None:
-    """Give a result the type that follows from operands, perhaps with one size in an attribute
-    changed as theirs were. wanted: that type, if it is known."""
+def _infer_result_type(op: Operation, old: int, new: int, wanted: Attribute | None) -> None:
+    """Set the type of a result to the one that follows from its operands. Raises NoBatch.
+
+    Where that fails, one number in an attribute is changed from old to new.
+    wanted: the type, if it is known.
+    """
     assert isinstance(op, Infers)
     before, problem = dict(op.properties), None
-    for properties in (before, *_resized(before, old, new)):
+    for properties in (before, *_with_one_size_changed(before, old, new)):
         op.properties = dict(properties)
         try:
             found = op.infer()
@@ -318,7 +342,7 @@ def _infer(op: Operation, old: int, new: int, wanted: Attribute | None) -> None:
     raise NoBatch from problem
 
 
-def _resized(
+def _with_one_size_changed(
     properties: dict[str, Attribute], old: int, new: int
 ) -> Iterator[dict[str, Attribute]]:
     for name, value in properties.items():
@@ -330,8 +354,8 @@ def _resized(
                     yield {**properties, name: integers(changed)}
 
 
-def _check(program: Program, module: ModuleOp, batch: Batch, new: int) -> None:
-    """Raise NoBatch unless the results are those that the batch says."""
+def _check_result_shapes(program: Program, module: ModuleOp, batch: Batch, new: int) -> None:
+    """Raise NoBatch unless the module is valid and its results have the shapes of the slice."""
     try:
         verify(module)
     except VerifyException as error:

@@ -1,10 +1,11 @@
-"""How far two right runs of an operation may be apart, whose operands may be apart already.
+"""Error bounds of one operation whose operands have errors already.
 
-backends/reference bounds one operation on the operands given. Here its operands have errors as
-well: e bounds how far an operand may be from the exact value. What the function makes of the ends
-of all intervals v - e .. v + e is added, as whole arrays: that is an upper bound for functions that
-are monotone or convex in each operand. Where a pole may lie in an interval, or nothing is known of
-a function, the error is infinite: anything is right there.
+backends/reference bounds the error of one operation on exact operands. Here each operand v has an
+error e: it is at most e away from the exact value. The function is evaluated at the ends of all
+intervals v - e .. v + e, on whole arrays, and its largest deviation there is added to the error.
+That is an upper bound for functions that are monotone, convex or concave in each operand. Where an
+interval may contain a pole, or nothing is known about the function, the error is infinite: any
+value is correct there.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from ....ir.geometry.space import AccessMap, Space
 from ...driver.arrays import Array
 
 SLACK = 1.001
-"""What errors of second order are covered by."""
+"""Factor on an error bound that covers errors of second order."""
 
 Errors = Doubles
 
 
 def no_error(array: Array) -> Errors:
-    """The error of a value that is given."""
+    """The error of an exact value: zero everywhere."""
     return np.zeros(array.shape)
 
 
 def moved_error(
     moves: Sequence[Space] | None, errors: Sequence[Errors], shape: Sequence[int]
 ) -> Errors:
-    """The errors of what a movement makes: they move along, and padding has none."""
+    """The errors of a movement's result: they move with the elements, and padding has no error."""
     if moves is None:
         return errors[0].reshape(shape)
     if not any(error.any() for error in errors):
@@ -58,10 +59,10 @@ def moved_error(
 
 @dataclass(frozen=True)
 class Bounded:
-    """How far a result may be from the exact one: error, element by element.
+    """The error bound of a result, element by element, and the exact result where it is known.
 
-    exact: that one, in float64 and not rounded, where it is known: of operands that have no error.
-    A right machine is then within error of it, and not only within twice of another machine.
+    exact: the result in float64, not rounded; None if an operand has an error. A correct machine is
+    within error of the exact result. Two correct machines may be twice as far apart.
     """
 
     error: Errors
@@ -75,12 +76,13 @@ def bounded_structure(
     result: Array,
     evaluated: tuple[Array, Errors] | None = None,
 ) -> Bounded:
-    """How far the result of a structured operation may be from the exact one.
+    """The error bound of the result of a structured operation.
 
-    operands: as they were received; errors: how far each may be from what is exact. result: what
-    the operation has made, of whose shape and dtype the answer is. evaluated: what
-    evaluate_structure says of the operands, if that is known. Infinite where anything is right; for
-    integers and truth values, more than 0 where they may be others.
+    operands: the values that the operation has read. errors: the error of each operand.
+    result: the value that the operation has computed; the bound has its shape.
+    evaluated: what evaluate_structure returns for the operands, if it has been called already.
+    The bound is infinite where any value is correct. For integers and truth values, it is more than
+    0 where another value may be correct.
     """
     dtype, shape = result.dtype, result.shape
     with np.errstate(all="ignore"):
@@ -88,9 +90,9 @@ def bounded_structure(
             value, local = evaluated or evaluate_structure(structure, operands, dtype, shape)
             if _is_exact(structure, operands, value, local, result):
                 return Bounded(np.zeros(shape))
-            edge = _over_the_edge(structure, operands, local, dtype, shape)
-            return Bounded(np.where(_is_certain(structure, value), 0.0, edge), value)
-        error = _propagated(structure, operands, errors, result, evaluated)
+            bound = _infinite_outside_domain(structure, operands, local, dtype, shape)
+            return Bounded(np.where(_is_certain(structure, value), 0.0, bound), value)
+        error = _propagated_error(structure, operands, errors, result, evaluated)
         return Bounded(error.reshape(shape))
 
 
@@ -105,11 +107,12 @@ def structure_error(
 
 
 def _is_certain(structure: Structure, value: Array) -> Array:
-    """Where every right machine gives the very NaN or infinity that is there.
+    """Where every correct machine gives the same NaN or infinity as value.
 
-    What has no number for its exact operands has none in any order and in any dtype. An infinity is
-    sure only where nothing is added up or multiplied on the way, and no sign of a 0 decides on its
-    own. What precedes a chain may round to where the chain has a value.
+    If the exact operands give NaN, every order of evaluation and every dtype gives NaN. An infinity
+    is certain only if nothing is summed or multiplied on the way, and the sign of a zero does not
+    decide about it. If a chain follows, nothing is certain: the value before the chain may round to
+    one for which the chain is defined.
     """
     body = structure.body
     if body.then or not is_floating(value.dtype):
@@ -121,16 +124,17 @@ def _is_certain(structure: Structure, value: Array) -> Array:
     return ~np.isfinite(value)
 
 
-def _over_the_edge(
+def _infinite_outside_domain(
     structure: Structure,
     operands: Sequence[Array],
     local: Errors,
     dtype: np.dtype[Any],
     shape: Sequence[int],
 ) -> Errors:
-    """A bound, infinite where a chain leads from a number to where a function has no value.
+    """The bound local, but infinite where a chain turns a finite number into NaN.
 
-    What rounds to 0 in one run and to less in another has a logarithm of -inf, or none.
+    A number may round to 0 in one run and to less than 0 in another. Its logarithm is then -inf in
+    one run and NaN in the other.
     """
     if not (structure.body.then and np.isnan(local).any()):
         return local
@@ -142,10 +146,11 @@ def _over_the_edge(
 def _is_exact(
     structure: Structure, operands: Sequence[Array], value: Array, local: Errors, result: Array
 ) -> bool:
-    """Whether any order of summation gives the very bits: all numbers are whole and small.
+    """Whether every order of summation gives the same bits, because all numbers are small integers.
 
-    The bound of a sum of k numbers is k u times the sum of their magnitudes: if it is less than a
-    half, every sum on the way is a whole number that is held exactly.
+    The error bound of a sum of k numbers is k u times the sum of their magnitudes, where u is the
+    unit roundoff. If it is less than 0.5, every partial sum is an integer that the dtype represents
+    exactly.
     """
     body = structure.body
     stages = ((stage.function, stage.parameters) for stage in body.then)
@@ -171,13 +176,14 @@ def _is_whole(array: Array) -> bool:
 # Operands with errors
 
 
-def _propagated(
+def _propagated_error(
     structure: Structure,
     operands: Sequence[Array],
     errors: Sequence[Errors],
     result: Array,
     evaluated: tuple[Array, Errors] | None,
 ) -> Errors:
+    """The error of a result, in its viewed shape, if an operand has an error."""
     body, space = structure.body, structure.space
     own = structure.unchained
     count = len(own.space.operands)
@@ -188,19 +194,21 @@ def _propagated(
     rough = [e.reshape(m.shape) for e, m in zip(errors, space.operands, strict=True)]
     shape = space.results[0].shape
     if evaluated is None or body.then:
-        # A chain goes on from what was before it.
+        # The stages of a chain are bounded below, from the value before the chain.
         evaluated = evaluate_structure(own, views[:count], before, shape)
     value, local = (each.reshape(shape) for each in evaluated)
-    error = local * SLACK + _deviation(own, views[:count], rough[:count], before).reshape(shape)
+    deviation = _operand_deviation(own, views[:count], rough[:count], before)
+    error = local * SLACK + deviation.reshape(shape)
     if 0 in space.sizes:
         return np.where(np.isnan(error), np.inf, error)
     extras = list(zip(views[count:], rough[count:], space.operands[count:], strict=True))
     if body.then:
-        # What overflows on the way may come back, or not, whatever follows.
+        # Where a value may overflow before the chain, its stages may or may not make it finite
+        # again, so nothing is known about the result.
         reached = np.abs(value) + error >= float_limits(before).largest
         error = np.where(reached & np.isfinite(value), np.inf, error)
     elif is_floating(before):
-        # At the edge one right run is infinite, and another is not.
+        # Near the largest finite number, one correct run may overflow where another does not.
         edge = np.abs(np.abs(value) - float_limits(before).largest)
         error = np.where((edge <= error) & np.isfinite(value), np.inf, error)
     for stage in body.then:
@@ -209,8 +217,8 @@ def _propagated(
         arrays: list[Array] = []
         each: list[Errors] = []
         for array, e, access in taken:
-            arrays.append(_of_result(_points(array, access, space), space))
-            each.append(_of_result(_points(e, replace(access, fill=0.0), space), space))
+            arrays.append(_in_result_shape(_points(array, access, space), space))
+            each.append(_in_result_shape(_points(e, replace(access, fill=0.0), space), space))
         arrays.insert(stage.at, value)
         each.insert(stage.at, error)
         made, deviation = _corners(function, stage.parameters, arrays, each)
@@ -229,10 +237,10 @@ def _propagated(
     return np.where(np.isnan(error), np.inf, error)
 
 
-def _deviation(
+def _operand_deviation(
     own: Structure, operands: Sequence[Array], errors: Sequence[Errors], dtype: np.dtype[Any]
 ) -> Errors:
-    """What errors of operands do to the result, in its viewed shape."""
+    """How far the errors of the operands move the result, in its viewed shape."""
     space, body = own.space, own.body
     shape = space.results[0].shape
     if not any(error.any() for error in errors):
@@ -241,7 +249,7 @@ def _deviation(
         return np.zeros(shape)
     floating = all(is_floating(a.dtype) for a in operands)
     if floating and body.function == "mul" and body.combiner == "sum":
-        return _of_products(own, operands, errors)
+        return _deviation_of_products(own, operands, errors)
     if not FUNCTIONS[body.function].ends_decide or not all(
         is_floating(a.dtype) or a.dtype == np.bool_ or not e.any()
         for a, e in zip(operands, errors, strict=True)
@@ -254,13 +262,13 @@ def _deviation(
     function = scalar_function(body.function)
     made, deviation = _corners(function, body.parameters, points, rough)
     if body.combiner is None:
-        return _of_result(deviation, space)
+        return _in_result_shape(deviation, space)
     kept = {axis.terms[0][0] for axis in space.results[0].axes if axis.terms}
     reduced = tuple(d for d in range(len(space.dims)) if d not in kept)
     made = np.broadcast_to(made, space.sizes)
     deviation = np.broadcast_to(deviation, space.sizes)
-    merged = _MERGED[body.combiner](made, deviation, reduced)
-    return _of_result(np.expand_dims(merged, reduced), space)
+    merged = _COMBINED_DEVIATION[body.combiner](made, deviation, reduced)
+    return _in_result_shape(np.expand_dims(merged, reduced), space)
 
 
 def _sum(made: Array, deviation: Errors, axes: tuple[int, ...]) -> Errors:
@@ -276,16 +284,20 @@ def _prod(made: Array, deviation: Errors, axes: tuple[int, ...]) -> Errors:
     return (size + deviation).prod(axes) * SLACK - size.prod(axes)
 
 
-_MERGED: dict[str, Callable[[Array, Errors, tuple[int, ...]], Errors]] = {
+_COMBINED_DEVIATION: dict[str, Callable[[Array, Errors, tuple[int, ...]], Errors]] = {
     "sum": _sum,
     "max": _extreme,
     "min": _extreme,
     "prod": _prod,
 }
+"""The deviation of a reduction over axes, from the values and their deviations, by combiner."""
 
 
-def _of_products(own: Structure, operands: Sequence[Array], errors: Sequence[Errors]) -> Errors:
-    """(|a| + e)(|b| + f) - |a||b|, summed: what errors do to a sum of products."""
+def _deviation_of_products(
+    own: Structure, operands: Sequence[Array], errors: Sequence[Errors]
+) -> Errors:
+    """The deviation of a sum of products a b with errors e and f: the sum of (|a| + e)(|b| + f) -
+    |a||b|."""
     size = [np.abs(a.astype(np.float64)) for a in operands]
     plain = Structure(
         replace(own.space, operands=tuple(replace(m, fill=0.0) for m in own.space.operands)),
@@ -304,7 +316,10 @@ def _corners(
     arrays: Sequence[Array],
     errors: Sequence[Errors],
 ) -> tuple[Array, Errors]:
-    """The function of arrays in float64, and its largest deviation at the ends of intervals."""
+    """A function of arrays in float64, and its largest deviation at the ends of the intervals.
+
+    The ends of all operands are combined, so the function is evaluated at the corners of a box.
+    """
     wide = [_wide(a) for a in arrays]
     made = function.apply(parameters, *wide)
     made = made if made.dtype == np.bool_ else made.astype(np.float64, copy=False)
@@ -313,7 +328,8 @@ def _corners(
         return made, np.zeros(made.shape)
     ends = list(wide)
     for axis, i in enumerate(rough):
-        # All ends at once: those of each operand along an axis of their own, in front.
+        # Evaluate all corners at once: the two ends of each operand lie along a leading axis of
+        # their own.
         both = np.stack([_end(wide[i], errors[i], sign) for sign in (-1.0, 1.0)])
         between = len(rough) - 1 - axis + made.ndim - wide[i].ndim
         ends[i] = both.reshape((2, *(1,) * between, *wide[i].shape))
@@ -323,7 +339,7 @@ def _corners(
     distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
     deviation = distance.max(tuple(range(len(rough))))
     if function.meets:
-        # What is equal somewhere within is so at no end.
+        # Two operands may be equal inside their intervals and at no end.
         distance = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
         reach = errors[0] + errors[1]
         deviation = np.where((distance <= reach) & (reach > 0), 1.0, deviation)
@@ -334,7 +350,7 @@ def _corners(
     for i in rough:
         deviation = np.where(np.isposinf(errors[i]), np.inf, deviation)
     if function.selects and 0 not in rough:
-        # Only the value that was taken matters.
+        # Only the error of the selected operand counts.
         taken = np.where(arrays[0], errors[1], errors[2])
         deviation = np.where(np.broadcast_to(taken, deviation.shape) == 0, 0.0, deviation)
     return made, deviation
@@ -354,8 +370,8 @@ def _points(array: Array, access: AccessMap, space: Space) -> Array:
     return gathered(array, access, whole_box(space.sizes))
 
 
-def _of_result(points: Array, space: Space) -> Array:
-    """Values at points, one axis a dimension, in the viewed shape of the result."""
+def _in_result_shape(points: Array, space: Space) -> Array:
+    """Values at the points of a space, one axis per dimension, in the result's viewed shape."""
     axes = space.results[0].axes
     kept = [axis.terms[0][0] for axis in axes if axis.terms]
     rest = [d for d in range(points.ndim) if d not in kept]

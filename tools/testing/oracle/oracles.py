@@ -1,9 +1,9 @@
-"""What a program computes, how far a right one may be from it, and whether another one is.
+"""The expected results of a program, their error bounds, and comparison with another program.
 
-A run is watched, and every value gets an error: how far it may be from what exact arithmetic would
-have made of the program's inputs. Two programs that mean the same are then at most both errors
-apart, element by element, in every result. Nothing is picked: the errors follow from the dtypes,
-the lengths of sums and the values.
+A program is run, and every value gets an error: how far it may be from the result of exact
+arithmetic on the program's inputs. If two programs mean the same, each result of one is at most the
+sum of both errors away from the other's, element by element. No tolerance is chosen by hand: the
+errors follow from the dtypes, the lengths of sums and the values.
 """
 
 from __future__ import annotations
@@ -39,40 +39,44 @@ from ...driver.arrays import Array
 from ..generators.program import Program
 from .bounds import Errors, bounded_structure, moved_error, no_error, structure_error
 
-TWICE = 2.002
-"""Of the errors of two right runs, which are alike but not equal, each is taken to be the other."""
+TWO_ERRORS = 2.002
+"""Two correct runs differ by at most this many times the error of one of them.
+
+Each may be off by its own error. The two errors are nearly equal, so only one is computed.
+"""
 
 WIDE = 4
-"""Bytes of a float that is not narrow."""
+"""Bytes of the smallest float that is not narrow."""
 
-Admit = Callable[[Array, Errors], Errors]
-"""What error a value may have, of the error that its operation says."""
+AdjustError = Callable[[Array, Errors], Errors]
+"""Returns the error to use for a value, from the value and the error bound of its operation."""
 
 
-class Known:
-    """What operations of nn have made of which arrays.
+class ResultCache:
+    """The results of nn operations, by operation and operands.
 
-    A pass leaves most of a program as it was: of that nothing has to be computed again. Arrays are
-    told apart by identity, and those that something is known of are kept; nobody writes to them.
+    A pass leaves most of a program unchanged, so those parts need not be computed again. Arrays are
+    compared by identity. The cache keeps the operands of every entry alive. Nobody may write to
+    them.
     """
 
     def __init__(self) -> None:
-        self._made: dict[tuple[object, ...], tuple[Sequence[Array], Array]] = {}
+        self._entries: dict[tuple[object, ...], tuple[Sequence[Array], Array]] = {}
 
-    def learned(self, op: Operation, operands: Sequence[Array], evaluate: Evaluate) -> Array:
-        """The result of an operation, which evaluate gives where none is known, and is kept.
+    def get_or_add(self, op: Operation, operands: Sequence[Array], evaluate: Evaluate) -> Array:
+        """The result of an operation; if it is not cached, evaluate computes it and it is added.
 
-        Of operations that mean the same on the same arrays it is the same array.
+        Operations that mean the same and read the same arrays return the same array.
         """
         key = _key(op, operands)
-        found = self._made.get(key)
+        found = self._entries.get(key)
         if found is None:
-            found = self._made[key] = operands, evaluate(op, operands)
+            found = self._entries[key] = operands, evaluate(op, operands)
         return found[1]
 
-    def value(self, op: Operation, operands: Sequence[Array]) -> Array:
-        """The result of an operation, computed where none is known, and not kept then."""
-        found = self._made.get(_key(op, operands))
+    def get_or_compute(self, op: Operation, operands: Sequence[Array]) -> Array:
+        """The result of an operation; if it is not cached, it is computed and not added."""
+        found = self._entries.get(_key(op, operands))
         return operation_value(op, operands) if found is None else found[1]
 
 
@@ -81,7 +85,7 @@ def _key(op: Operation, operands: Sequence[Array]) -> tuple[object, ...]:
 
 
 def _meaning(op: Operation) -> object:
-    """What, beside operands and the type of the result, decides on the result."""
+    """What determines the result of an operation, apart from its operands and result type."""
     if isinstance(op, Structured):
         return op.structure()
     if isinstance(op, Movement):
@@ -93,13 +97,16 @@ def _meaning(op: Operation) -> object:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run has left behind, and how far each element may be from what is exact.
+    """The results of a run, and how far each element may be from the exact result.
 
-    outputs, state: by name; of states those that the program stores. errors: of both, by the same
-    names, states as "@name". exact: by these names, what exact arithmetic makes of operands without
-    an error, of results of fewer than 32 bits. decided: false if a branch hung on a value that a
-    right run may have otherwise: then nothing follows. known: of a program of nn, what its
-    operations have made.
+    outputs: by name.
+    state: the states that the program stores, by name.
+    errors: the error of each output and state, by name; states are called "@name".
+    decided: False if a branch depends on a value that may differ between correct runs. Nothing can
+    then be concluded from the results.
+    exact: the exact results, by the names of errors. Only results of fewer than 32 bits whose last
+    operation has operands without an error.
+    cache: the results of the operations of an nn program.
     """
 
     outputs: dict[str, Array]
@@ -107,17 +114,21 @@ class Outcome:
     errors: dict[str, Errors]
     decided: bool = True
     exact: dict[str, Array] = field(default_factory=dict[str, "Array"])
-    known: Known = field(default_factory=Known, repr=False)
+    cache: ResultCache = field(default_factory=ResultCache, repr=False)
 
     def named(self) -> dict[str, Array]:
-        """Outputs and states by the names of their errors."""
+        """Outputs and states, by the names that errors uses."""
         return {**self.outputs, **{f"@{name}": array for name, array in self.state.items()}}
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first value that is not what it has to be. index: of the worst element; ratio: its error
-    over the bound, inf where numbers stand for NaN or infinities, or the other way round."""
+    """The first output or state that is wrong.
+
+    value: its name. text: what is wrong, in words. index: the worst element. found, expected: the
+    values there. bound: the largest allowed distance. ratio: the distance over the bound; infinite
+    if one value is NaN or infinite and the other is not.
+    """
 
     value: str
     text: str
@@ -131,35 +142,36 @@ class Difference:
         return f"{self.value}: {self.text}"
 
 
-def run(program: Program, known: Known | None = None) -> Run:
-    """Run a program by the meaning of its level; on the machine strictly. Raises as evaluators.
+def run(program: Program, cache: ResultCache | None = None) -> Run:
+    """Run a program with the evaluator of its level. Raises whatever the evaluator raises.
 
-    known: what need not be computed again, where the level is nn.
+    cache: results that need not be computed again. Used for nn programs only.
     """
-    if known is not None and program.level == NN:
-        done = run_reference(program.module, program.inputs, evaluate=known.value)
+    if cache is not None and program.level == NN:
+        done = run_reference(program.module, program.inputs, evaluate=cache.get_or_compute)
         return Run(done.outputs, done.state)
     return run_level(program.level, program.module, program.target, program.inputs)
 
 
 def bounded_run(program: Program) -> Outcome:
-    """Run a program of any level, and bound the error of all that it leaves behind."""
-    return BOUNDED[program.level](program, _as_said)
+    """Run a program of any level, and bound the errors of its outputs and states."""
+    return BOUNDED[program.level](program, _unadjusted)
 
 
 def narrowed_run(program: Program) -> Outcome:
-    """The same of a program that a pass has narrowed: what has left its range may be any number.
+    """Run a program that a pass has narrowed, and allow any value where a narrow float overflows.
 
-    A narrow float that is not finite, or the last finite one, where every right run has it, but one
-    in wider floats has not.
+    Every correct run of the narrowed program overflows there, but a run in wider floats does not.
+    So where a narrow float is not finite, or is the largest finite number, its error is infinite.
     """
-    return BOUNDED[program.level](program, _any_beyond)
+    return BOUNDED[program.level](program, _infinite_on_overflow)
 
 
 def with_both_errors(first: Outcome, second: Outcome) -> Outcome:
-    """The first outcome, with errors that bound how far the second may be from it.
+    """The first outcome, with errors that allow for those of the second as well.
 
-    For programs that round differently, such as one in float32 and one in float16.
+    For programs that round differently, such as one in float32 and one in float16. Each error is
+    the mean of both, because difference doubles it.
     """
     none = np.zeros(())
     errors = {n: (e + second.errors.get(n, none)) / 2 for n, e in first.errors.items()}
@@ -168,10 +180,10 @@ def with_both_errors(first: Outcome, second: Outcome) -> Outcome:
 
 
 def difference(expected: Outcome, found: Run) -> Difference | None:
-    """The first output or state that is further from the expected one than two right runs can be.
+    """The first output or state that is further from the expected one than two correct runs can be.
 
-    An output that is missing, or has another shape or dtype, differs; a state that is gone does
-    not. None also where the expected outcome is not decided.
+    An output that is missing or has another shape or dtype is wrong; a missing state is not.
+    Returns None if all are within their bounds, or if the expected outcome is not decided.
     """
     if not expected.decided:
         return None
@@ -199,7 +211,7 @@ def _differs(name: str, right: Array, found: Array, error: Errors) -> Difference
     if not worst > 1:
         return None
     index = tuple(int(i) for i in np.unravel_index(at, right.shape))
-    bound = float(np.broadcast_to(error, right.shape)[index]) * TWICE
+    bound = float(np.broadcast_to(error, right.shape)[index]) * TWO_ERRORS
     actual, need = float(found[index]), float(right[index])
     within = f" within {bound:.3g}" if bound else " exactly"
     text = f"element {list(index)} is {actual:.9g}; need {need:.9g}{within}"
@@ -207,12 +219,12 @@ def _differs(name: str, right: Array, found: Array, error: Errors) -> Difference
 
 
 def coarseness(expected: Outcome, found: Run) -> Difference | None:
-    """The first result of fewer than 32 bits that is further from the exact one than what is
-    computed in 32 bits and rounded once.
+    """The first result of fewer than 32 bits that is less exact than a 32-bit result rounded once.
 
-    Two right runs may be apart by both their roundings, and as far is a sum whose parts are held in
-    so few bits: only beside the exact value does that show. (A median of errors says less: right
-    ones have half of a bound, and those of narrow partial sums twice as much.)
+    difference does not find sums whose partials are kept in too few bits: they are no further off
+    than two correct runs may be apart. They show only in a comparison with the exact value.
+    (Medians of errors show less: for correct results the median is half a bound, for narrow
+    partials it is twice as much.)
     """
     if not expected.decided:
         return None
@@ -220,15 +232,15 @@ def coarseness(expected: Outcome, found: Run) -> Difference | None:
     for name, exact in expected.exact.items():
         if name not in there or there[name].shape != exact.shape:
             continue
-        # Where anything is right, what is there is.
+        # Where any value is correct, take the value found as the expected one.
         bounded = np.isfinite(expected.errors[name])
         wanted = np.where(bounded, exact, there[name].astype(np.float64))
         worst = worst_of(there[name], wanted, np.where(bounded, expected.errors[name], 0.0))
         if worst.ratio > 1:
             text = (
                 f"element {list(worst.index)} is {worst.actual:.9g}; need {worst.expected:.9g} "
-                f"within {worst.bound:.3g}, as {there[name].dtype.name} rounded once: something "
-                "is held in fewer bits on the way"
+                f"within {worst.bound:.3g}, the error of {there[name].dtype.name} rounded once: an "
+                "intermediate value has too few bits"
             )
             return Difference(
                 name, text, worst.index, worst.actual, worst.expected, worst.bound, worst.ratio
@@ -237,9 +249,9 @@ def coarseness(expected: Outcome, found: Run) -> Difference | None:
 
 
 def ratios(right: Array, found: Array, error: Errors) -> Errors:
-    """|found - right| over the largest distance of two right runs, element by element."""
+    """|found - right| over the largest distance of two correct runs, element by element."""
     with np.errstate(all="ignore"):
-        bound = np.broadcast_to(error, right.shape) * TWICE
+        bound = np.broadcast_to(error, right.shape) * TWO_ERRORS
         if not is_floating(right.dtype):
             wrong = (right != found) & (bound == 0)
             distance = np.abs(right.astype(np.float64) - found.astype(np.float64))
@@ -249,16 +261,16 @@ def ratios(right: Array, found: Array, error: Errors) -> Errors:
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         distance = np.where(same, 0.0, np.abs(a - b))
         ratio = np.where(distance == 0, 0.0, distance / bound)
-        # A number where there was none has no distance.
+        # The distance is NaN where exactly one of the values is NaN.
         ratio = np.where(np.isnan(ratio), np.inf, ratio)
         return np.where(np.isinf(bound), 0.0, ratio)
 
 
-def _as_said(array: Array, error: Errors) -> Errors:
+def _unadjusted(array: Array, error: Errors) -> Errors:
     return error
 
 
-def _any_beyond(array: Array, error: Errors) -> Errors:
+def _infinite_on_overflow(array: Array, error: Errors) -> Errors:
     if array.dtype.itemsize >= WIDE or not is_floating(array.dtype):
         return error
     held = np.abs(array.astype(np.float64)) < float_limits(array.dtype).largest
@@ -268,95 +280,107 @@ def _any_beyond(array: Array, error: Errors) -> Errors:
 # nn
 
 
-def _nn(program: Program, admit: Admit) -> Outcome:
-    watch = _Watch(admit)
+def _bounded_nn(program: Program, adjust: AdjustError) -> Outcome:
+    tracker = _ErrorTracker(adjust)
     done = run_reference(
-        program.module, program.inputs, observe=watch.of_nn, parts=True, evaluate=watch.value
+        program.module,
+        program.inputs,
+        observe=tracker.observe_nn,
+        parts=True,
+        evaluate=tracker.value,
     )
-    errors = {name: watch.error(array) for name, array in done.outputs.items()}
+    errors = {name: tracker.error(array) for name, array in done.outputs.items()}
     stored = {op.state.string_value() for op in program.module.walk() if isinstance(op, nn.StoreOp)}
     state = {name: array for name, array in done.state.items() if name in stored}
-    errors |= {f"@{name}": watch.error(array) for name, array in state.items()}
+    errors |= {f"@{name}": tracker.error(array) for name, array in state.items()}
     named = {**done.outputs, **{f"@{name}": array for name, array in state.items()}}
-    exact = {n: watch.exact[id(a)] for n, a in named.items() if id(a) in watch.exact}
-    return Outcome(done.outputs, state, errors, watch.decided, exact, watch.made)
+    exact = {n: tracker.exact[id(a)] for n, a in named.items() if id(a) in tracker.exact}
+    return Outcome(done.outputs, state, errors, tracker.decided, exact, tracker.cache)
 
 
 @dataclass
-class _Watch:
-    """Keeps the errors of values by the identity of what holds them: through calls and loops the
-    same arrays are handed on."""
+class _ErrorTracker:
+    """The errors of all values of a run, by the identity of the object that holds the elements.
 
-    admit: Admit
+    Calls and loops pass the same objects on, so the errors stay known.
+
+    adjust: applied to every error. decided: as in Outcome. by_holder: each holder and its error, by
+    id. by_value: the errors by SSA value. exact: exact results by the id of their holder. cache:
+    the results of nn operations. evaluated: the value and bound of the latest nn operation.
+    """
+
+    adjust: AdjustError
     decided: bool = True
-    known: dict[int, tuple[object, Errors]] = field(
+    by_holder: dict[int, tuple[object, Errors]] = field(
         default_factory=dict[int, "tuple[object, Errors]"]
     )
-    of_values: dict[SSAValue, Errors] = field(default_factory=dict[SSAValue, "Errors"])
+    by_value: dict[SSAValue, Errors] = field(default_factory=dict[SSAValue, "Errors"])
     exact: dict[int, Array] = field(default_factory=dict[int, "Array"])
-    made: Known = field(default_factory=Known)
+    cache: ResultCache = field(default_factory=ResultCache)
     evaluated: tuple[Array, Errors] | None = None
 
     def error(self, holder: object, array: Array | None = None) -> Errors:
-        found = self.known.get(id(holder))
+        found = self.by_holder.get(id(holder))
         if found is not None:
             return found[1]
         return no_error(np.asarray(holder if array is None else array))
 
-    def made_of(self, result: SSAValue, array: Array, error: Errors) -> None:
-        """Keep the error of what an operation of nn has made."""
-        self.keep(result, array, self.admit(array, error))
+    def record_adjusted(self, result: SSAValue, array: Array, error: Errors) -> None:
+        """Record the adjusted error of the result of an nn operation."""
+        self.record(result, array, self.adjust(array, error))
 
-    def keep(self, result: SSAValue, holder: object, error: Errors) -> None:
-        # The holder is kept too, so that nothing else gets its identity.
-        self.known[id(holder)] = holder, error
-        self.of_values[result] = error
-        if error.any() and any(isinstance(u.operation, _DECIDES) for u in result.uses):
+    def record(self, result: SSAValue, holder: object, error: Errors) -> None:
+        # Keep the holder alive, so that no other object gets its id.
+        self.by_holder[id(holder)] = holder, error
+        self.by_value[result] = error
+        if error.any() and any(isinstance(u.operation, _BRANCHES) for u in result.uses):
             self.decided = False
 
     def value(self, op: Operation, operands: Sequence[Array]) -> Array:
-        """What an operation of nn makes, for of_nn to bound next.
+        """The result of an nn operation. observe_nn bounds its error next.
 
-        evaluated is then its value before it is rounded, and the bound; None where a chain follows,
-        or the result was known.
+        Sets evaluated to the result before rounding and its bound, or to None if the operation has
+        a chain or its result was in the cache.
         """
         self.evaluated = None
-        return self.made.learned(op, operands, self._evaluate)
+        return self.cache.get_or_add(op, operands, self._evaluate)
 
     def _evaluate(self, op: Operation, operands: Sequence[Array]) -> Array:
         structure = op.structure() if isinstance(op, Structured) else None
         if structure is None or structure.body.then:
             return operation_value(op, operands)
-        # Its bound comes with the value.
+        # The bound is computed together with the value.
         shape, dtype = tensor_kind(op.results[0].type)
         self.evaluated = evaluate_structure(structure, operands, dtype, shape)
         return converted(self.evaluated[0], dtype)
 
-    def of_nn(self, op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
-        """Bound what an operation of nn has made, a part of a composite too."""
-        there = [id(each) in self.known for each in results]
-        if any(there):
-            # Handed on, of a composite by its last part, or made of the same before.
-            for result, array in compress(zip(op.results, results, strict=True), there):
-                self.keep(result, array, self.error(array))
+    def observe_nn(
+        self, op: Operation, operands: Sequence[Array], results: Sequence[Array]
+    ) -> None:
+        """Bound the result of an nn operation, or of a part of a composite."""
+        known = [id(each) in self.by_holder for each in results]
+        if any(known):
+            # A composite returns the array of its last part, and the cache an earlier array.
+            for result, array in compress(zip(op.results, results, strict=True), known):
+                self.record(result, array, self.error(array))
             return
         errors = [self.error(each) for each in operands]
         if isinstance(op, Structured):
             made = results[0]
             bounded = bounded_structure(op.structure(), operands, errors, made, self.evaluated)
-            self.made_of(op.results[0], made, bounded.error)
+            self.record_adjusted(op.results[0], made, bounded.error)
             if bounded.exact is not None and is_floating(made.dtype) and made.dtype.itemsize < 4:
                 self.exact[id(made)] = bounded.exact
         elif isinstance(op, Movement):
             error = moved_error(op.moves(), errors, results[0].shape)
-            self.made_of(op.results[0], results[0], error)
+            self.record_adjusted(op.results[0], results[0], error)
         elif isinstance(op, Reinterpretation):
-            self.keep(op.results[0], results[0], errors[0].reshape(results[0].shape))
+            self.record(op.results[0], results[0], errors[0].reshape(results[0].shape))
 
-    def of_partition(
+    def observe_partition(
         self, op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]
     ) -> None:
-        """Bound what an operation of partition has made."""
+        """Bound the result of a partition operation."""
         if not isinstance(op, partition.ComputeOp | partition.RelayoutOp | partition.ReshapeOp):
             return
         (result,) = results
@@ -370,22 +394,22 @@ class _Watch:
             error = moved_error(moves, errors, made.shape)
         else:
             error = errors[0].reshape(made.shape)
-        self.keep(op.results[0], result, self.admit(made, error))
+        self.record(op.results[0], result, self.adjust(made, error))
 
 
-_DECIDES = (control.IfOp, control.ConditionOp)
+_BRANCHES = (control.IfOp, control.ConditionOp)
 
 
 # partition
 
 
-def _partition(program: Program, admit: Admit) -> Outcome:
-    watch = _Watch(admit)
-    done = run_partition(program.module, program.inputs, observe=watch.of_partition)
+def _bounded_partition(program: Program, adjust: AdjustError) -> Outcome:
+    tracker = _ErrorTracker(adjust)
+    done = run_partition(program.module, program.inputs, observe=tracker.observe_partition)
     functions = {
         op.sym_name.data: op for op in program.module.body.block.ops if isinstance(op, FuncOp)
     }
-    find = _Find(watch.of_values, functions)
+    find = _ForwardedErrors(tracker.by_value, functions)
     main = functions["main"]
     last = main.body.block.last_op
     assert isinstance(last, ReturnOp)
@@ -400,19 +424,23 @@ def _partition(program: Program, admit: Admit) -> Outcome:
             name = op.state.string_value()
             state[name] = done.state[name]
             errors[f"@{name}"] = find.error(op.value, done.state[name])
-    return Outcome(done.outputs, state, errors, watch.decided)
+    return Outcome(done.outputs, state, errors, tracker.decided)
 
 
 @dataclass
-class _Find:
-    """The errors of values that control flow and calls hand on."""
+class _ForwardedErrors:
+    """Finds the errors of values that come through control flow and calls.
+
+    known: the errors of the results of operations. functions: by name. open: the values that are
+    being looked up, because loops make them depend on themselves.
+    """
 
     known: Mapping[SSAValue, Errors]
     functions: Mapping[str, FuncOp]
     open: set[SSAValue] = field(default_factory=set[SSAValue])
 
     def error(self, value: SSAValue, array: Array) -> Errors:
-        """Of a value that no operation of the level has made: the largest of those it may be."""
+        """The error of a value; the largest error of its sources if no operation computes it."""
         if value in self.known:
             return self.known[value].reshape(array.shape)
         if value in self.open:
@@ -425,6 +453,7 @@ class _Find:
         return found
 
     def _sources(self, value: SSAValue) -> list[SSAValue]:
+        """The values that a result of control flow or a block argument may be."""
         owner = value.owner
         if isinstance(value, OpResult):
             assert isinstance(owner, Operation)
@@ -435,7 +464,7 @@ class _Find:
                 regions = (self.functions[callee.string_value()].body,)
             ends = [r.block.last_op for r in regions]
             if isinstance(owner, control.RepeatOp | control.WhileOp):
-                # Perhaps there is no turn at all.
+                # A loop with no iterations returns its operands.
                 ends.append(owner)
             index = value.index
         else:
@@ -458,25 +487,26 @@ class _Find:
 # tile and exchange
 
 
-def _program(program: Program, admit: Admit) -> Outcome:
-    watch = _Variables(program, admit)
-    done = run_level(program.level, program.module, program.target, program.inputs, watch.wrote)
-    # What nothing writes may be held in part: a weight lives in the layout that its users want.
-    state = {name: array for name, array in done.state.items() if name in watch.errors}
-    errors = {f"@{name}": watch.error_of(name, array) for name, array in state.items()}
+def _bounded_program(program: Program, adjust: AdjustError) -> Outcome:
+    variables = _Variables(program, adjust)
+    done = run_level(program.level, program.module, program.target, program.inputs, variables.wrote)
+    # A state that is never written may be stored in part only: a weight has the layout that its
+    # users need.
+    state = {name: array for name, array in done.state.items() if name in variables.errors}
+    errors = {f"@{name}": variables.error_of(name, array) for name, array in state.items()}
     for op in program.module.walk():
         if isinstance(op, HostOutput):
             name = op.host_name.data
             array = done.outputs[name]
-            errors[name] = watch.error_of(op.reads.string_value(), array)
-    return Outcome(done.outputs, state, errors, watch.decided)
+            errors[name] = variables.error_of(op.reads.string_value(), array)
+    return Outcome(done.outputs, state, errors, variables.decided)
 
 
 class _Variables:
-    """What variables hold, and the errors of it."""
+    """The values of variables during a run, and their errors."""
 
-    def __init__(self, program: Program, admit: Admit) -> None:
-        self.admit = admit
+    def __init__(self, program: Program, adjust: AdjustError) -> None:
+        self.adjust = adjust
         self.decided = True
         self.values: dict[str, Array] = {}
         self.errors: dict[str, Errors] = {}
@@ -494,7 +524,7 @@ class _Variables:
         return no_error(array) if error is None else error.reshape(array.shape)
 
     def wrote(self, value: Value) -> None:
-        """Bound what a copy or a vertex set has written."""
+        """Bound the error of the variable that a copy or a set of vertices has written."""
         op = value.op
         assert isinstance(op, Copy | Vertices)
         names = op.sources
@@ -505,15 +535,15 @@ class _Variables:
         else:
             error = moved_error(op.spaces, errors, value.values.shape)
         self.values[value.variable] = value.values
-        self.errors[value.variable] = error = self.admit(value.values, error)
+        self.errors[value.variable] = error = self.adjust(value.values, error)
         if value.variable in self.read and error.any():
             self.decided = False
 
 
-BOUNDED: dict[Level, Callable[[Program, Admit], Outcome]] = {
-    NN: _nn,
-    PARTITION: _partition,
-    TILE: _program,
-    EXCHANGE: _program,
+BOUNDED: dict[Level, Callable[[Program, AdjustError], Outcome]] = {
+    NN: _bounded_nn,
+    PARTITION: _bounded_partition,
+    TILE: _bounded_program,
+    EXCHANGE: _bounded_program,
 }
-"""How a program of each level runs with an error bound for every value."""
+"""Runs a program of each level and bounds the error of every value."""

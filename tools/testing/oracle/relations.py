@@ -1,11 +1,12 @@
-"""What must hold between a program and others that are known to compute the same, or less.
+"""Relations between the results of a program and those of related programs.
 
     check_pass("canonicalize", relation=idempotent)
     check_pipeline(relation=(tile_count_invariant, batch_split))
 
-Such relations need no reference, and see what no bound does. One is a function of a program, of
-what the passes have made of it, and of the passes as a function from a program to another. It gives
-what is wrong in words, or None; it raises NotApplicable where it says nothing of a program.
+A relation compares compiled programs with each other, so it needs no reference, and it finds bugs
+that error bounds do not show. It is a function of a program, the compiled program, and a function
+that compiles other programs with the same passes. It returns what is wrong, in words, or None. It
+raises NotApplicable for programs that it cannot test.
 """
 
 from __future__ import annotations
@@ -37,24 +38,25 @@ from ....passes.decompose import Decompose
 from ...driver.arrays import Array
 from ..generators.program import Program
 from ..generators.sketch import MOST_TILES, machine_of
-from .batch import Batch, NoBatch, batches, main_of, part
+from .batch import Batch, NoBatch, batch_slice, batches, main_of
 from .degrees import Degree, degrees_of
 from .oracles import Outcome, bounded_run, difference, run
 
 Compiled: TypeAlias = "Callable[[Program], Program]"
-"""Runs the passes that are tested on another program, which stays as it is."""
+"""Runs the passes under test on another program and returns the result. Does not change the
+program."""
 
 Relation: TypeAlias = "Callable[[Program, Program, Compiled], str | None]"
-"""Says what is wrong between a program, what passes have made of it, and what they make of others;
-None if nothing is. Raises NotApplicable."""
+"""Returns how a program, the compiled program and further compiled programs violate a relation;
+None if they do not. Raises NotApplicable."""
 
 
 class NotApplicable(Exception):
-    """A relation says nothing of a program; why, in words."""
+    """A relation cannot be tested on a program. The message says why."""
 
 
 class _Violated(Exception):
-    """What is wrong, from within."""
+    """A relation does not hold. Raised by functions that relations call."""
 
 
 def _relation(function: Relation) -> Relation:
@@ -68,17 +70,18 @@ def _relation(function: Relation) -> Relation:
     return relation
 
 
-# What several of them do
+# Shared by several relations
 
 
 @lru_cache(maxsize=4)
 def expected_of(program: Program) -> Outcome:
-    """What a program computes, with the error that it may have; kept for who asks next."""
+    """The results of a program and their errors. The latest few are cached."""
     return bounded_run(program)
 
 
 @lru_cache(maxsize=4)
 def _run(program: Program) -> Run:
+    """Run a program, and report an error as a violation of the relation."""
     try:
         return run(program)
     except MemoryError:
@@ -88,24 +91,29 @@ def _run(program: Program) -> Run:
         raise _Violated(f"the compiled program cannot be run: {problem}") from error
 
 
-def _source(before: Program) -> Program:
-    """A program that can be compiled for any machine. Raises NotApplicable."""
+def _unplanned(before: Program) -> Program:
+    """A program, if it can be compiled for any machine. Raises NotApplicable."""
     if before.level != NN or TARGET in before.module.attributes:
-        raise NotApplicable("it is planned for a machine already")
+        raise NotApplicable("the program is already planned for a machine")
     return before
 
 
-def _number(program: Program) -> int:
-    """A number that is the same for one program each time, to choose by."""
+def _choice_number(program: Program) -> int:
+    """A pseudorandom number to make choices with. It depends on the program alone."""
     named = repr(program.sketch) if program.sketch is not None else program.target.spelling()
     return zlib.crc32(named.encode())
 
 
-def _as_expected(expected: Outcome, one: Run, other: Run, what: str, exactly: bool) -> str | None:
-    """What is wrong with another run of the same program, which may be off by both errors."""
+def _run_difference(
+    expected: Outcome, one: Run, other: Run, what: str, exactly: bool
+) -> str | None:
+    """How another run differs from one run of a program by more than both errors; None if not.
+
+    what: describes the other run, for the message. exactly: no difference is allowed.
+    """
     for name, array in expected.outputs.items():
         if name not in one.outputs or one.outputs[name].shape != array.shape:
-            return f"{name}: is not what the program gives"
+            return f"{name}: the compiled program has no such output of shape {list(array.shape)}"
     outcome = replace(
         expected,
         outputs={k: one.outputs[k] for k in expected.outputs},
@@ -117,10 +125,10 @@ def _as_expected(expected: Outcome, one: Run, other: Run, what: str, exactly: bo
     return None if wrong is None else f"{what}: {wrong}"
 
 
-def _is_rounded_alike(module: ModuleOp) -> bool:
-    """Whether no float depends on the order of a sum, or on what a vector loop makes of its tail.
+def _rounds_the_same_everywhere(module: ModuleOp) -> bool:
+    """Whether results do not depend on the order of sums or on how vector loops handle their tails.
 
-    So it is where nothing is summed or multiplied together, and every function is rounded right.
+    That is so if nothing is reduced by a sum or product, and every function is correctly rounded.
     """
     for op in module.walk():
         if not isinstance(op, Structured):
@@ -135,29 +143,33 @@ def _is_rounded_alike(module: ModuleOp) -> bool:
 
 
 def _decomposed(program: Program) -> ModuleOp:
+    """A copy of a program's module without composites."""
     module = program.module.clone()
     Decompose().apply(program.context, module)
     return module
 
 
-# Twice
+# A second run
 
 
 @_relation
 def idempotent(before: Program, after: Program, compiled: Compiled) -> str | None:
     """A second run of the passes changes nothing.
 
-    A pass looks for something and replaces it; if the second run still finds some, the first has
-    stopped too early, or undoes what it does. For passes that stay on a level: one that leads to
-    another cannot be run twice.
+    A pass replaces everything that matches a pattern. If a second run finds another match, the
+    first run stopped too early or created the match. Only for passes that stay on one level: a pass
+    to another level cannot be run twice.
     """
     if after.level != before.level:
-        raise NotApplicable(f"the passes lead to {after.level}")
+        raise NotApplicable(f"the passes convert the program to level {after.level}")
     again = compiled(after)
     if same_program(again.module, after.module):
         return None
     pairs = zip(after.text.splitlines(), again.text.splitlines(), strict=False)
-    change = next((f"{a.strip()!r} becomes {b.strip()!r}" for a, b in pairs if a != b), "lines go")
+    change = next(
+        (f"{a.strip()!r} becomes {b.strip()!r}" for a, b in pairs if a != b),
+        "lines are added or removed",
+    )
     return f"a second run changes the program: {change}"
 
 
@@ -166,25 +178,25 @@ def idempotent(before: Program, after: Program, compiled: Compiled) -> str | Non
 
 @_relation
 def tile_count_invariant(before: Program, after: Program, compiled: Compiled) -> str | None:
-    """The same program compiled for another machine computes the same.
+    """The same program compiled for another machine computes the same results.
 
-    How many tiles and workers there are decides who computes what, and in which order sums are
-    added up, but not what is computed. Both results are right within their errors, so they are at
-    most both errors apart; where no order matters, they are equal.
+    The number of tiles and workers decides where each element is computed and in which order sums
+    are added, but not the results. Each result is within its error, so two results differ by at
+    most both errors. Where the order does not matter, they are equal.
     """
-    other = compiled(_elsewhere(_source(before)))
+    other = compiled(_for_another_machine(_unplanned(before)))
     if same_program(other.module, after.module):
-        raise NotApplicable("the passes do not ask for the machine")
+        raise NotApplicable("the passes do not depend on the machine")
     what = f"compiled for {other.target.spelling()}"
-    exactly = _is_rounded_alike(_decomposed(before))
-    return _as_expected(expected_of(before), _run(after), _run(other), what, exactly)
+    exactly = _rounds_the_same_everywhere(_decomposed(before))
+    return _run_difference(expected_of(before), _run(after), _run(other), what, exactly)
 
 
-def _elsewhere(before: Program) -> Program:
-    """The program, for a machine with another number of tiles or workers."""
+def _for_another_machine(before: Program) -> Program:
+    """The program, for a machine with another number of tiles, and perhaps of workers."""
     tiles = before.target.tiles
     counts = [n for n in (1, 2, tiles - 1, tiles + 1, 2 * tiles + 1) if 0 < n <= MOST_TILES]
-    number = _number(before)
+    number = _choice_number(before)
     tiles = counts[number % len(counts)]
     spelling = f"tiny:{tiles}" + (",workers=1" if number // 8 % 3 == 0 else "")
     return Program(before.module, before.context, before.inputs, machine_of(spelling))
@@ -195,37 +207,40 @@ def _elsewhere(before: Program) -> Program:
 
 @_relation
 def batch_split(before: Program, after: Program, compiled: Compiled) -> str | None:
-    """Two parts of a batch, compiled and run one by one, give what the whole gives.
+    """Two parts of a batch, compiled and run separately, compute the same as the whole batch.
 
-    Along an axis that every operation has as one parallel dimension, alone and whole, no element
-    depends on another; so a program for some of them gives these elements. Programs without such an
-    axis are skipped.
+    A batch is an axis that is one whole parallel dimension of every operation, so no element
+    depends on another one along it. A program for a part of the batch therefore computes the same
+    elements. Programs without such an axis are skipped.
     """
-    source = _source(before)
+    source = _unplanned(before)
     batch = next(batches(source), None)
     if batch is None:
-        raise NotApplicable("it has no batch")
-    first = 1 if _number(before) % 2 else batch.size // 2
+        raise NotApplicable("the program has no batch")
+    first = 1 if _choice_number(before) % 2 else batch.size // 2
     runs: list[Run] = []
     for low, high in ((0, first), (first, batch.size)):
         try:
-            one = part(source, batch, low, high)
+            one = batch_slice(source, batch, low, high)
         except NoBatch:
-            raise NotApplicable("it cannot be cut along its batch") from None
+            raise NotApplicable("the program cannot be cut along its batch") from None
         runs.append(_run(compiled(one)))
     whole = _run(after)
-    exactly = _is_rounded_alike(_decomposed(before))
+    exactly = _rounds_the_same_everywhere(_decomposed(before))
     for one in runs:
         joined = _joined(before, batch, runs, one)
         what = f"a batch of {batch.size}, run as {first} and {batch.size - first}"
-        wrong = _as_expected(expected_of(before), whole, joined, what, exactly)
+        wrong = _run_difference(expected_of(before), whole, joined, what, exactly)
         if wrong is not None:
             return wrong
     return None
 
 
 def _joined(before: Program, batch: Batch, runs: list[Run], one: Run) -> Run:
-    """The results of parts put together; those without a batch are one part's."""
+    """The outputs of all parts, concatenated along the batch.
+
+    The states, and the outputs that do not have the batch, are those of one part.
+    """
     main = main_of(before.module)
     names = host_names(main, "result_names", len(batch.outputs))
     outputs: dict[str, Array] = {}
@@ -235,22 +250,22 @@ def _joined(before: Program, batch: Batch, runs: list[Run], one: Run) -> Run:
     return Run(outputs, one.state)
 
 
-# What nobody reads
+# Unused operations
 
 
 @_relation
 def ignores_dead_code(before: Program, after: Program, compiled: Compiled) -> str | None:
-    """An operation whose result nobody reads changes no result.
+    """An added operation whose result is unused changes no output.
 
-    One more reader of a value, and one operation more to look at, must not lead a pass to do
-    otherwise to those that matter. Decisions may change, and the rounding of what was fused with
-    them: so both errors are allowed. At levels whose values are SSA; what the program gives counts.
+    It adds a use of a value, which must not make a pass compute something else. It may change
+    decisions such as what is fused, and with them the rounding, so both errors are allowed. Applies
+    to levels with SSA values. Only outputs are compared, not the text of the program.
     """
     dead = before.clone()
     candidates = [op for op in main_of(dead.module).body.block.ops if _may_be_dead(op)]
     if not candidates:
-        raise NotApplicable("nothing in it computes values")
-    number = _number(before)
+        raise NotApplicable("the program has no operation that could be added again")
+    number = _choice_number(before)
     op = candidates[number % len(candidates)]
     copy = op.clone()
     locate(copy, at(op, "dead"))
@@ -261,33 +276,34 @@ def ignores_dead_code(before: Program, after: Program, compiled: Compiled) -> st
     where = op.next_op if number // 8 % 2 else last
     block.insert_op_before(copy, where or last)
     expected = expected_of(before.source_program())
-    what = f"with one more {op.name} that nobody reads"
-    return _as_expected(expected, _run(after), _run(compiled(dead)), what, exactly=False)
+    what = f"with an added {op.name} whose result is unused"
+    return _run_difference(expected, _run(after), _run(compiled(dead)), what, exactly=False)
 
 
 def _may_be_dead(op: Operation) -> bool:
+    """Whether a copy of an operation may be added to its block without changing any result."""
     return op.has_trait(Pure) and not op.regions and bool(op.results) and bool(op.operands)
 
 
 # Powers of two
 
 EXPONENT = 2
-"""What a scaled operand is multiplied by, as a power of two. An even one: roots halve it."""
+"""An operand is multiplied by 2**EXPONENT. It is even, so that square roots scale exactly too."""
 
 LEAST, MOST = 2.0**-20, 2.0**20
-"""Between these, products of two are in the range of float32, and so are they if scaled."""
+"""If two magnitudes are in this range, their product is in the range of float32, scaled or not."""
 
 
 @_relation
 def scales_by_powers_of_two(before: Program, after: Program, compiled: Compiled) -> str | None:
-    """A result that is linear in an operand is scaled by 4 with it, to the bit.
+    """If an operand is multiplied by 4, a result that is linear in it is 4 times as large, exactly.
 
-    A floating-point number times a power of two has the same digits, so every product, quotient and
-    sum of scaled numbers is rounded as before; a constant that was added where none belongs shows
-    however small it is. Which results scale, and how, follows from what each operation does with
-    the operand (see degrees): the square scales by 16, a quotient by it by 1/4. Nothing may be so
-    small, or so large, that it is rounded otherwise. The passes have nothing to do with it: their
-    program is run twice.
+    A float times a power of two has the same digits, so products, quotients and sums of scaled
+    numbers round as before. A constant that was added by mistake shows, however small it is. How
+    each result scales follows from what the operations do with the operand (see degrees): the
+    square of the operand is multiplied by 16, its reciprocal by 1/4. Values that are too small or
+    too large to round the same way make the relation inapplicable. The compiled program is run
+    twice; nothing else is compiled.
     """
     program = before.source_program()
     module = _decomposed(program)
@@ -309,10 +325,14 @@ def scales_by_powers_of_two(before: Program, after: Program, compiled: Compiled)
         moves = any(d != 0 for d in scaled.values()) and _holds(given, given.dtype)
         if moves and _is_in_range(program, module, degrees):
             return _scales(after, name, scaled)
-    raise NotApplicable("nothing scales with an operand")
+    raise NotApplicable("no result scales with an operand")
 
 
 def _scales(after: Program, name: str, degrees: Mapping[str, Fraction]) -> str | None:
+    """How a compiled program does not scale with an operand; None if it does.
+
+    degrees: the degree of each output in the operand.
+    """
     inputs = dict(after.inputs)
     inputs[name] = (inputs[name] * inputs[name].dtype.type(2.0**EXPONENT)).astype(
         inputs[name].dtype
@@ -332,13 +352,13 @@ def _scales(after: Program, name: str, degrees: Mapping[str, Fraction]) -> str |
             return (
                 f"{name} times {2**EXPONENT}: {output}: element {list(index)} is "
                 f"{float(found[index]):.9g}; need {float(wanted[index]):.9g}, "
-                f"{factor:g} times what it was"
+                f"{factor:g} times its former value"
             )
     return None
 
 
 def _is_in_range(program: Program, module: ModuleOp, degrees: Mapping[SSAValue, Degree]) -> bool:
-    """Whether all that scales is far from what a dtype cannot hold, before rounding too."""
+    """Whether all values that scale stay in the range of their dtypes, before rounding too."""
     right = True
 
     def look(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
@@ -347,7 +367,7 @@ def _is_in_range(program: Program, module: ModuleOp, degrees: Mapping[SSAValue, 
         if not any(scales):
             return
         if isinstance(op, Structured) and scales[-1] and is_floating(results[0].dtype):
-            # What has become 0 in a narrow dtype may not have been.
+            # A value that is 0 in a narrow dtype may have been nonzero before rounding.
             made = results[0]
             wide, _ = evaluate_structure(op.structure(), operands, made.dtype, made.shape)
             right = right and _holds(wide, made.dtype)
@@ -360,46 +380,50 @@ def _is_in_range(program: Program, module: ModuleOp, degrees: Mapping[SSAValue, 
 
 
 def _holds(values: Array, dtype: np.dtype[np.generic]) -> bool:
-    """Whether values, and 16 times more or less, are normal numbers of a dtype, or 0."""
+    """Whether each value is 0, or normal in a dtype even if multiplied or divided by 16."""
     limits = float_limits(dtype)
     size = np.abs(values.astype(np.float64))
     low, high = max(LEAST, 16 * limits.smallest_normal), min(MOST, limits.largest / 16)
     return bool(((size == 0) | ((size >= low) & (size <= high))).all())
 
 
-# More work
+# Cost
 
 
 @_relation
 def cost_monotone(before: Program, after: Program, compiled: Compiled) -> str | None:
     """A program with one more operation at its end never takes fewer cycles.
 
-    The planner goes from the first operation to the last and takes what is cheapest so far, so an
-    operation at the end changes no decision before it; a superstep with more in it takes as long or
-    longer. No more can be said: an axis that is larger may be cheaper, since 8 elements are whole
-    vectors and 7 are not, and an operation in the middle gives others another layout to begin from.
-    The operation reads values that the program gives anyway, so that nothing was fused across them.
-    For passes that lead to exchange, where a program has a price. Little memory makes the planner
-    trade cycles for bytes: programs for such machines are compiled for one with more.
+    The planner decides from the first operation to the last, so an operation at the end changes no
+    earlier decision. A superstep with more work takes as long or longer. Stronger statements do not
+    hold. A larger axis may be cheaper, since 8 elements fill whole vectors and 7 do not. An
+    operation in the middle changes the layouts that later operations start from.
+    The added operation reads only arguments and outputs, because no operations are fused across
+    them. Only for passes that convert to exchange, because only exchange programs have a price.
+    On a machine with little memory the statement may fail, since the planner then trades cycles for
+    bytes.
     """
-    source = _source(before)
+    source = _unplanned(before)
     if after.level != EXCHANGE:
-        raise NotApplicable("only programs of exchange have a price")
+        raise NotApplicable("only exchange programs have a price")
     more = source.clone()
     name = _append(more)
     one, other = cycles_of(after), cycles_of(compiled(more))
     if other >= one:
         return None
-    return f"with one more {name} at its end it takes {other} cycles; it took {one} without"
+    return f"with {name} added at its end, the program takes {other} cycles; without, {one}"
 
 
 def cycles_of(program: Program) -> int:
-    """The cycles that a run of a program of exchange takes, as it is priced."""
+    """The price of an exchange program, in cycles per run."""
     return totals(price(program.module, program.target)).cycles
 
 
 def _append(program: Program) -> str:
-    """Let a program compute one more result from those it gives. Raises NotApplicable."""
+    """Append a copy of an operation, as one more output, and return the operation's name.
+
+    The operation reads only arguments and outputs. Raises NotApplicable if there is none.
+    """
     main = main_of(program.module)
     last = main.body.block.last_op
     assert isinstance(last, ReturnOp)
@@ -410,8 +434,8 @@ def _append(program: Program) -> str:
         if _may_be_dead(op) and len(op.results) == 1 and all(v in given for v in op.operands)
     ]
     if not candidates:
-        raise NotApplicable("it gives nothing that can be computed on")
-    op = candidates[_number(program) % len(candidates)]
+        raise NotApplicable("no operation reads only arguments and outputs of the program")
+    op = candidates[_choice_number(program) % len(candidates)]
     copy = op.clone()
     locate(copy, at(op, "more"))
     main.body.block.insert_op_before(copy, last)
@@ -432,9 +456,9 @@ RELATIONS: dict[str, Relation] = {
     "scales_by_powers_of_two": scales_by_powers_of_two,
     "cost_monotone": cost_monotone,
 }
-"""All of them, by the names that saved failures have for them."""
+"""All relations of this file, by the names under which failures are saved."""
 
 
 def name_of(relation: Relation) -> str:
-    """What a relation is called."""
+    """The name of a relation."""
     return getattr(relation, "__name__", type(relation).__name__)

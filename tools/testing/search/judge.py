@@ -197,7 +197,7 @@ def disagreement(
     except VerifyException as error:
         raise Refused(f"left on several levels: {error}") from None
     try:
-        found = run(after, expected.known)
+        found = run(after, expected.cache)
         again = run(after) if twice else found
     except MemoryError:
         raise

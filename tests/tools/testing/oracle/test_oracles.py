@@ -31,7 +31,7 @@ from abele.tools.testing import (
 )
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
-from abele.tools.testing.oracle.oracles import Known, Outcome, coarseness
+from abele.tools.testing.oracle.oracles import Outcome, ResultCache, coarseness
 from abele.tools.testing.search import judge, shrink
 from abele.tools.testing.search.judge import disagreement
 
@@ -242,7 +242,7 @@ def test_results_that_differ_from_run_to_run_are_found(monkeypatch: pytest.Monke
     program = build(sketch, default_operators(("nn.add",)), (f32,))
     runs = iter((1.0, 1.0 + 2.0**-23))
 
-    def drifting(of: Program, known: Known | None = None) -> Run:
+    def drifting(of: Program, cache: ResultCache | None = None) -> Run:
         done = run(of)
         factor = next(runs)
         return Run({n: (a * factor).astype(a.dtype) for n, a in done.outputs.items()}, done.state)
@@ -259,7 +259,7 @@ def test_what_a_program_has_computed_is_not_computed_again():
     for i in range(60):
         program = build(random_sketch(Random(f"known {i}")), default_operators())
         expected = bounded_run(program)
-        again = run(program.clone(), expected.known)
+        again = run(program.clone(), expected.cache)
         for name, array in run(program).outputs.items():
             np.testing.assert_array_equal(again.outputs[name], array)
             assert again.outputs[name] is expected.outputs[name]
@@ -269,9 +269,9 @@ def test_what_is_known_of_other_operands_or_another_operation_is_of_no_use():
     one, other = np.ones(3, np.float32), np.ones(3, np.float32)
     block = Block(arg_types=[tensor_type(f32, (3,))])
     (x,) = block.args
-    known = Known()
-    scaled = known.learned(nn.ScaleOp(x, 2.0), [one], operation_value)
-    assert known.value(nn.ScaleOp(x, 2.0), [one]) is scaled
+    cache = ResultCache()
+    scaled = cache.get_or_add(nn.ScaleOp(x, 2.0), [one], operation_value)
+    assert cache.get_or_compute(nn.ScaleOp(x, 2.0), [one]) is scaled
     for op, given in (
         (nn.ScaleOp(x, 2.0), other),
         (nn.ScaleOp(x, 3.0), one),
@@ -279,7 +279,7 @@ def test_what_is_known_of_other_operands_or_another_operation_is_of_no_use():
         (nn.ReshapeOp(x, (3, 1)), one),
         (nn.CastOp(x, f16), one),
     ):
-        found = known.value(op, [given])
+        found = cache.get_or_compute(op, [given])
         assert found is not scaled
         np.testing.assert_array_equal(found, operation_value(op, [given]))
 
@@ -287,21 +287,21 @@ def test_what_is_known_of_other_operands_or_another_operation_is_of_no_use():
 def test_what_a_program_makes_after_a_pass_is_not_kept():
     one = np.ones(3, np.float32)
     (x,) = Block(arg_types=[tensor_type(f32, (3,))]).args
-    known = Known()
-    first = known.value(nn.ReluOp(x), [one])
-    assert known.value(nn.ReluOp(x), [one]) is not first
+    cache = ResultCache()
+    first = cache.get_or_compute(nn.ReluOp(x), [one])
+    assert cache.get_or_compute(nn.ReluOp(x), [one]) is not first
 
 
 def test_zeros_of_both_signs_are_not_the_same():
     (x,) = Block(arg_types=[tensor_type(f32, (3,))]).args
-    one, known = np.ones(3, np.float32), Known()
+    one, cache = np.ones(3, np.float32), ResultCache()
     for make in (
         lambda zero: nn.ScaleOp(x, zero),
         lambda zero: nn.PadOp(x, [1], [1], value=zero),
         lambda zero: chained(nn.ReluOp(x), [Stage("scale", (zero,))], []),
     ):
         signs = [
-            np.signbit(known.learned(make(zero), [one], operation_value)[0])
+            np.signbit(cache.get_or_add(make(zero), [one], operation_value)[0])
             for zero in (0.0, -0.0, 0.0)
         ]
         assert signs == [False, True, False]
