@@ -35,7 +35,7 @@ from ..testing.generators.program import Program
 from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
 from ..testing.mutation.rule_classes import RULE_CLASSES
-from ..testing.mutation.study import chosen, plant
+from ..testing.mutation.study import chosen_mutants, plant
 from ..testing.search import shrink
 from ..testing.search.check import check_pass
 from ..testing.search.failures import AtFault, Miscompiled
@@ -141,7 +141,7 @@ def mutants(names: Sequence[str], limit: int, budget: Budget) -> Iterator[Mutant
     for name in names:
         (right,) = parse_pipeline(name, PASSES)
         planted = plant(right, "nn", budget)
-        yield from chosen(planted, [each.name for each in RULE_CLASSES], limit, budget.seed)
+        yield from chosen_mutants(planted, [each.name for each in RULE_CLASSES], limit, budget.seed)
 
 
 @app.command()

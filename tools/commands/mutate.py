@@ -80,13 +80,13 @@ def mutate_command(
             for right in rights:
                 tell(f"{right.name}: look for places")
                 planted = study.plant(right, level, budget)
-                chosen = study.chosen(planted, wanted, limit, seed)
+                chosen = study.chosen_mutants(planted, wanted, limit, seed)
                 terminal.print(report.planted_line(planted), highlight=False)
                 if only_list:
-                    terminal.print(report.listing(chosen))
+                    terminal.print(report.mutant_table(chosen))
                     continue
                 tell(f"{right.name}: check the pass itself")
-                wrong = study.clean(planted, budget)
+                wrong = study.check_original(planted, budget)
                 if wrong.verdict == "found":
                     print_error_line(
                         f"{right.name} is wrong without any bug planted: {wrong.detail}"
@@ -108,8 +108,8 @@ def mutate_command(
             terminal.print(report.summary(done, "all passes"))
         for each in report.survivors(done):
             terminal.print(each, highlight=False, markup=False, soft_wrap=True)
-        terminal.print(report.figures(done), highlight=False)
-        if report.share(done) < fail_under:
+        terminal.print(report.totals_line(done), highlight=False)
+        if report.percent_found(done) < fail_under:
             raise typer.Exit(CHECK_FAILED)
 
 

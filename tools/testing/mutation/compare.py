@@ -1,4 +1,4 @@
-"""What a mutant makes of programs, beside what the right pass makes of them."""
+"""Compares the output of a mutant with the output of the original pass, program by program."""
 
 from __future__ import annotations
 
@@ -26,14 +26,18 @@ from ..search.failures import AtFault, Miscompiled
 from ..search.settings import LIMIT, BudgetOptions
 
 ANY_TARGET = "mk2:4"
-"""Where a program is not planned for one."""
-LINES = 40
-"""Lines of a difference that are kept."""
+"""The machine for programs that are not planned for one."""
+MAX_DIFF_LINES = 40
+"""Longer differences are cut to this many lines."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a trial may take. seconds: of CPU time, for the search alone."""
+    """What a trial may use.
+
+    examples: number of programs. seconds: CPU time of the search, without shrinking. seed: of the
+    programs. limit: CPU seconds for one program.
+    """
 
     examples: int = 2000
     seconds: float = 60.0
@@ -41,17 +45,20 @@ class Budget:
     limit: float = LIMIT
 
     def options(self) -> BudgetOptions:
-        """The options of a check with this budget. Its seconds are counted by the trial."""
+        """The options of a check with this budget. The trial itself measures the seconds."""
         return {"examples": self.examples, "seed": self.seed, "limit": self.limit}
 
 
-class Spent(BaseException):
-    """The CPU time of a search is over. No Exception, so that no pass catches it with its own."""
+class OutOfTime(BaseException):
+    """The CPU time of a search is used up. Not an Exception, so that no pass can catch it."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program before and after the right pass. outcome: "" or how it did not come to an end."""
+    """A program before and after the original pass.
+
+    given: the program before. after: the program after. outcome: "", or how the pass failed.
+    """
 
     context: Context
     given: ModuleOp = field(repr=False)
@@ -60,9 +67,12 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """How a mutant differs from the right pass. programs, of: in how many of how many. how: the
-    first time. text: the first program, and the lines in which what came out differs."""
+class Comparison:
+    """How the output of a mutant differs from that of the original pass.
+
+    programs: number of programs for which it differs. of: number of programs compared. how: how it
+    differs for the first of them. text: the first of them, and the lines that differ.
+    """
 
     programs: int = 0
     of: int = 0
@@ -70,26 +80,29 @@ class Difference:
     text: str = ""
 
 
-def cases(right: ModulePass, level: str, budget: Budget) -> list[Case]:
-    """The programs that a check looks at, as long as the pass does what the right one does."""
+def cases(original: ModulePass, level: str, budget: Budget) -> list[Case]:
+    """The programs on which a check runs a pass, with the results of the original pass.
+
+    Until a mutant differs from the original, a check of the mutant uses the same programs.
+    """
     found: list[Case] = []
     begin = process_time()
 
     def apply(ctx: Context, op: ModuleOp) -> None:
         if process_time() - begin > budget.seconds:
-            raise Spent
+            raise OutOfTime
         given = op.clone()
-        outcome = _outcome(right, ctx, op, budget.limit)
-        # Of some programs the check wants the same twice.
+        outcome = _outcome(original, ctx, op, budget.limit)
+        # A check compiles some programs twice.
         if not (found and same_program(found[-1].given, given)):
             found.append(Case(ctx, given, op.clone(), outcome))
         if outcome:
             raise InputError(outcome)
 
-    # What is wrong with the right pass itself is told by a check of it.
-    with suppress(Spent, InputError, AtFault, Miscompiled), catch_warnings(action="ignore"):
+    # Bugs of the original pass are reported by study.check_original.
+    with suppress(OutOfTime, InputError, AtFault, Miscompiled), catch_warnings(action="ignore"):
         check_pass(
-            acting_as(right, apply),
+            acting_as(original, apply),
             level,
             results=False,
             **budget.options(),
@@ -97,13 +110,14 @@ def cases(right: ModulePass, level: str, budget: Budget) -> list[Case]:
     return found
 
 
-def compared(
+def compare(
     mutant: ModulePass, known: Sequence[Case], budget: Budget, *, first: bool = False
-) -> Difference:
-    """In which programs a mutant makes something else than the right pass. first: stop there.
+) -> Comparison:
+    """Compare a mutant with the original pass on known programs, until the budget is used up.
 
-    What becomes the same program of the machine is not something else: names, and decisions that
-    passes behind it make again, are not the meaning of a program.
+    Two outputs count as equal if the remaining passes compile them to the same machine program:
+    names, and decisions that later passes make again, do not matter. first: stop at the first
+    program that differs.
     """
     differing, how, text = 0, "", ""
     begin, count = process_time(), 0
@@ -116,21 +130,26 @@ def compared(
         if outcome == each.outcome and (
             outcome
             or same_program(module, each.after)
-            # One that becomes something else tells that the mutant is one.
-            or (not differing and _becomes_same(type(mutant), module, each, budget.limit))
+            # Once one program has differed, there is no need to compile the others.
+            or (not differing and _compiles_to_the_same(type(mutant), module, each, budget.limit))
         ):
             continue
         if not differing:
-            how = outcome or ("takes it" if each.outcome else "otherwise")
-            text = _shown(each, module)
+            how = outcome or ("accepts" if each.outcome else "differs")
+            text = _diff(each, module)
         differing += 1
         if first:
             break
-    return Difference(differing, count, how, text)
+    return Comparison(differing, count, how, text)
 
 
-def _becomes_same(mutant: type[ModulePass], module: ModuleOp, case: Case, limit: float) -> bool:
-    """Whether the passes behind one make the same of two modules, names apart, or take neither."""
+def _compiles_to_the_same(
+    mutant: type[ModulePass], module: ModuleOp, case: Case, limit: float
+) -> bool:
+    """Whether the passes after the mutant compile both outputs to the same program, or refuse both.
+
+    Names are ignored.
+    """
     behind = ",".join(passes_behind(mutant))
     target = case.given.attributes.get(TARGET)
     spelling = target.data if isinstance(target, StringAttr) else ANY_TARGET
@@ -146,7 +165,7 @@ def _becomes_same(mutant: type[ModulePass], module: ModuleOp, case: Case, limit:
 
 
 def _outcome(tested: ModulePass, ctx: Context, module: ModuleOp, limit: float) -> str:
-    """Run a pass on a module; "", or how it did not come to an end."""
+    """Run a pass on a module. Returns "", or how the pass failed: refuses, hang or raised."""
     try:
         with at_most(limit / 2):
             tested.apply(ctx, module)
@@ -159,7 +178,8 @@ def _outcome(tested: ModulePass, ctx: Context, module: ModuleOp, limit: float) -
     return ""
 
 
-def _shown(case: Case, wrong: ModuleOp) -> str:
+def _diff(case: Case, wrong: ModuleOp) -> str:
+    """A program, and the lines in which the outputs of the original pass and a mutant differ."""
     a, b = (print_module(m, locations=False).splitlines() for m in (case.after, wrong))
-    lines = list(unified_diff(a, b, "right", "mutant", lineterm="", n=1))[:LINES]
+    lines = list(unified_diff(a, b, "original", "mutant", lineterm="", n=1))[:MAX_DIFF_LINES]
     return "\n".join([print_module(case.given, locations=False), *lines])

@@ -13,10 +13,11 @@ from ....ir.upstream import ModulePass
 class Mutant:
     """A pass with one mistake in it.
 
-    subject: the pass as a pipeline names it. kind: the class of the mistake. number: from 1, among
-    those of its kind in its pass. place: where it is, file:line. before, after: what was written
-    there, and what is now. make: gives the pass; it may change what the process has registered, so
-    it is called in a process of its own. Raises InputError where nothing can be made of it.
+    subject: the name of the pass. kind: the class of the mistake. number: counts the mutants of one
+    kind in one pass, from 1. place: where the mistake is, as file:line. before: the original text.
+    after: the text with the mistake. make: returns the mutated pass. It may change the global
+    registries of a process, so call it in a process of its own. It raises InputError if the pass
+    cannot be made with this mistake.
     """
 
     subject: str
@@ -29,17 +30,17 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What it is called: the same for the same source."""
+        """The name of the mutant. It depends only on the source of the pass."""
         return f"{self.subject}/{self.kind}/{self.number}"
 
-    def is_called(self, name: str) -> bool:
-        """Whether a name is that of its class, or its own, with its pass or without."""
+    def matches(self, name: str) -> bool:
+        """Whether a name is the mutant's class, or its own name with or without the pass."""
         return name in (self.kind, self.name, f"{self.kind}/{self.number}")
 
 
 @dataclass
 class Numbers:
-    """Counts mutants by kind."""
+    """Numbers mutants by kind. given: the latest number of each kind."""
 
     given: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -49,8 +50,11 @@ class Numbers:
         return self.given[kind]
 
 
-def some(mutants: Sequence[Mutant], limit: int | None, seed: int) -> list[Mutant]:
-    """At most so many of them, every class in turn, in the order in which they were given."""
+def sample_of(mutants: Sequence[Mutant], limit: int | None, seed: int) -> list[Mutant]:
+    """A random sample of at most limit mutants, in their original order; all if limit is None.
+
+    The classes take turns, so that each gets an equal share.
+    """
     if limit is None or len(mutants) <= limit:
         return list(mutants)
     random = Random(seed)
@@ -65,6 +69,7 @@ def some(mutants: Sequence[Mutant], limit: int | None, seed: int) -> list[Mutant
 
 
 def _turns(groups: Iterable[list[int]]) -> Iterable[list[int]]:
+    """The first items of all groups, then the second items, and so on."""
     known = list(groups)
     for turn in range(max(map(len, known), default=0)):
         yield [each[turn] for each in known if turn < len(each)]

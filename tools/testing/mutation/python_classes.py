@@ -1,4 +1,4 @@
-"""Mistakes that people make in the Python of a pass, as changes of its syntax tree."""
+"""Classes of mistakes that people make in the Python code of a pass, as syntax tree changes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from itertools import pairwise
 from .python_source import Slot
 
 Changes = Callable[[Slot], Iterator[ast.AST]]
-"""What else may stand in a slot, each with one mistake; nothing where the class does not apply."""
+"""Yields replacements for the node in a slot, each with one mistake. Yields nothing if the class
+does not apply there."""
 
 
 @dataclass(frozen=True)
 class PythonClass:
-    """A class of mistakes. line: what it is, in a few words."""
+    """A class of mistakes. line: a one-line description."""
 
     name: str
     line: str
@@ -74,12 +75,13 @@ def _swap_operands(slot: Slot) -> Iterator[ast.AST]:
 
 
 def _builds(func: ast.expr) -> bool:
-    """Whether a class, or a function of the pass's own, is called."""
+    """Whether a call is of a class or of a private function of the pass."""
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     return name[:1].isupper() or (name.startswith("_") and len(name) > 1)
 
 
 def _are_alike(a: ast.expr, b: ast.expr) -> bool:
+    """Whether two arguments have the same form and different text, so that swapping may compile."""
     return (
         type(a) is type(b)
         and isinstance(a, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
@@ -149,7 +151,7 @@ def _off_by_one(slot: Slot) -> Iterator[ast.AST]:
 
 
 def _is_an_int(slot: Slot) -> bool:
-    """Whether an expression is a whole number that positions or sizes are made of."""
+    """Whether an expression is likely to be an integer used as a position or size."""
     node = slot.node
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
         return True
@@ -166,7 +168,7 @@ def _is_an_int(slot: Slot) -> bool:
 
 
 def _counters(function: ast.AST) -> set[str]:
-    """Names of a function that stand for whole numbers: those that loops count with."""
+    """The names of a function that hold integers: int parameters and loop counters."""
     found: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
@@ -211,7 +213,7 @@ def _wrong_constant(slot: Slot) -> Iterator[ast.AST]:
     node = slot.node
     if not isinstance(node, ast.Constant):
         return
-    # Those of indices and sums are off by one.
+    # off-by-one changes constants in indices and sums.
     if slot.field == "slice" or isinstance(slot.owner, ast.Slice | ast.BinOp):
         return
     if isinstance(slot.owner, ast.keyword) and slot.owner.arg == "strict":
@@ -245,15 +247,15 @@ def _forget(slot: Slot) -> Iterator[ast.AST]:
 
 
 PYTHON_CLASSES = (
-    PythonClass("drop-last", "the last turn of a loop is left out", _drop_last),
-    PythonClass("ceil-to-floor", "what is rounded up is rounded down", _ceil_to_floor),
-    PythonClass("swap-operands", "two operands or arguments change places", _swap_operands),
-    PythonClass("drop-guard", "what must hold is not asked for", _drop_guard),
-    PythonClass("comparison", "< for <=, == for !=, not for a yes", _comparison),
-    PythonClass("off-by-one", "an index, a bound or a size is one too large or small", _off_by_one),
-    PythonClass("wrong-axis", "the last for the first, or the other way round", _wrong_axis),
+    PythonClass("drop-last", "a loop skips its last iteration", _drop_last),
+    PythonClass("ceil-to-floor", "a quotient is rounded down instead of up", _ceil_to_floor),
+    PythonClass("swap-operands", "two operands or arguments are swapped", _swap_operands),
+    PythonClass("drop-guard", "a condition is removed", _drop_guard),
+    PythonClass("comparison", "< for <=, == for !=, or a not is removed", _comparison),
+    PythonClass("off-by-one", "an index, bound or size is too large or small by 1", _off_by_one),
+    PythonClass("wrong-axis", "the last axis or element for the first, or reversed", _wrong_axis),
     PythonClass("wrong-constant", "another number or truth value", _wrong_constant),
-    PythonClass("wrong-function", "any for all, min for max, and for or", _wrong_function),
-    PythonClass("forget-effect", "a statement that only has an effect is left out", _forget),
+    PythonClass("wrong-function", "any for all, min for max, | for &", _wrong_function),
+    PythonClass("forget-effect", "a call or assignment with a side effect is removed", _forget),
 )
 """All classes of mistakes in Python, in the order in which they are reported."""

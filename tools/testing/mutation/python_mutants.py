@@ -1,4 +1,4 @@
-"""Mistakes in the Python of a pass, where programs go through it."""
+"""Mutants with a mistake in the Python code of a pass, in the lines that programs reach."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .python_source import PythonFile, Slot, copy_of, files_of
 from .reached import reached_lines
 from .rule_mutants import with_rules
 
-LONGEST = 72
-"""Letters of a piece of code that are shown."""
+MAX_EXCERPT = 72
+"""Longer pieces of code are cut to this many characters."""
 
 
 @dataclass(frozen=True)
 class PythonMutants:
-    """The mistakes that can be planted in a pass's Python.
+    """The mutants of a pass's Python code.
 
-    reached, not_reached: how many of its lines with code programs go through, and do not.
+    reached, not_reached: number of its lines with code that programs reach and do not reach.
     """
 
     mutants: tuple[Mutant, ...]
@@ -35,45 +35,46 @@ class PythonMutants:
 
 
 def python_mutants(tested: ModulePass, run: Callable[[], None]) -> PythonMutants:
-    """All mistakes in the Python of a pass, in the order of its text.
+    """All mutants of a pass's Python code, in the order of the source.
 
-    run: runs the pass on a few programs. None are planted where these do not go.
+    run: runs the pass on a few programs. Lines that these programs do not reach have no mutants.
     """
     module = _module_of(tested)
     files = files_of(module) if module else {}
     if not files:
         return PythonMutants(())
     lines = reached_lines(run, [str(file.path) for file in files.values()])
-    numbers, found, total, gone = Numbers(), list[Mutant](), 0, 0
+    numbers, found, total, reached = Numbers(), list[Mutant](), 0, 0
     for file in files.values():
         hit = lines[str(file.path)]
         if not hit:
             continue
         code = {slot.statement.lineno for slot in file.slots}
-        total, gone = total + len(code), gone + len(code & hit)
-        found += _of_file(tested, file, files, hit, numbers)
-    return PythonMutants(tuple(found), gone, total - gone)
+        total, reached = total + len(code), reached + len(code & hit)
+        found += _mutants_of_file(tested, file, files, hit, numbers)
+    return PythonMutants(tuple(found), reached, total - reached)
 
 
 def _module_of(tested: ModulePass) -> str:
-    """The module that a pass, or its rules, are written in; "" if there is none."""
+    """The name of the module that contains a pass or its Python rules; "" if there is none."""
     cls = type(tested)
     if hasattr(sys.modules.get(cls.__module__), cls.__qualname__):
         return cls.__module__
     laws = tested.rule_set().laws if isinstance(tested, RulesPass) else ()
     places = [law.place.file for law in laws]
     paths = {Path(place).resolve() for place in places if place.endswith(".py")}
-    return next((name for name, path in _loaded() if path in paths), "")
+    return next((name for name, path in _loaded_files() if path in paths), "")
 
 
-def _loaded() -> Iterator[tuple[str, Path]]:
+def _loaded_files() -> Iterator[tuple[str, Path]]:
+    """The name and file of each loaded module."""
     for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file is not None:
             yield name, Path(file)
 
 
-def _of_file(
+def _mutants_of_file(
     tested: ModulePass,
     file: PythonFile,
     files: Mapping[str, PythonFile],
@@ -90,33 +91,34 @@ def _of_file(
                     each.name,
                     numbers.next(each.name),
                     f"{file.path.name}:{slot.node.lineno}",
-                    _shown(slot.node),
-                    _shown(new),
-                    partial(_made, tested, file, files, index, new),
+                    _excerpt(slot.node),
+                    _excerpt(new),
+                    partial(_mutated_pass, tested, file, files, index, new),
                 )
 
 
 def _is_reached(slot: Slot, hit: set[int]) -> bool:
-    """Whether programs go through a slot; of a guard that is dropped, through what it guards."""
+    """Whether programs reach a slot. An if statement is reached only if its body is."""
     node = slot.node
     if isinstance(node, ast.If) and node.body[0].lineno not in hit:
         return False
     return slot.statement.lineno in hit or not hit.isdisjoint(slot.lines)
 
 
-def _shown(node: ast.AST) -> str:
+def _excerpt(node: ast.AST) -> str:
     if isinstance(node, ast.Pass):
         return "nothing"
     text = ast.unparse(ast.fix_missing_locations(node))
     text = " ".join(text.split("\n    ")).replace("\n", " ")
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}..."
 
 
-def _made(
+def _mutated_pass(
     tested: ModulePass, file: PythonFile, files: Mapping[str, PythonFile], slot: int, new: ast.AST
 ) -> ModulePass:
+    """The pass with a new node in one slot of one of its files."""
     module, name = next(iter(files)), type(tested).__qualname__
-    copy = copy_of(module, files, file.name, file.changed(slot, new))
+    copy = copy_of(module, files, file.name, file.with_slot(slot, new))
     made = cast("type[ModulePass] | None", getattr(copy, name, None))
     if made is not None:
         return made(**options_of(tested))
@@ -126,7 +128,7 @@ def _made(
 
 
 def options_of(tested: ModulePass) -> dict[str, object]:
-    """The options that a pass was made with."""
+    """The options of a pass."""
     if not is_dataclass(tested):
         return {}
     return {each.name: getattr(tested, each.name) for each in fields(tested)}

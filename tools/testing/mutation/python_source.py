@@ -1,4 +1,4 @@
-"""The Python of a pass: its modules, the places in them that can be changed, copies that run."""
+"""The Python source of a pass: its modules, the places to change in them, and changed copies."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ OWN = "abele."
 
 @dataclass(frozen=True)
 class Slot:
-    """A place in a syntax tree where a statement or an expression stands.
+    """The place of a statement or expression in a syntax tree.
 
-    node: what stands there. owner, field, index: where that is; index is -1 outside of lists.
-    function: the innermost one round it. statement: the innermost one round it, or itself.
+    node: the statement or expression. owner: its parent node. field: the field of the parent.
+    index: the position in that field; -1 if the field is not a list. function: the innermost
+    function that contains the node. statement: the innermost statement that contains the node, or
+    the node itself.
     """
 
     node: ast.stmt | ast.expr
@@ -31,8 +33,8 @@ class Slot:
     function: ast.FunctionDef | ast.AsyncFunctionDef
     statement: ast.stmt
 
-    def put(self, new: ast.AST) -> None:
-        """Let something else stand here."""
+    def replace(self, new: ast.AST) -> None:
+        """Replace the node in the tree."""
         ast.copy_location(new, self.node)
         if self.index < 0:
             setattr(self.owner, self.field, new)
@@ -41,7 +43,7 @@ class Slot:
 
     @property
     def lines(self) -> range:
-        """The lines of what stands here; of a statement with a body, those of its head."""
+        """The lines of the node. For a statement with a body, only the lines before the body."""
         first, last = self.node.lineno, self.node.end_lineno or self.node.lineno
         if isinstance(self.node, ast.If | ast.For | ast.While | ast.With | ast.Try):
             last = max(first, self.node.body[0].lineno - 1)
@@ -50,7 +52,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class PythonFile:
-    """A module's text. name: as it is imported."""
+    """The source of a module. name: the module's full name."""
 
     name: str
     path: Path
@@ -61,14 +63,17 @@ class PythonFile:
         """Every statement and expression in its functions."""
         return tuple(_slots(self.tree))
 
-    def changed(self, slot: int, new: ast.AST) -> ast.Module:
-        """The tree with something else at one of its slots."""
+    def with_slot(self, slot: int, new: ast.AST) -> ast.Module:
+        """A copy of the tree with a new node in one slot."""
         tree = deepcopy(self.tree)
-        list(_slots(tree))[slot].put(new)
+        list(_slots(tree))[slot].replace(new)
         return ast.fix_missing_locations(tree)
 
     def imported(self) -> Iterator[str]:
-        """Names of the modules that it imports, as far as its text says."""
+        """The full names of all modules that the source may import.
+
+        For `from a import b`, both a and a.b are included.
+        """
         package = sys.modules[self.name].__package__ or ""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom):
@@ -82,10 +87,11 @@ class PythonFile:
 
 
 def files_of(module: str) -> dict[str, PythonFile]:
-    """The file of a module and, for abele's own, of those of the same room that it imports.
+    """The files of a pass, by module name: that of its module, and those that it imports.
 
-    By the names of modules, which are those that are loaded; the first is the module itself. Empty
-    where there is no file.
+    Imports are followed for abele's own modules only, and only within the same top-level package,
+    such as passes. Every module must be loaded already. The module itself comes first. Empty if the
+    module has no file.
     """
     room = ".".join(module.split(".")[:2]) + "." if module.startswith(OWN) else ""
     found: dict[str, PythonFile] = {}
@@ -105,21 +111,21 @@ def files_of(module: str) -> dict[str, PythonFile]:
 def copy_of(
     module: str, files: Mapping[str, PythonFile], changed: str, tree: ast.Module
 ) -> ModuleType:
-    """A second copy of a module, in which a file of its has another text.
+    """A copy of a module in which one file, its own or one that it imports, is changed.
 
-    Whatever leads from the one to the other is copied too. What is loaded stays as it is, and
-    nothing finds the copies by import.
+    Modules between the two are copied too. The loaded modules do not change, and imports elsewhere
+    do not find the copies.
     """
-    needed = _leading_to(changed, files)
+    needed = _importers_of(changed, files)
     copies: dict[str, ModuleType] = {}
-    for name in _in_order(module, needed, files):
+    for name in _dependency_order(module, needed, files):
         text = tree if name == changed else files[name].tree
-        copies[name] = _run(sys.modules[name], text, files[name].path, copies)
+        copies[name] = _executed_copy(sys.modules[name], text, files[name].path, copies)
     return copies[module]
 
 
-def _leading_to(changed: str, files: Mapping[str, PythonFile]) -> set[str]:
-    """Modules that import another one, through others too; and itself."""
+def _importers_of(changed: str, files: Mapping[str, PythonFile]) -> set[str]:
+    """A module, and all modules that import it, directly or through others."""
     found = {changed}
     while True:
         more = {
@@ -132,21 +138,22 @@ def _leading_to(changed: str, files: Mapping[str, PythonFile]) -> set[str]:
         found |= more
 
 
-def _in_order(
+def _dependency_order(
     module: str, needed: set[str], files: Mapping[str, PythonFile], seen: tuple[str, ...] = ()
 ) -> list[str]:
-    """Modules to be run, each behind what it imports."""
+    """The modules to execute, each after those that it imports."""
     order: list[str] = []
     for name in dict.fromkeys(files[module].imported()):
         if name in needed and name in files and name not in seen:
-            inner = _in_order(name, needed, files, (*seen, module))
+            inner = _dependency_order(name, needed, files, (*seen, module))
             order += [each for each in inner if each not in order]
     return [*order, module]
 
 
-def _run(
+def _executed_copy(
     original: ModuleType, tree: ast.Module, path: Path, copies: Mapping[str, ModuleType]
 ) -> ModuleType:
+    """A module made by executing a tree, whose imports find the copies first."""
     made = ModuleType(original.__name__, original.__doc__)
     made.__file__, made.__package__ = str(path), original.__package__
 
@@ -164,7 +171,7 @@ def _run(
         }
         if inner.keys().isdisjoint(wanted):
             return found
-        # from . import module: the package as it is, but for the copies.
+        # from . import module: return the package, with the copies in place of the originals.
         package = ModuleType(found.__name__)
         vars(package).update({**vars(found), **inner})
         return package
@@ -174,17 +181,17 @@ def _run(
     return made
 
 
-_LEFT_ALONE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.Import, ast.ImportFrom)
-"""What is for people, or says nothing of what a program becomes."""
+_NOT_MUTATED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.Import, ast.ImportFrom)
+"""Nodes that hold messages, or that do not decide what a pass does to a program."""
 
-_NOTES = ("annotation", "returns", "decorator_list", "type_comment")
+_FIELDS_NOT_MUTATED = ("annotation", "returns", "decorator_list", "type_comment")
 
 
 def _slots(tree: ast.Module) -> Iterator[Slot]:
-    yield from _below(tree, None, None)
+    yield from _slots_below(tree, None, None)
 
 
-def _below(
+def _slots_below(
     owner: ast.AST,
     function: ast.FunctionDef | ast.AsyncFunctionDef | None,
     statement: ast.stmt | None,
@@ -192,23 +199,23 @@ def _below(
     if isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
         function = owner
     for field, value in ast.iter_fields(owner):
-        if field in _NOTES:
+        if field in _FIELDS_NOT_MUTATED:
             continue
         children = cast("list[object]", value) if isinstance(value, list) else [value]
         for index, child in enumerate(children):
-            if not isinstance(child, ast.AST) or isinstance(child, _LEFT_ALONE):
+            if not isinstance(child, ast.AST) or isinstance(child, _NOT_MUTATED):
                 continue
-            if _is_text(child) or (isinstance(owner, ast.Subscript) and _names_a_type(owner)):
+            if _is_docstring(child) or (isinstance(owner, ast.Subscript) and _names_a_type(owner)):
                 continue
             inner = child if isinstance(child, ast.stmt) else statement
             if function is not None and isinstance(child, ast.stmt | ast.expr):
                 assert inner is not None
                 at = index if isinstance(value, list) else -1
                 yield Slot(child, owner, field, at, function, inner)
-            yield from _below(child, function, inner)
+            yield from _slots_below(child, function, inner)
 
 
-def _is_text(node: ast.AST) -> bool:
+def _is_docstring(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -220,7 +227,7 @@ _TYPES = ("dict", "list", "set", "tuple", "frozenset", "type")
 
 
 def _names_a_type(node: ast.Subscript) -> bool:
-    """Whether what is in brackets are types: set[str]()."""
+    """Whether the brackets contain types, as in set[str]()."""
     name = node.value.attr if isinstance(node.value, ast.Attribute) else None
     name = node.value.id if isinstance(node.value, ast.Name) else name
     return name is not None and (name in _TYPES or name[:1].isupper())

@@ -1,4 +1,4 @@
-"""Which lines of some files a run goes through."""
+"""Line coverage of a few files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def reached_lines(run: Callable[[], None], files: Collection[str]) -> dict[str, set[int]]:
-    """The lines of each file that a function goes through, by the file's path.
+    """The lines of each file that run executes, by the file's path.
 
-    Other files are not slowed down but by their calls.
+    Code in other files is slowed down only at function calls.
     """
     found: dict[str, set[int]] = {file: set() for file in files}
 

@@ -1,4 +1,4 @@
-"""A study for people, and for other programs."""
+"""Reports of a study: lines and tables for people, and a record for other programs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ COLUMNS = (
 
 
 def planted_line(planted: Planted) -> str:
-    """What there is to plant in a pass, and where no program goes."""
+    """How many bugs can be planted in a pass, and how much of it no program reaches."""
     lines, rules = planted.lines, planted.rules
     parts = [f"{len(planted.mutants)} mutants, {len(planted.cases)} programs of {planted.level}"]
     if sum(lines):
         parts.append(f"{lines[0]} statements reached, {lines[1]} not reached")
     if sum(rules):
         parts.append(f"{rules[0]} rules reached, {rules[1]} not reached")
-    return f"{planted.right.name}: {'; '.join(parts)}"
+    return f"{planted.original.name}: {'; '.join(parts)}"
 
 
 def done_line(mutant: Mutant, trial: Trial) -> str:
-    """What came of one mutant, in one line."""
+    """The result of one trial, in one line."""
     text = f"{mutant.name}: {trial.verdict}"
     if trial.verdict == "found":
         size = "" if trial.operators is None else f", {trial.operators} operators"
@@ -48,8 +48,8 @@ def done_line(mutant: Mutant, trial: Trial) -> str:
     return text
 
 
-def listing(mutants: Sequence[Mutant]) -> Table:
-    """What there is to plant."""
+def mutant_table(mutants: Sequence[Mutant]) -> Table:
+    """A table of mutants."""
     table = Table(title_justify="left")
     for name in ("mutant", "place", "before", "after"):
         table.add_column(name, overflow="fold")
@@ -59,7 +59,7 @@ def listing(mutants: Sequence[Mutant]) -> Table:
 
 
 def summary(done: Sequence[Done], title: str) -> Table:
-    """The figures by class."""
+    """A table of the figures by class."""
     table = Table(title=title, title_justify="left")
     table.add_column("class")
     for name in COLUMNS:
@@ -82,35 +82,35 @@ def _cells(each: Row) -> Iterator[str]:
 
 
 def survivors(done: Sequence[Done]) -> Iterator[str]:
-    """Those that make a difference and were not found, each with what was planted."""
+    """A description of each mutant that changes some program and was not found."""
     for mutant, trial in done:
         if trial.verdict == "survived":
-            what = "otherwise" if trial.how == "otherwise" else f"the first {trial.how}"
+            first = "" if trial.how in ("", "differs") else f" (the first: {trial.how})"
             yield (
-                f"{mutant.name}: {trial.differing} of {trial.compared} programs differ, {what}\n"
+                f"{mutant.name}: {trial.differing} of {trial.compared} programs differ{first}\n"
                 f"    {mutant.place}: {mutant.before}\n"
                 f"    -> {mutant.after}"
             )
 
 
-def share(done: Sequence[Done]) -> float:
-    """How many percent were found, of those that could be; 100 where nothing was planted."""
+def percent_found(done: Sequence[Done]) -> float:
+    """The percentage of planted bugs that were found; 100 if none were planted."""
     total = rows(done)[-1]
     return 100.0 * total.found / total.planted if total.planted else 100.0
 
 
-def figures(done: Sequence[Done]) -> str:
-    """Both numbers of what was found: of what makes a difference, and of all."""
+def totals_line(done: Sequence[Done]) -> str:
+    """How many of the planted bugs were found, and how many mutants do not count as bugs."""
     total = rows(done)[-1]
     return (
-        f"{total.found} of {total.planted} planted bugs found ({share(done):.1f} %); beside them "
-        f"{total.same} mutants that make the same of all programs, and {total.refused} that the "
-        "rule language refuses"
+        f"{total.found} of {total.planted} planted bugs found ({percent_found(done):.1f} %). Not "
+        f"counted: {total.same} mutants that compile all programs to the same result, and "
+        f"{total.refused} that the rule language rejects"
     )
 
 
 def record(done: Sequence[Done], seed: int, examples: int, seconds: float) -> dict[str, object]:
-    """All results, for other programs: a line a mutant, and the figures by class."""
+    """All results, to be written as JSON: one entry per mutant, and the figures by class."""
     trials: list[dict[str, object]] = [
         {
             "name": mutant.name,

@@ -1,7 +1,7 @@
-"""Mistakes in what a pass leaves behind, whatever the pass is written in.
+"""Mutants with a mistake in the output of a pass, whatever the pass is written in.
 
-After the pass has run and has changed a program, one place of it is broken: the first, the last or
-any where the class of the mistake applies.
+If the pass has changed a program, the mutant breaks one place of the result: the first, the last,
+or a random one of the places where the class of mistakes applies.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from .compare import Case
 from .mutant import Mutant
 
 Break = Callable[[], None]
-"""Breaks a program in one place. Raises ValueError where that cannot even be written."""
+"""Breaks a program in one place. Raises ValueError if the broken program cannot be represented."""
 
 Sites = Callable[[ModuleOp], Iterator[Break]]
-"""The places of a program in which a class of mistakes can be made, in its order."""
+"""The places of a program where a class of mistakes can be made, in program order."""
 
 
 @dataclass(frozen=True)
 class ResultClass:
-    """A class of mistakes. line: what it is, in a few words."""
+    """A class of mistakes. line: a one-line description."""
 
     name: str
     line: str
@@ -80,13 +80,14 @@ def _swap_operands(module: ModuleOp) -> Iterator[Break]:
 
 
 def _swapped(items: Sequence[Any], may: Callable[[Any, Any], bool]) -> Iterator[tuple[Any, ...]]:
+    """The items with two different neighbours swapped, for each pair that may be swapped."""
     for i, (a, b) in enumerate(pairwise(items)):
         if a != b and may(a, b):
             yield (*items[:i], b, a, *items[i + 2 :])
 
 
 def _commutes(op: Operation) -> bool:
-    """Whether operands may stand either way round, so that nothing is wrong."""
+    """Whether swapping operands keeps the meaning, so that it is not a mistake."""
     if isinstance(op, Vertices | partition.ComputeOp):
         body = op.structure().body
         return FUNCTIONS[body.function].commutative and not body.then
@@ -100,12 +101,12 @@ def _other_value(module: ModuleOp) -> Iterator[Break]:
             latest_first = reversed(known.get((value.type, op.parent), ()))
             other = next((each for each in latest_first if each is not value), None)
             if other is not None:
-                yield partial(_use, op, i, other)
+                yield partial(_set_operand, op, i, other)
         for result in op.results:
             known.setdefault((result.type, op.parent), []).append(result)
 
 
-def _use(op: Operation, index: int, value: SSAValue) -> None:
+def _set_operand(op: Operation, index: int, value: SSAValue) -> None:
     op.operands[index] = value
 
 
@@ -116,11 +117,12 @@ def _wrong_element(module: ModuleOp) -> Iterator[Break]:
     for op in module.walk():
         for name, value in op.properties.items():
             if isinstance(op, _CONSTANTS) and isinstance(value, BlobAttr) and value.array.size:
-                yield partial(_set, op, name, BlobAttr(Blob(_otherwise(value.array))))
+                wrong = _with_wrong_element(value.array)
+                yield partial(_set, op, name, BlobAttr(Blob(wrong)))
 
 
-def _otherwise(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array with another last element."""
+def _with_wrong_element(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy of an array in which the last element is wrong."""
     new = np.array(array)
     last = new.reshape(-1)[-1:]
     last[:] = ~last if new.dtype == np.bool_ else np.where(last == 1, 0, 1)
@@ -138,7 +140,7 @@ def _wrong_number(module: ModuleOp) -> Iterator[Break]:
                 yield partial(_set, op, name, IntegerAttr(turns.value.data + 1, turns.type))
 
 
-# What is kept between two operations
+# Values between two operations
 
 
 def _narrow(module: ModuleOp) -> Iterator[Break]:
@@ -194,7 +196,7 @@ def _skip_copy(module: ModuleOp) -> Iterator[Break]:
 
 
 def _spaces(op: Operation) -> Iterator[tuple[Space, Callable[[Space], None]]]:
-    """The spaces of an operation, each with what puts another one in its place."""
+    """The spaces of an operation, each with a function that replaces it."""
     space = op.properties.get("space")
     if isinstance(space, SpaceAttr):
         yield space.data, lambda new: _set(op, "space", SpaceAttr(new))
@@ -214,10 +216,11 @@ def _offset(module: ModuleOp) -> Iterator[Break]:
         for space, put in _spaces(op):
             for i, operand in enumerate(space.operands):
                 for j in range(len(operand.axes)):
-                    yield partial(_moved, space, put, i, j)
+                    yield partial(_add_to_offset, space, put, i, j)
 
 
-def _moved(space: Space, put: Callable[[Space], None], i: int, j: int) -> None:
+def _add_to_offset(space: Space, put: Callable[[Space], None], i: int, j: int) -> None:
+    """Add 1 to the offset of axis j of operand i of a space."""
     operand = space.operands[i]
     axis = replace(operand.axes[j], offset=operand.axes[j].offset + 1)
     axes = (*operand.axes[:j], axis, *operand.axes[j + 1 :])
@@ -228,14 +231,15 @@ def _moved(space: Space, put: Callable[[Space], None], i: int, j: int) -> None:
 def _short(module: ModuleOp) -> Iterator[Break]:
     for op in module.walk():
         for space, put in _spaces(op):
-            kept = op.properties.get("space") is not None
+            computes = op.properties.get("space") is not None
             for d, dim in enumerate(space.dims):
-                # Of a compute, what is summed; its result's axes are of one size each.
-                if dim.size > 1 and not (kept and dim.kind == "parallel"):
-                    yield partial(_shortened, space, put, d)
+                # The sizes of a computation's parallel dimensions are fixed by its result.
+                if dim.size > 1 and not (computes and dim.kind == "parallel"):
+                    yield partial(_shorten, space, put, d)
 
 
-def _shortened(space: Space, put: Callable[[Space], None], d: int) -> None:
+def _shorten(space: Space, put: Callable[[Space], None], d: int) -> None:
+    """Make dimension d of a space one element shorter."""
     dim = replace(space.dims[d], size=space.dims[d].size - 1)
     put(replace(space, dims=(*space.dims[:d], dim, *space.dims[d + 1 :])))
 
@@ -265,14 +269,14 @@ def _drop_sync(module: ModuleOp) -> Iterator[Break]:
         if before is None:
             continue
         if isinstance(op, Superstep) and isinstance(before, Superstep):
-            yield partial(_merged, before, op)
+            yield partial(_merge, before, op)
         own, other = op.attributes.get(SUPERSTEP), before.attributes.get(SUPERSTEP)
         if isinstance(own, IntegerAttr) and isinstance(other, IntegerAttr) and own != other:
             yield partial(op.attributes.__setitem__, SUPERSTEP, other)
 
 
-def _merged(first: Superstep, second: Superstep) -> None:
-    """Do at once what two supersteps do one behind the other."""
+def _merge(first: Superstep, second: Superstep) -> None:
+    """Merge two consecutive supersteps into one."""
     ops = [*first.body.block.ops, *second.body.block.ops]
     syncs = [each for each in ops if isinstance(each, Sync)]
     for each in ops:
@@ -286,27 +290,27 @@ def _merged(first: Superstep, second: Superstep) -> None:
 
 
 RESULT_CLASSES = (
-    ResultClass("left-drop-operation", "users read the operand of an operation", _drop_operation),
-    ResultClass("left-swap-operands", "two operands change places", _swap_operands),
-    ResultClass("left-other-value", "an operand is an earlier value of its type", _other_value),
-    ResultClass("left-wrong-element", "the last element of a constant is another", _wrong_element),
-    ResultClass("left-wrong-number", "another factor, summand or number of turns", _wrong_number),
-    ResultClass("left-narrow", "what is to be summed is kept in float16", _narrow),
-    ResultClass("left-skip-copy", "a copy or a store is left out", _skip_copy),
-    ResultClass("left-offset", "an access begins one element late", _offset),
-    ResultClass("left-short", "the last of what is summed or moved is left out", _short),
-    ResultClass("left-first-tile", "a compute begins one tile late", _first_tile),
-    ResultClass("left-overlap", "a variable lies 8 bytes too low", _overlap),
-    ResultClass("left-drop-sync", "two supersteps are one", _drop_sync),
+    ResultClass("left-drop-operation", "an operation is replaced by its operand", _drop_operation),
+    ResultClass("left-swap-operands", "two operands are swapped", _swap_operands),
+    ResultClass("left-other-value", "an operand is another value of its type", _other_value),
+    ResultClass("left-wrong-element", "the last element of a constant is wrong", _wrong_element),
+    ResultClass("left-wrong-number", "a number or iteration count is 1 too large", _wrong_number),
+    ResultClass("left-narrow", "partials of a sum are kept in float16", _narrow),
+    ResultClass("left-skip-copy", "a copy or a store is removed", _skip_copy),
+    ResultClass("left-offset", "an access starts one element late", _offset),
+    ResultClass("left-short", "a sum or movement leaves out its last element", _short),
+    ResultClass("left-first-tile", "a computation starts one tile late", _first_tile),
+    ResultClass("left-overlap", f"a variable's address is {ALIGNMENT} bytes too low", _overlap),
+    ResultClass("left-drop-sync", "two supersteps are merged", _drop_sync),
 )
-"""All classes of mistakes in what is left behind, in the order in which they are reported."""
+"""All classes of mistakes in the output of a pass, in the order in which they are reported."""
 
 Which = Callable[[list[Break]], list[Break]]
-"""In which order the places of a program are tried to be broken."""
+"""The order in which to try the places of a program, until one can be broken."""
 
 
 def _any(found: list[Break]) -> list[Break]:
-    # The same of the same program: passes are run twice.
+    # Passes run twice on some programs, so the choice must depend on the program alone.
     return Random(len(found)).sample(found, len(found))
 
 
@@ -315,13 +319,13 @@ WHICH: dict[str, Which] = {
     "last": lambda found: found[::-1],
     "any": _any,
 }
-"""Which place of a program is broken."""
+"""The place of a program that is broken."""
 
 
-def result_mutants(right: ModulePass, known: Sequence[Case]) -> list[Mutant]:
-    """The mistakes that can be made in what a pass leaves of some programs.
+def result_mutants(original: ModulePass, known: Sequence[Case]) -> list[Mutant]:
+    """The mutants of a pass's output.
 
-    known: what it makes of programs. A class that applies to none of them is left out.
+    known: outputs of the pass. A class that applies to none of them is left out.
     """
     done = [each for each in known if not each.outcome and not same_program(each.after, each.given)]
     found: list[Mutant] = []
@@ -330,23 +334,25 @@ def result_mutants(right: ModulePass, known: Sequence[Case]) -> list[Mutant]:
         if hit:
             found += (
                 Mutant(
-                    right.name,
+                    original.name,
                     kind.name,
                     number,
                     f"{hit} of {len(done)} changed programs have such a place",
                     f"the {which} of them",
                     kind.line,
-                    partial(_made, right, kind, choose),
+                    partial(_mutated_pass, original, kind, choose),
                 )
                 for number, (which, choose) in enumerate(WHICH.items(), 1)
             )
     return found
 
 
-def _made(right: ModulePass, kind: ResultClass, choose: Which) -> ModulePass:
+def _mutated_pass(original: ModulePass, kind: ResultClass, choose: Which) -> ModulePass:
+    """The pass, followed by a mistake of a class in one place of its output."""
+
     def apply(ctx: Context, op: ModuleOp) -> None:
         given = op.clone()
-        right.apply(ctx, op)
+        original.apply(ctx, op)
         if same_program(given, op):
             return
         for each in choose(list(kind.sites(op))):
@@ -356,4 +362,4 @@ def _made(right: ModulePass, kind: ResultClass, choose: Which) -> ModulePass:
                 continue
             return
 
-    return acting_as(right, apply)
+    return acting_as(original, apply)

@@ -1,4 +1,4 @@
-"""Mistakes that people make in rules, as changes of their syntax."""
+"""Classes of mistakes that people make in rules, as syntax tree changes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from ....ir.rules.vocabulary import Vocabulary
 
 T = TypeVar("T")
 Changes = Callable[[Rule, Vocabulary], Iterator[Rule]]
-"""A rule with one mistake, each time another one."""
+"""Yields copies of a rule, each with a different mistake."""
 
 
 @dataclass(frozen=True)
 class RuleClass:
-    """A class of mistakes. line: what it is, in a few words."""
+    """A class of mistakes. line: a one-line description."""
 
     name: str
     line: str
@@ -45,9 +45,9 @@ class RuleClass:
 
 
 def _with(node: Any, change: Callable[[Any], Sequence[Any]]) -> Iterator[Any]:
-    """A syntax tree with one of its nodes changed, each time another one.
+    """Yields copies of a syntax tree, each with one node replaced.
 
-    change: what may stand in place of a node.
+    change: returns the replacements for a node.
     """
     if isinstance(node, tuple):
         items = cast("tuple[Any, ...]", node)
@@ -69,7 +69,7 @@ def _without(items: tuple[T, ...], index: int) -> tuple[T, ...]:
 
 
 def _swapped(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
-    """Two neighbours that are not the same change places."""
+    """Yields the items with two different neighbours swapped."""
     for i, (a, b) in enumerate(pairwise(items)):
         if a != b:
             yield (*items[:i], b, a, *items[i + 2 :])
@@ -82,7 +82,7 @@ def _drop_guard(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
                 rests = [_without(operands, i) for i in range(len(operands))]
                 return [r[0] if len(r) == 1 else replace(node, operands=r) for r in rests]
             case Pattern(fields=fields, others=others):
-                # What must be absent, or of one value, may be anything.
+                # An attribute that must be absent or have one value may then have any value.
                 given = [i for i, f in enumerate(fields) if not isinstance(f.value, Name)]
                 free = [replace(node, fields=_without(fields, i)) for i in given]
                 return [*free, *([] if others else [replace(node, others=True)])]
@@ -95,7 +95,7 @@ def _drop_guard(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
 
 
 def _forget_same(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
-    """What must be the same twice may be different."""
+    """Yields rules in which two uses of one variable need no longer be the same value."""
     seen: list[str] = []
 
     def other(node: Any) -> Sequence[Any]:
@@ -195,7 +195,7 @@ def _wrong_formula(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
 
 
 def _wrong_operation(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
-    """The next operation of the same making: min for max, neg for abs."""
+    """Yields rules with another operation of the same signature: min for max, neg for abs."""
 
     def other(node: Any) -> Sequence[Any]:
         if isinstance(node, Build):
@@ -208,6 +208,7 @@ def _wrong_operation(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
 
 
 def _next(heads: tuple[str, ...], vocabulary: Vocabulary) -> Iterator[str]:
+    """The next operation, by name, with the same base classes, dialect and attributes, if any."""
     if len(heads) != 1 or heads[0] not in vocabulary.ops:
         return
     own = vocabulary.ops[heads[0]]
@@ -224,7 +225,7 @@ def _next(heads: tuple[str, ...], vocabulary: Vocabulary) -> Iterator[str]:
 
 
 def _stale(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
-    """An operation takes what it had before, since a new attribute is not set."""
+    """Yields rules that do not set one of the new attributes, so that the old value is kept."""
 
     def forgotten(node: Any) -> Sequence[Any]:
         if not isinstance(node, Build):
@@ -237,7 +238,7 @@ def _stale(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
 
 
 def _wrong_value(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
-    """Another value of the pattern."""
+    """Yields rules whose replacement uses another value of the pattern."""
     names = [v.name for p in rule.pattern.walk() for v in p.operands if isinstance(v, Variable)]
     known = list(dict.fromkeys(name for name in names if name != "_"))
 
@@ -251,23 +252,23 @@ def _wrong_value(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
 
 
 RULE_CLASSES = (
-    RuleClass("rule-drop-guard", "what must hold is not asked for", _drop_guard),
-    RuleClass("rule-forget-same", "two that must be one may be different", _forget_same),
-    RuleClass("rule-swap-operands", "two operands or arguments change places", _swap_operands),
-    RuleClass("rule-commutative", "the operands may stand either way round", _commutative),
-    RuleClass("rule-drop-operation", "an operation is left out, for its operand", _drop_operation),
+    RuleClass("rule-drop-guard", "a condition is removed", _drop_guard),
+    RuleClass("rule-forget-same", "two equal operands need not be equal", _forget_same),
+    RuleClass("rule-swap-operands", "two operands or arguments are swapped", _swap_operands),
+    RuleClass("rule-commutative", "two operands of the pattern are swapped", _commutative),
+    RuleClass("rule-drop-operation", "an operation is replaced by its operand", _drop_operation),
     RuleClass("rule-wrong-constant", "another number or truth value", _wrong_constant),
-    RuleClass("rule-comparison", "< for <=, == for !=, not for a yes", _comparison),
+    RuleClass("rule-comparison", "< for <=, == for !=, or a not is removed", _comparison),
     RuleClass("rule-wrong-formula", "+ for -, * for +, and for or", _wrong_formula),
     RuleClass("rule-wrong-operation", "min for max, neg for abs", _wrong_operation),
-    RuleClass("rule-stale-attribute", "an attribute is not set anew", _stale),
-    RuleClass("rule-wrong-value", "another value that was found", _wrong_value),
+    RuleClass("rule-stale-attribute", "an attribute keeps its old value", _stale),
+    RuleClass("rule-wrong-value", "another value of the pattern", _wrong_value),
 )
 """All classes of mistakes in rules, in the order in which they are reported."""
 
 
 def changed_rules(rule: Rule, rules: RuleSet) -> Iterator[tuple[str, Rule]]:
-    """A rule with one mistake each time, after the name of its class."""
+    """Yields each class of mistakes with a copy of a rule that contains such a mistake."""
     for each in RULE_CLASSES:
         for new in each.changes(rule, rules.vocabulary):
             tidy = _tidied(new)
@@ -276,7 +277,7 @@ def changed_rules(rule: Rule, rules: RuleSet) -> Iterator[tuple[str, Rule]]:
 
 
 def _tidied(rule: Rule) -> Rule:
-    """Without names that nothing uses any more, which its author would not have written."""
+    """The rule without names that are no longer used, because an author would not write them."""
     counts: dict[str, int] = {}
     for name in _names(rule):
         counts[name] = counts.get(name, 0) + 1
@@ -285,6 +286,7 @@ def _tidied(rule: Rule) -> Rule:
 
 
 def _names(node: Any) -> Iterator[str]:
+    """Every occurrence of a name in a syntax tree."""
     if isinstance(node, tuple):
         for each in cast("tuple[Any, ...]", node):
             yield from _names(each)
@@ -307,6 +309,7 @@ def _names(node: Any) -> Iterator[str]:
 
 
 def _unnamed(node: Any, once: set[str]) -> Any:
+    """A syntax tree without the names that occur once."""
     if isinstance(node, tuple):
         return tuple(_unnamed(each, once) for each in cast("tuple[Any, ...]", node))
     if not is_dataclass(node) or isinstance(node, type):

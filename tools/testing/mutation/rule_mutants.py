@@ -1,4 +1,4 @@
-"""Mistakes in the rules of a pass, where they fire."""
+"""Mutants with a mistake in a rule of a pass, for the rules that fire."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SUFFIX = ".rw"
 
 @dataclass(frozen=True)
 class RuleMutants:
-    """The mistakes that can be planted in a pass's rules.
+    """The mutants of a pass's rules.
 
-    reached, not_reached: how many of its rules fire for programs, and do not.
+    reached, not_reached: number of its rules that fire on some program and on none.
     """
 
     mutants: tuple[Mutant, ...] = ()
@@ -39,9 +39,9 @@ class RuleMutants:
 
 
 def rule_mutants(tested: ModulePass, run: Callable[[], None]) -> RuleMutants:
-    """All mistakes in the rules of a pass that stand in .rw files, in their order.
+    """All mutants of a pass's rules in .rw files, in the order of the files.
 
-    run: runs the pass on programs. None are planted in rules that do not fire.
+    run: runs the pass on programs. Rules that do not fire on them have no mutants.
     """
     if not isinstance(tested, RulesPass):
         return RuleMutants()
@@ -60,18 +60,18 @@ def rule_mutants(tested: ModulePass, run: Callable[[], None]) -> RuleMutants:
             if rule.name in own:
                 counts[rule.name in watcher.names] += 1
             if rule.name in own and rule.name in watcher.names:
-                found += _of_rule(tested, rules, file, index, numbers)
+                found += _mutants_of_rule(tested, rules, file, index, numbers)
     return RuleMutants(tuple(found), counts[True], counts[False])
 
 
 @dataclass
 class _Fired(Watcher):
-    """Keeps the names of the rules that fire."""
+    """Records the names of the rules that fire."""
 
     names: set[str] = field(default_factory=set[str])
 
     def begin(self, source: Source, root: Operation) -> None:
-        """A rule has matched."""
+        """Record that a rule fires."""
         self.names.add(source.name)
 
 
@@ -82,7 +82,7 @@ def _read(name: str) -> str:
     return files("abele.passes").joinpath(FOLDER, name).read_text(encoding="utf-8")
 
 
-def _of_rule(
+def _mutants_of_rule(
     tested: RulesPass, rules: RuleSet, file: RuleFile, index: int, numbers: Numbers
 ) -> Iterator[Mutant]:
     rule = file.rules[index]
@@ -95,7 +95,7 @@ def _of_rule(
             f"{Path(file.path).name}:{rule.place.line}",
             before,
             _one_line(new),
-            partial(_made, tested, rules, file, index, new),
+            partial(_mutated_pass, tested, rules, file, index, new),
         )
 
 
@@ -103,8 +103,10 @@ def _one_line(rule: Rule) -> str:
     return " ".join(rule_text(rule).split())
 
 
-def _made(tested: RulesPass, rules: RuleSet, file: RuleFile, index: int, new: Rule) -> ModulePass:
-    """The pass with one other rule. Raises InputError if it is refused as a user's would be."""
+def _mutated_pass(
+    tested: RulesPass, rules: RuleSet, file: RuleFile, index: int, new: Rule
+) -> ModulePass:
+    """The pass with one rule replaced. Raises InputError if the rule language rejects the rule."""
     changed = replace(file, rules=(*file.rules[:index], new, *file.rules[index + 1 :]))
     mutated = parse_rule_set(file_text(changed), rules.vocabulary, file.path)
     check_rules(mutated.chosen(only=[new.name]))
@@ -113,5 +115,5 @@ def _made(tested: RulesPass, rules: RuleSet, file: RuleFile, index: int, new: Ru
 
 
 def with_rules(tested: RulesPass, rules: RuleSet) -> ModulePass:
-    """A pass of rules with other rules."""
+    """A pass of rules, with other rules."""
     return with_methods(tested, {"rule_set": staticmethod(lambda: rules)})

@@ -1,4 +1,4 @@
-"""Rules back from their syntax to text."""
+"""Prints the syntax trees of rules as text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ....ir.rules.syntax import (
 
 
 def file_text(file: RuleFile) -> str:
-    """A file that reads as the same syntax."""
+    """The text of a file of rules. It parses to the same syntax tree."""
     parts = [_class(each) for each in file.classes if each.members is not None]
     parts += [f"class {each.name}" for each in file.classes if each.members is None]
     parts += map(_declaration, file.declarations)
@@ -41,7 +41,7 @@ def file_text(file: RuleFile) -> str:
 
 
 def rule_text(rule: Rule) -> str:
-    """A rule, on as many lines as it has parts."""
+    """The text of a rule, with one part per line."""
     head = [f"@priority({rule.priority})"] if rule.priority else []
     head += ["@commutative"] if rule.commutative else []
     lets = "".join(f"let {each.name} = {made_text(each.build)}; " for each in rule.lets)
@@ -55,7 +55,7 @@ def rule_text(rule: Rule) -> str:
 
 
 def pattern_text(pattern: Pattern) -> str:
-    """What is found."""
+    """The text of a pattern."""
     text = f"{'|'.join(pattern.heads)}({', '.join(map(_operand, pattern.operands))})"
     fields = [*map(_field, pattern.fields), *(["..."] if pattern.others else [])]
     if fields:
@@ -66,7 +66,7 @@ def pattern_text(pattern: Pattern) -> str:
 
 
 def made_text(made: Made) -> str:
-    """What takes its place."""
+    """The text of a replacement."""
     if isinstance(made, Reference):
         return made.name + _index(made.index)
     operands = (_rest(e) if isinstance(e, Rest) else made_text(e) for e in made.operands)
@@ -105,7 +105,7 @@ def _field(field: Field) -> str:
 
 
 def literal_text(value: Value) -> str:
-    """A number, a text, a list of them, yes, no or none."""
+    """The text of a literal: a number, string, list, true, false or none."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(literal_text, value))}]"
     return "none" if value is None else json.dumps(value)

@@ -1,4 +1,4 @@
-"""All trials of some passes: what was planted, and what the kit has found of it."""
+"""All trials of a pass: which bugs were planted, and which of them the kit has found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ....ir.garbage import heap_frozen
 from ....ir.upstream import ModulePass
 from ..generators.levels import KNOWN, level_before
 from .compare import Budget, Case, cases
-from .mutant import Mutant, some
+from .mutant import Mutant, sample_of
 from .python_classes import PYTHON_CLASSES
 from .python_mutants import python_mutants
 from .result_mutants import RESULT_CLASSES, result_mutants
@@ -23,17 +23,18 @@ from .rule_mutants import rule_mutants
 from .trial import Running, Trial, start
 
 TRACED = 200
-"""Programs that say which lines of a pass are reached."""
+"""At most this many programs run under the tracer that finds which lines of a pass are reached."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """The mistakes of one pass, and what is known of it without any.
+    """The mutants of one pass, and the results of the original pass.
 
-    lines, rules: how many are reached, and how many are not.
+    original: the pass. level: of the programs. cases: programs, with the results of the original.
+    lines, rules: how many of the pass's are reached, and how many are not.
     """
 
-    right: ModulePass
+    original: ModulePass
     level: str
     mutants: tuple[Mutant, ...]
     cases: tuple[Case, ...] = field(repr=False)
@@ -45,28 +46,28 @@ KINDS = tuple(each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *RESULT_CLA
 """The classes of mistakes, in the order in which they are planted."""
 
 
-def plant(right: ModulePass, level: str, budget: Budget) -> Planted:
-    """Find out where in a pass mistakes can be planted.
+def plant(original: ModulePass, level: str, budget: Budget) -> Planted:
+    """Find all mutants of a pass.
 
-    level: the kind of programs; "": what the pass declares, else nn. budget: the programs that say
-    which of its lines are reached. Raises InputError where the pass takes none of the programs.
+    level: of the programs; if "", the level that the pass declares, or nn. budget: of the programs
+    that show which parts of the pass are reached. Raises InputError for an unknown level.
     """
-    chosen = level or level_before(type(right))
-    if chosen not in KNOWN:
-        raise InputError(f"level '{chosen}': need one of {', '.join(KNOWN)}")
-    known = tuple(cases(right, chosen, budget))
+    of_programs = level or level_before(type(original))
+    if of_programs not in KNOWN:
+        raise InputError(f"level '{of_programs}': need one of {', '.join(KNOWN)}")
+    known = tuple(cases(original, of_programs, budget))
 
     def run(count: int | None = None) -> None:
         for each in known[:count]:
             if not each.outcome:
-                right.apply(each.context, each.given.clone())
+                original.apply(each.context, each.given.clone())
 
-    python = python_mutants(right, lambda: run(TRACED))
-    rules = rule_mutants(right, run)
-    others = result_mutants(right, known)
+    python = python_mutants(original, lambda: run(TRACED))
+    rules = rule_mutants(original, run)
+    others = result_mutants(original, known)
     return Planted(
-        right,
-        chosen,
+        original,
+        of_programs,
         (*python.mutants, *rules.mutants, *others),
         known,
         (python.reached, python.not_reached),
@@ -74,69 +75,74 @@ def plant(right: ModulePass, level: str, budget: Budget) -> Planted:
     )
 
 
-def clean(planted: Planted, budget: Budget) -> Trial:
-    """What the kit says of the pass without a mistake: it has to survive."""
-    unchanged = Mutant(planted.right.name, "none", 0, "", "", "", lambda: planted.right)
+def check_original(planted: Planted, budget: Budget) -> Trial:
+    """A trial of the pass without a planted bug. It should survive."""
+    unchanged = Mutant(planted.original.name, "none", 0, "", "", "", lambda: planted.original)
     return next(_trials([unchanged], (), planted.level, budget, 1))[1]
 
 
 def trials(
     planted: Planted, chosen: Sequence[Mutant], budget: Budget, jobs: int
 ) -> Iterator[tuple[Mutant, Trial]]:
-    """Try mutants, so many at once; each with what came of it, as they end."""
+    """Run the trials of mutants, jobs at a time. Yields each mutant and its result as it ends."""
     return _trials(chosen, planted.cases, planted.level, budget, jobs)
 
 
-def chosen(planted: Planted, only: Sequence[str], limit: int | None, seed: int) -> list[Mutant]:
-    """The mutants of some classes or names, all if none, at most so many.
+def chosen_mutants(
+    planted: Planted, only: Sequence[str], limit: int | None, seed: int
+) -> list[Mutant]:
+    """The mutants with the given classes or names, all if none are given.
 
-    Raises InputError for what is neither.
+    limit: choose at most this many of them at random. Raises InputError for an unknown class.
     """
     for each in only:
         if set(KINDS).isdisjoint(each.split("/")):
             raise InputError(f"--only {each}: no class of mutants; need one of {', '.join(KINDS)}")
-    found = [m for m in planted.mutants if not only or any(m.is_called(each) for each in only)]
-    return some(found, limit, seed)
+    found = [m for m in planted.mutants if not only or any(m.matches(each) for each in only)]
+    return sample_of(found, limit, seed)
 
 
 def _trials(
     mutants: Sequence[Mutant], known: Sequence[Case], level: str, budget: Budget, jobs: int
 ) -> Iterator[tuple[Mutant, Trial]]:
     pending = list(reversed(mutants))
-    going: dict[int, Running] = {}
-    # What is there by now need not be looked at, and so copied, by every process.
+    running: dict[int, Running] = {}
+    # Freeze the heap, so that garbage collection in a child does not copy the parent's pages.
     gc.collect()
     try:
         with heap_frozen(), DefaultSelector() as selector:
-            while pending or going:
-                while pending and len(going) < jobs:
+            while pending or running:
+                while pending and len(running) < jobs:
                     new = start(pending.pop(), known, level, budget)
-                    going[new.reads] = new
-                    selector.register(new.reads, EVENT_READ)
-                first = min(each.end for each in going.values())
+                    running[new.pipe] = new
+                    selector.register(new.pipe, EVENT_READ)
+                first = min(each.end for each in running.values())
                 ready = selector.select(max(0.0, first - monotonic()))
-                late = [each for each in going.values() if monotonic() > each.end]
+                late = [each for each in running.values() if monotonic() > each.end]
                 for each in late:
                     each.kill()
-                done = [going[key.fd] for key, _ in ready if going[key.fd].feed()]
+                done = [running[key.fd] for key, _ in ready if running[key.fd].read_output()]
                 for each in done:
-                    selector.unregister(each.reads)
-                    del going[each.reads]
+                    selector.unregister(each.pipe)
+                    del running[each.pipe]
                     yield each.mutant, each.result()
     finally:
-        for each in going.values():
+        for each in running.values():
             each.kill()
             each.result()
 
 
-# What came of them
+# Figures
 
 
 @dataclass(frozen=True)
 class Row:
-    """The trials of a class. planted: those that could be found: neither the same nor refused.
+    """The figures of the trials of one class, or of all trials.
 
-    examples: the median; seconds, operators: median and worst, of those found.
+    planted: number of mutants that can be found, so neither the same nor refused. found: number
+    that were found. raised: number found that any run of the pass would have shown. same, refused:
+    number with these verdicts. examples: median number of programs. seconds, operators: median and
+    worst. small: the share with at most SMALL operators. The last four count found mutants only.
     """
 
     name: str
@@ -152,11 +158,11 @@ class Row:
 
 
 SMALL = 4
-"""Operators of a small program."""
+"""A small program has at most this many operators."""
 
 
 def row(name: str, of: Sequence[Trial]) -> Row:
-    """The figures of some trials."""
+    """The figures of trials."""
     found = [each for each in of if each.verdict == "found"]
     survived = sum(each.verdict == "survived" for each in of)
     sizes = [each.operators for each in found if each.operators is not None]
@@ -176,11 +182,11 @@ def row(name: str, of: Sequence[Trial]) -> Row:
 
 
 LOUD = ("raised", "killed", "memory", "kit")
-"""What any run of the pass would have shown."""
+"""Ways to fail that any run of the pass would have shown, without the kit's oracles."""
 
 
 def rows(done: Sequence[tuple[Mutant, Trial]]) -> list[Row]:
-    """The figures by class, in the order of the first of each, then of all."""
+    """The figures of each class, in order of first appearance, and then those of all trials."""
     by_kind: dict[str, list[Trial]] = {}
     for mutant, trial in done:
         by_kind.setdefault(mutant.kind, []).append(trial)

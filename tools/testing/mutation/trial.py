@@ -1,4 +1,4 @@
-"""One mutant, checked in a process of its own: whatever it does, the study goes on."""
+"""A trial: the check of one mutant, in a process of its own so that it cannot end the study."""
 
 from __future__ import annotations
 
@@ -35,41 +35,46 @@ from ..search.contracts import Refuses, acting_as, goes_on, takes_all
 from ..search.failures import Miscompiled, PassFailed
 from ..search.report import Report
 from ..search.settings import LIMIT, CheckOptions
-from .compare import Budget, Case, Spent, compared
+from .compare import Budget, Case, OutOfTime, compare
 from .mutant import Mutant
 
 Verdict = Literal["found", "survived", "same", "refused"]
-"""found: the kit says that something is wrong. survived: it makes something else of a program, and
-nothing is said. same: it made the same of all programs. refused: it cannot be made, since what
-reads rules has found the mistake."""
+"""found: the kit reports a failure. survived: the mutant changes the result of some program, and
+the kit reports nothing. same: all programs compile to the same result. refused: the mutant cannot
+be made, because the rule language rejects the mistake."""
 
 MEMORY = 4 << 30
-"""Bytes that a mutant may take, beyond what its process begins with, before it gets no more."""
+"""Bytes that a mutant may allocate, in addition to the memory that its process starts with."""
 
-SIZES = Path("/proc/self/statm")
-"""Where a process sees on Linux how large it is: first its address space, in pages."""
+MEMORY_SIZES = Path("/proc/self/statm")
+"""The file in which Linux shows the memory sizes of a process, in pages. The address space is
+first."""
 
-SACRIFICE = Path("/proc/self/oom_score_adj")
-"""Where a process says on Linux that it goes first when there is no memory left."""
+OUT_OF_MEMORY_SCORE = Path("/proc/self/oom_score_adj")
+"""The file in which a process tells Linux to kill it first when memory runs out."""
 
-PATIENCE = 60.0
-"""CPU seconds beyond the search and the shrinking, after which a process is killed."""
+EXTRA_SECONDS = 60.0
+"""CPU seconds that a process may use in addition to the search and the shrinking."""
 
-SLOWER = 4
-"""How many times its CPU seconds a process may take by the clock: others run beside it."""
+CLOCK_PER_CPU = 4
+"""Clock seconds that a process may take for each of its CPU seconds, since others run beside it."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a mutant.
+    """The result of a trial.
 
-    how: what was wrong, as Wrong.kind says; or "raised", "refuses" a program, "memory", "killed",
-    "hang"; of what is not found, how the first program that came out otherwise did.
-    detail: in words. examples: programs until it was found, or all of them. seconds: of CPU time,
-    until it was found, shrinking not counted; total: with everything. operators: of the smallest
-    program. rewrite: the one that bisection blames. differing, compared: in how many programs, of
-    how many, something else came out than of the right pass; of those not found. text: the
-    program, or the first that came out otherwise, with the difference.
+    how: how the mutant was found: a kind of Wrong, or "raised", "refuses", "memory", "killed",
+    "hang", "rules" or "kit". If it was not found, how the first program differs (see compare).
+    detail: what is wrong, in words.
+    examples: number of programs until it was found, or of all programs.
+    seconds: CPU time until it was found, without shrinking.
+    total: CPU time of the whole trial.
+    operators: number of operators of the smallest failing program.
+    rewrite: the rewrite that bisection blames.
+    differing, compared: number of programs whose result differs from that of the original pass, and
+    number of programs compared. Only for mutants that were not found.
+    text: the failing program, or the first program that differs, with the difference.
     """
 
     verdict: Verdict
@@ -86,7 +91,11 @@ class Trial:
 
 
 def operators(module: ModuleOp) -> int:
-    """How many operations of a program compute, move or choose: without what only holds them."""
+    """Number of operations of a program that compute, move or select.
+
+    Functions, variables, supersteps, constants and other operations that only hold them or their
+    data are not counted.
+    """
     return sum(not _is_frame(op) for op in module.walk())
 
 
@@ -117,29 +126,33 @@ def _is_frame(op: Operation) -> bool:
 
 @dataclass
 class Running:
-    """A trial that is going on in a process. reads: what it will tell comes here."""
+    """A trial that runs in a process.
+
+    process: its id. pipe: the file descriptor that its result is read from. end: when to kill it,
+    in seconds of monotonic(). folder: for its files. output: the bytes that have been read.
+    """
 
     mutant: Mutant
     process: int
-    reads: int
+    pipe: int
     end: float
     folder: Path
     output: bytes = b""
 
-    def feed(self) -> bool:
-        """Take what has come; whether that was the last of it."""
-        more = os.read(self.reads, 1 << 16)
+    def read_output(self) -> bool:
+        """Read the available output. Returns whether it is complete."""
+        more = os.read(self.pipe, 1 << 16)
         self.output += more
         return not more
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)
 
     def result(self) -> Trial:
-        """The result of the trial, once its process has written all or was killed."""
-        os.close(self.reads)
+        """The result of the trial. Call it once the output is complete or the process is killed."""
+        os.close(self.pipe)
         _, status, used = os.wait4(self.process, 0)
         rmtree(self.folder, ignore_errors=True)
         total = used.ru_utime + used.ru_stime
@@ -150,9 +163,9 @@ class Running:
 
 
 def start(mutant: Mutant, known: Sequence[Case], level: str, budget: Budget) -> Running:
-    """Begin the trial of a mutant in a process of its own.
+    """Start the trial of a mutant in a process of its own.
 
-    known: what the right pass makes of programs; where there are none, nothing is compared.
+    known: programs with the results of the original pass; if empty, nothing is compared.
     """
     reads, writes = os.pipe()
     folder = Path(mkdtemp(prefix="abele-mutant-"))
@@ -160,31 +173,35 @@ def start(mutant: Mutant, known: Sequence[Case], level: str, budget: Budget) -> 
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        _child(reads, writes, lambda: _tried(mutant, known, level, budget, folder), budget)
+        _run_child(reads, writes, lambda: _trial(mutant, known, level, budget, folder), budget)
     os.close(writes)
-    end = monotonic() + SLOWER * _most(budget)
+    end = monotonic() + CLOCK_PER_CPU * _most_cpu_seconds(budget)
     return Running(mutant, process, reads, end, folder)
 
 
-def _most(budget: Budget) -> float:
-    # The difference is looked for first, then the bug; then the program is made small.
-    return 3 * budget.seconds + shrink.SHRINKING + 2 * LIMIT + PATIENCE
+def _most_cpu_seconds(budget: Budget) -> float:
+    # A trial may use the budget three times: for a first difference, for the bug, and for counting
+    # all differences. In addition, it shrinks the program.
+    return 3 * budget.seconds + shrink.SHRINKING + 2 * LIMIT + EXTRA_SECONDS
 
 
-def _child(reads: int, writes: int, work: Callable[[], Trial], budget: Budget) -> None:
-    """Never returns: what the parent goes on with is not this process's business."""
+def _run_child(reads: int, writes: int, work: Callable[[], Trial], budget: Budget) -> None:
+    """Run a trial in the child process, write its result to the pipe, and exit.
+
+    Never returns, so that the child does not continue with the parent's work.
+    """
     try:
         os.close(reads)
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        seconds = int(process_time() + _most(budget))
+        seconds = int(process_time() + _most_cpu_seconds(budget))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         memory = _address_space() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         with suppress(OSError):
-            SACRIFICE.write_text("1000")
+            OUT_OF_MEMORY_SCORE.write_text("1000")
         try:
             trial = work()
         except BaseException:
@@ -199,15 +216,15 @@ def _child(reads: int, writes: int, work: Callable[[], Trial], budget: Budget) -
 
 
 def _address_space() -> int:
-    """Bytes that this process has mapped; 0 where nothing says so."""
+    """Bytes that this process has mapped; 0 if the system does not tell."""
     try:
-        pages = SIZES.read_text().split()[0]
+        pages = MEMORY_SIZES.read_text().split()[0]
     except OSError:
         return 0
     return int(pages) * resource.getpagesize()
 
 
-def _tried(
+def _trial(
     mutant: Mutant, known: Sequence[Case], level: str, budget: Budget, folder: Path
 ) -> Trial:
     try:
@@ -216,40 +233,40 @@ def _tried(
         return Trial("refused", "rules", str(error).partition("\n")[0])
     except Exception as error:
         return Trial("found", "raised", f"it cannot be loaded: {type(error).__name__}: {error}")
-    looked = compared(wrong, known, budget, first=True)
-    is_same = bool(known) and not looked.programs
-    if is_same and looked.of == len(known):
-        return Trial("same", compared=looked.of)
-    trial = checked(wrong, level, budget, folder)
+    first = compare(wrong, known, budget, first=True)
+    is_same = bool(known) and not first.programs
+    if is_same and first.of == len(known):
+        return Trial("same", compared=first.of)
+    trial = check_mutant(wrong, level, budget, folder)
     if trial.verdict == "found":
         return trial
     if is_same:
-        # As far as there was time to compare.
-        return replace(trial, verdict="same", compared=looked.of)
-    found = compared(wrong, known, budget)
+        # Only as many programs as there was time to compare.
+        return replace(trial, verdict="same", compared=first.of)
+    found = compare(wrong, known, budget)
     return replace(
         trial, how=found.how, differing=found.programs, compared=found.of, text=found.text
     )
 
 
 _HOW: dict[type | None, str] = {TooLong: "hang", Refuses: "refuses"}
-"""What it is called that a pass has failed."""
+"""How a pass has failed, by the error it has raised; "raised" for any other error."""
 
 
-def checked(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Trial:
-    """What the kit says of a pass, within a budget of CPU time.
+def check_mutant(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Trial:
+    """Check a pass with the kit, within a budget of CPU time.
 
-    Abele's own are held to their contracts too; a user's pass may refuse what it likes.
+    A pass of abele's must accept all programs of its level. A user's pass may refuse some.
     """
     report = Report()
     begin = process_time()
-    held = takes_all(tested) if tested.name in PASSES else tested
+    insistent = takes_all(tested) if tested.name in PASSES else tested
 
     def apply(ctx: Context, op: ModuleOp) -> None:
-        # While a program is made small the report has its seconds already.
+        # The report has its seconds once the search ends. Shrinking has a limit of its own.
         if not report.seconds and process_time() - begin > budget.seconds:
-            raise Spent
-        held.apply(ctx, op)
+            raise OutOfTime
+        insistent.apply(ctx, op)
 
     options: CheckOptions = {
         **budget.options(),
@@ -258,7 +275,7 @@ def checked(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Tri
         "report": report,
     }
     try:
-        # A mutant may change nothing.
+        # A mutant that changes nothing causes a warning.
         with catch_warnings(action="ignore"):
             check_pass(acting_as(tested, apply), level, **options)
     except Miscompiled as found:
@@ -274,10 +291,10 @@ def checked(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Tri
         trial = Trial("found", "refuses", str(error))
     except MemoryError:
         trial = Trial("found", "memory", "there was not enough memory")
-    except Spent:
+    except OutOfTime:
         trial = Trial("survived")
     else:
         trial = Trial("survived")
-    # A program that the pass has failed on is no example, but was looked at.
+    # The report does not count the program on which the pass itself failed.
     examples = report.examples + (trial.how in ("raised", *_HOW.values()))
     return replace(trial, examples=examples, seconds=report.cpu_seconds)

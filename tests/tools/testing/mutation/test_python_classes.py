@@ -15,7 +15,7 @@ def changed(source: str, kind: str) -> list[str]:
     """What a class makes of the body of a function, as text."""
     file = PythonFile("f", Path("f.py"), ast.parse(f"def f(n: int, xs):\n    {source}\n"))
     trees = [
-        file.changed(index, new)
+        file.with_slot(index, new)
         for index, slot in enumerate(file.slots)
         for new in CLASSES[kind].changes(slot)
     ]
