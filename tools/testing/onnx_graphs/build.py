@@ -1,4 +1,4 @@
-"""From a sketch to an ONNX model: valid by construction, whatever operators the reader has."""
+"""Builds ONNX models from sketches. They are valid, and use any operators that the reader has."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ from .pool import TYPES, Pool, Value
 from .runtimes import OPSETS as RUN
 
 OPSETS = tuple(o for o in READ if o in RUN)
-"""Versions of the domain ai.onnx that models are made of."""
+"""Versions of the domain ai.onnx that generated models use."""
 
 TRIES = 12
-"""Nodes that are tried for one step, until one is valid."""
+"""At most this many nodes are drawn for one step, until one is valid."""
 MOST_RESULTS = 16
+"""Outputs of a model, at most."""
 MOST_PRODUCTS = 1_000_000
-"""Elements of a result, times those of a row of what it is multiplied by: of a convolution for
-instance, the numbers that it multiplies."""
+"""Limit on the elements of a result, times the elements per row of the node's second operand. For a
+convolution, this is the number of multiplications."""
 ALL_SHOWN = 0.7
-"""How often every result is an output; otherwise those that nobody reads, and a few."""
+"""How often all results are outputs of the model. Otherwise, only unused results and a few others
+are."""
 LATEST_FORMAT = 10
+"""The latest version of the ONNX file format that models use."""
 
 
 @lru_cache(maxsize=64)
 def operators_of(opset: int) -> tuple[str, ...]:
-    """The operators that the reader supports and that there are in an opset, by name."""
+    """The names of the operators that the reader supports and an opset contains, sorted."""
     found: list[str] = []
     for name in sorted(OPERATORS):
         try:
@@ -48,9 +51,10 @@ def operators_of(opset: int) -> tuple[str, ...]:
 
 
 def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Graph:
-    """The model of a sketch: the same one each time. The sketch's target means nothing here.
+    """The model of a sketch. It depends only on the sketch and the operators.
 
-    operators: those that nodes are made of; all that the reader supports if None.
+    operators: names of the operators to use; all that the reader supports if None. The sketch's
+    target is not used.
     """
     random = Random(f"{sketch.seed} graph")
     opset = random.choice(OPSETS)
@@ -76,21 +80,21 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
 
 
 def _add_node(pool: Pool, operator: str, step: Step) -> None:
-    """Append one node, and those that its parameters take; none if none is valid."""
+    """Append a node and the nodes that compute its parameters. Append nothing if none is valid."""
     random = Random(f"{step.seed} {step.kind}")
     schema = onnx.defs.get_schema(operator, pool.opset)
     for turn in range(TRIES):
         mark = pool.mark()
         try:
-            node = NodeDraw(pool, schema, step, random, alone=turn > TRIES // 2).node()
+            node = NodeDraw(pool, schema, step, random, new_operand=turn > TRIES // 2).node()
             pool.append(node, _results(pool, schema, node))
             return
         except NotDrawn:
-            pool.back_to(mark)
+            pool.roll_back(mark)
 
 
 def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> list[Value]:
-    """The results of a node. Raises NotDrawn if it is not valid, or too large."""
+    """The results of a node. Raises NotDrawn if the node is not valid or too large."""
     there = {v.name: v for v in pool.values}
     operands = [there[name] for name in node.input if name]
     known = {
@@ -117,9 +121,9 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
 def _result(name: str, type_: onnx.TypeProto | None) -> Value:
     tensor = None if type_ is None else type_.tensor_type
     if tensor is None or not tensor.HasField("shape") or tensor.elem_type not in TYPES:
-        raise NotDrawn("not all is known of the result")
+        raise NotDrawn("the type of the result is not known")
     if not all(d.HasField("dim_value") and d.dim_value >= 0 for d in tensor.shape.dim):
-        raise NotDrawn("not all sizes are known")
+        raise NotDrawn("the shape of the result is not known")
     shape = tuple(d.dim_value for d in tensor.shape.dim)
     if prod(shape) > MOST_RESULT:
         raise NotDrawn("too large")

@@ -1,8 +1,8 @@
-"""The reader of ONNX models, tested on generated ones against onnxruntime.
+"""Tests of the ONNX reader, on generated models, against onnxruntime.
 
-A model is run by onnxruntime as it stands, and read into a program of nn. What that computes, and
-how far a right run may be from it, is bounded element by element; onnxruntime's results are to lie
-within twice the bound. Where they do not, onnx's own evaluator is asked who is wrong.
+onnxruntime runs a model unchanged. abele reads it into an nn program and runs that with error
+bounds. Each element of onnxruntime's results must be within twice its bound. If one is not, onnx's
+own evaluator gives a second opinion, which the message reports.
 """
 
 from __future__ import annotations
@@ -45,25 +45,27 @@ from .shrink import smallest
 
 EXAMPLES = 100
 LIMIT = 20.0
-"""Seconds that one model may take, all in all."""
+"""Seconds for one model, in total."""
 SHRINKING = 20.0
-"""Seconds that a failing model is made smaller for."""
+"""Seconds for shrinking a failing model."""
 MOST_NODES = 8
-EVALUATED = "tiny:1"
-"""What a program is said to be for that is only evaluated."""
+"""Nodes of a model, not counting those that compute parameters."""
+NO_MACHINE = "tiny:1"
+"""The target of a program that is evaluated and not compiled. Any target would do."""
 
 NOT_COMPARED = ("refused", "unsupported", "undecided", "invalid")
+"""Why a model is not compared: onnxruntime refuses it; the reader does not support it; a branch
+depends on rounding; it is not valid ONNX, which is a bug of the generator."""
 
 
 @dataclass
 class Report:
-    """What a check has looked at.
+    """What a check has tested.
 
-    examples: models that were compared. not_compared: how many others there were; refused, by
-    onnxruntime; unsupported, by the reader, which says so; undecided, since a branch hangs on
-    rounding; invalid, for onnx itself: none, if the generator is right. deviations: how many nodes
-    there were of which onnxruntime is known to make something else, by operator and reason.
-    exercised: how many models had an operator. reasons: what was said of models not compared.
+    examples: number of models compared. seconds: clock time. not_compared: number of other models,
+    by reason (see NOT_COMPARED). deviations: number of nodes for which onnxruntime is known to
+    compute something else, by operator and explanation. exercised: number of models that contain
+    each operator. reasons: messages about models that were not compared.
     """
 
     examples: int = 0
@@ -82,10 +84,10 @@ class Report:
 
 
 class Misread(AssertionError):
-    """A model that abele reads or compiles wrongly. The message has all there is to know.
+    """abele reads or compiles a model wrongly. The message shows everything below.
 
-    graph: the smallest found, with inputs. wrong: what is. folder: where both were saved; command:
-    what runs them again.
+    graph: the smallest failing model found, with inputs. wrong: what is wrong. folder: where the
+    model is saved. command: the command that tests it again.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class Misread(AssertionError):
 
 
 class NotCompared(Exception):
-    """Nothing follows from a model. why: one of NOT_COMPARED; the message says more."""
+    """A model cannot be compared. why: one of NOT_COMPARED. The message gives details."""
 
     def __init__(self, why: str, message: str) -> None:
         super().__init__(message)
@@ -119,15 +121,15 @@ def check_import(
     folder: Path | None = None,
     limit: float = LIMIT,
 ) -> Report:
-    """Run generated ONNX models by onnxruntime and by abele; all results must be the same.
+    """Run generated ONNX models with onnxruntime and abele, and compare all results.
 
-    examples: how many models. seconds: after these no more are begun. seed: of the models; any if
-    None, but 0 where the environment has CI. target: a machine to compile each model for and to
-    run it on as well, as resolve_target takes it. operators: those that models are made of; all
-    that the reader supports if None. folder: where a failing model is saved; a new temporary folder
-    if None. limit: seconds for one model.
-    Raises Misread if a result is further away than two right runs can be, or a valid model cannot
-    be read, compiled or run; InputError for a bad target.
+    examples: number of models. seconds: start no further model after this time. seed: of the
+    models; random if None, or 0 if the environment variable CI is set. target: also compile each
+    model for this machine and run it there; spelled as for resolve_target. operators: names of the
+    operators to use; all that the reader supports if None. folder: where to save a failing model; a
+    new temporary folder if None. limit: seconds for one model.
+    Raises Misread if a result is further off than two correct runs can be, or if a valid model
+    cannot be read, compiled or run. Raises InputError for a bad target.
     """
     if target is not None:
         resolve_target(target)
@@ -141,7 +143,7 @@ def check_import(
                 break
             sketch = random_sketch(Random(f"{seed} {number}"), MOST_NODES)
             graph = build_graph(sketch, operators)
-            wrong = check.counted(graph)
+            wrong = check.count(graph)
             if wrong is not None:
                 raise check.failure(graph, wrong, folder, number)
     check.report.seconds = monotonic() - begin
@@ -149,7 +151,7 @@ def check_import(
 
 
 def replayed(folder: Path) -> tuple[Graph, Wrong | None]:
-    """A saved model, and what is wrong with it; None if nothing is any more. Raises InputError."""
+    """A saved model, and what is wrong with it; None if it passes now. Raises InputError."""
     graph, about = Graph.load(folder)
     target = about.get("target")
     try:
@@ -160,14 +162,18 @@ def replayed(folder: Path) -> tuple[Graph, Wrong | None]:
 
 @dataclass
 class Check:
-    """How models are looked at, and what was seen."""
+    """Checks one model after another.
+
+    target: the machine to compile models for; None to evaluate them only. limit: seconds for one
+    model. report: what has been tested.
+    """
 
     target: str | None
     limit: float = LIMIT
     report: Report = field(default_factory=Report)
 
-    def counted(self, graph: Graph) -> Wrong | None:
-        """What is wrong with a model, which is entered in the report."""
+    def count(self, graph: Graph) -> Wrong | None:
+        """Check a model and count it in the report. Returns what is wrong with it, or None."""
         self.report.exercised.update({node.op_type for node in graph.proto.graph.node})
         try:
             wrong = self.wrong(graph)
@@ -181,7 +187,7 @@ class Check:
     def failure(
         self, graph: Graph, wrong: Wrong, folder: Path | None = None, example: int = 0
     ) -> Misread:
-        """A failing model, made small and saved."""
+        """The error to raise for a failing model, which is shrunk and saved."""
         small = smallest(graph, lambda candidate: self._fails_like(candidate, wrong), SHRINKING)
         if small is not graph:
             wrong = Check(self.target, self.limit).wrong(small) or wrong
@@ -198,59 +204,61 @@ class Check:
         return found is not None and found.kind == wrong.kind
 
     def wrong(self, graph: Graph) -> Wrong | None:
-        """What is wrong with what abele makes of a model; None if nothing is.
-
-        Raises NotCompared.
-        """
+        """What abele computes wrongly for a model; None if all is right. Raises NotCompared."""
         try:
             with at_most(self.limit):
-                return self._looked_at(graph)
+                return self._compare(graph)
         except TooLong as late:
-            return Wrong("hang", f"the model is not done after {self.limit:g} s ({late})")
+            return Wrong("hang", f"the model takes more than {self.limit:g} s ({late})")
 
-    def _looked_at(self, graph: Graph) -> Wrong | None:
+    def _compare(self, graph: Graph) -> Wrong | None:
+        """Compare abele's results for a model with onnxruntime's, without a limit of time."""
         check_valid(graph.proto)
-        theirs = _theirs(graph)
+        theirs = _onnxruntime_outputs(graph)
         try:
-            ours = bounded_run(read(graph))
+            ours = bounded_run(imported_program(graph))
         except UnsupportedError as error:
             raise NotCompared("unsupported", str(error)) from None
         except InputError as error:
             return Wrong("refused", f"a valid model is refused: {error}")
         except VerifyException as error:
-            return Wrong("invalid", f"the program that is read does not verify: {error}")
+            return Wrong("invalid", f"the imported program does not verify: {error}")
         except MemoryError:
             raise
         except Exception as error:
             return Wrong("fault", f"the model cannot be read: {type(error).__name__}: {error}")
         if not ours.decided:
-            raise NotCompared("undecided", "a branch hangs on rounding")
+            raise NotCompared("undecided", "a branch depends on rounding")
         differs = difference(ours, Run(theirs, {}))
         if differs is not None:
-            return self._explained(graph, ours, theirs, differs)
+            return self._unless_known(graph, ours, theirs, differs)
         return None if self.target is None else on_machine(graph, ours, self.target)
 
-    def _explained(
+    def _unless_known(
         self, graph: Graph, ours: Outcome, theirs: dict[str, Array], differs: Difference
     ) -> Wrong | None:
-        """What is wrong where onnxruntime has computed something else: not what it is known for."""
+        """The failure that a difference shows; None if known deviations of onnxruntime explain it.
+
+        Finds the first node whose results differ. If that is a known deviation, the nodes after it
+        are compared again, with onnxruntime's results of the node as inputs.
+        """
         whole = graph.with_all_results()
-        # What was seen counts: what nobody has written to memory is another thing in each run.
-        values = {**_theirs(whole), **theirs}
-        every = bounded_run(read(whole))
+        # Keep the outputs already seen: uninitialized memory differs from run to run.
+        values = {**_onnxruntime_outputs(whole), **theirs}
+        every = bounded_run(imported_program(whole))
         first = difference(every, Run(values, {}))
-        node = None if first is None else graph.maker(first.value)
+        node = None if first is None else graph.producer(first.value)
         if first is None or node is None:
-            return Wrong("value", f"{_words(differs, None)}; {_second_opinion(graph, ours)}")
+            return Wrong("value", f"{_description(differs, None)}; {_second_opinion(graph, ours)}")
         case = _case(graph, node, first.value, values)
         known = deviation(case)
         if known is None:
-            return Wrong("value", f"{_words(first, node)}; {_second_opinion(graph, ours)}")
+            return Wrong("value", f"{_description(first, node)}; {_second_opinion(graph, ours)}")
         self.report.deviations[node.op_type, known] += 1
         if not case.same_shape:
             return None
         rest = graph.with_inputs({name: values[name] for name in node.output if name})
-        return self._looked_at(rest) if rest.proto.graph.output else None
+        return self._compare(rest) if rest.proto.graph.output else None
 
 
 def check_valid(model: onnx.ModelProto) -> None:
@@ -262,18 +270,18 @@ def check_valid(model: onnx.ModelProto) -> None:
         raise NotCompared("invalid", str(error)) from None
 
 
-def read(graph: Graph) -> Program:
-    """The program of nn that a model is read into. Raises InputError and VerifyException."""
+def imported_program(graph: Graph) -> Program:
+    """The nn program that abele reads a model into. Raises InputError and VerifyException."""
     context = new_context()
     module = import_onnx(graph.proto, context)
     verify(module, NN.legal)
-    return Program(module, context, graph.inputs, resolve_target(EVALUATED))
+    return Program(module, context, graph.inputs, resolve_target(NO_MACHINE))
 
 
 def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
-    """What is wrong with a model that is compiled for a machine and runs there.
+    """What is wrong with the results of a model that is compiled for a machine and run there.
 
-    None also where it does not fit.
+    Returns None if nothing is, or if the model does not fit on the machine.
     """
     try:
         found = compile_model(graph.proto, target).run(graph.inputs, strict=True)
@@ -288,7 +296,8 @@ def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
     return None if differs is None else Wrong("machine", f"on {target}, {differs}")
 
 
-def _theirs(graph: Graph) -> dict[str, Array]:
+def _onnxruntime_outputs(graph: Graph) -> dict[str, Array]:
+    """The outputs of a model, as onnxruntime computes them. Raises NotCompared."""
     try:
         return by_onnxruntime(graph.proto, graph.inputs)
     except RefusedByRuntime as error:
@@ -296,32 +305,32 @@ def _theirs(graph: Graph) -> dict[str, Array]:
 
 
 def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array]) -> Case:
-    """What abele makes of onnxruntime's operands of a node, and what onnxruntime has made."""
+    """A result of a node as abele and onnxruntime compute it, from onnxruntime's operands."""
     there = {**graph.inputs, **graph.weights, **values}
     operands = {each: there[each] for each in node.input if each}
-    ours = bounded_run(read(graph.alone(node, operands)))
+    ours = bounded_run(imported_program(graph.single_node(node, operands)))
     given = [operands.get(each) for each in node.input]
     return Case(node, graph.opset, given, ours.outputs[name], values[name], ours.errors[name])
 
 
-def _words(found: Difference, node: onnx.NodeProto | None) -> str:
-    """How abele and onnxruntime differ, in which node."""
+def _description(found: Difference, node: onnx.NodeProto | None) -> str:
+    """How the results of abele and onnxruntime differ, and in which node, in words."""
     place = f"{found.value!r}" + (f" of {node.op_type}" if node is not None else "")
     if not found.index and not np.isfinite(found.ratio) and not found.text.startswith("element"):
-        return f"{place}: onnxruntime gives {found.text}, which abele gives"
-    bound = f"{found.bound:.3g} apart at most" if found.bound else "equal"
+        return f"{place}: onnxruntime computes {found.text}, as abele computes"
+    need = f"a difference of at most {found.bound:.3g}" if found.bound else "equal values"
     return (
         f"{place}: element {list(found.index)} is {found.expected:.9g} by abele and "
-        f"{found.found:.9g} by onnxruntime; need them {bound}"
+        f"{found.found:.9g} by onnxruntime; need {need}"
     )
 
 
 def _second_opinion(graph: Graph, ours: Outcome) -> str:
-    """What onnx's evaluator says of the matter."""
+    """Whether onnx's evaluator agrees with abele, in words."""
     try:
         third = by_reference(graph.proto, graph.inputs)
     except RefusedByRuntime as error:
         reason = str(error).partition("\n")[0][:100]
-        return f"onnx's evaluator does not run it ({reason})"
+        return f"onnx's evaluator does not run the model ({reason})"
     agrees = difference(ours, Run(third, {})) is None
     return f"onnx's evaluator {'agrees' if agrees else 'does not agree'} with abele"

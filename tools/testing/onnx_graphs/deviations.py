@@ -1,8 +1,8 @@
-"""Where onnxruntime is known to compute something else: what, and why.
+"""Known deviations: where onnxruntime computes something else than abele, and why.
 
-Some of it the standard leaves open, some is coarser than any rounding, some is wrong. A node for
-which there is an entry says nothing; what comes after it is looked at with onnxruntime's results in
-its place.
+In some cases the standard leaves the result open, in some onnxruntime is less exact than rounding
+explains, and in some it is wrong. A node with a known deviation is not compared. The nodes after it
+are compared with onnxruntime's results of the node as their operands.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..oracle.oracles import ratios
 
 @dataclass(frozen=True)
 class Case:
-    """A node of which a result differs. operands: onnxruntime's; None for those left out.
+    """A node with a result that differs.
 
-    ours, theirs: what abele makes of these, and onnxruntime. error: how far ours may be from what
-    is exact.
+    operands: as onnxruntime has computed them; None for those left out. ours, theirs: the result by
+    abele and by onnxruntime, from these operands. error: the error bound of ours.
     """
 
     node: onnx.NodeProto
@@ -42,40 +42,44 @@ class Case:
 
     @property
     def finite(self) -> bool:
-        """Whether all operands are, as far as they are given."""
+        """Whether all elements of all operands are finite."""
         return all(np.isfinite(a).all() for a in self.operands if a is not None)
 
     @property
     def same_shape(self) -> bool:
-        """Whether both results can be compared at all."""
+        """Whether both results have the same shape and dtype, so that they can be compared."""
         return self.ours.shape == self.theirs.shape and self.ours.dtype == self.theirs.dtype
 
     @property
-    def unlike(self) -> Array:
-        """Where the results are further apart than two right ones can be."""
+    def differs(self) -> Array:
+        """Where the results are further apart than two correct ones can be, element by element."""
         return ratios(self.ours, self.theirs, self.error) > 1
 
     def within(self, absolute: float | Array) -> bool:
-        """Whether the results are as near to each other as that, wherever they differ."""
+        """Whether the results are at most this far apart wherever they differ."""
         if not self.same_shape:
             return False
         ours, theirs = self.ours.astype(np.float64), self.theirs.astype(np.float64)
         with np.errstate(all="ignore"):
             near = (np.abs(ours - theirs) <= absolute) | np.isinf(absolute)
-        return bool((~self.unlike | near).all())
+        return bool((~self.differs | near).all())
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """One way to differ. operators: that do, any if empty. when: it does. why: in words."""
+    """One known deviation.
+
+    operators: names of the operators that have it; empty for all. when: whether it explains a case.
+    why: the explanation, in words.
+    """
 
     operators: tuple[str, ...]
     when: Callable[[Case], bool]
     why: str
 
 
-def _is_no_integer(case: Case) -> bool:
-    """Whether all that differs is made of floats that no integer of the type is."""
+def _casts_out_of_range(case: Case) -> bool:
+    """Whether all elements that differ were floats out of the range of the integer type."""
     value = case.operands[0]
     if value is None or case.ours.dtype.kind not in "iu" or value.dtype.kind != "f":
         return False
@@ -83,12 +87,15 @@ def _is_no_integer(case: Case) -> bool:
     wide = value.astype(np.float64)
     with np.errstate(invalid="ignore"):
         fits = (np.trunc(wide) >= limits.min) & (np.trunc(wide) < float(limits.max) + 1)
-    return case.same_shape and not (case.unlike & fits).any()
+    return case.same_shape and not (case.differs & fits).any()
 
 
-def _were_floats(case: Case) -> bool:
-    """Whether all that differs is too large for a float to hold, or the last integer, which is what
-    processors make of floats that no integer is."""
+def _computes_integers_in_floats(case: Case) -> bool:
+    """Whether integers differ only as computing them in floats explains.
+
+    Elements that differ are too large for a float to represent exactly, or are the smallest or
+    largest integer, which processors return for floats that are out of range.
+    """
     if case.ours.dtype.kind not in "iu" or not case.same_shape:
         return False
     limits = np.iinfo(case.ours.dtype)
@@ -97,11 +104,11 @@ def _were_floats(case: Case) -> bool:
     near = np.abs(theirs - case.ours.astype(np.float64)) <= 2.0**-20 * np.abs(theirs)
     elements = max((a.size for a in case.operands[:1] if a is not None), default=1)
     lost = (near & (np.abs(theirs) > 2.0**24)) | (np.abs(theirs) * elements > float(limits.max))
-    return not (case.unlike & ~last & ~lost).any()
+    return not (case.differs & ~last & ~lost).any()
 
 
-def _slides(case: Case) -> bool:
-    """Whether the results are those of sums of squares that are as inexact as their largest."""
+def _uses_running_sum(case: Case) -> bool:
+    """Whether the error of a running sum of squares over all channels explains the results."""
     value = case.operands[0]
     if value is None or not case.same_shape:
         return False
@@ -120,13 +127,16 @@ def _slides(case: Case) -> bool:
         return case.within(np.where(np.isnan(room), np.inf, room))
 
 
-def _cancels(case: Case) -> bool:
-    """Whether the result is as inexact as the largest operand, not as what is left of it."""
+def _loses_digits(case: Case) -> bool:
+    """Whether the error of a normalization is relative to its largest operand, not to its result.
+
+    That is the error if large numbers are subtracted that nearly cancel.
+    """
     value, scale = case.operands[:2]
     if value is None or scale is None or not case.same_shape:
         return False
     if case.ours.shape != value.shape:
-        # The statistics themselves.
+        # The result is the mean or the variance.
         with np.errstate(all="ignore"):
             size = np.abs(value.astype(np.float64)).max(initial=0.0) * 2.0**-19
         return case.within(size if np.isfinite(size) else np.inf)
@@ -141,7 +151,7 @@ def _cancels(case: Case) -> bool:
         deviation = np.sqrt(wide.var(axes, keepdims=True) + case.attribute("epsilon", 1e-5))
         factor = factor / deviation
         size = np.abs(wide).max(axes, keepdims=True, initial=0.0) * factor
-        # Of its variance too, which is a difference of squares.
+        # The variance loses digits as well, as a difference of squares.
         squares = (wide**2).mean(axes, keepdims=True) / deviation**2
         room = size * (1 + squares) * 2.0**-19
         lost = np.isnan(room) | (factor > 1e30) | (room > 1e30)
@@ -149,7 +159,7 @@ def _cancels(case: Case) -> bool:
 
 
 def _overflows_in_double(case: Case) -> bool:
-    """Whether products of float64 may be too large for it: abele has nothing wider to look in."""
+    """Whether products of float64 may overflow. abele has no wider type to compute bounds in."""
     if case.ours.dtype != np.float64 or len(case.operands) < 2:
         return False
     sizes = (np.abs(a).max(initial=0.0) for a in case.operands[:2] if a is not None)
@@ -158,6 +168,7 @@ def _overflows_in_double(case: Case) -> bool:
 
 
 def _has_narrow_sixth(case: Case) -> bool:
+    """Whether the error of 1/6 in float32 explains a result in float64."""
     value = case.operands[0]
     if value is None or value.dtype != np.float64:
         return False
@@ -187,43 +198,46 @@ REDUCTIONS = tuple(
 DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         ("Cast", "CastLike"),
-        _is_no_integer,
-        "the standard does not say which integer a float becomes that is none",
+        _casts_out_of_range,
+        "the standard leaves open which integer a float that is out of range becomes",
     ),
     Deviation(
         ("Pow", *REDUCTIONS),
-        _were_floats,
-        "integers are computed as floats, and what none of them is becomes the last one",
+        _computes_integers_in_floats,
+        "integers are computed in floats, and out-of-range results become an extreme integer",
     ),
     Deviation(
         ("ReduceLogSumExp",),
         lambda case: case.ours.dtype.kind in "iu" and case.within(np.abs(case.ours) + 1),
-        "some kernels for integers round every power and the logarithm, others the result alone",
+        "some integer kernels round every power and the logarithm, others only the result",
     ),
-    Deviation((), _overflowed, "float16 is not rounded from one node to the next, nor overflows"),
+    Deviation((), _overflowed, "float16 values are not rounded between nodes, so none overflow"),
     Deviation(
         ("Sigmoid",),
         lambda case: case.within(4e-7),
-        "a quotient of polynomials, right to 4e-7, whatever the size of the result",
+        "a quotient of polynomials with an absolute error of up to 4e-7",
     ),
     Deviation(
         ("Clip",),
         lambda case: any(a is not None and np.isnan(a).any() for a in case.operands[1:]),
-        "a bound that is NaN is none",
+        "a bound that is NaN is ignored",
     ),
     Deviation(
         ("HardSwish",),
         _has_narrow_sixth,
-        "the sixth is one of float32 for float64 as well",
+        "the factor 1/6 is rounded to float32, for float64 too",
     ),
-    Deviation(("LRN",), _slides, "one sum slides over all channels, and keeps its errors"),
+    Deviation(
+        ("LRN",), _uses_running_sum, "a running sum over all channels accumulates rounding errors"
+    ),
     Deviation(
         ("BatchNormalization", "InstanceNormalization", "LayerNormalization"),
-        _cancels,
-        "(x - mean) a + b is x a + (b - mean a), or the mean a sum of quotients: less cancels",
+        _loses_digits,
+        "(x - mean) a + b is computed as x a + (b - mean a), or the mean as a sum of quotients, "
+        "which loses digits",
     ),
     Deviation(
-        ("MaxPool", "AveragePool"), _is_dilated, "SAME is padded as if there were no dilation"
+        ("MaxPool", "AveragePool"), _is_dilated, "SAME padding does not take dilation into account"
     ),
     Deviation(
         (
@@ -231,12 +245,12 @@ DEVIATIONS: tuple[Deviation, ...] = (
             *("ReduceLogSumExp", "Softmax", "LogSoftmax"),
         ),
         lambda case: not case.finite,
-        "an extreme begins with the last finite number, and NaN is none",
+        "a maximum or minimum starts from a finite number, not an infinity, and ignores NaN",
     ),
     Deviation(
         ("Squeeze",),
         lambda case: any(a is not None and not a.size for a in case.operands[1:]),
-        "no axes, given as an operand, are all that have one element",
+        "an empty operand axes means all axes of size 1",
     ),
     Deviation(
         ("ConvTranspose",),
@@ -244,21 +258,21 @@ DEVIATIONS: tuple[Deviation, ...] = (
             case.attribute("auto_pad", "").startswith("SAME")
             and any(case.attribute("output_padding", ()))
         ),
-        "SAME takes no notice of output_padding",
+        "SAME padding ignores output_padding",
     ),
     Deviation(
         ("ConvTranspose",),
         lambda case: not case.finite,
-        "no product of the zeros between its elements with what is not finite; abele makes one",
+        "zeros between elements are not multiplied by non-finite numbers; in abele they are",
     ),
     Deviation(
         ("Gemm", "MatMul"),
         _overflows_in_double,
-        "a product that is added at once overflows later than one that is rounded first",
+        "a fused multiply-add overflows later than a product that is rounded first",
     ),
-    Deviation(("Gemm",), _is_empty, "a product over no columns leaves beta out"),
+    Deviation(("Gemm",), _is_empty, "a product over an empty axis ignores beta"),
     Deviation(
-        ("Conv", "ConvTranspose", "MatMul"), _is_empty, "a sum over nothing is not begun with 0"
+        ("Conv", "ConvTranspose", "MatMul"), _is_empty, "a sum without terms does not start at 0"
     ),
     Deviation(
         ("MaxPool", "AveragePool"),
@@ -269,21 +283,21 @@ DEVIATIONS: tuple[Deviation, ...] = (
                 for k, s in zip(case.attribute("kernel_shape", ()), case.attribute("strides", ()))
             )
         ),
-        "SAME pads by less than nothing where a window is shorter than its stride",
+        "SAME padding is negative where a window is shorter than its stride",
     ),
-    Deviation(REDUCTIONS, _is_empty, "axes of no elements are not reduced to one"),
+    Deviation(REDUCTIONS, _is_empty, "axes of size 0 are not reduced to size 1"),
     Deviation(
         ("Dropout",),
         lambda case: case.opset < 12 and case.ours.dtype == np.bool_,
-        "before opset 12 the mask of what is kept is all false",
+        "before opset 12, the mask is all false",
     ),
 )
 
 
 def deviation(case: Case) -> str | None:
-    """Why onnxruntime is known to compute something else in a node; None if it is not."""
-    if case.same_shape and not case.unlike.any():
-        # Nothing is wrong with this node, but with what leads there.
+    """The explanation of a known deviation that applies to a case; None if there is none."""
+    if case.same_shape and not case.differs.any():
+        # From the same operands, the node computes the same. An earlier node is wrong.
         return None
     for each in DEVIATIONS:
         if (not each.operators or case.node.op_type in each.operators) and each.when(case):

@@ -1,4 +1,4 @@
-"""What one node is drawn from: its operator, its first operand, and what there is beside it."""
+"""Random choices for one node, given its operator and its first operand."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Parameter = Any
 """The value of an attribute, or of an operand that is known when the model is read."""
 
 MOST_ELEMENTS = 512
-"""Of a value that a graph is given."""
+"""Elements of an input, weight or constant, at most."""
 
 NEGATIVE_AXES = 11
-"""The opset since which every operator counts axes from the end as well."""
+"""The first opset in which every operator accepts axes counted from the end."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What is known of a node when its parameters are chosen.
+    """The state of a node whose parameters are chosen.
 
-    shape: of its first operand; () if it has none. types: of its type variables, as far as they are
-    bound. sizes: of axes that are new.
+    shape: of its first operand; () if it has none. types: the types of its type variables that are
+    bound already. sizes: the sizes to choose from for new axes.
     """
 
     random: Random
@@ -39,34 +39,40 @@ class Draw:
 
     @property
     def rank(self) -> int:
-        """Axes of the first operand."""
+        """Number of axes of the first operand."""
         return len(self.shape)
 
     def chance(self, probability: float) -> bool:
-        """Yes, as often as that."""
+        """True with this probability."""
         return self.random.random() < probability
 
     def one_of(self, *choices: Parameter) -> Parameter:
-        """One of them."""
+        """A random one of the choices."""
         return self.random.choice(choices)
 
     def size(self) -> int:
-        """Of a new axis."""
+        """A size for a new axis."""
         return self.random.choice(self.sizes)
 
     def signed(self, axis: int, rank: int | None = None) -> int:
-        """An axis, perhaps counted from the end."""
+        """The same axis, perhaps counted from the end. rank: of the first operand if None."""
         rank = self.rank if rank is None else rank
         return axis - rank if self.opset >= NEGATIVE_AXES and self.chance(0.4) else axis
 
     def some_axes(self, rank: int | None = None, least: int = 0) -> list[int]:
-        """Different axes, in any order, none of them negative."""
+        """At least this many different axes, in random order, not negative.
+
+        rank: of the first operand if None.
+        """
         rank = self.rank if rank is None else rank
         return self.random.sample(range(rank), self.random.randint(min(least, rank), rank))
 
     def broadcast(self) -> Shape:
-        """A shape that broadcasts with the first operand's: axes of 1 and axes left out, and where
-        the first operand has 1, or an axis too few, perhaps more."""
+        """A shape that broadcasts with the first operand's.
+
+        Some axes have size 1 or are left out. Where the first operand has size 1 or no axis, the
+        shape may be larger.
+        """
         narrow = [n if self.chance(0.7) else 1 for n in self.shape]
         if self.chance(0.3):
             narrow = narrow[self.random.randint(0, len(narrow)) :]
@@ -80,11 +86,12 @@ class Draw:
 
 @dataclass(frozen=True)
 class Form:
-    """What fits together in one node.
+    """Shapes and parameters of one node that are valid together.
 
-    others: shapes of the operands behind the first; None for any that broadcasts with it.
-    parameters: by name, attributes and known operands alike, whichever they are in the opset; None
-    for those that are left out. results: how many are named; as the schema says if None.
+    others: shapes of the operands after the first; None for any shape that broadcasts with the
+    first. parameters: values by name, whether the opset has them as attributes or as constant
+    operands; None for those that are left out. results: number of results; chosen from the schema
+    if None.
     """
 
     others: Sequence[Shape | None] = ()

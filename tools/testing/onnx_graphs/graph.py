@@ -1,4 +1,4 @@
-"""A model under test: what it is, what can be cut out of it, and how it is saved."""
+"""A model under test: cutting it into smaller models, saving and loading it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ INPUTS = "inputs.npz"
 ABOUT = "replay.json"
 
 WEIGHTS_ARE_NO_INPUTS = 4
-"""The version of the format since which an initializer need not be an input as well."""
+"""The first version of the file format in which an initializer need not be an input as well."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A model and the values of its inputs; sketch: what it was generated from.
+    """A model and the values of its inputs. Its repr is the model as ONNX text.
 
-    Printing one prints the model as ONNX text.
+    sketch: the sketch that it was generated from.
     """
 
     proto: onnx.ModelProto
@@ -49,26 +49,28 @@ class Graph:
 
     @property
     def weights(self) -> dict[str, Array]:
-        """The initializers by name."""
+        """The values of the initializers, by name."""
         return {t.name: numpy_helper.to_array(t) for t in self.proto.graph.initializer}
 
-    def maker(self, name: str) -> onnx.NodeProto | None:
-        """The node that computes a value."""
+    def producer(self, name: str) -> onnx.NodeProto | None:
+        """The node that computes a value; None if no node does."""
         return next((n for n in self.proto.graph.node if name in n.output), None)
 
     def with_all_results(self) -> Graph:
-        """With every result of a node as an output, in the order of the nodes."""
+        """The model with all results of all nodes as outputs, in the order of the nodes."""
         infos = _results(self.proto)
         return self._with_outputs(list(infos.values()))
 
-    def only(self, outputs: Sequence[str]) -> Graph:
-        """With these results as the outputs, and what they take."""
+    def reduced_to(self, outputs: Sequence[str]) -> Graph:
+        """The model with only these results as outputs, and only the nodes that compute them."""
         infos = _results(self.proto)
-        return _without_dead(self._with_outputs([infos[name] for name in outputs]))
+        return _without_unused(self._with_outputs([infos[name] for name in outputs]))
 
     def with_inputs(self, values: Mapping[str, Array]) -> Graph:
-        """With inputs of these values in place of what computes or holds them, as far as that is
-        read; outputs among them are gone."""
+        """The model with inputs in place of the nodes and initializers that give these values.
+
+        Those of the values that were outputs are outputs no longer. Unused inputs are removed.
+        """
         proto = _copy(self.proto)
         infos = {**_results(self.proto), **{v.name: v for v in self.proto.graph.input}}
         outputs = [v for v in proto.graph.output if v.name not in values]
@@ -89,10 +91,10 @@ class Graph:
         del proto.graph.node[:], proto.graph.initializer[:]
         proto.graph.node.extend(kept)
         proto.graph.initializer.extend(held)
-        return _without_dead(Graph(proto, {**self.inputs, **values}))
+        return _without_unused(Graph(proto, {**self.inputs, **values}))
 
-    def alone(self, node: onnx.NodeProto, operands: Mapping[str, Array]) -> Graph:
-        """A node on operands that are always these, with all its results as outputs."""
+    def single_node(self, node: onnx.NodeProto, operands: Mapping[str, Array]) -> Graph:
+        """A model of one node with constant operands, and all its results as outputs."""
         infos = _results(self.proto)
         results = [infos[name] for name in node.output if name in infos]
         weights = [numpy_helper.from_array(array, name) for name, array in operands.items()]
@@ -108,7 +110,7 @@ class Graph:
         return Graph(proto, self.inputs)
 
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
-        """Write the model, its inputs and what else replays it into a folder. Raises OSError."""
+        """Save the model, its inputs and the settings of its replay to a folder. Raises OSError."""
         folder.mkdir(parents=True, exist_ok=True)
         with whole_file(folder / MODEL) as stream:
             stream.write(self.proto.SerializeToString())
@@ -118,7 +120,7 @@ class Graph:
 
     @staticmethod
     def load(folder: Path) -> tuple[Graph, dict[str, object]]:
-        """A saved model with its inputs, and what was said about it. Raises InputError."""
+        """A saved model with its inputs, and the settings of its replay. Raises InputError."""
         try:
             about = cast("dict[str, object]", json.loads((folder / ABOUT).read_text("utf-8")))
             proto = onnx.load(folder / MODEL)
@@ -128,7 +130,7 @@ class Graph:
         return Graph(proto, inputs), about
 
     def __repr__(self) -> str:
-        """The text."""
+        """The model as ONNX text."""
         return self.text
 
 
@@ -139,15 +141,15 @@ def _copy(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _results(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """What is known of the results of nodes, in the order of the nodes."""
+    """The inferred types and shapes of the results of nodes, in the order of the nodes."""
     inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True).graph
     infos = {v.name: v for v in (*inferred.value_info, *inferred.output)}
     names = [name for node in proto.graph.node for name in node.output]
     return {name: infos[name] for name in names if name in infos}
 
 
-def _without_dead(graph: Graph) -> Graph:
-    """Without nodes, weights and inputs that nobody reads. The model is changed in place."""
+def _without_unused(graph: Graph) -> Graph:
+    """The model without unused nodes, weights and inputs. Changes the model in place."""
     proto = graph.proto.graph
     wanted = {v.name for v in proto.output}
     kept: list[onnx.NodeProto] = []

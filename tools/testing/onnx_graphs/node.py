@@ -1,4 +1,4 @@
-"""One node of a growing model, drawn from its operator's schema and what operators.py adds."""
+"""Draws one node of a model from its operator's schema and the additions in operators.py."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..generators.sketch import Step
 from .draw import MOST_ELEMENTS, Draw, Form, Parameter, Shape
 from .operators import (
     DIVISORS,
+    FIRST_SHAPES,
     FORMS,
-    LEADS,
-    LEFT_OUT,
     MOST_AXES,
+    NEVER_SET,
     NO_OPERAND,
+    OVERWRITTEN,
     PARAMETERS,
     POSITIVE,
     RANKS,
-    WRITTEN,
 )
 from .pool import CODES, DTYPES, Pool, Value
 from .runtimes import Types, is_function, kernels
 
-ELEMENTS = {
+TYPE_WEIGHTS = {
     "tensor(float)": 12,
     "tensor(float16)": 4,
     "tensor(int32)": 3,
@@ -38,19 +38,20 @@ ELEMENTS = {
     "tensor(uint8)": 1,
     "tensor(int8)": 1,
 }
-"""Types that values have, and how often new ones do."""
+"""The types of values, and the relative frequency with which a new value has each type."""
 
 MOST_RESULT = 8 * MOST_ELEMENTS
-"""Elements of a result."""
-CHAINED = 0.85
-"""How often a node begins with a value that is there already, if one fits."""
-AGAIN = 0.25
-"""How often that is one that other nodes read too, for that reason alone."""
-SHARED = 0.8
-"""How often its other operands are such values."""
+"""Elements of a result, at most."""
+REUSE_FIRST = 0.85
+"""How often the first operand of a node is an existing value, if one fits."""
+REUSE_SHARED = 0.25
+"""How often such a first operand is chosen among the values that other nodes already read."""
+REUSE_OTHER = 0.8
+"""How often the other operands of a node are existing values, if any fit."""
 OPTIONAL = 0.5
-"""How often what may be left out is there."""
+"""How often an optional operand or attribute is given."""
 UNNAMED = 0.3
+"""How often a node has no name."""
 
 FormalParameter = onnx.defs.OpSchema.FormalParameter
 Attribute = onnx.defs.OpSchema.Attribute
@@ -59,35 +60,40 @@ _Option = onnx.defs.OpSchema.FormalParameterOption
 
 
 class NotDrawn(Exception):
-    """Nothing fits what there is."""
+    """No valid node could be drawn."""
 
 
 class NodeDraw:
-    """A node on the way. Its leaves and parameters go to the pool; the node itself does not.
+    """Draws one node. New leaves and parameters are added to the pool, but not the node itself.
 
-    alone: whether its first operand is a new value, of a shape that suits it.
+    new_operand: make a new value for the first operand, in a shape that suits the operator.
     """
 
     def __init__(
-        self, pool: Pool, schema: onnx.defs.OpSchema, step: Step, random: Random, alone: bool
+        self,
+        pool: Pool,
+        schema: onnx.defs.OpSchema,
+        step: Step,
+        random: Random,
+        new_operand: bool,
     ) -> None:
         self.pool = pool
         self.schema = schema
         self.step = step
         self.random = random
-        self.alone = alone
+        self.new_operand = new_operand
         self.types: dict[str, str] = {}
         self.kernels: Sequence[Types] = kernels(schema.name, schema.since_version)
         if not self.kernels and is_function(schema):
-            # onnxruntime puts in what it is defined by.
+            # onnxruntime replaces the operator by the operators that define it.
             self.kernels = ({},)
 
     def node(self) -> onnx.NodeProto:
-        """The node. Raises NotDrawn; what it gives need not be valid."""
+        """Draw the node. It may be invalid. Raises NotDrawn."""
         try:
             return self._node()
         except (ValueError, IndexError) as error:
-            # There was nothing to choose from: of an axis of no elements, for instance.
+            # There was nothing to choose from, such as an index into an empty axis.
             raise NotDrawn(str(error)) from None
 
     def _node(self) -> onnx.NodeProto:
@@ -101,7 +107,7 @@ class NodeDraw:
             if leads and self.first is not None:
                 operands.append(self.first.name)
             if formal.option == _Option.Variadic:
-                operands += self._more(formal)
+                operands += self._variadic(formal)
             elif not leads:
                 operands.append(self._operand(i, formal))
         while operands and not operands[-1]:
@@ -120,7 +126,7 @@ class NodeDraw:
     # Types
 
     def _allowed(self, variable: str) -> list[str]:
-        """The types that a type variable may be, as far as others are bound."""
+        """The types that a type variable may have, given those that are bound already."""
         if variable in self.types:
             return [self.types[variable]]
         if variable in DTYPES:
@@ -133,16 +139,17 @@ class NodeDraw:
         ]
         return [
             type_
-            for type_ in ELEMENTS
+            for type_ in TYPE_WEIGHTS
             if type_ in constraints.get(variable, ())
             and any(type_ in each.get(variable, (type_,)) for each in fitting)
         ]
 
     def _bound(self, variable: str) -> str:
+        """The type of a type variable. It is drawn and bound here if it is not bound yet."""
         allowed = self._allowed(variable)
         if not allowed:
             raise NotDrawn(f"no type for {variable}")
-        weights = [ELEMENTS.get(type_, 1) for type_ in allowed]
+        weights = [TYPE_WEIGHTS.get(type_, 1) for type_ in allowed]
         found = self.random.choices(allowed, weights)[0]
         self.types[variable] = found
         return found
@@ -150,7 +157,7 @@ class NodeDraw:
     # Operands
 
     def _first(self) -> Value | None:
-        """The operand that the rest follows from; None for an operator that has none."""
+        """The first operand, which limits all other choices; None if the operator has none."""
         schema, random = self.schema, self.random
         if not schema.inputs or schema.name in NO_OPERAND:
             return None
@@ -158,16 +165,16 @@ class NodeDraw:
         least, most = RANKS.get(schema.name, (int("axis" in schema.attributes), MOST_AXES))
         allowed = self._allowed(variable)
         there = [v for v in self.pool.shared if v.type in allowed and least <= len(v.shape) <= most]
-        if there and not self.alone and random.random() < CHAINED:
-            again = [v for v in there if v.name in self.pool.used]
+        if there and not self.new_operand and random.random() < REUSE_FIRST:
+            shared = [v for v in there if v.name in self.pool.used]
             value = there[-1 - self.step.operand % len(there)]
-            if again and random.random() < AGAIN:
-                value = random.choice(again)
+            if shared and random.random() < REUSE_SHARED:
+                value = random.choice(shared)
             self.types[variable] = value.type
             return value
         type_ = self._bound(variable)
-        if schema.name in LEADS and random.random() < 0.8:
-            shape = LEADS[schema.name](self._draw(()))
+        if schema.name in FIRST_SHAPES and random.random() < 0.8:
+            shape = FIRST_SHAPES[schema.name](self._draw(()))
         else:
             shape = self._shape(least, most)
         return self.pool.leaf(type_, shape, random)
@@ -180,8 +187,8 @@ class NodeDraw:
             shape.append(size if size * prod(shape) <= MOST_ELEMENTS else 1)
         return tuple(shape)
 
-    def _more(self, formal: FormalParameter) -> list[str]:
-        """Operands of which there may be any number."""
+    def _variadic(self, formal: FormalParameter) -> list[str]:
+        """The names of the operands of a variadic parameter."""
         shapes: Sequence[Shape | None] = self.form.others
         if self.schema.name not in FORMS:
             shapes = [None] * self.random.choice((0, 1, 1, 2, 3))
@@ -209,17 +216,17 @@ class NodeDraw:
         return self.pool.parameter(array, type_, self.random).name
 
     def _value(self, formal: FormalParameter, shape: Shape | None) -> str:
-        """A value of a shape, or of one that broadcasts: one that is there, or a leaf."""
+        """The name of an existing or new value of a shape; of one that broadcasts if None."""
         type_ = self._bound(formal.type_str)
         what = "positive" if formal.name in POSITIVE else ""
         if (self.schema.name, formal.name) in DIVISORS and DTYPES[type_].kind in "iu":
             what = "divisor"
-        own = formal.name in WRITTEN
-        if not what and not own and self.random.random() < SHARED:
+        own = formal.name in OVERWRITTEN
+        if not what and not own and self.random.random() < REUSE_OTHER:
             alike = (
                 self.pool.broadcasting(type_, self.draw.shape, MOST_RESULT)
                 if shape is None
-                else self.pool.alike(type_, shape)
+                else self.pool.of_shape(type_, shape)
             )
             if alike:
                 return self.random.choice(alike).name
@@ -245,7 +252,7 @@ class NodeDraw:
         """The value of an attribute; None if it is left out."""
         if name in self.form.parameters:
             return self.form.parameters[name]
-        if name in LEFT_OUT or not (attribute.required or self.draw.chance(OPTIONAL)):
+        if name in NEVER_SET or not (attribute.required or self.draw.chance(OPTIONAL)):
             return None
         if name == "to":
             return CODES[self._bound(self.schema.outputs[0].type_str)]

@@ -1,5 +1,7 @@
-"""What ONNX's schemas do not say of operators: the shapes that go together, and what parameters may
-be. All else follows from the schemas; an operator without a line here gets operands that broadcast.
+"""Facts about operators that ONNX's schemas do not contain: valid shapes and parameters.
+
+Everything else follows from the schemas. The operands of an operator that is not listed in FORMS
+broadcast with each other.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import numpy as np
 
 from .draw import Draw, Form, Parameter, Shape
 
-# Parameters, whatever the operator
+# Parameters that do not depend on the operator
 
 
 def _axes(draw: Draw) -> list[int]:
@@ -30,10 +32,10 @@ PARAMETERS: dict[str, Callable[[Draw], Parameter]] = {
     "epsilon": lambda draw: draw.one_of(1e-5, 1e-3, 0.1),
     "value": lambda draw: np.array([draw.one_of(0.0, 1.5, -2.0)], np.float32),
 }
-"""Attributes, and operands that are known, by name."""
+"""Values of attributes and constant operands, by name."""
 
-LEFT_OUT = frozenset(("consumed_inputs", "round_mode", "saturate", "seed", "stash_type"))
-"""Attributes that mean nothing for the elements there are, or have one legal value."""
+NEVER_SET = frozenset(("consumed_inputs", "round_mode", "saturate", "seed", "stash_type"))
+"""Attributes that have no effect on the types used here, or only one legal value."""
 
 # Windows
 
@@ -42,8 +44,8 @@ def _window(draw: Draw) -> dict[str, Parameter]:
     """Parameters of a window over an image [n, c, ...]."""
     image = draw.shape[2:]
     if 0 in draw.shape:
-        # onnxruntime refuses most of these; with no channels, a convolution of its does not end.
-        raise ValueError("a window sees nothing")
+        # onnxruntime refuses most of these. Its convolution without channels does not end.
+        raise ValueError("a window over an empty image")
     kernel = [draw.random.randint(1, min(4, n + 1)) for n in image]
     stride = [draw.one_of(1, 1, 2, 3) for _ in image]
     dilation = [draw.one_of(1, 1, 1, 2) for _ in image]
@@ -73,7 +75,7 @@ def _pool(draw: Draw) -> Form:
 
 
 def _factor(draw: Draw, n: int) -> int:
-    """A number that divides n; 1 half of the time."""
+    """A random divisor of n, often 1."""
     return int(draw.one_of(1, *(d for d in range(1, n + 1) if n % d == 0)))
 
 
@@ -81,7 +83,7 @@ def _conv(draw: Draw) -> Form:
     parameters = _window(draw)
     kernel = parameters["kernel_shape"]
     if (parameters["auto_pad"] or "").startswith("SAME"):
-        # onnxruntime refuses dilations beside it.
+        # onnxruntime refuses SAME padding with dilations.
         parameters["dilations"] = None
     group = _factor(draw, draw.shape[1])
     made = group * draw.one_of(1, 2, 3)
@@ -142,7 +144,7 @@ def _matmul(draw: Draw) -> Form:
     return Form([(*batch, k, draw.size())])
 
 
-# Normalisations
+# Normalizations
 
 
 def _channels(draw: Draw) -> Form:
@@ -154,7 +156,8 @@ def _batch_norm(draw: Draw) -> Form:
     parameters = {
         "training_mode": 1 if learns else None,
         "momentum": draw.one_of(None, 0.9, 0.25),
-        # Before opset 7 a node learns unless told not to; statistics for each element are gone.
+        # Before opset 7, a node is in training mode unless is_test is 1. The attribute spatial,
+        # for statistics per element, was removed later, so it is never set.
         "is_test": 1,
         "spatial": None,
     }
@@ -233,7 +236,7 @@ def _split(draw: Draw) -> Form:
     parameters["num_outputs"] = None
     even = n % count == 0 or draw.opset >= 18
     if even and draw.chance(0.5):
-        # One part each; of opset 18 the last may be smaller, but not gone.
+        # Parts of equal size. From opset 18 on, the last may be smaller, but not empty.
         count = count if -(-n // count) * (count - 1) < n else 1
         parameters["num_outputs"] = count
     else:
@@ -317,7 +320,7 @@ def _gather(draw: Draw) -> Form:
 
 
 NEGATIVE_INDICES = 11
-"""The opset since which indices may be counted from the end."""
+"""The first opset in which indices may be counted from the end."""
 
 
 def _squeeze(draw: Draw) -> Form:
@@ -340,7 +343,8 @@ def _flatten(draw: Draw) -> Form:
 
 
 def _blocks(draw: Draw) -> Form:
-    """A block size that divides the channels, for depth; or both sizes of the image, for space."""
+    """A block size: its square divides the channels (DepthToSpace), or it divides both sizes of the
+    image (SpaceToDepth)."""
     _, c, h, w = draw.shape
     depth = draw.schema.name == "DepthToSpace"
     fits = [b for b in (1, 2, 3) if (c % (b * b) == 0 if depth else h % b == w % b == 0)]
@@ -349,13 +353,14 @@ def _blocks(draw: Draw) -> Form:
 
 
 def _blocked(draw: Draw) -> Shape:
+    """A shape that can be cut into blocks of more than one element."""
     b = draw.one_of(1, 2, 2, 3)
     if draw.schema.name == "DepthToSpace":
         return (draw.one_of(1, 2), b * b * draw.one_of(1, 2, 3), draw.one_of(1, 2, 3), 2)
     return (draw.one_of(1, 2), draw.one_of(1, 2, 3), b * draw.one_of(1, 2, 3), b)
 
 
-# Constants, and the rest
+# Constants and other operators
 
 
 def _constant(draw: Draw) -> Form:
@@ -363,16 +368,16 @@ def _constant(draw: Draw) -> Form:
         dtype = draw.one_of(np.float32, np.float32, np.float16, np.int64, np.int32, np.bool_)
         shape = draw.one_of((), (1,), (draw.size(),), (2, 3))
         values = [draw.random.randint(-3, 3) for _ in range(prod(shape))]
-        return _only("value", np.array(values, dtype).reshape(shape))
+        return _constant_form("value", np.array(values, dtype).reshape(shape))
     name = draw.one_of("value_float", "value_floats", "value_int", "value_ints")
     kind = float if "float" in name else int
     count = draw.random.randint(1, 4)
     values = [kind(draw.random.randint(-3, 3)) for _ in range(count)]
-    return _only(name, values if name.endswith("s") else values[0])
+    return _constant_form(name, values if name.endswith("s") else values[0])
 
 
-def _only(name: str, value: Parameter) -> Form:
-    """One of the attributes that exclude each other."""
+def _constant_form(name: str, value: Parameter) -> Form:
+    """A constant with one of the attributes that exclude each other."""
     kinds = ("value", "value_float", "value_floats", "value_int", "value_ints")
     kinds += ("value_string", "value_strings", "sparse_value")
     return Form(parameters={**dict.fromkeys(kinds), name: value})
@@ -400,7 +405,7 @@ def _dropout(draw: Draw) -> Form:
 
 
 def _variadic(draw: Draw) -> Form:
-    """Any number of operands; before opset 8, of one shape."""
+    """Up to four operands. Before opset 8, all have the same shape."""
     shape = None if draw.opset >= 8 else draw.shape
     return Form([shape] * draw.one_of(0, 1, 1, 2, 3))
 
@@ -443,7 +448,7 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     "PRelu": _prelu,
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
 }
-"""What fits together, of operators of which parameters and shapes depend on each other."""
+"""Valid combinations of shapes and parameters, for operators in which they depend on each other."""
 
 RANKS: dict[str, tuple[int, int]] = {
     "Conv": (3, 5),
@@ -463,23 +468,29 @@ RANKS: dict[str, tuple[int, int]] = {
     "Flatten": (0, 5),
     **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
 }
-"""How many axes the first operand has, the fewest and the most; any number if there is no line, but
-one at least if the operator has an attribute axis."""
+"""The least and the greatest number of axes of the first operand.
+
+An operator that is not listed accepts any number, but at least 1 if it has an attribute axis.
+"""
 
 MOST_AXES = 5
+"""Axes of a new value, at most."""
 
-LEADS: dict[str, Callable[[Draw], Shape]] = {"DepthToSpace": _blocked, "SpaceToDepth": _blocked}
-"""Shapes of first operands that few values have."""
+FIRST_SHAPES: dict[str, Callable[[Draw], Shape]] = {
+    "DepthToSpace": _blocked,
+    "SpaceToDepth": _blocked,
+}
+"""Shapes for the first operand of operators that accept few shapes."""
 
 NO_OPERAND = frozenset(("ConstantOfShape",))
-"""Operators of which the first operand is a parameter."""
+"""Operators whose first operand is a parameter."""
 
 POSITIVE = frozenset(("var", "input_var"))
-"""Operands, by name, that are no less than 0."""
+"""Names of operands that must be positive."""
 
-WRITTEN = frozenset(("mean", "var", "input_mean", "input_var"))
-"""Operands, by name, that nobody else reads: onnxruntime writes the statistics that a normalisation
-learns over those that it was given."""
+OVERWRITTEN = frozenset(("mean", "var", "input_mean", "input_var"))
+"""Names of operands that no other node may read, because onnxruntime overwrites them with the
+statistics that a normalization computes in training mode."""
 
 DIVISORS = frozenset((("Div", "B"), ("Mod", "B")))
-"""Operands that are not 0 if they are integers: onnxruntime refuses to divide by it."""
+"""Operators and operands that must not be 0 in integers, because onnxruntime refuses to divide."""

@@ -1,4 +1,4 @@
-"""What a growing model has: values, and where they come from."""
+"""The values and nodes of a model that is being generated."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .draw import Shape
 from .graph import WEIGHTS_ARE_NO_INPUTS
 
 COMPUTED = 0.2
-"""How often a parameter is computed by nodes of its own."""
+"""How often a parameter is computed by nodes of its own, instead of given as a constant."""
 
 ODD = 0.15
-"""How often a value has a name as frameworks give them, or worse."""
+"""How often a value has an odd name, such as frameworks use, or worse."""
 
 ODD_NAMES = ("x:0", "a/b", "größe 1", "%0", "@w", "main", "0", 'so "called"', "a,b", "x.y[0]", "π")
 
@@ -35,10 +35,10 @@ _DTYPES: dict[str, Any] = {
 }
 
 DTYPES: dict[str, np.dtype[Any]] = {f"tensor({n})": np.dtype(d) for n, d in _DTYPES.items()}
-"""The dtypes of ONNX's types."""
+"""The dtype of each ONNX type."""
 
 CODES = {name: helper.np_dtype_to_tensor_dtype(dtype) for name, dtype in DTYPES.items()}
-"""ONNX's numbers of its types."""
+"""ONNX's number of each type."""
 
 TYPES: dict[int, str] = {code: name for name, code in CODES.items()}
 
@@ -47,7 +47,10 @@ INTEGERS = "tensor(int64)"
 
 @dataclass(frozen=True)
 class Value:
-    """What nodes may read. array: what it always is, if that is known. shared: not by one alone."""
+    """A value that nodes may read.
+
+    array: its elements, if they are constant. shared: whether more than one node may read it.
+    """
 
     name: str
     type: str
@@ -57,12 +60,16 @@ class Value:
 
     @property
     def info(self) -> onnx.ValueInfoProto:
-        """For the graph's inputs and outputs."""
+        """The description of the value, for the inputs and outputs of a graph."""
         return helper.make_tensor_value_info(self.name, CODES[self.type], self.shape)
 
 
 class Pool:
-    """The inputs, weights, nodes and values of a model so far."""
+    """The inputs, weights, nodes and values of a model that is being generated.
+
+    inputs: elements of each input. infos: descriptions of the inputs. results: values that may be
+    outputs of the model. used: names that nodes read. made: number of names given.
+    """
 
     def __init__(self, sketch: Sketch, opset: int, ir_version: int) -> None:
         self.sketch = sketch
@@ -80,12 +87,12 @@ class Pool:
         self._constants = frozenset(constant.allowed_type_strs)
 
     def mark(self) -> tuple[int, ...]:
-        """Where to go back to."""
+        """A mark of the current state, for roll_back."""
         lists = (self.infos, self.initializers, self.nodes, self.values, self.results)
         return (*map(len, lists), self.made)
 
-    def back_to(self, mark: tuple[int, ...]) -> None:
-        """Forget what has been added since."""
+    def roll_back(self, mark: tuple[int, ...]) -> None:
+        """Remove everything added since a mark."""
         for gone in self.infos[mark[0] :]:
             self.inputs.pop(gone.name, None)
         for some, length in zip(
@@ -97,26 +104,29 @@ class Pool:
         self.made = mark[-1]
 
     def name(self, random: Random) -> str:
-        """A name that no value has."""
+        """A new, unique name."""
         self.made += 1
         if random.random() < ODD:
             return f"{random.choice(ODD_NAMES)}{self.made}"
         return f"v{self.made}"
 
     def append(self, node: onnx.NodeProto, results: Sequence[Value], shown: bool = True) -> None:
-        """Add a node. shown: its results may be the model's."""
+        """Add a node. shown: its results may be outputs of the model."""
         self.used.update(node.input)
         self.nodes.append(node)
         self.values += results
         if shown:
             self.results += results
 
-    # Values that are given
+    # Inputs, initializers and constants
 
     def leaf(
         self, type_: str, shape: Shape, random: Random, what: str = "", shared: bool = True
     ) -> Value:
-        """A value that the graph is given. what: is to be said of its elements."""
+        """A new random value: an input, an initializer or a constant.
+
+        what: "positive" for elements above 0, "divisor" for elements other than 0, "" for any.
+        """
         dtype, seed = DTYPES[type_], random.randrange(1 << 30)
         array = np.asarray(values_of(shape, dtype, seed, self.sketch.data))
         if what == "positive":
@@ -135,7 +145,7 @@ class Pool:
     ) -> Value:
         """A value with these elements: an input, an initializer or a constant.
 
-        known: no input, since it is needed when the model is read.
+        known: not an input, because the reader needs the elements.
         """
         name, chance = self.name(random), random.random()
         if chance < 0.55 and not known:
@@ -156,7 +166,7 @@ class Pool:
         return value
 
     def parameter(self, array: Array, type_: str, random: Random) -> Value:
-        """A value that is known when the model is read: given, or computed from shapes."""
+        """A value that the reader can compute: a constant, or computed from shapes."""
         vector = array.ndim == 1 and array.size > 0 and type_ == INTEGERS
         if not vector or random.random() > COMPUTED:
             return self.given(array, type_, random, known=True)
@@ -166,7 +176,7 @@ class Pool:
         return whole
 
     def _part(self, n: int, random: Random) -> Value:
-        """[n]: taken from the shape of a value that has such an axis, or given."""
+        """The vector [n]: an entry of the shape of a value, or a constant if no value has it."""
         array = np.array([n], np.int64)
         places = [(v, i) for v in self.shared for i, m in enumerate(v.shape) if m == n and n > 1]
         if not places:
@@ -186,17 +196,17 @@ class Pool:
         """The values that any node may read."""
         return [v for v in self.values if v.shared]
 
-    def alike(self, type_: str, shape: Shape) -> list[Value]:
-        """The values of a type and shape."""
+    def of_shape(self, type_: str, shape: Shape) -> list[Value]:
+        """The values of a type and shape that any node may read."""
         return [v for v in self.shared if v.type == type_ and v.shape == shape]
 
     def broadcasting(self, type_: str, shape: Shape, most: int) -> list[Value]:
-        """The values of a type that broadcast with a shape to at most so many elements."""
-        return [v for v in self.shared if v.type == type_ and _together(v.shape, shape) <= most]
+        """The values of a type that broadcast with a shape to at most this many elements."""
+        return [v for v in self.shared if v.type == type_ and _elements(v.shape, shape) <= most]
 
 
-def _together(one: Shape, other: Shape) -> float:
-    """Elements of two shapes broadcast; infinite if they do not."""
+def _elements(one: Shape, other: Shape) -> float:
+    """Number of elements of two shapes after broadcasting; infinite if they do not broadcast."""
     try:
         return prod(np.broadcast_shapes(one, other))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What else runs ONNX models: onnxruntime, which is compared with, and onnx's own evaluator."""
+"""Other runtimes of ONNX models: onnxruntime, and onnx's own evaluator."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from onnx.reference import ReferenceEvaluator
 from ...driver.arrays import Array
 
 OPSETS = range(7, 27)
-"""Versions of the domain ai.onnx that onnxruntime knows: of opset 6 it has few operators left."""
+"""Versions of the domain ai.onnx that onnxruntime supports. It has few operators of opset 6."""
 
-OPEN = (1 << 31) - 1
-"""The last version of a kernel that is for the latest one."""
+NO_LAST_VERSION = (1 << 31) - 1
+"""The last version of a kernel that has none."""
 
 PROVIDER = "CPUExecutionProvider"
 
-PATIENCE = 10.0
-"""Seconds that onnxruntime gets for one model."""
+ANSWER_SECONDS = 10.0
+"""Clock seconds that onnxruntime may take for one model."""
 
 Types = Mapping[str, frozenset[str]]
-"""Of one kernel: the types, tensor(float) for instance, that each type variable may be."""
+"""The types, such as tensor(float), that each type variable of a kernel may have."""
 
 
 class RefusedByRuntime(Exception):
-    """A runtime does not take a model, and says why."""
+    """A runtime does not run a model. The message says why."""
 
 
 def by_onnxruntime(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs by name, of a model as it stands: without onnxruntime's own rewrites.
+    """The outputs of a model by name, computed without onnxruntime's graph optimizations.
 
-    Raises RefusedByRuntime, also where the model has ended onnxruntime's process.
+    Raises RefusedByRuntime, also if the model ends onnxruntime's process.
     """
     found = _WORKER.answer(model.SerializeToString(), dict(inputs))
     if isinstance(found, str):
@@ -51,7 +51,7 @@ def by_onnxruntime(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[
 
 
 class _Worker:
-    """onnxruntime's process, begun when it is first asked."""
+    """The process that runs onnxruntime. It starts with the first model."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,20 +73,20 @@ class _Worker:
             process.stdin.flush()
             with selectors.DefaultSelector() as selector:
                 selector.register(process.stdout, selectors.EVENT_READ)
-                if not selector.select(PATIENCE):
-                    return f"no answer after {PATIENCE:g} s"
+                if not selector.select(ANSWER_SECONDS):
+                    return f"no answer after {ANSWER_SECONDS:g} s"
             found = cast("dict[str, Array] | str", pickle.load(process.stdout))
             done = True
         except (EOFError, OSError, pickle.UnpicklingError):
-            return f"it has ended its process: {process.wait()}"
+            return f"the model ended its process with status {process.wait()}"
         finally:
-            # An answer that nobody has waited for would be taken for the next one.
+            # A late answer would be taken for the answer to the next model.
             if not done:
                 self.end()
         return found
 
     def end(self) -> None:
-        """End the process; another begins when it is asked again."""
+        """End the process. The next model starts another one."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -98,7 +98,7 @@ atexit.register(_WORKER.end)
 
 
 def by_reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs by name, as onnx itself evaluates a model. Raises RefusedByRuntime."""
+    """The outputs of a model by name, by onnx's own evaluator. Raises RefusedByRuntime."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -110,14 +110,14 @@ def by_reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[st
 
 
 def is_function(schema: onnx.defs.OpSchema) -> bool:
-    """Whether an operator is defined by others."""
+    """Whether an operator is defined in terms of other operators."""
     untyped = cast(Any, schema)
     return bool(untyped.has_function or untyped.has_context_dependent_function)
 
 
 @lru_cache(maxsize=1)
 def _kernels() -> dict[str, list[tuple[int, int, Types]]]:
-    """First and last version and types of onnxruntime's kernels, by operator."""
+    """The first version, last version and types of onnxruntime's kernels, by operator."""
     found: dict[str, list[tuple[int, int, Types]]] = {}
     state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     for each in cast("list[Any]", state.get_all_opkernel_def()):
@@ -130,16 +130,16 @@ def _kernels() -> dict[str, list[tuple[int, int, Types]]]:
 
 @lru_cache(maxsize=1024)
 def kernels(operator: str, since: int) -> tuple[Types, ...]:
-    """The kernels for a version of an operator.
+    """The kernels for one version of an operator, which starts in opset since.
 
-    float16 is as good as float32: where it has no kernel, onnxruntime casts. A kernel without a
-    last version is for the version that it begins with alone.
+    A kernel for float32 also accepts float16, because onnxruntime inserts casts if there is no
+    kernel for float16. A kernel without a last version is for its first version only.
     Source: onnxruntime, core/framework/kernel_registry.cc, KernelRegistry::VerifyKernelDef.
     """
     there = [
         types
         for first, last, types in _kernels().get(operator, ())
-        if first == since or (first < since <= last and last != OPEN)
+        if first == since or (first < since <= last and last != NO_LAST_VERSION)
     ]
     return tuple({name: _with_halves(some) for name, some in each.items()} for each in there)
 

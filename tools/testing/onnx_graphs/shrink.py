@@ -1,4 +1,4 @@
-"""A failing model made small: first what it is generated from, then its nodes."""
+"""Shrinks failing models, by simpler sketches and by cutting the model itself."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from .graph import Graph
 from .runtimes import RefusedByRuntime, by_onnxruntime
 
 Fails = Callable[[Graph], bool]
-"""Whether a model still shows what is wrong."""
+"""Whether a model still fails in the same way."""
 
 LARGE = 8
-"""Weights of more elements than this are moved out of the model, to its inputs."""
+"""Weights of more elements than this become inputs of the model."""
 
 
 def smallest(graph: Graph, fails: Fails, seconds: float) -> Graph:
-    """A small model that fails like a given one, which fails; found in about so many seconds."""
+    """The smallest model found that fails like the given one.
+
+    seconds: CPU time after which the search ends.
+    """
     end = process_time() + seconds
     best, changed = graph, True
     while changed and process_time() < end:
@@ -28,14 +31,14 @@ def smallest(graph: Graph, fails: Fails, seconds: float) -> Graph:
         for candidate in _smaller(best):
             if process_time() > end:
                 break
-            if _weight(candidate) < _weight(best) and fails(candidate):
+            if _size(candidate) < _size(best) and fails(candidate):
                 best, changed = candidate, True
                 break
     return best
 
 
-def _weight(graph: Graph) -> tuple[int, int, int, int]:
-    """What is to be small: nodes, all elements, those in the model, outputs."""
+def _size(graph: Graph) -> tuple[int, int, int, int]:
+    """The size of a model: number of nodes, of all elements, of weights' elements, of outputs."""
     proto = graph.proto.graph
     held = sum(int(np.prod(t.dims)) for t in proto.initializer)
     given = sum(array.size for array in graph.inputs.values())
@@ -43,11 +46,11 @@ def _weight(graph: Graph) -> tuple[int, int, int, int]:
 
 
 def _smaller(graph: Graph) -> Iterator[Graph]:
-    """Models with less in them, the most promising first."""
+    """Smaller models, the most promising first."""
     whole = graph.with_all_results()
     results = [v.name for v in whole.proto.graph.output]
     for name in results:
-        yield graph.only([name])
+        yield graph.reduced_to([name])
     if graph.sketch is not None:
         for sketch in simpler(graph.sketch):
             yield build_graph(sketch)

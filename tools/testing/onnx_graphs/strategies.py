@@ -18,10 +18,10 @@ def onnx_models(
     operators: Collection[str] | None = None,
     data: Sequence[Data] = DATA,
 ) -> SearchStrategy[Graph]:
-    """Valid ONNX models of up to so many nodes, beside those that make their parameters, with
-    values for the inputs.
+    """Valid ONNX models, with values for their inputs.
 
-    operators: by name; all that the reader supports if None. data: the kinds of values.
+    max_nodes: nodes of a model, not counting those that compute parameters. operators: names of the
+    operators to use; all that the reader supports if None. data: the kinds of values.
     """
     drawn = sketches("tiny:8", max_nodes, data, control_flow=False)
     return drawn.map(lambda sketch: build_graph(sketch, operators))

@@ -1,8 +1,8 @@
-"""onnxruntime in a process of its own: a model that ends the process ends this one only.
+"""Runs onnxruntime in a process of its own, so that a model that crashes ends only that process.
 
-Run as a script: reads pairs of a model and its inputs, pickled, from the standard input, and
-answers each with the outputs by name, or with the text of the error. What is pickled comes from the
-process that has started this one, never from a file.
+This file is run as a script. It reads pickled pairs of a model and its inputs from standard input.
+For each, it writes the pickled outputs by name, or the text of the error. The pickled data comes
+from the process that started this one, never from a file.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import onnx
 import onnxruntime
 
-# It has no types.
+# onnxruntime has no type annotations.
 RUNTIME = cast(Any, onnxruntime)
 
 
 def answer(model: bytes, inputs: dict[str, Any]) -> dict[str, Any] | str:
-    """The outputs of a model as it stands, without onnxruntime's own rewrites; or what is wrong."""
+    """The outputs of a model, without onnxruntime's graph optimizations; or the error as text."""
     options = RUNTIME.SessionOptions()
     options.graph_optimization_level = RUNTIME.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -29,14 +29,14 @@ def answer(model: bytes, inputs: dict[str, Any]) -> dict[str, Any] | str:
     try:
         session = RUNTIME.InferenceSession(model, options, ["CPUExecutionProvider"])
         results = session.run(names, inputs)
-    # What it raises has no class in common but this.
+    # The exceptions that onnxruntime raises have no more specific base class.
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return {name: np.asarray(each) for name, each in zip(names, results, strict=True)}
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer until there is no question any more."""
+    """Answer every model, until the input ends."""
     while True:
         try:
             model, inputs = pickle.load(source)

@@ -257,7 +257,7 @@ def test_onnxruntime_leaves_our_arrays_as_they_are():
 def test_a_known_deviation_is_counted_and_what_follows_is_looked_at():
     graph = single("Cast", np.array([np.nan, 3.7], np.float32), to=TensorProto.INT32)
     check = Check(None)
-    assert check.counted(graph) is None
+    assert check.count(graph) is None
     assert [operator for operator, _ in check.report.deviations] == ["Cast"]
 
 
@@ -267,7 +267,7 @@ def test_a_deviation_says_nothing_of_values_that_it_does_not_explain(
     plant(monkeypatch, "Cast", lambda node: node.add(nn.CastOp(node.add(nn.NegOp(node[0])), i32())))
     graph = single("Cast", np.array([np.nan, 3.7], np.float32), to=TensorProto.INT32)
     check = Check(None)
-    assert "of Cast: element [" in check.counted(graph).text
+    assert "of Cast: element [" in check.count(graph).text
     assert not check.report.deviations
 
 
