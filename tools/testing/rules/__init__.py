@@ -1,14 +1,14 @@
-"""Checks of rules, on programs made from a rule's left side and on near-misses of it.
+"""Tests of rewrite rules, on programs made from a rule's left side and on near-misses of it.
 
     pytest --rules my_rules.rw
 
     def test_mine(check_rules):         # a fixture of the pytest plug-in
         check_rules("my_rules.rw")
 
-A rule must fire wherever its text says that it matches, keep what the program means, and fire
+A rule must fire wherever its text says that it matches, keep the meaning of the program, and fire
 nowhere else.
 
-A name is loaded on first use, so that the pytest plug-in loads nothing that it does not need.
+Each name is loaded on first use, so that the pytest plug-in loads only what it needs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HOME = {
     "RuleFailed": "failures",
     "RuleWrong": "failures",
 }
-"""The file of this folder that each name is defined in."""
+"""The file of this folder that defines each name."""
 
 __all__ = [
     "PROPERTIES",
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A name of this folder."""
+    """Load a name of this folder."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -1,7 +1,8 @@
-"""Checks of rules, on programs made from their own left side and on near-misses of it.
+"""Tests rewrite rules on programs made from their own left side and on near-misses of it.
 
-A rule must fire wherever its text says that it matches, keep what the program means, and fire
-nowhere else. reading.py decides what the text says; it shares no code with the matcher.
+A rule must fire wherever its text says that it matches, keep the meaning of the program, and fire
+nowhere else. generators/rules/reading.py decides what the text says. It shares no code with the
+matcher.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from .judge import RuleJudge
 from .settings import Property, RuleOptions, RuleReport, RuleSettings
 
 EXAMPLES = 60
-"""Programs for each property of a rule, if neither their number nor the time is set."""
+"""Programs for each property of a rule, if neither examples nor seconds is set."""
 TRIES = 3
-"""A check tries at most this many programs for each that can be run."""
+"""A check generates at most this many programs for each one that can be run."""
 
 
 def check_rules(
@@ -47,11 +48,11 @@ def check_rules(
     only: Sequence[str] = (),
     **options: Unpack[RuleOptions],
 ) -> RuleReport:
-    """Test every rule of a set, or of a file of rules, as check_rule does.
+    """Test every rule of a set, or of a file of rules, with check_rule.
 
     load: files that define guards, functions or dialects for the rules. only: names of the rules to
-    test; all if empty. options: the fields of RuleSettings. Raises what check_rule raises for the
-    first rule that is wrong.
+    test; all if empty. options: the fields of RuleSettings. Raises the same errors as check_rule,
+    for the first rule that is wrong.
     """
     rules, operators = (
         (tested, default_operators()) if isinstance(tested, RuleSet) else rules_of(tested, load)
@@ -66,9 +67,9 @@ def check_rules(
 def rules_of(
     path: str | os.PathLike[str], load: Sequence[str | os.PathLike[str]] = ()
 ) -> tuple[RuleSet, Operators]:
-    """The checked rules of a file, and the operators to generate programs from.
+    """The rules of a file, and the operators to generate programs from.
 
-    Loading a .py runs it. Raises InputError.
+    A .py file is executed. Raises InputError.
     """
     if Path(path).suffix == ".rw":
         extensions = load_extensions(load)
@@ -87,9 +88,11 @@ def rules_of(
 def check_rule(tested: Law | PythonRule, **options: Unpack[RuleOptions]) -> RuleReport:
     """Test one rule on programs made from its left side, and on near-misses of it.
 
-    tested: a rule of a set, or a function under @rewrite. options: the fields of RuleSettings.
-    Raises RuleWrong, which is a Miscompiled; RuleFailed, which is a PassFailed; NeverFired if no
-    program is found that the rule matches; InputError if none of its programs can be run.
+    tested: a rule of a set, or a function decorated with @rewrite. options: the fields of
+    RuleSettings.
+    Raises RuleWrong if the rule changes the meaning of a program or fires in the wrong places;
+    RuleFailed if the rule itself fails; NeverFired if it matches no generated program; InputError
+    if none of the programs that it matches can be run.
     """
     settings = RuleSettings(**options)
     operators = settings.operators or default_operators()
@@ -117,9 +120,10 @@ def check_rule(tested: Law | PythonRule, **options: Unpack[RuleOptions]) -> Rule
 
 @dataclass
 class _Check:
-    """A search for a program on which a rule is wrong. refusal: why the last program was refused.
+    """A search for a program on which a rule is wrong.
 
-    end: when it ends, in seconds of monotonic().
+    end: the time at which the search ends, in seconds of monotonic(). refusal: why the last program
+    was refused.
     """
 
     settings: RuleSettings
@@ -142,7 +146,7 @@ class _Check:
         )
 
     def run(self, what: Property) -> None:
-        """Judge as many programs as the budget allows. Raises as check_rule."""
+        """Judge as many programs as the budget allows. Raises the errors of check_rule."""
         count, judged, found = self.settings.count(EXAMPLES), 0, 0
         for program, must in self._programs(what):
             if judged >= count or found >= TRIES * count or monotonic() > self.end:
@@ -151,14 +155,14 @@ class _Check:
             judged += self._look(program, must)
         if what == "keeps_the_meaning" and not found:
             raise NeverFired(
-                f"rule {self.law.source} has never fired: it matches no program, of those made "
-                f"from its left side and {SEARCHED} others\n\n{self.law.text}"
+                f"rule {self.law.source} has never fired: it matches none of the programs made "
+                f"from its left side, and none of {SEARCHED} others\n\n{self.law.text}"
             )
         if found and not judged and self.refusal:
             raise InputError(f"rule {self.law.source}: no program could be run: {self.refusal}")
 
     def _programs(self, what: Property) -> Iterator[tuple[Program, bool]]:
-        """Programs, and whether each contains the rule's left side."""
+        """Programs to test a property on, and whether each contains the rule's left side."""
         if what == "keeps_the_meaning":
             for program in self.sources.fitting():
                 yield program, True
@@ -185,7 +189,7 @@ class _Check:
         return True
 
     def replay(self, folder: Path) -> None:
-        """Judge the one program that is saved in a folder. Raises as check_rule."""
+        """Judge the program that is saved in a folder. Raises the errors of check_rule."""
         program, _ = Program.load(folder, self.operators.context.clone())
         try:
             wrong = self.judge.wrong(program, must=True)
@@ -196,7 +200,7 @@ class _Check:
             raise RuleWrong(self.law, program, wrong, self._rewritten(program, wrong), folder)
 
     def _small_wrong(self, program: Program, wrong: Wrong) -> RuleWrong:
-        """The failure to raise: made small, and saved."""
+        """The error to raise for a wrong rule. Its program is shrunk and saved."""
         judge = self.judge.uncounted()
 
         def alike(candidate: Program) -> bool:
@@ -213,13 +217,13 @@ class _Check:
         return RuleWrong(self.law, small, wrong, rewritten, folder, command, self.report.examples)
 
     def _rewritten(self, program: Program, wrong: Wrong) -> str:
-        """The program after the rule, as text, where it helps to see it."""
+        """The text of the program after the rule; "" for failures that it does not explain."""
         if wrong.kind not in ("value", "fault", "hang"):
             return ""
         return self.judge.uncounted().applied(program)[0].text
 
     def _small_failure(self, program: Program, failed: RuleFailed) -> RuleFailed:
-        """The rule's own failure to raise: on a small program, which is saved."""
+        """The error to raise for a rule that fails itself. Its program is shrunk and saved."""
 
         def alike(candidate: Program) -> bool:
             try:
@@ -230,7 +234,7 @@ class _Check:
                 return False
             return False
 
-        # A rule that hangs would take its whole limit at each step.
+        # A rule that hangs would use up the time limit at every step of shrinking.
         hangs = isinstance(failed.__cause__, TooLong)
         small = program if hangs else smallest(program, self.judge.level.name, alike)
         folder, command = self._saved(small, "rule")
@@ -242,7 +246,7 @@ class _Check:
         return save_program(program, self.settings, record, self._replay_command)
 
     def _replay_command(self, folder: Path) -> str:
-        """The command that tests the rule on a saved program; "" for a rule that is in no file."""
+        """The command that tests the rule on a saved program; "" if the rule is not in a file."""
         source = self.law.source
         if not source.file.endswith(".rw") or not Path(source.file).exists():
             return ""

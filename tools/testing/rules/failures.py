@@ -1,4 +1,4 @@
-"""How a check of a rule fails."""
+"""The errors that a check of a rule raises."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..search.failures import Miscompiled, PassFailed, Wrong, saved_lines
 
 
 class RuleWrong(Miscompiled):
-    """A rule changes what a program means, or does not fire exactly where it matches.
+    """A rule changes the meaning of a program, or does not fire exactly where it matches.
 
-    program: the smallest failing program found, before the rule. made: the same program after the
-    rule, as text.
+    program: the smallest failing program found, before the rule. made: the text of the program
+    after the rule.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class RuleWrong(Miscompiled):
 
 
 class RuleFailed(PassFailed):
-    """A rule failed itself: its Python code raises or hangs, or its right side cannot be built.
+    """A rule fails itself: its Python code raises or hangs, or its right side cannot be built.
 
-    Its own error is the cause.
+    The rule's own error is the cause.
     """
 
     def __init__(
@@ -64,4 +64,4 @@ class RuleFailed(PassFailed):
 
 
 class NeverFired(AssertionError):
-    """A rule matches no program that was tried, so nothing is known about it."""
+    """A rule matches none of the generated programs, so nothing is known about it."""

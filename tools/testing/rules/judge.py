@@ -1,4 +1,4 @@
-"""Judging a rule on one program: whether it fires where it matches, and what it changes."""
+"""Judges a rule on one program: whether it fires where it matches, and keeps the meaning."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from .settings import RuleReport
 
 @dataclass
 class RuleJudge:
-    """Applies a rule to one program after another, and says what is wrong with each.
+    """Applies a rule to one program after another, and finds out what is wrong with each.
 
-    rules: the set that the rule belongs to. limit: CPU seconds for one program.
+    rules: the set that the rule belongs to. limit: CPU seconds for one program. report: counts the
+    programs.
     """
 
     law: Law
@@ -70,22 +71,22 @@ class RuleJudge:
     def wrong(self, program: Program, must: bool = False) -> Wrong | None:
         """What is wrong with the rule on a program; None if nothing is.
 
-        must: the program contains the rule's left side. Raises Refused where there is nothing to
-        compare, and RuleFailed.
+        must: the program contains the rule's left side. Raises Refused if the program cannot be
+        compiled or run, and RuleFailed.
         """
         fitting = [op for op in program.module.walk() if self.fit(op, program) is not None]
         problem = self._mismatch(program, fitting)
         if problem is not None:
             return problem
         if self.law.kind == "lower" and not must:
-            # Without the rule, the program cannot be lowered, so there is nothing to run.
+            # A near-miss that the rule does not lower cannot be run.
             return None
         after, fired = self.applied(program)
         alone = self.law.kind == "rule"
         if alone and fitting and not fired and not self._declines(fitting):
-            return Wrong("unfired", f"it matches {_named(fitting[0])}, and does not fire")
+            return Wrong("unfired", f"it matches {_named(fitting[0])} but does not fire")
         if alone and fired and not fitting:
-            return Wrong("fires", "it fires, and matches no operation")
+            return Wrong("fires", "it fires but matches no operation")
         if not fired and (alone or not must):
             # The program is unchanged.
             return None
@@ -93,6 +94,7 @@ class RuleJudge:
         return invalid(after.module) or self._differs(program, after)
 
     def _differs(self, program: Program, after: Program) -> Wrong | None:
+        """What is wrong with the results of the program after the rule."""
         try:
             with at_most(self.limit):
                 expected = _expected(program)
@@ -102,7 +104,7 @@ class RuleJudge:
             return Wrong("hang", f"the program is not done after {self.limit:g} s ({late})")
 
     def _mismatch(self, program: Program, fitting: Sequence[Operation]) -> Wrong | None:
-        """Where the matcher disagrees with the text of the rule."""
+        """How the matcher disagrees with the text of the rule; None if it agrees."""
         for op in program.module.walk():
             if type(op) not in self.law.roots:
                 continue
@@ -114,7 +116,7 @@ class RuleJudge:
                 why = misfit(self.law, op, self.vocabulary)
                 return Wrong("fires", f"the matcher accepts {_named(op)}, but {why}")
             if not found and op in fitting:
-                return Wrong("unfired", f"it matches {_named(op)}, and the matcher rejects it")
+                return Wrong("unfired", f"it matches {_named(op)}, but the matcher rejects it")
         return None
 
     def _declines(self, fitting: Sequence[Operation]) -> bool:
@@ -123,7 +125,10 @@ class RuleJudge:
         return all(match is not None and self.law.make(match) is None for match in matches)
 
     def applied(self, program: Program) -> tuple[Program, int]:
-        """The program after the rule, and how often the rule fired. Raises Refused, RuleFailed."""
+        """The program after the rule, and how often the rule fired.
+
+        Raises Refused and RuleFailed.
+        """
         after = program.clone()
         firing = _Firing(self.law.name)
         try:
@@ -166,7 +171,7 @@ class _Firing(Watcher):
 
 
 def _expected(program: Program) -> Outcome:
-    """What a program has to compute. Raises Refused if it cannot be run."""
+    """The expected results of a program. Raises Refused if it cannot be run."""
     try:
         return bounded_run(program.source_program())
     except MemoryError:
@@ -176,6 +181,7 @@ def _expected(program: Program) -> Outcome:
 
 
 def _is_on_one_level(module: ModuleOp) -> bool:
+    """Whether all operations of a module are legal on its level."""
     try:
         verify(module, level_of(module).legal)
     except VerifyException:

@@ -1,4 +1,4 @@
-"""The settings of a check of rules, and its report."""
+"""The settings and the report of a check of rules."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..search.report import Report
 from ..search.settings import Budget, BudgetOptions
 
 Property: TypeAlias = Literal["keeps_the_meaning", "fires_only_where_it_fits"]
-"""What to test: the first on programs that the rule matches, the second on near-misses."""
+"""The first is tested on programs that the rule matches, the second on near-misses."""
 
 PROPERTIES: tuple[Property, ...] = ("keeps_the_meaning", "fires_only_where_it_fits")
 
 
 @dataclass
 class RuleReport(Report):
-    """What a check of rules has looked at.
+    """What a check of rules has tested.
 
-    misses: number of near-miss programs, by what was changed in them.
+    misses: number of near-miss programs, by the change that makes them miss.
     """
 
     misses: Counter[str] = field(default_factory=Counter[str])
@@ -43,10 +43,10 @@ class RuleOptions(BudgetOptions, total=False):
 class RuleSettings(Budget):
     """The budget of a check of a rule, and what to test.
 
-    rules: the set that the rule belongs to. A lower is applied together with all others of its set,
-    and abele's own passes lower what they leave.
-    operators: the operators of a context with the rule's dialects; abele's own if None.
-    properties: which properties to test; examples counts the programs for each.
+    rules: the set that the rule belongs to. A lowering rule is applied together with all others of
+    its set, and abele's own passes lower the remaining operations.
+    operators: the operators to generate programs from; abele's own if None.
+    properties: the properties to test. The budget's examples are for each of them.
     data: the kinds of values in the programs.
     report: the report to fill in; a new one if None.
     """
