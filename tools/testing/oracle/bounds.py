@@ -191,17 +191,17 @@ def _propagated_error(
         chaining_dtype(*(a.dtype for a in operands), result.dtype) if body.then else result.dtype
     )
     views = [a.reshape(m.shape) for a, m in zip(operands, space.operands, strict=True)]
-    rough = [e.reshape(m.shape) for e, m in zip(errors, space.operands, strict=True)]
+    operand_errors = [e.reshape(m.shape) for e, m in zip(errors, space.operands, strict=True)]
     shape = space.results[0].shape
     if evaluated is None or body.then:
         # The stages of a chain are bounded below, from the value before the chain.
         evaluated = evaluate_structure(own, views[:count], before, shape)
     value, local = (each.reshape(shape) for each in evaluated)
-    deviation = _operand_deviation(own, views[:count], rough[:count], before)
+    deviation = _operand_deviation(own, views[:count], operand_errors[:count], before)
     error = local * SLACK + deviation.reshape(shape)
     if 0 in space.sizes:
         return np.where(np.isnan(error), np.inf, error)
-    extras = list(zip(views[count:], rough[count:], space.operands[count:], strict=True))
+    extras = list(zip(views[count:], operand_errors[count:], space.operands[count:], strict=True))
     if body.then:
         # Where a value may overflow before the chain, its stages may or may not make it finite
         # again, so nothing is known about the result.
@@ -256,11 +256,11 @@ def _operand_deviation(
     ):
         return np.full(shape, np.inf)
     points = [_points(a, m, space) for a, m in zip(operands, space.operands, strict=True)]
-    rough = [
+    operand_errors = [
         _points(e, replace(m, fill=0.0), space) for e, m in zip(errors, space.operands, strict=True)
     ]
     function = scalar_function(body.function)
-    made, deviation = _corners(function, body.parameters, points, rough)
+    made, deviation = _corners(function, body.parameters, points, operand_errors)
     if body.combiner is None:
         return _in_result_shape(deviation, space)
     kept = {axis.terms[0][0] for axis in space.results[0].axes if axis.terms}
@@ -323,33 +323,33 @@ def _corners(
     wide = [_wide(a) for a in arrays]
     made = function.apply(parameters, *wide)
     made = made if made.dtype == np.bool_ else made.astype(np.float64, copy=False)
-    rough = [i for i, e in enumerate(errors) if e.any()]
-    if not rough:
+    inexact = [i for i, e in enumerate(errors) if e.any()]
+    if not inexact:
         return made, np.zeros(made.shape)
     ends = list(wide)
-    for axis, i in enumerate(rough):
+    for axis, i in enumerate(inexact):
         # Evaluate all corners at once: the two ends of each operand lie along a leading axis of
         # their own.
         both = np.stack([_end(wide[i], errors[i], sign) for sign in (-1.0, 1.0)])
-        between = len(rough) - 1 - axis + made.ndim - wide[i].ndim
+        between = len(inexact) - 1 - axis + made.ndim - wide[i].ndim
         ends[i] = both.reshape((2, *(1,) * between, *wide[i].shape))
     there = function.apply(parameters, *ends)
     same = (there == made) | ((there != there) & (made != made))
     distance = np.abs(there.astype(np.float64, copy=False) - made.astype(np.float64, copy=False))
     distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
-    deviation = distance.max(tuple(range(len(rough))))
+    deviation = distance.max(tuple(range(len(inexact))))
     if function.meets:
         # Two operands may be equal inside their intervals and at no end.
         distance = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
         reach = errors[0] + errors[1]
         deviation = np.where((distance <= reach) & (reach > 0), 1.0, deviation)
-    for i in rough:
+    for i in inexact:
         reach = wide[i] - errors[i] if i in function.positive else np.abs(wide[i]) - errors[i]
         if i in function.poles or i in function.positive:
             deviation = np.where((reach <= 0) & (errors[i] > 0), np.inf, deviation)
-    for i in rough:
+    for i in inexact:
         deviation = np.where(np.isposinf(errors[i]), np.inf, deviation)
-    if function.selects and 0 not in rough:
+    if function.selects and 0 not in inexact:
         # Only the error of the selected operand counts.
         taken = np.where(arrays[0], errors[1], errors[2])
         deviation = np.where(np.broadcast_to(taken, deviation.shape) == 0, 0.0, deviation)

@@ -38,7 +38,7 @@ class RuleWrong(Miscompiled):
         lines += ["", f"The program, on {self.program.target.spelling()}:", ""]
         lines.append(self.program.text.rstrip())
         if self.made:
-            lines += ["", "What the rule makes of it:", "", self.made.rstrip()]
+            lines += ["", "The program after the rule:", "", self.made.rstrip()]
         return "\n".join([*lines, *saved_lines(self.folder, self.command)])
 
 

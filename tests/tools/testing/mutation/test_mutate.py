@@ -1,4 +1,4 @@
-"""abele mutate, as people use it."""
+"""Tests of the command abele mutate."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ LAWS = "rule mine: nn.square(x) as s => nn.mul(x, x) where same_type(x, s)\n"
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs are made small for a second: a trial inherits what its parent has loaded."""
+    """Shrink for one second only. Trials inherit the setting from this process."""
     monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 1.0)
 
 
@@ -55,7 +55,7 @@ def test_a_users_pass_is_mutated_in_its_own_file(tmp_path: Path):
     assert file.read_text() == MINE
 
 
-def test_users_rules_are_listed_with_what_would_be_written(tmp_path: Path):
+def test_users_rules_are_listed_with_their_mutants(tmp_path: Path):
     file = tmp_path / "laws.rw"
     file.write_text(LAWS)
     result = abele("mutate", "laws", "--load", file, "--examples", 200, "--list")
@@ -84,11 +84,11 @@ def test_a_rule_in_python_is_mutated_in_its_function(tmp_path: Path):
     assert result.exit_code == 0, result.output
     trials = json.loads(out.read_text())["trials"]
     assert {each["name"] for each in trials} == {"unfold/comparison/1", "unfold/drop-guard/1"}
-    # Where it is applied changes the program, not what it means.
+    # The condition decides where the rule applies, not whether it is correct.
     assert {each["verdict"] for each in trials} <= {"survived", "same"}
 
 
-def test_a_pass_that_is_wrong_itself_is_told_and_nothing_is_planted(tmp_path: Path):
+def test_a_pass_that_is_wrong_itself_is_reported_and_nothing_is_planted(tmp_path: Path):
     file = tmp_path / "mine.py"
     file.write_text(MINE.replace("nn.SquareOp) and", "nn.TensorOp) and"))
     result = abele("mutate", "drop-neg-in-square", "--load", file, "--examples", 100)
@@ -98,7 +98,7 @@ def test_a_pass_that_is_wrong_itself_is_told_and_nothing_is_planted(tmp_path: Pa
 
 
 def test_too_few_found_is_a_failure():
-    # From front to back instead of back to front: less is removed, and nothing is wrong.
+    # Walking from front to back removes less, but nothing is wrong.
     harmless = ("mutate", "eliminate-dead", "--only", "wrong-axis/1", "--examples", 20)
     assert abele(*harmless).exit_code == 0
     result = abele(*harmless, "--fail-under", 100)
@@ -106,7 +106,7 @@ def test_too_few_found_is_a_failure():
     assert "reversed(tuple(op.walk()))" in result.output
 
 
-def test_what_cannot_be_mutated_is_said():
+def test_bad_arguments_are_reported():
     for arguments, problem in [
         (["no-such-pass"], "no pass 'no-such-pass'"),
         (["plan-splits"], "only decides"),

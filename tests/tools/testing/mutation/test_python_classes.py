@@ -1,4 +1,4 @@
-"""Each class of mistakes in Python is made where it applies, and only there."""
+"""Each class of mistakes in Python applies where it should, and only there."""
 
 import ast
 from pathlib import Path
@@ -12,7 +12,7 @@ CLASSES = {each.name: each for each in PYTHON_CLASSES}
 
 
 def changed(source: str, kind: str) -> list[str]:
-    """What a class makes of the body of a function, as text."""
+    """The mutated bodies of a function, as text."""
     file = PythonFile("f", Path("f.py"), ast.parse(f"def f(n: int, xs):\n    {source}\n"))
     trees = [
         file.with_slot(index, new)

@@ -1,4 +1,4 @@
-"""Copies of modules with a change in them run beside the modules themselves."""
+"""Changed copies of modules run next to the original modules."""
 
 import ast
 import sys
@@ -12,7 +12,7 @@ PASS = "abele.passes.convert_nn_to_partition"
 HELPER = "abele.passes.plans.derive"
 
 
-def test_a_pass_is_its_module_and_those_of_its_room_that_it_imports():
+def test_the_files_of_a_pass_are_its_module_and_its_imports_from_passes():
     files = files_of(PASS)
     assert {PASS, HELPER} <= set(files)
     assert all(name.startswith("abele.passes.") for name in files)
@@ -28,7 +28,7 @@ def test_a_copy_uses_the_changed_module_and_nothing_else_does():
     assert copy.ConvertNnToPartition is not ConvertNnToPartition
 
 
-def test_what_is_imported_from_its_package_is_a_copy_too():
+def test_a_module_that_is_imported_from_its_package_is_copied_too():
     module, helper = "abele.passes.rules.own", "abele.passes.rules.nn_library"
     tree = files_of(helper)[helper].tree
     copy = copy_of(module, files_of(module), helper, tree)
@@ -36,6 +36,6 @@ def test_what_is_imported_from_its_package_is_a_copy_too():
     assert copy.nn_library.fixed.__doc__ == sys.modules[helper].fixed.__doc__
 
 
-def test_messages_annotations_and_types_are_no_places_for_a_bug():
+def test_messages_annotations_and_types_are_not_mutated():
     source = "def f(n: int = 1) -> tuple[int, ...]:\n    raise ValueError(n + 1, f'{n + 2}')\n"
     assert PythonFile("f", Path("f.py"), ast.parse(source)).slots == ()

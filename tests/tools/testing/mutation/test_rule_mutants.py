@@ -1,4 +1,4 @@
-"""Rules with one mistake read as rules, and are what their author might have written."""
+"""Mutated rules can be parsed, and look like rules that an author might have written."""
 
 from pathlib import Path
 
@@ -15,12 +15,12 @@ FILES = sorted((Path(abele.passes.canonicalize.__file__).parent / "rules").glob(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_text_of_rules_reads_as_the_same_rules(path: Path):
+def test_the_text_of_rules_parses_to_the_same_rules(path: Path):
     file = parse_rules(path.read_text())
     assert parse_rules(file_text(file)).rules == file.rules
 
 
-def test_all_that_the_language_can_say_is_written_back():
+def test_every_construct_of_the_language_is_printed():
     text = """
 class soft = nn.tanh|nn.sigmoid
 guard mine(value, int)
@@ -34,7 +34,7 @@ rule b: soft(nn.relu(_) {...}) {then = none, ...} => erase
     again = parse_rules(file_text(file))
     assert again.rules == file.rules
     assert again.declarations == file.declarations
-    # The places of a class's members are compared with them.
+    # Compare names only, because the members' source positions differ.
     assert [name for name, _ in again.classes[0].members or ()] == ["nn.tanh", "nn.sigmoid"]
 
 
@@ -46,7 +46,7 @@ def mutants(text: str) -> dict[str, list[str]]:
     return found
 
 
-def test_a_guard_that_goes_takes_the_name_along_that_it_alone_has_used():
+def test_removing_a_guard_removes_the_names_that_only_it_uses():
     made = mutants("rule a: nn.reshape(x) as r => x where same_type(x, r), one_use(x)")
     assert made["rule-drop-guard"] == [
         "nn.reshape(x) => x where one_use(x)",
@@ -55,7 +55,7 @@ def test_a_guard_that_goes_takes_the_name_along_that_it_alone_has_used():
     ]
 
 
-def test_each_side_of_a_rule_gets_its_mistakes():
+def test_both_sides_of_a_rule_are_mutated():
     made = mutants("rule a: nn.sub(x, nn.neg(y)) {then = none} => nn.div(nn.abs(x), y)")
     assert (
         "nn.sub(x, nn.neg(y)) {then = none} => nn.div(y, nn.abs(x))" in made["rule-swap-operands"]
@@ -66,12 +66,12 @@ def test_each_side_of_a_rule_gets_its_mistakes():
     assert "nn.sub(_, nn.neg(y)) {then = none} => nn.div(nn.abs(y), y)" in made["rule-wrong-value"]
 
 
-def test_operands_of_what_is_commutative_are_left_as_they_are():
+def test_operands_of_commutative_operations_are_not_swapped():
     assert "rule-commutative" not in mutants("rule a: nn.add(x, y) as r => nn.mul(x, y)")
     assert "rule-swap-operands" not in mutants("rule a: nn.add(x, y) => nn.mul(x, y)")
 
 
-def test_two_that_must_be_one_may_be_different():
+def test_forget_same_lets_equal_operands_differ():
     assert mutants("rule a: nn.mul(x, x) => nn.square(x)")["rule-forget-same"] == [
         "nn.mul(x, _) => nn.square(x)"
     ]

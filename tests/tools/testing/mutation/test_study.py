@@ -1,4 +1,4 @@
-"""What is planted is found, what changes nothing told apart; whatever happens, the study ends."""
+"""Planted bugs are found, harmless mutants are told apart, and a study always ends."""
 
 import os
 from collections.abc import Callable
@@ -25,7 +25,7 @@ IMPATIENT = replace(BUDGET, limit=1.0)
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs are made small for some seconds: a trial inherits what its parent has loaded."""
+    """Shrink for a few seconds only. Trials inherit the setting from this process."""
     monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 8.0)
 
 
@@ -48,7 +48,7 @@ def named(planted: study.Planted, kind: str, before: str) -> Mutant:
     return next(m for m in planted.mutants if m.kind == kind and before in m.before)
 
 
-def test_mutants_are_the_same_each_time_and_all_have_names_of_their_own(folding: study.Planted):
+def test_mutants_are_the_same_each_time_and_have_unique_names(folding: study.Planted):
     again = study.plant(FoldConstants(), "", BUDGET)
     assert again.mutants == folding.mutants
     assert len({mutant.name for mutant in folding.mutants}) == len(folding.mutants)
@@ -57,7 +57,7 @@ def test_mutants_are_the_same_each_time_and_all_have_names_of_their_own(folding:
 def test_a_bug_is_found_and_its_program_is_small(
     folding: study.Planted, monkeypatch: pytest.MonkeyPatch
 ):
-    # Until nothing more can be left out, on a slow machine too.
+    # Enough to shrink the program completely, even on a slow machine.
     monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 60.0)
     found = trial(folding, named(folding, "left-wrong-element", "first"))
     assert (found.verdict, found.how) == ("found", "value")
@@ -67,12 +67,12 @@ def test_a_bug_is_found_and_its_program_is_small(
     assert 0 < found.seconds <= found.total
 
 
-def test_what_comes_out_the_same_is_no_bug(folding: study.Planted):
+def test_a_mutant_with_the_same_output_is_no_bug(folding: study.Planted):
     found = trial(folding, acting(folding, folding.original.apply))
     assert found.verdict == "same"
 
 
-def test_what_becomes_the_same_program_of_the_machine_is_no_bug():
+def test_a_mutant_that_compiles_to_the_same_machine_program_is_no_bug():
     planted = study.plant(GroupSupersteps(), "", replace(BUDGET, examples=6))
 
     def rename(ctx: Context, op: ModuleOp) -> None:
@@ -83,7 +83,7 @@ def test_what_becomes_the_same_program_of_the_machine_is_no_bug():
     assert trial(planted, acting(planted, rename)).verdict == "same"
 
 
-def test_what_comes_out_otherwise_and_is_right_survives_with_the_program(folding: study.Planted):
+def test_a_harmless_difference_survives_and_is_shown(folding: study.Planted):
     found = trial(folding, acting(folding, lambda ctx, op: None))
     assert (found.verdict, found.how) == ("survived", "differs")
     assert 0 < found.differing < found.compared == BUDGET.examples
@@ -118,13 +118,13 @@ def test_whatever_a_mutant_does_is_a_result(
     assert (found.verdict, found.how) == ("found", how)
 
 
-def test_what_the_parent_has_in_memory_is_not_the_mutants(folding: study.Planted):
+def test_the_parents_memory_does_not_count_for_the_mutant(folding: study.Planted):
     with mmap(-1, 5 << 30) as mapped:
         assert len(mapped) > MEMORY
         assert trial(folding, acting(folding, _raises), IMPATIENT).how == "raised"
 
 
-def test_a_pass_that_is_right_survives_itself(folding: study.Planted):
+def test_the_original_pass_survives(folding: study.Planted):
     assert study.check_original(folding, BUDGET).verdict == "survived"
 
 
@@ -134,7 +134,7 @@ def test_supersteps_that_are_merged_are_found():
     assert trial(planted, named(planted, "left-skip-copy", "first")).verdict == "found"
 
 
-def test_of_too_many_mutants_each_class_gets_its_share():
+def test_a_sample_has_equally_many_mutants_of_each_class():
     def fail() -> ModulePass:
         raise AssertionError
 

@@ -1,4 +1,4 @@
-"""Generated ONNX models are valid and varied, and abele computes of them what onnxruntime does."""
+"""Generated ONNX models are valid and varied, and abele and onnxruntime agree on them."""
 
 import subprocess
 from collections import Counter
@@ -85,13 +85,15 @@ def test_models_have_what_readers_stumble_over():
 
 
 def test_every_operator_that_the_reader_supports_is_generated():
-    """One that is added to the reader's table is, too, unless its schema does not say enough: then
-    it needs a line in onnx_graphs/operators.py."""
+    """So is an operator that is added to the reader's table later.
+
+    If its schema does not say enough, add the operator to onnx_graphs/operators.py.
+    """
     seen = Counter(node.op_type for graph in some(700) for node in graph.proto.graph.node)
     assert {o: seen[o] for o in reader.OPERATORS if seen[o] < 9} == {}
 
 
-def test_an_operator_of_tomorrow_is_generated_from_its_schema(monkeypatch: pytest.MonkeyPatch):
+def test_a_new_operator_is_generated_from_its_schema(monkeypatch: pytest.MonkeyPatch):
     from abele.tools.testing.onnx_graphs import build
 
     build.operators_of.cache_clear()
@@ -121,14 +123,14 @@ def test_a_strategy_gives_models_of_the_operators_that_are_asked_for(graph: Grap
 # What is checked
 
 
-def test_models_compute_what_onnxruntime_computes():
+def test_models_compute_the_same_as_onnxruntime():
     report = check_import(examples=150, seed=5)
     assert report.examples > 140
     assert report.not_compared["invalid"] == 0
     assert report.exercised["Conv"] > 0
 
 
-def test_models_compute_it_on_a_machine():
+def test_models_compute_the_same_on_a_machine():
     assert check_import(examples=25, seed=6, target="tiny:8").examples > 20
 
 
@@ -136,7 +138,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, operator: str, importer) -> None:
     monkeypatch.setitem(reader.OPERATORS, operator, importer)
 
 
-def test_a_wrong_operator_is_found_made_small_and_replayed(
+def test_a_wrong_operator_is_found_shrunk_and_replayed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     plant(monkeypatch, "Sub", lambda node: node.add(nn.SubOp(node[1], node[0])))
@@ -150,7 +152,7 @@ def test_a_wrong_operator_is_found_made_small_and_replayed(
     assert "onnx's evaluator does not agree with abele" in text
     assert "ir_version" in text
     assert f"saved in {tmp_path}" in text
-    # The reader of another process is right.
+    # The replay runs in another process, where the reader is not changed.
     again = subprocess.run(found.command, shell=True, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert "nothing is wrong any more" in again.stdout
@@ -170,7 +172,7 @@ def test_an_axis_that_is_not_counted_from_the_end_is_found(
         check_import(examples=600, seed=1, operators=["Softmax", "Add"], folder=tmp_path)
 
 
-def test_a_valid_model_that_is_refused_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_valid_model_that_is_refused_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def refuses(node):
         raise node.bad("no")
 
@@ -179,7 +181,7 @@ def test_a_valid_model_that_is_refused_is_told(monkeypatch: pytest.MonkeyPatch, 
         check_import(examples=200, seed=1, operators=["Relu", "Neg"], folder=tmp_path)
 
 
-def test_an_importer_that_raises_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_an_importer_that_raises_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def raises(node):
         raise KeyError("broken")
 
@@ -188,7 +190,7 @@ def test_an_importer_that_raises_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
         check_import(examples=200, seed=1, operators=["Relu", "Neg"], folder=tmp_path)
 
 
-def test_a_machine_that_errs_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_wrong_result_of_the_machine_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     from abele.tools.testing.onnx_graphs import checks
 
     right = checks.compile_model
@@ -235,7 +237,7 @@ def single(operator: str, *arrays: np.ndarray, opset: int = 20, **attributes) ->
 
 
 def test_a_model_that_ends_onnxruntime_is_refused_and_the_next_one_runs():
-    # It divides by an instruction of the processor, for which the result is too large.
+    # The result overflows, which the processor's division instruction does not allow.
     bad = single("Div", np.array([-(2**31)], np.int32), np.array([-1], np.int32))
     for _ in range(2):
         with pytest.raises(RefusedByRuntime, match="ended its process"):
@@ -244,8 +246,8 @@ def test_a_model_that_ends_onnxruntime_is_refused_and_the_next_one_runs():
     np.testing.assert_array_equal(by_onnxruntime(good.proto, good.inputs)["y"], [-1, -1])
 
 
-def test_onnxruntime_leaves_our_arrays_as_they_are():
-    """It writes the statistics that a normalisation learns over its operands."""
+def test_onnxruntime_does_not_change_our_arrays():
+    """It overwrites operands with the statistics of a normalization in training mode."""
     arrays = [np.arange(n, dtype=np.float32) + 1 for n in (2, 2, 2, 2)]
     image = np.array([[1, 2], [5, 4]], np.float32)
     graph = single("BatchNormalization", image, *arrays, opset=15, training_mode=1)
@@ -254,14 +256,14 @@ def test_onnxruntime_leaves_our_arrays_as_they_are():
     np.testing.assert_array_equal(graph.inputs["x3"], [1, 2])
 
 
-def test_a_known_deviation_is_counted_and_what_follows_is_looked_at():
+def test_a_known_deviation_is_counted_and_later_nodes_are_compared():
     graph = single("Cast", np.array([np.nan, 3.7], np.float32), to=TensorProto.INT32)
     check = Check(None)
     assert check.count(graph) is None
     assert [operator for operator, _ in check.report.deviations] == ["Cast"]
 
 
-def test_a_deviation_says_nothing_of_values_that_it_does_not_explain(
+def test_a_deviation_does_not_hide_values_that_it_does_not_explain(
     monkeypatch: pytest.MonkeyPatch,
 ):
     plant(monkeypatch, "Cast", lambda node: node.add(nn.CastOp(node.add(nn.NegOp(node[0])), i32())))
@@ -285,12 +287,12 @@ def test_an_invalid_model_is_not_compared():
     assert caught.value.why == "invalid"
 
 
-def test_the_evaluator_of_onnx_has_an_opinion():
+def test_onnxs_evaluator_runs_a_model():
     graph = single("Neg", np.ones(2, np.float32))
     np.testing.assert_array_equal(by_reference(graph.proto, graph.inputs)["y"], [-1, -1])
 
 
-def test_at_the_edge_of_overflow_a_result_may_be_infinite_or_not():
+def test_a_result_close_to_overflow_may_be_infinite_or_not():
     nodes = [helper.make_node("Log", ["x"], ["h"]), helper.make_node("Exp", ["h"], ["y"])]
     x = np.array([65504, 3], np.float16)
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2]) for name in "xhy"]
@@ -299,7 +301,7 @@ def test_at_the_edge_of_overflow_a_result_may_be_infinite_or_not():
     assert Check(None).wrong(Graph(proto, {"x": x})) is None
 
 
-def test_what_is_equal_within_a_rounding_may_be_equal_or_not():
+def test_values_that_are_equal_up_to_rounding_may_be_equal_or_not():
     nodes = [helper.make_node("Mean", ["x"] * 3, ["m"]), helper.make_node("Equal", "xm", ["y"])]
     x = np.random.default_rng(0).standard_normal(200).astype(np.float32)
     info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [200])

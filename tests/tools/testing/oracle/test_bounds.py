@@ -1,4 +1,4 @@
-"""Errors say how far right runs may be apart, and where nothing can be said."""
+"""Error bounds of chains with functions that are not defined everywhere."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ builtin.module {
 
 
 @pytest.mark.parametrize(("first", "bound"), [(0.5, np.inf), (np.nan, np.nan)])
-def test_behind_a_number_a_chain_may_fall_out_of_a_domain_but_nan_stays(first: float, bound: float):
+def test_a_chain_may_leave_its_domain_after_a_number_but_not_after_nan(first: float, bound: float):
     context = new_context()
     values = np.array([first, 0.5], np.float16)
     inputs = {"x": values, "y": np.full(2, 2, np.float16)}

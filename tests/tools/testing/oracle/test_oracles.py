@@ -1,4 +1,4 @@
-"""What the oracle sees of results that are wrong, and of those that are too coarse."""
+"""The oracle finds results that are wrong or too coarse."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +112,7 @@ SUMS = programs(
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_sums_that_are_held_in_too_few_bits_are_found_in_200_programs(
+def test_sums_with_too_few_bits_are_found_in_200_programs(
     tested: ModulePass,
     level: str,
     some: st.SearchStrategy[Program] | None,
@@ -127,13 +127,13 @@ def test_sums_that_are_held_in_too_few_bits_are_found_in_200_programs(
 
 
 def halves() -> Outcome:
-    """A sum of float16 that is exactly 1 + 2^-12, of which a right run makes 1."""
+    """A sum of float16 that is exactly 1 + 2^-12, which a correct run rounds to 1."""
     half = np.array([1.0], np.float16)
     exact = np.array([1 + 2.0**-12])
     return Outcome({"y": half}, {}, {"y": np.array([2.0**-11])}, exact={"y": exact})
 
 
-def test_a_narrow_sum_may_be_within_the_bound_of_two_runs_and_not_of_one():
+def test_a_narrow_sum_may_be_within_the_bound_of_two_runs_and_still_be_coarse():
     after = Run({"y": np.array([1 + 2.0**-10], np.float16)}, {})
     assert difference(halves(), after) is None
     coarse = coarseness(halves(), after)
@@ -141,11 +141,11 @@ def test_a_narrow_sum_may_be_within_the_bound_of_two_runs_and_not_of_one():
     assert "float16 rounded once" in str(coarse)
 
 
-def test_what_is_rounded_once_is_not_coarse():
+def test_a_value_that_is_rounded_once_is_not_coarse():
     assert coarseness(halves(), Run({"y": np.array([1.0], np.float16)}, {})) is None
 
 
-def test_where_anything_is_right_nothing_is_coarse():
+def test_nothing_is_coarse_where_any_value_is_correct():
     free = Outcome({}, {}, {"y": np.array([np.inf])}, exact={"y": np.array([-np.inf])})
     assert coarseness(free, Run({"y": np.array([np.nan], np.float16)}, {})) is None
 
@@ -159,7 +159,7 @@ def test_a_pass_may_be_allowed_to_round_on_the_way(tmp_path: Path):
 SUMS_OF_NN = programs("nn", operators=["nn.matmul"], dtypes=[f16], data=["integers"], max_ops=1)
 
 
-# Numbers and what is none
+# Numbers, NaN and infinities
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ SUMS_OF_NN = programs("nn", operators=["nn.matmul"], dtypes=[f16], data=["intege
         (np.inf, np.nan),
     ],
 )
-def test_what_is_no_number_differs_from_numbers_whatever_the_bound(right: float, found: float):
+def test_nan_and_infinities_differ_from_others_whatever_the_bound(right: float, found: float):
     expected = Outcome({"y": np.array([right], np.float32)}, {}, {"y": np.array([1e30])})
     wrong = difference(expected, Run({"y": np.array([found], np.float32)}, {}))
     assert wrong is not None
@@ -181,7 +181,7 @@ def test_what_is_no_number_differs_from_numbers_whatever_the_bound(right: float,
 
 
 @pytest.mark.parametrize("same", [np.nan, np.inf, -np.inf])
-def test_what_is_no_number_is_equal_to_its_like(same: float):
+def test_nan_and_infinities_are_equal_to_themselves(same: float):
     array = np.array([same], np.float32)
     expected = Outcome({"y": array}, {}, {"y": np.zeros(1)})
     assert difference(expected, Run({"y": array.copy()}, {})) is None
@@ -189,7 +189,7 @@ def test_what_is_no_number_is_equal_to_its_like(same: float):
 
 @dataclass(frozen=True)
 class CancelSub(ModulePass):
-    """Takes x - x to be 0, of infinities too, where nothing follows in a chain."""
+    """Replaces x - x by 0, for infinities too, unless a chain follows."""
 
     name = "cancel-sub"
 
@@ -215,12 +215,12 @@ def test_a_rewrite_that_forgets_infinities_is_found(tmp_path: Path):
         check_pass(CancelSub(), programs=special, examples=200, seed=1, folder=tmp_path)
 
 
-# Twice
+# Two runs
 
 
 @dataclass(frozen=True)
 class Undecided(ModulePass):
-    """Does something else each time."""
+    """Swaps the operands of a sum at random."""
 
     name = "undecided"
     random = Random(1)
@@ -255,7 +255,7 @@ def test_results_that_differ_from_run_to_run_are_found(monkeypatch: pytest.Monke
     assert (wrong.kind, "two runs differ" in wrong.text) == ("random", True)
 
 
-def test_what_a_program_has_computed_is_not_computed_again():
+def test_results_in_the_cache_are_not_computed_again():
     for i in range(60):
         program = build(random_sketch(Random(f"known {i}")), default_operators())
         expected = bounded_run(program)
@@ -265,7 +265,7 @@ def test_what_a_program_has_computed_is_not_computed_again():
             assert again.outputs[name] is expected.outputs[name]
 
 
-def test_what_is_known_of_other_operands_or_another_operation_is_of_no_use():
+def test_the_cache_tells_operands_and_operations_apart():
     one, other = np.ones(3, np.float32), np.ones(3, np.float32)
     block = Block(arg_types=[tensor_type(f32, (3,))])
     (x,) = block.args
@@ -284,7 +284,7 @@ def test_what_is_known_of_other_operands_or_another_operation_is_of_no_use():
         np.testing.assert_array_equal(found, operation_value(op, [given]))
 
 
-def test_what_a_program_makes_after_a_pass_is_not_kept():
+def test_get_or_compute_adds_nothing_to_the_cache():
     one = np.ones(3, np.float32)
     (x,) = Block(arg_types=[tensor_type(f32, (3,))]).args
     cache = ResultCache()
@@ -292,7 +292,7 @@ def test_what_a_program_makes_after_a_pass_is_not_kept():
     assert cache.get_or_compute(nn.ReluOp(x), [one]) is not first
 
 
-def test_zeros_of_both_signs_are_not_the_same():
+def test_the_cache_tells_zeros_of_both_signs_apart():
     (x,) = Block(arg_types=[tensor_type(f32, (3,))]).args
     one, cache = np.ones(3, np.float32), ResultCache()
     for make in (
@@ -307,7 +307,7 @@ def test_zeros_of_both_signs_are_not_the_same():
         assert signs == [False, True, False]
 
 
-def test_right_results_are_neither_different_nor_coarse():
+def test_correct_results_are_neither_different_nor_coarse():
     for i in range(60):
         program = build(random_sketch(Random(f"oracles {i}")), default_operators())
         expected, found = bounded_run(program), run(program)

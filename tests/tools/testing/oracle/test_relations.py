@@ -1,4 +1,4 @@
-"""Relations hold of abele's passes, and each is broken by a pass that is wrong in its way."""
+"""Relations hold for abele's passes, and each finds a pass that breaks it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ WITHIN = (idempotent, ignores_dead_code, batch_split, scales_by_powers_of_two)
 def broken(
     tested: object, relation: Relation, folder: Path, operators: Sequence[str]
 ) -> Miscompiled:
-    """What a relation alone says of passes, whatever their results are."""
+    """The failure that a relation finds in passes. Results are not compared."""
     few = programs("nn", operators=operators, max_ops=3, data=["normal"], control_flow=False)
     with pytest.raises(Miscompiled) as caught:
         check_pipeline(
@@ -63,14 +63,14 @@ def broken(
 
 
 @pytest.mark.parametrize("name", ["decompose", "canonicalize"])
-def test_relations_within_a_level_hold_of_abeles_passes(name: str):
+def test_relations_within_a_level_hold_for_abeles_passes(name: str):
     report = check_pass(name, examples=8, seed=0, relation=WITHIN)
     assert report.held["idempotent"] == 8
     assert report.held["ignores_dead_code"] > 3
     assert report.skipped["batch_split"] > 0
 
 
-def test_relations_hold_of_the_whole_way_down():
+def test_relations_hold_for_the_whole_pipeline():
     related = (tile_count_invariant, batch_split, cost_monotone, scales_by_powers_of_two)
     report = check_pipeline(examples=24, seed=0, relation=related)
     for relation in related:
@@ -78,14 +78,14 @@ def test_relations_hold_of_the_whole_way_down():
         assert report.held[relation.__name__] + report.skipped[relation.__name__] == 24
 
 
-def test_relations_are_named_in_what_is_reported():
+def test_the_report_names_relations():
     report = check_pass("canonicalize", examples=5, seed=0, relation=idempotent)
     assert "idempotent held for 5 and skipped for 0" in str(report)
 
 
 @dataclass(frozen=True)
 class SwapAdd(ModulePass):
-    """Changes the order of a sum's operands each time."""
+    """Swaps the operands of every sum."""
 
     name = "swap-add"
 
@@ -95,13 +95,13 @@ class SwapAdd(ModulePass):
                 each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
 
 
-def test_a_pass_that_never_comes_to_an_end_is_not_idempotent(tmp_path: Path):
+def test_a_pass_that_changes_its_own_output_is_not_idempotent(tmp_path: Path):
     found = broken(SwapAdd(), idempotent, tmp_path, ["nn.add"])
     assert "a second run changes the program" in str(found)
     assert found.blamed == "swap-add"
 
 
-def test_idempotence_is_not_asked_of_a_pass_that_leads_to_another_level():
+def test_idempotent_skips_a_pass_to_another_level():
     report = check_pass(
         "convert-partition-to-tile", "partition", examples=3, seed=0, relation=idempotent
     )
@@ -110,7 +110,7 @@ def test_idempotence_is_not_asked_of_a_pass_that_leads_to_another_level():
 
 @dataclass(frozen=True)
 class SwapOnManyTiles(ModulePass):
-    """Takes a difference to be commutative where there are more than four tiles."""
+    """Swaps the operands of a difference if there are more than four tiles."""
 
     name = "swap-on-many-tiles"
 
@@ -142,7 +142,7 @@ def program_of(*ops: str) -> Program:
     return Program(module, context, inputs, resolve_target("tiny:4"))
 
 
-def test_what_is_within_the_bound_must_be_equal_where_nothing_is_summed():
+def test_results_must_be_equal_where_nothing_is_summed():
     before = program_of("%r = nn.div %a, %b")
     other = program_of("%1 = nn.div %b, %b", "%2 = nn.div %1, %b", "%r = nn.mul %a, %2")
     assert difference(bounded_run(before), run(other)) is None
@@ -153,7 +153,7 @@ def test_what_is_within_the_bound_must_be_equal_where_nothing_is_summed():
 
 @dataclass(frozen=True)
 class RotateRows(ModulePass):
-    """Negates a neighbour."""
+    """Makes nn.neg and nn.relu read the previous row."""
 
     name = "rotate-rows"
 
@@ -171,7 +171,7 @@ class RotateRows(ModulePass):
                 each.operands[0] = whole.result
 
 
-def test_elements_of_a_batch_that_are_mixed_are_found(tmp_path: Path):
+def test_a_pass_that_mixes_elements_of_a_batch_is_found(tmp_path: Path):
     found = broken(RotateRows(), batch_split, tmp_path, ["nn.neg"])
     assert "a batch of" in str(found)
 
@@ -197,7 +197,7 @@ def test_a_batch_is_an_axis_that_nothing_mixes():
 
 @dataclass(frozen=True)
 class ForwardDead(ModulePass):
-    """Takes what feeds something dead for dead as well."""
+    """Bypasses operations that an unused operation reads, as if they were unused too."""
 
     name = "forward-dead"
 
@@ -210,14 +210,14 @@ class ForwardDead(ModulePass):
                         value.replace_all_uses_with(made.operands[0])
 
 
-def test_an_operation_that_nobody_reads_and_that_matters_is_found(tmp_path: Path):
+def test_an_unused_operation_that_changes_results_is_found(tmp_path: Path):
     found = broken(ForwardDead(), ignores_dead_code, tmp_path, ["nn.neg", "nn.exp"])
     assert "whose result is unused" in str(found)
 
 
 @dataclass(frozen=True)
 class AddEpsilon(ModulePass):
-    """Adds a little, so that nobody divides by 0."""
+    """Adds a small number to divisors and factors, as if to avoid division by 0."""
 
     name = "add-epsilon"
 
@@ -229,14 +229,14 @@ class AddEpsilon(ModulePass):
                 each.operands[1] = epsilon.result
 
 
-def test_a_little_that_is_added_does_not_scale(tmp_path: Path):
+def test_an_added_epsilon_does_not_scale(tmp_path: Path):
     found = broken(AddEpsilon(), scales_by_powers_of_two, tmp_path, ["nn.div", "nn.mul"])
     assert "times its former value" in str(found)
 
 
 @dataclass(frozen=True)
 class OneTileIfEven(ModulePass):
-    """Leaves all to the first tile where the number of operations is even."""
+    """Puts all work on the first tile if the number of operations is even."""
 
     name = "one-tile-if-even"
 
@@ -254,7 +254,7 @@ def test_a_planner_that_is_better_at_longer_programs_is_found(tmp_path: Path):
     assert "cycles; without" in str(found)
 
 
-def test_a_relation_that_raises_is_told_apart(tmp_path: Path):
+def test_a_relation_that_raises_is_reported_as_such(tmp_path: Path):
     def wants_text(before: Program, after: Program, compiled: object) -> str | None:
         raise KeyError("text")
 
@@ -263,7 +263,7 @@ def test_a_relation_that_raises_is_told_apart(tmp_path: Path):
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_relation_of_which_nothing_follows_is_skipped():
+def test_a_relation_that_is_not_applicable_is_skipped():
     def never(before: Program, after: Program, compiled: object) -> str | None:
         raise NotApplicable("never")
 
@@ -271,5 +271,5 @@ def test_a_relation_of_which_nothing_follows_is_skipped():
     assert (report.examples, report.skipped["never"]) == (5, 5)
 
 
-def test_every_relation_is_found_again_by_its_name():
+def test_relations_are_listed_by_their_names():
     assert all(name == relation.__name__ for name, relation in RELATIONS.items())

@@ -1,4 +1,4 @@
-"""Rules that are wrong are found, and so is a matcher that is; those that are right pass."""
+"""Wrong rules are found, and so is a wrong matcher. Correct rules pass."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def wrong(text: str, folder: Path, **budget: Any) -> RuleWrong:
 
 
 @pytest.fixture(autouse=True)
-def soon_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def shrink_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shrink, "SHRINKING", 0.5)
 
 
-# Rules that are wrong
+# Wrong rules
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ def test_a_rule_that_changes_the_meaning_is_found(text: str, tmp_path: Path):
     assert len(ops) <= 4
 
 
-def test_a_failure_has_the_rule_its_line_both_programs_and_what_differs(tmp_path: Path):
+def test_a_failure_shows_the_rule_its_line_both_programs_and_the_difference(tmp_path: Path):
     text = str(wrong("\n\nrule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)", tmp_path))
     assert "rule r (my.rw:3), example" in text
     assert "rule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)" in text
     assert "element [" in text
-    before, after = text.split("What the rule makes of it:")
+    before, after = text.split("The program after the rule:")
     assert "nn.abs" in before
     assert "nn.abs" not in after
     assert f"saved in {tmp_path}" in after
 
 
-def test_a_saved_failure_is_looked_at_again(tmp_path: Path):
+def test_a_saved_failure_is_replayed(tmp_path: Path):
     text = "rule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)"
     wrong(text, tmp_path)
     (law,) = rules(text).laws
@@ -123,14 +123,14 @@ def test_a_saved_failure_is_looked_at_again(tmp_path: Path):
     assert check_rule(law, replay=tmp_path).examples == 1
 
 
-def test_a_rule_that_nothing_fits_has_never_fired(monkeypatch: pytest.MonkeyPatch):
+def test_a_rule_that_matches_nothing_has_never_fired(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sources, "SEARCHED", 20)
     text = "rule r: nn.abs(x) {then = _} => x where rank(x) > 9"
     with pytest.raises(NeverFired, match=r"rule r \(my.rw:1\) has never fired"):
         check_rules(rules(text), seed=1, examples=5)
 
 
-# Rules that are at fault themselves
+# Rules that fail themselves
 
 
 @guard
@@ -149,13 +149,13 @@ def after_a_while(value: SSAValue) -> bool:
 
 @function
 def one_too_many(value: SSAValue) -> tuple[int, ...]:
-    """A shape that does not suit."""
+    """A shape with one axis too many."""
     return (*nn.shape_of(value), 2)
 
 
 @irdl_op_definition
 class DarkOp(IRDLOperation):
-    """Nobody knows what it computes."""
+    """An operation that cannot be evaluated."""
 
     T: ClassVar = VarConstraint("T", base(TensorType))
     name = "mine.dark"
@@ -178,7 +178,7 @@ Mine = Dialect("mine", [DarkOp], [])
         ("rule r: nn.relu(x) => nn.relu(nn.relu(x))", "cannot be applied: .*do not come to an end"),
     ],
 )
-def test_a_rule_at_fault_itself_is_told_apart(text: str, problem: str, tmp_path: Path):
+def test_a_rule_that_fails_itself_is_reported_as_such(text: str, problem: str, tmp_path: Path):
     with pytest.raises(RuleFailed, match=problem) as caught:
         check_rules(
             rules(text),
@@ -192,7 +192,7 @@ def test_a_rule_at_fault_itself_is_told_apart(text: str, problem: str, tmp_path:
     assert "nn.abs" in str(caught.value) or "nn.relu" in str(caught.value)
 
 
-def test_a_rule_on_what_cannot_be_run_is_refused():
+def test_a_rule_whose_programs_cannot_be_run_is_refused():
     context = new_context([Mine])
     law = "rule r: mine.dark(nn.abs(x)) => mine.dark(x)"
     with pytest.raises(InputError, match=r"rule r \(.*no program could be run"):
@@ -201,13 +201,13 @@ def test_a_rule_on_what_cannot_be_run_is_refused():
         )
 
 
-# A matcher that is wrong
+# A wrong matcher
 
 
 def planted(
     monkeypatch: pytest.MonkeyPatch, home: type | ModuleType, name: str, old: str, new: str
 ) -> None:
-    """Change a function's text, as a mistake would."""
+    """Plant a mistake in the source of a function."""
     original: FunctionType = getattr(home, name)
     text = textwrap.dedent(inspect.getsource(original))
     assert old in text
@@ -280,10 +280,10 @@ def test_two_readings_of_a_rule_agree_on_any_program():
     assert fitting > 10
 
 
-# Rules that are right
+# Correct rules
 
 
-def test_rules_are_fired_often_and_guards_are_seen_true_and_false():
+def test_rules_fire_often_and_guards_are_both_true_and_false():
     text = """
         rule scales: nn.scale(nn.scale(x) as p) as q => nn.scale(x) {factor = p.factor * q.factor}
           where one_use(p), is_wide(x) and rank(x) <= 2
@@ -301,7 +301,7 @@ def test_rules_are_fired_often_and_guards_are_seen_true_and_false():
 
 @rewrite("nn.relu(nn.abs(x) as a)", where="rank(x) < 3")
 def no_sign(x: SSAValue, a: nn.AbsOp) -> nn.AbsOp | None:
-    """Fits no vector after all."""
+    """Declines vectors."""
     return nn.AbsOp(x) if len(nn.shape_of(x)) != 1 else None
 
 
@@ -311,7 +311,7 @@ def wrong_sign(x: SSAValue) -> SSAValue:
     return nn.NegOp(x).result
 
 
-def test_rules_in_python_are_tested_the_same(tmp_path: Path):
+def test_rules_in_python_are_tested_in_the_same_way(tmp_path: Path):
     report = check_rule(no_sign, seed=1, examples=30)
     assert report.fired["no_sign"] >= 5
     assert report.guards["no_sign", "rank(x) < 3", False] > 0
@@ -328,7 +328,7 @@ def test_rules_in_python_are_tested_the_same(tmp_path: Path):
          " => exchange.variable() {address = a} like v", "variable"),
     ],
 )  # fmt: skip
-def test_rules_of_every_level_are_tested_on_programs_of_it(text: str, name: str):
+def test_rules_of_every_level_are_tested_on_programs_of_that_level(text: str, name: str):
     report = check_rules(rules(text), seed=0, examples=2)
     assert report.fired[name] >= 2
 
@@ -355,7 +355,7 @@ class Counts:
     guards: Counter[tuple[str, str, bool]] = field(default_factory=Counter[tuple[str, str, bool]])
 
 
-def test_whoever_runs_a_pass_can_count_what_its_rules_do():
+def test_any_caller_of_a_pass_can_count_what_its_rules_do():
     counts = Counts()
     steps = tuple(Step(i, 0, i) for i in range(60))
     program = build(Sketch(steps, (1, 2)), default_operators())
@@ -424,7 +424,7 @@ def test_every_rule_of_a_file_is_tested_by_one_command(pytester: pytest.Pytester
     again.stdout.fnmatch_lines(["*element [[]*"])
 
 
-def test_a_file_of_rules_that_is_wrong_is_refused_in_one_message(pytester: pytest.Pytester):
+def test_a_bad_file_of_rules_is_refused_with_one_message(pytester: pytest.Pytester):
     pytester.makefile(".rw", my="rule r: nn.rlu(x) => x\n")
     result = pytester.runpytest_inprocess("--rules", "my.rw")
     result.assert_outcomes(errors=1)
@@ -433,7 +433,7 @@ def test_a_file_of_rules_that_is_wrong_is_refused_in_one_message(pytester: pytes
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_fixture_tests_rules_within_a_test_in_whatever_process(pytester: pytest.Pytester):
+def test_a_fixture_tests_rules_within_a_test_and_in_worker_processes(pytester: pytest.Pytester):
     pytester.makefile(".rw", my=MY_RULES)
     pytester.makepyfile(my_guards=MY_GUARDS)
     pytester.makepyfile("""
