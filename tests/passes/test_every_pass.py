@@ -12,16 +12,16 @@ from abele.passes.pipelines import PASSES
 from abele.tools.testing import check_pass, check_pipeline
 from abele.tools.testing.generators.decisions import LowerAtRandom
 from abele.tools.testing.generators.levels import level_before
-from abele.tools.testing.search.contracts import goes_on, takes_all
+from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 
 
 @pytest.mark.parametrize("name", [name for name in PASSES if name != "plan-splits"])
 def test_a_pass_leaves_the_meaning_of_any_program(name: str):
     (tested,) = parse_pipeline(name, PASSES)
     report = check_pass(
-        takes_all(tested),
+        must_accept_all(tested),
         level_before(type(tested)),
-        relation=goes_on(type(tested)),
+        relation=contracts_of(type(tested)),
         examples=30,
         seed=0,
     )

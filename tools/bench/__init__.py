@@ -1,1 +1,1 @@
-"""Networks to measure on."""
+"""Programs that measure abele: time, memory, plans, predictions and the testing kit."""

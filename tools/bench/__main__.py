@@ -1,4 +1,4 @@
-"""What make bench prints: the light networks on the machine, against onnxruntime."""
+"""`make bench`: the light networks on abele's machine, compared with onnxruntime."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def bench(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
     ),
-    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
     report: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures to this file.")
     ] = None,
 ) -> None:
-    """Compile and run the light networks, one thread, against onnxruntime in the same process."""
+    """Compile and run the light networks in one thread, and onnxruntime in the same process."""
     names = [name for name in networks.split(",") if name]
     unknown = [name for name in names if name not in light_names()]
     if unknown:
@@ -70,14 +70,14 @@ def bench(
     )
     out.print(f"a run of {GROWTH_NETWORK}: {seconds}")
     out.print(
-        f"operations, {GROWTH_NETWORK}, {GROWTH_TILES[1]} tiles over {GROWTH_TILES[0]}: "
+        f"operations of {GROWTH_NETWORK}, {GROWTH_TILES[1]} tiles over {GROWTH_TILES[0]}: "
         + ", ".join(f"{level} {ratio:.2f}" for level, ratio in grown["ratio"].items())
     )
     out.print(
-        "a convolution of one image a tile: "
+        "a convolution of one image per tile: "
         + ", ".join(
-            f"{row['tiles']} tiles {row['picoseconds_per_mac']:.0f} ps a MAC and "
-            f"{row['picoseconds_per_byte']:.0f} ps a byte"
+            f"{row['tiles']} tiles {row['picoseconds_per_mac']:.0f} ps per MAC and "
+            f"{row['picoseconds_per_byte']:.0f} ps per byte"
             for row in scaled
         )
     )
@@ -88,7 +88,7 @@ def bench(
 
 
 def time_table(found: Iterable[dict[str, Any]]) -> Table:
-    """How right and how fast."""
+    """A table of errors, seconds and memory, with a row per network."""
     table = Table(title="time", title_justify="left")
     table.add_column("network")
     theirs = [
@@ -119,7 +119,7 @@ def time_table(found: Iterable[dict[str, Any]]) -> Table:
 
 
 def program_table(found: Iterable[dict[str, Any]]) -> Table:
-    """What was compiled, and what it costs on the machine."""
+    """A table of sizes of the compiled programs and their cycles, with a row per network."""
     table = Table(title="program", title_justify="left")
     table.add_column("network", no_wrap=True)
     kinds = ("compute", "exchange", "sync")

@@ -1,10 +1,10 @@
-"""Whom the kit blames: rules with one mistake each, between right passes before and behind them.
+"""Whether the testing kit blames the right pass and rule, measured on rules with mistakes.
 
 python -m abele.tools.bench.blame [--mutants 8]
 
-The mistakes are those of `abele mutate`, and each is looked for in programs that have the left side
-of its rule in them. One that changes nothing is not found; of those found, the message has to name
-the pass, and the rule that the mistake is in.
+The mistakes are those of `abele mutate`. Each is in one rule of one pass of a pipeline whose other
+passes are right, and the programs contain the left side of that rule. Not every mistake changes a
+result. Where one is found, the message has to name the pass and the rule with the mistake.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ..testing.search.settings import LIMIT
 from ..views.table import console
 
 RULED = ("fold-scales", "canonicalize", "fuse-chains")
-"""The passes of nn that are rules."""
+"""The passes of nn that consist of rules."""
 
 RULE = re.compile(r"\brule (\w+)")
 
@@ -54,11 +54,12 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @dataclass(frozen=True)
 class Blamed:
-    """What was said of one mistake. how: as Wrong.kind, "raised", or "" if nothing was found.
+    """What the kit reports for one mistake.
 
-    at: the pass named. rewrite: what is said of the rewrite, or of an error that was raised in one,
-    or "". seconds: of CPU time, until it was found; total: with making the program small and
-    finding the rewrite.
+    how: Wrong.kind, "raised", or "" if nothing was found. at: the blamed pass. rewrite: the blamed
+    rewrite, or the error raised in one, or "". examples: programs until it was found. seconds: CPU
+    time until it was found. total: CPU time including shrinking the program and finding the
+    rewrite.
     """
 
     mutant: Mutant
@@ -78,17 +79,17 @@ class Blamed:
 
     @property
     def names_pass(self) -> bool:
-        """Whether the right pass is named."""
+        """Whether the right pass is blamed."""
         return self.at == self.mutant.subject
 
     @property
     def names_rewrite(self) -> bool:
-        """Whether a rewrite by the right rule is named."""
+        """Whether a rewrite of the right rule is blamed."""
         return re.search(rf"\b{self.rule}\b", self.rewrite) is not None
 
 
 def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
-    """Check the passes of nn, one of them with a mistake; None if it is refused as it is read."""
+    """Check the passes of nn, one of them with a mistake; None if the rules cannot be read."""
     try:
         wrong = mutant.make()
     except InputError:
@@ -121,7 +122,7 @@ def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
 
 
 def _fitting(each: ModulePass, rule: str, budget: Budget) -> list[Program]:
-    """Programs with the left side of a rule in them, as it is in a pass."""
+    """Programs that contain the left side of a rule of a pass."""
     assert isinstance(each, RulesPass)
     made = programs_of_rules([replace(each, only=(rule,))], default_operators(), budget.seed, LIMIT)
     fitting: list[Program] = []
@@ -137,7 +138,7 @@ def _with(wrong: ModulePass) -> Sequence[ModulePass]:
 
 
 def mutants(names: Sequence[str], limit: int, budget: Budget) -> Iterator[Mutant]:
-    """Mistakes in the rules of passes, so many of each, of every class in turn."""
+    """Mistakes in the rules of passes: at most `limit` per pass, of each class in turn."""
     for name in names:
         (right,) = parse_pipeline(name, PASSES)
         planted = plant(right, "nn", budget)
@@ -146,19 +147,19 @@ def mutants(names: Sequence[str], limit: int, budget: Budget) -> Iterator[Mutant
 
 @app.command()
 def blame(
-    limit: Annotated[int, typer.Option("--mutants", min=1, help="Of each pass.")] = 8,
-    examples: Annotated[int, typer.Option(min=1, help="Programs to find one in.")] = 100,
+    limit: Annotated[int, typer.Option("--mutants", min=1, help="Mistakes per pass.")] = 8,
+    examples: Annotated[int, typer.Option(min=1, help="Programs per mistake.")] = 100,
     shrinking: Annotated[
-        float, typer.Option(min=0, help="Seconds to make its program small in.")
+        float, typer.Option(min=0, help="CPU seconds for shrinking a failing program.")
     ] = 5.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of programs and mistakes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of programs and mistakes.")] = 0,
 ) -> None:
-    """Print who was blamed; exit 1 if a pass was blamed wrongly, or one rewrite in ten."""
+    """Print what is blamed. Exit with status 1 if a pass, or every tenth rewrite, is wrong."""
     shrink.SHRINKING = shrinking
     budget = Budget(examples, seed=seed)
-    table = Table(title="mistakes in rules, and who is blamed", title_justify="left")
-    for name in ("mistake", "in rule", "found", "pass", "rewrite", "programs", "CPU s", "in all"):
-        right = name in ("programs", "CPU s", "in all")
+    table = Table(title="mistakes in rules, and what is blamed", title_justify="left")
+    for name in ("mistake", "in rule", "found", "pass", "rewrite", "programs", "CPU s", "total"):
+        right = name in ("programs", "CPU s", "total")
         table.add_column(name, justify="right" if right else "left")
     found: list[Blamed] = []
     planted = refused = 0
@@ -184,8 +185,8 @@ def blame(
     count = len(found)
     passes, rewrites = sum(f.names_pass for f in found), sum(f.names_rewrite for f in found)
     terminal.print(
-        f"{planted} planted, {refused} refused as they are read, {count} found; the pass named for "
-        f"{passes}, the rewrite for {rewrites}",
+        f"{planted} mistakes, {refused} of them not readable, {count} found; the right pass blamed "
+        f"for {passes}, the right rewrite for {rewrites}",
         markup=False,
     )
     if passes < count or rewrites < 0.9 * count:

@@ -1,11 +1,11 @@
-"""abele's search for plans of products against the comparator's, under the comparator's charges.
+"""Compares abele's plans of matrix products with those of T10, under T10's charges.
 
 python -m abele.tools.bench.comparator [--shapes 512x1024x1024,...] [--json FILE]
 
-The comparator is T10 (SOSP 2024) on Mk2. Six of the shapes have a figure that its own search
-printed; for the others its figure is the best of the plans that it looks at, found by searching
-all of those under its rules, as its search is not run here. That both are the same is checked on
-the six.
+The comparator is T10 (SOSP 2024) on Mk2. For six of the shapes, figures of its own search are
+published. That search is not run here: for each shape, this program searches all plans that T10's
+rules allow and takes the best one. On the six shapes, it checks that this equals the published
+figure.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ PUBLISHED: dict[Sizes, int] = {
     (2048, 2048, 2048): 147_246,
     (4096, 4096, 4096): 1_092_344,
 }
-"""Cycles of the comparator's best plan, by rows, depth and columns, as its own search found it in
-35 to 194 seconds of one thread each."""
+"""Cycles of the comparator's best plan, by rows, depth and columns, as its own search printed them.
+Each search took 35 to 194 seconds of one thread."""
 
 SMALL: tuple[Sizes, ...] = tuple(PUBLISHED)[:4]
 """The published shapes whose best plan rotates nothing."""
 
 OTHERS: tuple[Sizes, ...] = (
-    # Projections and feed-forward layers of transformers, and one token or a few of them.
+    # Projections and feed-forward layers of transformers, for many tokens, a few or one.
     (128, 768, 768),
     (128, 3072, 768),
     (384, 1024, 4096),
@@ -53,14 +53,14 @@ OTHERS: tuple[Sizes, ...] = (
     (16, 4096, 11008),
     (256, 4096, 4096),
     (197, 768, 3072),
-    # Convolutions of one by one as products, a stem, a classifier.
+    # 1x1 convolutions as products, a stem and a classifier.
     (12544, 64, 256),
     (3136, 256, 64),
     (784, 512, 128),
     (49, 2048, 512),
     (12544, 147, 64),
     (1, 2048, 1000),
-    # Primes, thin ones and deep ones.
+    # Primes, thin shapes and deep shapes.
     (1009, 1013, 1019),
     (31, 257, 509),
     (50000, 32, 16),
@@ -70,11 +70,13 @@ OTHERS: tuple[Sizes, ...] = (
 
 @dataclass(frozen=True)
 class Row:
-    """What is found for one product; cycles, and milliseconds of one core.
+    """The best plans of one product, in cycles, and the CPU time of the searches, in milliseconds.
 
-    comparator: of the plans that the comparator looks at. same: of all plans of its space. wider:
-    of those that add up in other ways and take either order of operands, too. split_ms: of the
-    search without rotation, the wider one. splits: what that prices.
+    comparator: the best plan that the comparator's rules allow. same: the best plan of its space,
+    without the rules. wider: the best plan if partials may be added up in other ways and operands
+    may be in either order. split_ms, splits: time and number of priced plans of the wider search
+    without rotation. priced, pareto: numbers of plans in the wider search. rotates: whether its
+    best plan rotates operands.
     """
 
     sizes: Sizes
@@ -92,7 +94,7 @@ class Row:
 
 
 def compared(sizes: Sizes, charges: Charges = T10) -> Row:
-    """Search for the plans of one product. No plan that fits makes infinitely many cycles."""
+    """Search for the plans of one product. Cycles are infinite if no plan fits."""
     comparator = best(sizes, charges, COMPARED, comparators_rule)
     same, same_ms = _timed(lambda: best(sizes, charges, COMPARED))
     wider, wider_ms = _timed(lambda: best(sizes, charges, WIDER))
@@ -114,7 +116,10 @@ def compared(sizes: Sizes, charges: Charges = T10) -> Row:
 
 
 def _timed(search: Callable[[], Front]) -> tuple[Front, float]:
-    """What a search finds, and its milliseconds of one core, the tables filled that all share."""
+    """What a search finds, and its CPU time in milliseconds.
+
+    An untimed search before it fills the tables that searches share.
+    """
     search()
     begin = process_time()
     found = search()
@@ -128,12 +133,12 @@ FIGURES: dict[str, Callable[[Row], float]] = {
 
 
 def ratios(rows: Sequence[Row], name: str) -> list[float]:
-    """One of the FIGURES over the comparator's, of each product that has any plan."""
+    """One of the FIGURES over the comparator's, for each product for which that has a plan."""
     return [FIGURES[name](row) / row.comparator for row in rows if np.isfinite(row.comparator)]
 
 
 def mean(values: Sequence[float]) -> float:
-    """The geometric mean."""
+    """The geometric mean of values."""
     return float(np.exp(np.mean(np.log(values))))
 
 
@@ -143,25 +148,25 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def comparator(
     shapes: Annotated[
-        str, typer.Option(help="ROWSxDEPTHxCOLUMNS, separated by commas; six and twenty if none.")
+        str, typer.Option(help="ROWSxDEPTHxCOLUMNS, separated by commas; 26 shapes by default.")
     ] = "",
     report: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures to this file.")
     ] = None,
 ) -> None:
-    """Print the best plans under the comparator's charges: its own, abele's, and abele's more."""
+    """Print the best plans under the comparator's charges: its own, and abele's in two spaces."""
     wanted = [_sizes(text) for text in shapes.split(",") if text] or [*PUBLISHED, *OTHERS]
     rows = [compared(sizes) for sizes in wanted]
     out = console()
     out.print(
-        f"{T10.tiles} tiles, 16-bit floats, the charges of T10. comparator: the best of the plans "
-        "it looks at (most tiles in use, little padding), all searched; published: what its own "
-        "search printed. Means are geometric."
+        f"{T10.tiles} tiles, 16-bit floats, the charges of T10. comparator: the best plan that its "
+        "rules allow (most tiles in use, little padding); published: the figure of its own "
+        "search. Means are geometric."
     )
     out.print(table(rows))
     unlike = [r for r in rows if r.published is not None and round(r.comparator) != r.published]
     known = sum(row.published is not None for row in rows)
-    out.print(f"published figures met: {known - len(unlike)} of {known}")
+    out.print(f"published figures matched: {known - len(unlike)} of {known}")
     for name in FIGURES:
         found = ratios(rows, name)
         if found:
@@ -188,7 +193,7 @@ def _sizes(text: str) -> Sizes:
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """All figures of some products, a line each."""
+    """A table of all figures, with a row per product."""
     made = Table(title="cycles under the comparator's charges", title_justify="left")
     made.add_column("rows, depth, columns", no_wrap=True)
     columns = ("published", "comparator", "same space", "ratio", "wider", "ratio")

@@ -1,4 +1,4 @@
-"""What the passes that are rules earn: the light networks without them, and with one after another.
+"""Measures the gain of passes that consist of rules, added one at a time, on the light networks.
 
 python -m abele.tools.bench.fusion [--networks resnet50,...] [--target mk2]
 """
@@ -22,7 +22,7 @@ from .measure import write_network
 from .own_process import in_own_process
 
 EARNING = ("canonicalize", "fold-scales", "fuse-chains")
-"""The passes whose worth is measured, in the order in which they are added."""
+"""The passes to measure, in the order in which they are added."""
 
 FIGURES = ("supersteps", "cycles", "compute_cycles", "exchange_bytes", "max_tile_bytes", "vertices")
 
@@ -37,7 +37,7 @@ def without(passes: Sequence[str]) -> str:
 
 
 def figures(path: Path, target: str, passes: str) -> dict[str, Any]:
-    """What a network costs under a pipeline."""
+    """The FIGURES of a network that is compiled with a pipeline."""
     profile = compile_model(path, target, passes=passes).profile
     return {name: profile[name] for name in FIGURES}
 
@@ -47,10 +47,10 @@ def fusion(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
     ),
-    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
-    """Print what each network costs without the passes, and with one after another."""
-    table = Table(title=f"what rules earn, {target}, batch 1", title_justify="left")
+    """Print the figures of each network without the passes, adding one pass at a time."""
+    table = Table(title=f"gain of rules, {target}, batch 1", title_justify="left")
     table.add_column("network", no_wrap=True)
     table.add_column("passes", no_wrap=True)
     for name in FIGURES:

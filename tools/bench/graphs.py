@@ -1,11 +1,11 @@
-"""What the tables of whole networks take: time, memory and disk.
+"""Measures the time, memory and disk space that the graph tables of whole networks need.
 
 python -m abele.tools.bench.graphs [--networks alexnet,alexnet:14:2048,...] [--target mk2]
 
-A network is a name, with a batch and a number of vertices per tile if so: alexnet:14:2048. Each is
-measured in processes of its own. Seconds are of the processor, all threads together: compile; count
-the graph; list it, all columns in memory; write its folder. Memory is the most that was resident,
-compiler and program included.
+A network is a name, optionally with a batch size and a number of vertices per tile:
+alexnet:14:2048. Each is measured in processes of its own. Seconds are CPU time of all threads: of
+compiling, of counting the graph, of listing it with all columns in memory, and of writing its
+folder. Memory is the peak of resident memory, compiler and program included.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
-    """A light network for so many images, which it was written for one of.
+    """A light network with another batch size, given one with batch size 1.
 
-    The first numbers of the shapes that it reshapes to are its batch.
-    Raises InputError for a network that is not written for one image.
+    Sets the first axis of inputs and outputs, and of the shapes of Reshape. Raises InputError for a
+    network with another batch size than 1.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -51,7 +51,7 @@ def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
     for value in (*graph.input, *graph.output):
         size = value.type.tensor_type.shape.dim[0]
         if size.dim_value != 1:
-            raise InputError(f"{value.name}: made for {size.dim_value} images; need one")
+            raise InputError(f"{value.name}: its batch size is {size.dim_value}; need 1")
         size.dim_value = batch
     for tensor in graph.initializer:
         if tensor.name in shapes:
@@ -63,7 +63,7 @@ def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
 
 
 def compiled(path: Path, name: str, batch: int, vertices: int | None, target: str) -> float:
-    """Write the program of a network; the seconds that compiling it takes."""
+    """Compile a network and write its program. Returns the seconds of compiling."""
     model = with_batch(seeded(name), batch)
     start = process_time()
     exe = compile_model(model, target, vertices_per_tile=vertices)
@@ -89,7 +89,7 @@ def _measured(path: Path, work: Callable[[Graph, Executable], None]) -> dict[str
 
 
 def listed(path: Path) -> dict[str, Any]:
-    """Figures of having all columns in memory: call it in a process of its own."""
+    """Figures of listing all columns in memory. Call it in a process of its own."""
     return _measured(path, _all_columns)
 
 
@@ -108,19 +108,19 @@ def _all_columns(graph: Graph, exe: Executable) -> None:
 
 
 def written(path: Path, folder: Path) -> dict[str, Any]:
-    """Figures of writing the folder: call it in a process of its own."""
+    """Figures of writing the folder. Call it in a process of its own."""
     found = _measured(path, lambda graph, exe: write_graph(graph, exe, folder))
     return found | {"disk": sum(file.stat().st_size for file in folder.iterdir())}
 
 
 @app.command()
 def graphs(
-    networks: Annotated[str, typer.Option(help="As above, separated by commas.")] = ",".join(
+    networks: Annotated[str, typer.Option(help="NAME[:BATCH[:VERTICES]], with commas.")] = ",".join(
         NETWORKS
     ),
-    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
-    """Print what counting, listing and writing the graph of each network takes."""
+    """Print the cost of counting, listing and writing the graph of each network."""
     table = Table(title=f"graphs, {target}, {host()['processor']}", title_justify="left")
     for name in ("network", "batch", "vertices per tile", "vertices", "edges", "compile", "count"):
         table.add_column(name, justify="left" if name == "network" else "right")

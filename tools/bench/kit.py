@@ -1,8 +1,9 @@
-"""The testing kit, measured: how fast it is, what it generates, how often it is wrong.
+"""Measures the testing kit: its speed, what it generates, and its false alarms.
 
 python -m abele.tools.bench.kit [--clean 20000]
 
-`abele mutate all` measures what it finds, `python -m abele.tools.bench.blame` whom it blames.
+`abele mutate all` measures which bugs it finds, and `python -m abele.tools.bench.blame` whether it
+blames the right pass.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from ..testing.search.report import Report
 from ..views.table import console
 
 SKETCHES = 2000
-"""Programs in which operators are counted."""
+"""The number of programs in which operators are counted."""
 
 RULES = 40
-"""Programs for each rule and property."""
+"""The number of programs per rule and property."""
 
 RATED = 200
-"""Programs that a rate is taken of."""
+"""The number of programs over which a rate is measured."""
 
 EIGHT = "tiny:8"
 
@@ -51,11 +52,11 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def kit(
     clean: Annotated[
-        int, typer.Option(min=0, help="Programs of each level that have no bug in them.")
+        int, typer.Option(min=0, help="Programs per level to look for false alarms in.")
     ] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Of these.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the programs.")] = 0,
 ) -> None:
-    """Print rates, counts and false alarms; exit 1 if there is one of those."""
+    """Print rates, counts and false alarms. Exit with status 1 if there is a false alarm."""
     terminal = console()
     for each in (_rates(), _operators(), _rules()):
         terminal.print(each)
@@ -73,10 +74,10 @@ def kit(
 
 
 def _rates() -> Table:
-    """Programs a second of CPU time, once everything is loaded."""
-    table = Table(title="programs a second, one core", title_justify="left")
+    """Programs per second of CPU time, after everything is loaded."""
+    table = Table(title="programs per second, one core", title_justify="left")
     table.add_column("what")
-    table.add_column("a second", justify="right")
+    table.add_column("per second", justify="right")
     operators = default_operators()
     for number in range(300):
         build(random_sketch(Random(number)), operators)
@@ -99,8 +100,8 @@ def _rates() -> Table:
     looked_at: dict[str, int] = {}
     seconds: dict[str, float] = {}
     for name, run in runs.items():
-        # Rules are read once. Programs are others each time: plans of those that were seen before
-        # are known.
+        # The first run reads the rules. The second has another seed, because plans of programs that
+        # were seen before are cached.
         run(seed=0)
         begin = process_time()
         report = run(seed=1)
@@ -114,12 +115,12 @@ def _rates() -> Table:
 
 
 def _operators() -> Table:
-    """How many of some programs each operator is in: the least."""
+    """How many programs contain each operator: the rarest operators."""
     counts: Counter[str] = Counter(dict.fromkeys((c.name for c in default_operators().classes), 0))
     for number in range(SKETCHES):
         program = build(random_sketch(Random(f"kit {number}")), default_operators())
         counts.update({op.name for op in program.module.walk() if op.name in counts})
-    table = Table(title=f"programs with an operator, of {SKETCHES:,}", title_justify="left")
+    table = Table(title=f"programs that contain an operator, of {SKETCHES:,}", title_justify="left")
     table.add_column("operator")
     table.add_column("programs", justify="right")
     for name, count in counts.most_common()[:-9:-1]:
@@ -129,7 +130,7 @@ def _operators() -> Table:
 
 
 def _rules() -> Table:
-    """How often each rule has fired: the least of each pass."""
+    """How often the rule that fires least fires, for each pass."""
     table = Table(title=f"rules, {RULES} programs each", title_justify="left")
     for name in ("pass", "rules", "fired least", "times"):
         table.add_column(name, justify="right" if name in ("rules", "times") else "left")

@@ -1,4 +1,4 @@
-"""One network measured: compiled, run on the machine in one thread, run by onnxruntime."""
+"""Measures one network: compiling it, running it on the machine in one thread, and onnxruntime."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from ..driver.compile import compile_model
 from ..importers.light_networks import light_input, seeded
 
 RUNS = 9
-"""Timed runs after one that warms up; the median counts."""
+"""Number of timed runs, after one to warm up. The median counts."""
 
 THREADS = (1, 2)
-"""Those of onnxruntime."""
+"""Numbers of threads of onnxruntime."""
 
 GROWTH_NETWORK, GROWTH_TILES = "squeezenet", (16, 1472)
 
 SCALING_TILES = (64, 256, 1024, 1472)
 
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
-"""Names of what Linux says that a processor has, widest first."""
+"""Names of vector extensions by their flag in /proc/cpuinfo, widest first."""
 
 CHANNELS, SIDE = 16, 14
 IMAGE_MACS = CHANNELS * CHANNELS * 9 * SIDE * SIDE
@@ -48,11 +48,11 @@ def write_network(name: str, path: Path) -> None:
 
 
 def measure(name: str, path: Path, target: str) -> dict[str, Any]:
-    """Figures of a network; call it in a process of its own, for the memory it needs.
+    """Figures of a network. Call it in a process of its own, because it measures peak memory.
 
-    path: the network's .onnx file. Times are seconds of wall clock; compile includes reading the
-    file. The runs that are compared take turns. peak_gigabytes is of compiling and running, before
-    onnxruntime is loaded with the network.
+    path: the network's .onnx file. Times are seconds of wall clock; compile_seconds includes
+    reading the file. The runs that are compared alternate. peak_gigabytes is the peak of compiling
+    and running, before onnxruntime loads the network.
     """
     inputs: dict[str, Array] = dict(light_input(name))
     with threadpool_limits(1):
@@ -86,9 +86,9 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
 
 
 def growth(path: Path, target: str) -> dict[str, Any]:
-    """Operations at each level, and seconds a run, on few and on many tiles.
+    """Operations at each level, and seconds per run, on few and on many tiles.
 
-    Both have as much memory on all tiles together.
+    All tiles together have the same memory in both cases.
     """
     few, many = GROWTH_TILES
     inputs: dict[str, Array] = dict(light_input(GROWTH_NETWORK))
@@ -106,10 +106,11 @@ def growth(path: Path, target: str) -> dict[str, Any]:
 
 
 def scaling(target: str) -> list[dict[str, Any]]:
-    """A convolution of one image a tile, on more and more tiles: does a tile's work cost the same?
+    """Times a convolution of one image per tile on more and more tiles.
 
-    A row a tile count: macs and bytes (image, weights' replicas and results) in all, and
-    picoseconds of a run for each.
+    If runs scale well, a tile's work takes the same time on any number of tiles. Returns a row per
+    number of tiles: the MACs and the bytes (images, replicas of weights and results) of all tiles,
+    and the picoseconds of a run per MAC and per byte.
     """
     rows: list[dict[str, Any]] = []
     with threadpool_limits(1):
@@ -148,7 +149,7 @@ def _images(count: int) -> tuple[onnx.ModelProto, dict[str, Array]]:
 
 
 def host() -> dict[str, str]:
-    """The processor, the kernels that BLAS has picked for it, and the version of onnxruntime."""
+    """The processor, the kernels that BLAS selected for it, and the version of onnxruntime."""
     libraries = cast(Sequence[Mapping[str, Any]], threadpool_info())
     kernels = [str(each.get("architecture", each["internal_api"])) for each in libraries]
     return {
@@ -159,17 +160,17 @@ def host() -> dict[str, str]:
 
 
 def _with_tiles(target: str, tiles: int, many: int) -> str:
-    """A preset with a tile count, and the memory of `many` of its tiles shared among these."""
+    """A preset with `tiles` tiles that together have as much usable memory as `many` of its own."""
     own = resolve_target(target).memory
     usable = (own.bytes_per_tile - own.reserved_bytes) * many // tiles
     return f"{target}:{tiles},memory.bytes_per_tile={usable + own.reserved_bytes}"
 
 
 class Session(Protocol):
-    """What is used of onnxruntime.InferenceSession, which has no types."""
+    """The part of onnxruntime.InferenceSession that is used here; the class itself has no types."""
 
     def run(self, output_names: None, input_feed: Mapping[str, Array], /) -> Sequence[Array]:
-        """The outputs in order."""
+        """Run the network. Returns its outputs in order."""
         ...
 
 
@@ -183,7 +184,7 @@ def _session(path: Path, threads: int) -> tuple[Session, list[str]]:
 
 
 def _medians(*runs: Callable[[], object]) -> list[float]:
-    """Seconds of each, which take turns."""
+    """The median seconds of each function. They alternate, so that all see the same conditions."""
     times: list[list[float]] = [[] for _ in runs]
     for turn in range(RUNS + 1):
         for run, own in zip(runs, times, strict=True):
@@ -195,14 +196,14 @@ def _medians(*runs: Callable[[], object]) -> list[float]:
 
 
 def _peak_gigabytes() -> float:
-    """The most memory that this process has had resident."""
+    """The peak resident memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def _processor() -> str:
-    """What the processor calls itself, its family and its widest vectors: several go by one name.
+    """The processor's name, family and widest vectors, because several share one name.
 
-    Elsewhere than on Linux on x86, what Python knows.
+    On other systems than Linux on x86, the name that Python knows.
     """
     try:
         text = Path("/proc/cpuinfo").read_text()

@@ -1,11 +1,12 @@
-"""What planning whole networks takes, and what choosing plans together earns.
+"""Measures the time of planning whole networks, and what choosing plans together gains.
 
 python -m abele.tools.bench.planning [--networks resnet50,...] [--target mk2]
 
-Each network is planned one operator after another and together; the machine prices the program that
-comes of the latter. ResNets of 50, 101 and 152 layers then show how the time grows: of planning and
-of the whole compile, from the model's file to a program with addresses. Seconds are of one
-processor, the collection of garbage off as in every compile; a loop of Python says how fast it is.
+Each network is planned operator by operator, and with all operators together. The machine prices
+the program of the latter. ResNets of 50, 101 and 152 layers then show how the time of planning
+grows, and that of the whole compile, from the model's file to a program with addresses. Seconds are
+CPU time with garbage collection off, as in every compile. The time of a plain Python loop shows how
+fast the processor is.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from .measure import host, write_network
 from .own_process import in_own_process
 
 LAYERS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
-"""Blocks of each stage of a ResNet, by its layers."""
+"""Numbers of blocks in the stages of a ResNet, by its number of layers."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -52,9 +53,10 @@ def resnet(
     classes: int = 1000,
     dtype: type[np.floating[Any]] = np.float32,
 ) -> onnx.ModelProto:
-    """A ResNet of bottleneck blocks for one image, its weights zero, its normalisations folded.
+    """A ResNet of bottleneck blocks for one image, with zero weights and folded normalisations.
 
-    blocks: of each stage. side: of the image. width: channels of the first stage. dtype: of all.
+    blocks: number of blocks of each stage. side: height and width of the image. width: channels of
+    the first stage. dtype: element type of all tensors.
     """
     nodes: list[onnx.NodeProto] = []
     weights: list[onnx.TensorProto] = []
@@ -99,7 +101,7 @@ def resnet(
 
 
 def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
-    """The program of a model's file as the planner gets it, and what it is planned for."""
+    """The program of a model's file as the planner gets it, and its target."""
     extensions = load_extensions(())
     context = extensions.context()
     program = read_program(path, context, {})
@@ -110,7 +112,7 @@ def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
 
 
 def planned(path: Path, target: str) -> dict[str, Any]:
-    """Figures of planning a model: call it in a process of its own, whose caches are empty."""
+    """Figures of planning a model. Call it in a new process, whose caches are empty."""
     module, machine = to_be_planned(path, target)
     gc.collect()
     gc.disable()
@@ -136,7 +138,7 @@ def planned(path: Path, target: str) -> dict[str, Any]:
 
 
 def compiled(path: Path, target: str) -> dict[str, Any]:
-    """What the machine charges for the program of a model, and the seconds of the whole compile."""
+    """The profile of a model's program, and the seconds of the whole compile."""
     start = process_time()
     exe = compile_model(path, target)
     seconds = process_time() - start
@@ -144,7 +146,7 @@ def compiled(path: Path, target: str) -> dict[str, Any]:
 
 
 def loop_seconds() -> float:
-    """Seconds of ten million turns of a plain loop: 0.65 on the core that targets are set for."""
+    """Seconds of a plain loop of ten million iterations: 0.65 on the core of the time goals."""
     start = process_time()
     total = 0
     for i in range(10_000_000):
@@ -153,7 +155,7 @@ def loop_seconds() -> float:
 
 
 def write_resnet(layers: int, path: Path) -> None:
-    """Write a ResNet of so many layers as an .onnx file."""
+    """Write a ResNet with this many layers as an .onnx file."""
     path.write_bytes(resnet(LAYERS[layers]).SerializeToString())
 
 
@@ -162,17 +164,17 @@ def planning(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
     ),
-    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
-    layers: Annotated[str, typer.Option(help="Layers of ResNets, separated by commas.")] = ",".join(
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
+    layers: Annotated[str, typer.Option(help="Sizes of ResNets, separated by commas.")] = ",".join(
         map(str, LAYERS)
     ),
 ) -> None:
-    """Print what planning each network takes, and what it gives."""
+    """Print the time of planning each network, and the cycles of its plans."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         table = _table(
             f"planning, {target}, batch 1, {host()['processor']}",
-            *("network", "one by one", "together", "ratio", "priced", "exchanged MB"),
+            *("network", "one by one", "together", "ratio", "machine", "exchanged MB"),
             *("fullest tile", "searched", "planning s", "compile s"),
         )
         for name in filter(None, networks.split(",")):
@@ -194,11 +196,11 @@ def planning(
                 f"{machine['compile_seconds']:.2f}",
             )
         console().print(table)
-        console().print("* : does not fit; the plans that do are compared with it all the same")
+        console().print("*: these plans do not fit in memory; the ratio counts them all the same")
         table = _table(
             "ResNets",
             *("layers", "operators", "cycles", "searched", "planning s", "compile s"),
-            "ms an operator",
+            "ms per operator",
         )
         for count in map(int, filter(None, layers.split(","))):
             in_own_process(write_resnet, count, path)
@@ -217,7 +219,7 @@ def planning(
             )
         console().print(table)
         console().print(
-            f"a loop of ten million turns takes {in_own_process(loop_seconds):.2f} s on this "
+            f"a loop of ten million iterations takes {in_own_process(loop_seconds):.2f} s on this "
             "processor"
         )
 

@@ -1,4 +1,4 @@
-"""Does everything say where it came from? Operations of every level, and nodes of the framework."""
+"""Measures traceability: how many operations of each level are traced to nodes, and the reverse."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from ..importers.light_networks import light_names, seeded
 from ..views.table import console
 
 GRAPH = "main"
-"""What stands for the graph as a whole: the function, and what it returns."""
+"""The origin of operations that belong to the whole graph: the function and its return."""
 
 SHAPES = (nn.ReshapeOp, partition.ReshapeOp)
-"""What only calls a tensor's elements another shape leaves nothing on a tile."""
+"""Operations that do nothing on a tile, because they only change the shape of a tensor."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One level. traced: operations that came from a node, a weight or an input of the model.
+    """The traceability of one level.
 
-    nodes: of the model, as far as they have an operation that does something at the level above.
-    found: those that an operation of this level came from. lost: the others.
+    operations: number of operations. traced: how many of them came from a node, a weight or an
+    input of the model. untraced: the others. nodes: number of the model's nodes with an operation
+    at the level above that does something. found: how many of them have an operation at this level.
+    lost: the others.
     """
 
     level: str
@@ -44,7 +46,7 @@ class Trace:
 
 
 def traceability(exe: Executable, model: onnx.ModelProto) -> tuple[Trace, ...]:
-    """How much of each level of a compiled model is known to come from where."""
+    """The traceability of each level of a compiled model."""
     nodes = {each.name or next(filter(None, each.output), "") for each in model.graph.node}
     values = {each.name for each in (*model.graph.input, *model.graph.initializer)}
     known = nodes | values | {GRAPH}
@@ -52,7 +54,7 @@ def traceability(exe: Executable, model: onnx.ModelProto) -> tuple[Trace, ...]:
     for level in exe.levels:
         ops = [op for op in exe.module_at(level).walk() if op is not exe.module_at(level)]
         made = _made(ops, known)
-        # Of the model as it came, what has no operation was folded by the importer.
+        # At the first level, a node without an operation was folded by the importer.
         expected = expected & made.keys() if not traces else expected
         traces.append(_trace(level, ops, known, expected, expected & made.keys()))
         expected = {
@@ -82,7 +84,7 @@ def _trace(
 
 
 def _made(ops: Iterable[Operation], known: Collection[str]) -> dict[str, list[Operation]]:
-    """The operations that came from each node."""
+    """The operations that came from each node, by the node's name."""
     made: dict[str, list[Operation]] = {}
     for op in ops:
         for node in nodes_of(op.location, known):
@@ -98,9 +100,9 @@ def trace(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
     ),
-    target: Annotated[str, typer.Option(help="A preset.")] = "mk2",
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
-    """Print how much of each level of the light networks traces to a node, and back."""
+    """Print how many operations of the light networks are traced to nodes, and the reverse."""
     table = Table()
     for name in ("network", "level", "operations", "traced", "nodes", "found", "lost"):
         table.add_column(name, justify="left" if name in ("network", "lost") else "right")

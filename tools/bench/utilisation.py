@@ -1,9 +1,9 @@
-"""What part of the machine's peak the planner's plans reach, layer by layer, and what limits each.
+"""The share of the machine's peak that plans reach, layer by layer, and what limits each layer.
 
 python -m abele.tools.bench.utilisation [--target mk2]
 
-In float16: ResNet-50 for one image, and the products of matrices of BERT for one sequence. Layers
-alike are one row.
+The networks, in float16, are ResNet-50 for one image and the matrix products of BERT for one
+sequence. Equal layers share a row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..views.planning.tables import wide_enough
 from .planning import LAYERS, resnet
 
 SEQUENCE = 384
-"""Tokens."""
+"""Tokens of the sequence."""
 
 BERT = {
     f"{size} {name}": (SEQUENCE, depth, columns)
@@ -35,14 +35,16 @@ BERT = {
         ("feed-forward out", 4 * hidden, hidden),
     )
 }
-"""Rows, depth and columns of the products with weights in a layer, by name."""
+"""Rows, depth and columns of the products with weights in a layer, by name of the product."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
-def utilisation(target: Annotated[str, typer.Option(help="A preset.")] = "mk2") -> None:
-    """Print the plans of ResNet-50 and of BERT's products in float16, with what limits each."""
+def utilisation(
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
+) -> None:
+    """Print the plans of ResNet-50 and of BERT's products in float16, and what limits each."""
     network = plan_model(resnet(LAYERS[50], dtype=np.float16), target).plan
     tables = (
         _table(f"ResNet-50, float16, one image, {target}", _alike(network.operators)),
@@ -53,7 +55,7 @@ def utilisation(target: Annotated[str, typer.Option(help="A preset.")] = "mk2") 
 
 
 def products(target: str) -> Iterator[tuple[str, int, OperatorPlan]]:
-    """Each product of BERT with its name, once, and its plan by itself."""
+    """Each product of BERT: its name, how often it occurs (once), and its plan by itself."""
     machine = resolve_target(target)
     for name, (rows, depth, columns) in BERT.items():
         question = plan_model(product_of_matrices(rows, depth, columns, "f16", machine), machine)
@@ -61,7 +63,7 @@ def products(target: str) -> Iterator[tuple[str, int, OperatorPlan]]:
 
 
 def _alike(operators: Iterable[OperatorPlan]) -> Iterator[tuple[str, int, OperatorPlan]]:
-    """The operators that multiply: those with one plan for one shape are one, and counted."""
+    """The operators that multiply. Those with the same shape and plan are one row, with a count."""
     first: dict[tuple[str, str, str], OperatorPlan] = {}
     count: Counter[tuple[str, str, str]] = Counter()
     for each in operators:

@@ -1,6 +1,7 @@
-"""How long something may take: work that does not end is cut off.
+"""Time limits: work that does not end is interrupted.
 
-Time is the processor's, so that a busy machine makes no hang; but who waits is not waited for.
+Limits count CPU time, so that a busy machine does not look like a hang. A longer limit on the wall
+clock ends work that sleeps or waits.
 """
 
 from __future__ import annotations
@@ -18,23 +19,22 @@ from time import monotonic, process_time, sleep
 from types import FrameType
 
 PATIENCE = 10
-"""How many times its limit something may take on the wall clock."""
-
+"""The limit on the wall clock is this many times the limit of CPU time."""
 
 MOMENT = 0.001
-"""Seconds until an alarm rings again that came at a bad time."""
+"""Seconds until an alarm is repeated that came while nothing could be raised."""
 
 
 class TooLong(BaseException):
-    """The time is over. No Exception, so that no pass catches it with its own."""
+    """The time is over. Not an Exception, so that no pass catches it with its own errors."""
 
 
 @contextmanager
 def at_most(seconds: float) -> Generator[None]:
-    """Raise TooLong inside the block once it has taken so long, in seconds of the processor.
+    """Raise TooLong inside the block after so many seconds of CPU time.
 
-    By the alarms of the process, so only in its main thread, and where there are alarms; elsewhere
-    there is no limit. Limits nest: the outer one goes on, less what the inner block has taken.
+    This uses the timers of the process: in other threads than the main one, and on systems without
+    timers, there is no limit. Limits nest: time in an inner block counts for the outer limit too.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(
         signal, "setitimer"
@@ -50,10 +50,10 @@ def at_most(seconds: float) -> Generator[None]:
 
 @contextmanager
 def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
-    """Raise TooLong inside the block once a timer of the process has run so long."""
+    """Raise TooLong inside the block when a timer of the process expires."""
 
     def ring(number: int, frame: FrameType | None) -> None:
-        if _is_unheard(frame):
+        if _would_be_ignored(frame):
             signal.setitimer(timer, MOMENT)
             return
         raise TooLong(f"more than {seconds:g} s")
@@ -68,13 +68,16 @@ def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
         rest, _ = signal.setitimer(timer, 0)
         signal.signal(number, previous)
         if left:
-            # At least a moment, so that the outer alarm rings after all.
+            # At least a moment, because 0 would switch the outer timer off.
             signal.setitimer(timer, max(left - (given - rest), MOMENT))
 
 
-def _is_unheard(frame: FrameType | None) -> bool:
-    """Whether Python would print what is raised here and go on: while something is forgotten, or
-    who watches that is told."""
+def _would_be_ignored(frame: FrameType | None) -> bool:
+    """Whether Python would print an exception raised here and continue.
+
+    It does so in destructors, in callbacks of weak references and in callbacks of the garbage
+    collector.
+    """
     watchers = {getattr(each, "__code__", None) for each in gc.callbacks}
     while frame is not None:
         code = frame.f_code
@@ -85,7 +88,7 @@ def _is_unheard(frame: FrameType | None) -> bool:
 
 
 POLL = 1.0
-"""Seconds between two looks at what goes on; both have to find it late."""
+"""Seconds between two checks of the guarded blocks. Two in a row have to find a block late."""
 
 
 @dataclass
@@ -102,23 +105,23 @@ class _Guarded:
 
 _going: list[_Guarded] = []
 _guarded: set[int] = set()
-"""Processes that a thread of theirs looks after. A forked one has this list, but no such thread."""
+"""Processes that have a guard thread. A forked process inherits this set, but not the thread."""
 
 
 @contextmanager
 def guarded(seconds: float, message: Callable[[], str]) -> Generator[None]:
-    """End the process if the block, in the main thread, takes longer and does not come back.
+    """End the process if the block, in the main thread, takes too long and cannot be interrupted.
 
-    Seconds are those of `at_most`, whose alarm waits for C code to return. Where that never does
-    but has let go of the interpreter, as NumPy's loops do, another thread writes to standard error
-    the message, and ends the process with status 1. Code that holds the interpreter cannot be
-    ended from within: pytest's own faulthandler_timeout shows where it is.
+    seconds: as for `at_most`, which cannot interrupt C code. If C code never returns but has
+    released the interpreter lock, as NumPy's loops do, another thread writes the message to
+    standard error and ends the process with status 1. Code that keeps the lock cannot be ended from
+    within the process; pytest's faulthandler_timeout shows where it is.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     if os.getpid() not in _guarded:
-        # A Thread waits until it runs, for ever where it has died for want of memory.
+        # Thread.start waits until the thread runs: for ever if it dies for lack of memory.
         _thread.start_new_thread(_guard, ())
         _guarded.add(os.getpid())
     _going.append(_Guarded(process_time() + seconds, monotonic() + PATIENCE * seconds, message))
@@ -131,14 +134,14 @@ def guarded(seconds: float, message: Callable[[], str]) -> Generator[None]:
 def _guard() -> None:
     while True:
         sleep(POLL)
-        # The outermost began first; a list's own operations are not torn.
+        # Outer blocks come first. Copying a list is atomic.
         for each in _going[:]:
             if not each.over:
                 continue
             if each.late:
                 try:
                     message = each.message()
-                # The process ends in any case; it must not end without a word.
+                # The process ends in any case, but not without a message.
                 except Exception as error:
                     message = f"stuck, and its message cannot be made: {error!r}"
                 os.write(2, f"{message}\n".encode())

@@ -28,7 +28,7 @@ def test_a_published_figure_that_is_not_met_fails(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(comparator.PUBLISHED, (31, 257, 50), 1)
     result = CliRunner().invoke(app, ["--shapes", "31x257x50"])
     assert result.exit_code == 1
-    assert "published figures met: 0 of 1" in result.output
+    assert "published figures matched: 0 of 1" in result.output
 
 
 def test_where_nothing_fits_there_is_no_ratio():

@@ -29,7 +29,7 @@ def test_a_batch_reaches_every_layer():
     exe = compile_model(many, target="tiny:4")
     assert [each.shape for each in exe.inputs] == [(6, 3, 4)]
     assert [each.shape for each in exe.outputs] == [(6, 5)]
-    with pytest.raises(InputError, match="made for 2 images; need one"):
+    with pytest.raises(InputError, match="its batch size is 2; need 1"):
         with_batch(relu(), 3)
 
 

@@ -54,4 +54,4 @@ def test_the_table_of_networks_says_what_the_whole_compile_takes():
     found = CliRunner().invoke(app, ["--networks", "", "--layers", ""], env={"COLUMNS": "200"})
     assert found.exit_code == 0, found.output
     assert "compile s" in found.output
-    assert "a loop of ten million turns takes" in found.output
+    assert "a loop of ten million iterations takes" in found.output

@@ -34,7 +34,7 @@ def test_fidelity_prints_families_and_writes_fractions(few: Path, tmp_path: Path
     assert all(set(each) == {"rows", "median", "p90", "worst"} for each in found.values())
     assert found["amp"]["rows"] == 5
     assert 0 < found["amp"]["median"] < found["amp"]["worst"] < 0.01
-    assert "nothing fitted" in result.output
+    assert "not fitted" in result.output
     assert "on 4 IPUs" in result.output
     assert "'posit in" in result.output
     assert "scaleadd_64" not in result.output

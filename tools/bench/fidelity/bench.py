@@ -1,4 +1,4 @@
-"""Predictions against measurements on real chips."""
+"""Compares predicted cycles with measurements on real chips."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .rows import CALIBRATION, read_rows
 
 
 def fidelity(csv: Path = CALIBRATION, rows: bool = False, report: Path | None = None) -> None:
-    """Print errors by family.
+    """Print the errors of predictions by family.
 
-    csv: measurements. rows: whether to show every row. report: where to write all figures.
-    Raises InputError for measurements that cannot be read, and a report that cannot be written.
+    csv: the measurements. rows: whether to print every row. report: the file for all figures.
+    Raises InputError if the measurements cannot be read or the report cannot be written.
     """
     check_files({"--csv": csv}, {"--json": report})
     measurements, skipped = read_rows(csv)

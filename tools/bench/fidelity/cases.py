@@ -1,6 +1,6 @@
-"""What a measurement is of, as abele prices it: shapes, element types and a machine, no names.
+"""What was measured, in the terms that abele prices: shapes and element types, without names.
 
-Each case knows its work, so that a rate that somebody published can be read as cycles.
+Each case knows its number of operations, so that a published rate can be converted to cycles.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import prod
 
 @dataclass(frozen=True)
 class Vertex:
-    """A contraction by the conv units, on every tile at once: [field, in] by [in, out]."""
+    """A contraction by the convolution units of every tile: [field, in] by [in, out]."""
 
     field: int
     in_channels: int
@@ -32,9 +32,9 @@ class Vertex:
 class Elementwise:
     """A function of every element of a block on each tile.
 
-    function: "scaled_add", "reduce", or one that `backends.cost` has a loop for. depth: elements
-    that a reduction makes one of. bracketed: whether the readings of the counter are in the
-    measured cycles.
+    function: "scaled_add", "reduce", or one that `backends.cost` has a loop for. elements: number
+    of elements of one tile. depth: number of elements that a reduction combines into one.
+    bracketed: whether the measured cycles include reading the cycle counter.
     """
 
     function: str
@@ -47,13 +47,13 @@ class Elementwise:
 
     @property
     def operations(self) -> float:
-        """One an element, two of a scaled addition."""
+        """One per element, or two for a scaled addition."""
         return self.elements * (2.0 if self.function == "scaled_add" else 1.0)
 
 
 @dataclass(frozen=True)
 class Triad:
-    """a = b + q * c, streamed through memory, again and again. elements: of one tile."""
+    """a = b + q * c, streamed through memory many times. elements: elements of one tile."""
 
     elements: int
     dtype: str
@@ -61,18 +61,18 @@ class Triad:
 
     @property
     def operations(self) -> float:
-        """A multiplication and an addition an element."""
+        """A multiplication and an addition per element."""
         return 2.0 * self.elements
 
     @property
     def bytes(self) -> float:
-        """Two operands read, one result written."""
+        """Bytes read and written: two operands and one result."""
         return 3.0 * self.elements * self.element_bytes
 
 
 @dataclass(frozen=True)
 class Product:
-    """A dense matrix product [m, k] by [k, n], as often as batch says."""
+    """A batch of dense matrix products [m, k] by [k, n]."""
 
     m: int
     k: int
@@ -89,9 +89,9 @@ class Product:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution as networks have them.
+    """A convolution of a network.
 
-    image, kernel: sizes along the spatial axes. pads: before and after, along each of them.
+    image, kernel: sizes along the spatial axes. pads: padding before and after, along each of them.
     """
 
     batch: int
@@ -124,16 +124,17 @@ class Convolution:
 
 
 PHASES = ("step", "sync", "exchange", "global exchange", "pre", "post", "compute")
-"""What of a stencil's step is measured: all of it, or one phase."""
+"""The measured part of a stencil's step: the whole step, or one phase."""
 
 
 @dataclass(frozen=True)
 class Stencil:
-    """One step of a stencil over a grid, in a codelet that a compiler made of a loop.
+    """One step of a stencil over a grid, in a codelet that a compiler made from a loop.
 
-    grid: sizes of the spatial axes. channels: values of a point, stored together. taps:
-    neighbours read for one value, itself included. weights: different ones among them.
-    vector: values that one instruction works on. more: arithmetic beyond the weighted sum.
+    grid: sizes of the spatial axes. channels: number of values per point, stored together. taps:
+    number of values read for one value, itself included. weights: number of different weights.
+    vector: number of values per instruction. phase: the measured part, one of PHASES. more:
+    operations in addition to the weighted sum.
     """
 
     grid: tuple[int, ...]
@@ -147,20 +148,21 @@ class Stencil:
 
     @property
     def arithmetic(self) -> int:
-        """Additions, a multiplication for each different weight, and more."""
+        """Operations per value: additions, a multiplication per different weight, and `more`."""
         return self.taps - 1 + self.weights + self.more
 
     @property
     def operations(self) -> float:
-        """Arithmetic of all tiles."""
+        """Operations of all tiles."""
         return float(prod(self.grid) * self.channels * self.arithmetic)
 
 
 @dataclass(frozen=True)
 class SparseProduct:
-    """[m, k] in blocks, of which a share is there, by a dense [k, n].
+    """A product of a block-sparse matrix [m, k] and a dense one [k, n].
 
-    dynamic: whether the blocks are known only when the program runs.
+    block: height and width of a block. density: share of the blocks that are not zero. dynamic:
+    whether the positions of the blocks are known only when the program runs.
     """
 
     m: int
@@ -174,7 +176,7 @@ class SparseProduct:
 
     @property
     def operations(self) -> float:
-        """Additions and multiplications of the blocks that are there, on all tiles."""
+        """Additions and multiplications of the blocks that are not zero, on all tiles."""
         return 2.0 * self.m * self.k * self.n * self.density
 
 

@@ -1,7 +1,7 @@
-"""What abele's planner makes of an operator, and what its plan costs.
+"""Predictions from the planner: the cycles of the fastest plan of one operator.
 
-The operator is one of nn, alone in a program; its operands lie where it likes, every element once,
-as a program's inputs do, and its plan is the one that the planner finds fastest.
+The operator is one of nn, alone in a program. Its operands have the layouts that suit it, with one
+copy of each element, as a program's inputs have.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from .units import Unclear
 
 REARRANGING = 1.25
 """Cycles to rearrange a tile's elements, over those to copy them one at a time. Source: poplibs
-lib/poplin/ConvModel.cpp, where operands are not in the order in which a convolution reads them."""
+lib/poplin/ConvModel.cpp, for operands that are not in the order in which a convolution reads
+them."""
 
 
 def product(case: Product, target: Target) -> dict[str, float]:
-    """A matrix product, by a library that streams its second operand.
+    """The cycles by phase of a matrix product of a library.
 
-    It does so (poplibs, fully connected layers) unless it gains by streaming the first one even
-    after re-laying out both operands and the result.
+    The library (poplibs, fully connected layers) streams the second operand, unless streaming the
+    first one is faster even with new layouts of both operands and the result.
     """
     batch = (case.batch,) if case.batch > 1 else ()
     lhs, rhs = _values(case.operand, (*batch, case.m, case.k), (*batch, case.k, case.n))
@@ -56,7 +57,7 @@ def product(case: Product, target: Target) -> dict[str, float]:
 
 
 def convolution(case: Convolution, target: Target) -> dict[str, float]:
-    """A convolution."""
+    """The cycles by phase of a convolution."""
     image, weight = _values(
         case.operand,
         (case.batch, case.in_channels, *case.image),
@@ -76,7 +77,7 @@ def convolution(case: Convolution, target: Target) -> dict[str, float]:
 
 def predicted_cycles(problem: Problem, target: Target) -> dict[str, float]:
     """The cycles of an operator's best plan, by phase."""
-    # No plan depends on a fitted constant, so that both predictions are of one plan.
+    # Plans do not depend on fitted constants, so both predictions are of the same plan.
     choice = _best(problem, target.uncalibrated())
     return {
         "compute": choice.compute_cycles,
@@ -92,7 +93,7 @@ def _best(problem: Problem, target: Target) -> Choice:
 
 
 def _values(dtype: str, *shapes: tuple[int, ...]) -> Sequence[SSAValue]:
-    """Values of these shapes, that nobody computes. Raises Unclear for a type that nn lacks."""
+    """Values with these shapes, without a producer. Raises Unclear for a type that nn lacks."""
     try:
         kind = element_type(np.dtype(dtype))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""From a measurement to what abele says it takes, and how far that is off."""
+"""Predictions of measured cycles, and their errors."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PREDICT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {
     Stencil: stencil.predicted,
     SparseProduct: sparse.product,
 }
-"""What prices each kind of case: cycles by phase, from its shapes, types and target alone."""
+"""The function that predicts each kind of case: cycles by phase, from the case and the target."""
 
 
 def predict(case: Case, target: Target) -> dict[str, float]:
-    """The cycles of a case on a machine, by phase.
+    """The predicted cycles of a case on a machine, by phase.
 
-    Raises Unclear for one that the machine has no codelet for.
+    Raises Unclear if the machine has no codelet for the case.
     """
     phases = PREDICT[type(case)](case, target)
     if not isfinite(sum(phases.values())):
@@ -52,7 +52,7 @@ def predict(case: Case, target: Target) -> dict[str, float]:
 class Prediction:
     """A measurement, and its predicted cycles by phase.
 
-    without: the same, with no fitted constant.
+    phases: predicted with the fitted constants. without: predicted without them.
     """
 
     measurement: Measurement
@@ -61,17 +61,17 @@ class Prediction:
 
     @property
     def cycles(self) -> float:
-        """Predicted, calibrated."""
+        """The predicted cycles, with the fitted constants."""
         return sum(self.phases.values())
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less one: 0.02 for 2 % too much."""
+        """Predicted over measured cycles, minus 1: 0.02 is 2 % too many."""
         return _error(self.cycles, self.measurement.cycles)
 
     @property
     def error_without(self) -> float:
-        """The same, with no fitted constant."""
+        """The error without the fitted constants."""
         return _error(sum(self.without.values()), self.measurement.cycles)
 
 
@@ -84,7 +84,7 @@ def _error(predicted: float, measured: float) -> float:
 def predictions(
     measurements: Sequence[Measurement], tell: Callable[[str], None] = lambda _: None
 ) -> tuple[list[Prediction], list[Skipped]]:
-    """What abele says of each row, and the rows that it cannot price. tell: hears their names."""
+    """The prediction of each row, and the rows that cannot be priced. tell: is passed each name."""
     found: list[Prediction] = []
     skipped: list[Skipped] = []
     for each in measurements:
@@ -101,7 +101,7 @@ def predictions(
 
 @dataclass(frozen=True)
 class Statistics:
-    """Errors of a family's rows, as fractions, whichever way they go."""
+    """Statistics of the absolute errors of a family's rows, as fractions."""
 
     rows: int
     median: float
@@ -110,16 +110,16 @@ class Statistics:
 
     @staticmethod
     def of(errors: Sequence[float]) -> Statistics:
-        """errors: one or more."""
+        """The statistics of one or more errors."""
         sizes = np.abs(np.array(errors))
-        # The ninetieth of a hundred is an error of a row, never one between two.
+        # The percentile is the error of some row, never interpolated between two.
         p90 = float(np.percentile(sizes, 90, method="higher"))
         median = float(np.median(sizes))
         return Statistics(len(errors), median, p90, float(sizes.max()))
 
 
 def by_family(found: Sequence[Prediction]) -> dict[str, tuple[Statistics, Statistics]]:
-    """For each family that has rows: its errors calibrated, and with no fitted constant."""
+    """For each family that has rows: its errors with the fitted constants, and without them."""
     families: dict[str, tuple[Statistics, Statistics]] = {}
     for family in FAMILIES:
         rows = [each for each in found if each.measurement.family == family]

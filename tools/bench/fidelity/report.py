@@ -1,4 +1,4 @@
-"""What the fidelity bench shows and writes: errors by family, rows, and what was skipped."""
+"""The tables and figures of the fidelity bench: errors by family, rows, and skipped rows."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ Families = Mapping[str, tuple[Statistics, Statistics]]
 
 
 def family_table(families: Families) -> Table:
-    """A row a family: errors calibrated, and with no fitted constant."""
-    table = Table(
-        title="predicted against measured cycles, error in % of the measured", title_justify="left"
-    )
+    """A table of errors with the fitted constants and without them, with a row per family."""
+    table = Table(title="error of predicted cycles, in % of measured cycles", title_justify="left")
     table.add_column("family", no_wrap=True)
     table.add_column("rows", justify="right")
     for name in ("median", "p90", "worst"):
         table.add_column(name, justify="right")
     for name in ("median", "p90", "worst"):
-        table.add_column(f"{name}, nothing fitted", justify="right")
+        table.add_column(f"{name}, not fitted", justify="right")
     for family, (calibrated, without) in families.items():
         table.add_row(
             family,
@@ -33,11 +31,11 @@ def family_table(families: Families) -> Table:
 
 
 def row_table(found: Sequence[Prediction]) -> Table:
-    """A row a measurement, with the phases of its prediction."""
+    """A table of predictions by phase, with a row per measurement."""
     table = Table(title="rows", title_justify="left")
     for name in ("row", "family"):
         table.add_column(name, no_wrap=True)
-    for name in ("measured", "predicted", "error", "nothing fitted"):
+    for name in ("measured", "predicted", "error", "not fitted"):
         table.add_column(name, justify="right")
     table.add_column("cycles by phase", overflow="fold")
     for each in found:
@@ -55,7 +53,7 @@ def row_table(found: Sequence[Prediction]) -> Table:
 
 
 def skipped_table(skipped: Sequence[Skipped]) -> Table:
-    """The rows that no price was found for, and why."""
+    """A table of the rows that cannot be priced, with the reasons."""
     table = Table(title="skipped", title_justify="left")
     for name in ("row", "family"):
         table.add_column(name, no_wrap=True)
@@ -66,7 +64,7 @@ def skipped_table(skipped: Sequence[Skipped]) -> Table:
 
 
 def figures(families: Families) -> dict[str, dict[str, float]]:
-    """What is written as JSON: calibrated errors as fractions, by family."""
+    """The figures for JSON: errors with the fitted constants as fractions, by family."""
     return {
         family: {
             "rows": calibrated.rows,

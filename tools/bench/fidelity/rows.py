@@ -1,7 +1,7 @@
-"""The rows of a measurement file, as cases that abele can price.
+"""Reads the rows of a measurement file as cases that abele can price.
 
-The columns are those of calibration.csv. Only what says how much work was done, of which kind,
-in which types, on how many tiles and at which clock is read: never an id, a device or a source.
+The columns are those of calibration.csv. A prediction depends only on the work that was done, its
+kind and types, the number of tiles and the clock: never on an id, a device or a source.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .cases import (
 from .units import Unclear
 
 CALIBRATION = Path(__file__).with_name("calibration.csv")
-"""The measurements that abele is calibrated with; where each was read is in its rows."""
+"""The measurements that abele is calibrated with. Each row names its source."""
 
 COLUMNS = ("op", "shape", "dtype", "quantity", "value", "unit")
-"""The columns that a file must have; it may have others."""
+"""The columns that a file must have. It may have others."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One row that is understood. name: its id, for tables. cycles: measured, of one step."""
+    """A row that can be priced. name: its id, for tables. cycles: measured for one step."""
 
     name: str
     family: str
@@ -50,7 +50,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A row that is not priced. family: "" where even that is unclear."""
+    """A row that cannot be priced. family: "" if it is unknown."""
 
     name: str
     family: str
@@ -58,7 +58,7 @@ class Skipped:
 
 
 def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
-    """The rows of a file, those that are understood and the others.
+    """The rows of a file that can be priced, and the others.
 
     Raises InputError if the file cannot be read or lacks a column.
     """
@@ -77,7 +77,7 @@ def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
     before = ""
     for number, row in enumerate(table, start=1):
         name = row.get("id") or f"row {number}"
-        # "same, per step": the operation of the row above, of which one step is counted.
+        # "same, per step" means the operation of the row above, counting one step.
         op = before + row["op"][4:] if re.match(r"same\b", row["op"]) else row["op"]
         before = op
         family = ""
@@ -102,23 +102,23 @@ FAMILY_WORDS: tuple[tuple[str, str], ...] = (
 
 
 def family_of(op: str, category: str) -> str:
-    """The family of an operation by what it is called. Raises Unclear."""
+    """The family of an operation, found by its name. Raises Unclear."""
     for text in (op, category):
         for pattern, family in FAMILY_WORDS:
             if re.search(pattern, text, re.IGNORECASE):
                 return family
-    raise Unclear(f"op {op!r}: of no family that abele prices")
+    raise Unclear(f"op {op!r}: not of a family that abele can price")
 
 
 def _measurement(name: str, family: str, op: str, row: Mapping[str, str]) -> Measurement:
     several = re.search(r"\b(\d+)[- ]?IPUs?\b", row["shape"] + " " + op)
     if several and int(several[1]) > 1:
-        raise Unclear(f"on {several[1]} IPUs; one is priced")
+        raise Unclear(f"on {several[1]} IPUs; need one")
     target = target_of(row.get("tiles", ""), row.get("clock_ghz", ""))
     case = READ[family](op, row["shape"], row["dtype"], target.tiles)
     value = _number(row["value"], "value")
     moved = case.bytes if isinstance(case, Triad) else 0.0
-    # What a vertex does is said of one tile, and its rate of all.
+    # The operations of a vertex are those of one tile, but its rate is that of all tiles.
     each = isinstance(case, Vertex | Elementwise | Triad)
     tiles = target.tiles if each else 1
     measured = units.cycles(
@@ -142,10 +142,9 @@ def _number(text: str, column: str) -> float:
 
 
 def target_of(tiles: str, clock_ghz: str) -> Target:
-    """The machine that so many tiles at such a clock make: the preset that is nearest.
+    """The nearest preset, with this number of tiles and this clock.
 
-    Either may be "", the clock then being the preset's. Raises Unclear where there are more tiles
-    than one chip has.
+    Either may be "", and then is the preset's. Raises Unclear for more tiles than one chip has.
     """
     clock = _number(clock_ghz, "clock_ghz") * 1e9 if clock_ghz.strip() else 0.0
     count = int(_number(tiles, "tiles")) if tiles.strip() else 0
@@ -159,11 +158,11 @@ def target_of(tiles: str, clock_ghz: str) -> Target:
     else:
         preset = PRESETS["mk2"]
     if count > max(chip.tiles for chip in chips):
-        raise Unclear(f"{count} tiles, of several IPUs; one is priced")
+        raise Unclear(f"{count} tiles, on several IPUs; need one")
     return replace(preset, tiles=count or preset.tiles, clock_hz=clock or preset.clock_hz)
 
 
-# One reader for each family. tiles: of the machine, for totals that are of all of them.
+# One reader per family. tiles: the tiles of the machine, to divide totals by.
 
 
 def _vertex(op: str, shape: str, dtype: str, tiles: int) -> Vertex:
@@ -185,7 +184,7 @@ def _vertex(op: str, shape: str, dtype: str, tiles: int) -> Vertex:
 
 
 def _contraction_types(dtype: str) -> tuple[str, str]:
-    """Types of operands and partials; poplibs adds 16-bit operands up in 32 bits unless told."""
+    """Types of operands and partials. By default, poplibs adds up 16-bit operands in 32 bits."""
     operand, partials = units.dtypes(dtype)
     return operand, partials or ("float16" if operand.startswith("float8") else _widened(operand))
 
@@ -212,7 +211,7 @@ SYNONYMS: Mapping[str, str] = {
     "absolute": "abs",
 }
 ALSO_BINARY = ("atan2", "rem")
-"""Functions of two operands that abele has no record of."""
+"""Functions of two operands that abele does not define."""
 
 
 def _elementwise(op: str, shape: str, dtype: str, tiles: int) -> Elementwise:
@@ -246,14 +245,14 @@ def _is_binary(function: str) -> bool:
 
 
 def _function(text: str) -> str:
-    """The scalar function that an operation is called by. Raises Unclear."""
+    """The scalar function in an operation's name. Raises Unclear."""
     for word in re.findall(r"[a-z]\w+", text.replace("-", "_")):
         for name in (word, SYNONYMS.get(word, "")):
             if loops_of(name) is not None:
                 function = SCALAR_FUNCTIONS.get(name)
                 other = function.priced_as if function else ""
                 return other if other and isinstance(other, str) else name
-    raise Unclear(f"op {text!r}: no function that abele prices")
+    raise Unclear(f"op {text!r}: no function that abele can price")
 
 
 def _triad(op: str, shape: str, dtype: str, tiles: int) -> Triad:
@@ -273,17 +272,17 @@ def _product(op: str, shape: str, dtype: str, tiles: int) -> Product:
         n=units.whole(found, "n"),
         batch=units.whole(found, "groups", "g", "b", default=1),
         operand=operand,
-        # A library picks them where nobody says: as narrow as the operands, in these rows.
+        # If the row does not name them, the library chooses: in these rows, as narrow as operands.
         partials=partials or operand,
     )
 
 
 def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
-    # What the operation's name says, the shape may say again.
+    # The shape takes precedence over the operation's name.
     found = units.sizes(op) | units.sizes(shape)
     extents = units.boxes(op) | units.boxes(shape)
     operand, partials = units.dtypes(dtype)
-    # A library picks them where nobody says: as narrow as the operands, as for products.
+    # If the row does not name them, they are as narrow as the operands, as for products.
     partials = partials or operand
     image = _extent(extents, found, ("image", "in", "input", "field", "size", "hw"), ("h", "w"))
     if len(image) == 4:
@@ -303,7 +302,7 @@ def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
     dilation = _spread(extents.get("dilation", (1,)), rank)
     pads = extents.get("pad", extents.get("padding"))
     if pads is None:
-        # As networks are written: the result as large as the image, over the stride.
+        # By default, as in networks, the result is as large as the image, divided by the stride.
         each = tuple(_same(*sizes) for sizes in zip(image, kernel, stride, dilation))
     else:
         each = tuple((n, n) for n in _spread(pads, rank))
@@ -341,7 +340,7 @@ def _convolution(op: str, shape: str, dtype: str, tiles: int) -> Convolution:
 
 
 def _same(n: int, k: int, s: int, d: int) -> tuple[int, int]:
-    """Zeros before and after, so that the result has ceil(n / s) positions."""
+    """The padding before and after that gives a result of ceil(n / s) positions."""
     total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
     return total // 2, total - total // 2
 
@@ -352,7 +351,7 @@ def _extent(
     names: tuple[str, ...],
     *axes: tuple[str, ...],
 ) -> tuple[int, ...]:
-    """Sizes under one of some names, or an axis each under the names of axes. Raises Unclear."""
+    """Sizes under one of these names, or under a name per axis. Raises Unclear."""
     for each in axes:
         if all(name in found for name in each):
             return tuple(units.whole(found, name) for name in each)
@@ -364,7 +363,7 @@ def _extent(
 
 
 def _spread(sizes: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """One size for every axis, or one each. Raises Unclear."""
+    """A size per axis, given one for all axes or one per axis. Raises Unclear."""
     if len(set(sizes)) == 1:
         return sizes[:1] * rank
     if len(sizes) != rank:
@@ -382,7 +381,7 @@ PHASE_WORDS: tuple[tuple[str, str], ...] = (
 )
 
 REACTION = 22
-"""Operations of the Aliev-Panfilov model beside its diffusion: 28 an element in all."""
+"""Operations per element of the Aliev-Panfilov model in addition to its diffusion: 28 in all."""
 
 POINTS = re.compile(r"\b(\d+)[- ]?(?:pt|points?)\b", re.IGNORECASE)
 WINDOW = re.compile(r"\b(\d)x(\d)(?:x(\d))?\b")
@@ -400,12 +399,12 @@ def _stencil(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
         *flat, channels = grid
         grid = tuple(flat)
     if image:
-        # Images are named by width and height, and stored row by row.
+        # Sizes of images are width by height, but images are stored row by row.
         grid = grid[::-1]
     if points:
         taps, weights = int(points[1]), 2
     elif blur or window:
-        # A blur's weights fall with the distance: as many as there are distances.
+        # A blur has one weight per distance from the point.
         taps, weights = 3 ** len(grid), len(grid) + 1
     else:
         taps, weights = 2 * len(grid) + 1, 2
@@ -415,14 +414,14 @@ def _stencil(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
     if not vector and (
         operand == "float16" or re.search(r"optimi[sz]ed|vectori", op, re.IGNORECASE)
     ):
-        # Nobody writes a loop over single 16-bit values: there are no instructions for them.
+        # A loop over single 16-bit values is not possible: there are no instructions for them.
         width = 8 // units.element_bytes(operand)
     more = REACTION if re.search(r"panfilov", op, re.IGNORECASE) else 0
     return Stencil(grid, channels, taps, weights, width, operand, more=more)
 
 
 def _phase(op: str, shape: str, dtype: str, tiles: int) -> Stencil:
-    # What follows the last colon names the phase; before it stands what is broken down.
+    # The name of the phase follows the last colon, and the program is before it.
     _, _, named = op.rpartition(":")
     for pattern, phase in PHASE_WORDS:
         if re.search(pattern, re.sub(r"\(.*\)", "", named) or named, re.IGNORECASE):
@@ -438,7 +437,7 @@ def _sparse(op: str, shape: str, dtype: str, tiles: int) -> SparseProduct:
     if density is None and "sparsity" in found:
         density = 1 - found["sparsity"]
     if density is None or not 0 < density <= 1:
-        raise Unclear(f"shape {shape!r}: density {density}; need density= in 0..1, 0 left out")
+        raise Unclear(f"shape {shape!r}: density {density}; need density= above 0, at most 1")
     block = (
         extents.get("block")
         or extents.get("block_size")

@@ -1,10 +1,10 @@
-"""Block-sparse by dense matrix products, as PopSparse does them: priced, and not measured.
+"""Predicted cycles of block-sparse by dense matrix products, as PopSparse computes them.
 
-The blocks that are there go through the conv units one after the other, each the weights of one
-pass over the dense columns; rows, terms and columns are split over tiles and partial sums are
-added up. No row of the calibration is of this family: the price stands on published parts alone.
-Source: arXiv 2303.16999 and poplibs lib/popsparse: a dynamic pattern has room for 30 % more blocks
-than there are, and is distributed and propagated before it is used.
+The convolution units take the blocks that are not zero one after the other, each as the weights of
+one pass over the dense columns. Rows, terms and columns are split over tiles, and partial sums are
+added up. No measurement of the calibration is of this family: the price follows from published
+descriptions alone. Source: arXiv 2303.16999 and poplibs lib/popsparse: a dynamic pattern has room
+for 30 % more blocks than it has, and is distributed and propagated before it is used.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from .cases import SparseProduct
 from .units import element_bytes
 
 OVERSIZE = 1.3
-"""Room for blocks of a dynamic pattern: metaInfoBucketOversizeProportion is 0.3."""
+"""Room for blocks of a dynamic pattern, over the number of blocks. Source: poplibs,
+metaInfoBucketOversizeProportion = 0.3."""
 
 PROPAGATIONS = 2
-"""Further exchanges of a dynamic pattern: its distribution, and one propagation of buckets."""
+"""Additional exchanges of a dynamic pattern: its distribution, and one propagation of buckets."""
 
 
 def product(case: SparseProduct, target: Target) -> dict[str, float]:
-    """The cheapest split of rows, terms and columns over the tiles, by phase."""
+    """The cycles by phase of the cheapest split of rows, terms and columns over the tiles."""
     rows, terms, columns = _splits(case, target.tiles)
     m, k, n = -(-case.m // rows), -(-case.k // terms), -(-case.n // columns)
     share = case.density * (OVERSIZE if case.dynamic else 1.0)
-    # Of each row of blocks, as many as lie in a tile's terms on average, at least one.
+    # Each row of blocks has as many in a tile's terms as on average, and at least one.
     present = np.maximum(np.ceil(share * k / case.block), 1).astype(np.int64) * case.block
     columns_out = np.minimum(m, present * m)
     tile = Contraction.of(n, present, columns_out, 1, 1, case.operand, case.partials)
@@ -55,10 +56,10 @@ def product(case: SparseProduct, target: Target) -> dict[str, float]:
 
 
 def _splits(case: SparseProduct, tiles: int) -> tuple[NDArray[np.int64], ...]:
-    """Parts of rows, terms and columns, on at most so many tiles: (candidates,) each.
+    """Candidate numbers of parts of rows, of terms and of columns: (candidates,) each.
 
-    Rows and terms are cut between blocks. Of the counts that leave the largest part as it is,
-    the least is tried.
+    A candidate has at most `tiles` parts in all. Rows and terms are split between blocks. Of the
+    numbers of parts with the same largest part, only the smallest is a candidate.
     """
     rows, terms, columns = (
         _counts(extent, grain, tiles)

@@ -1,9 +1,9 @@
-"""A step of a stencil as abele would run it: split over tiles, halos exchanged, loops compiled.
+"""Predicted cycles of a step of a stencil: split over tiles, with exchanged halos.
 
-The grid is split into boxes, one a tile; each tile's block is its box and the halo around it, and
-is filled anew every step. What a tile sends and receives follows from the layouts alone. The
-codelets that were measured are compiled C++, of which only the source is known: their loads,
-stores and arithmetic are counted, and nothing is assumed to be paired.
+The grid is split into boxes, one per tile. Each tile's block is its box with the halo around it,
+and is filled anew in every step. The layouts determine what a tile sends and receives. The measured
+codelets are compiled C++, of which only the source is known: their loads, stores and arithmetic are
+counted, and no two instructions are assumed to run in one cycle.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .cases import Stencil
 from .units import element_bytes
 
 REACH = 1
-"""How far a stencil's taps lie from its point, along an axis."""
+"""The largest distance of a tap from the point, along an axis."""
 
 
 def structure_of(case: Stencil) -> Structure:
-    """The step as an operator: [axes..., channels], each point reading a box around it."""
+    """The step as an operator on [axes..., channels]. Each point reads the box around it."""
     rank = len(case.grid)
     dims = (
         *(Dim(f"x{i}", n) for i, n in enumerate(case.grid)),
@@ -46,9 +46,9 @@ def structure_of(case: Stencil) -> Structure:
 
 
 def phases(case: Stencil, target: Target) -> dict[str, float]:
-    """Cycles of each phase of one step.
+    """The cycles of each phase of one step.
 
-    copy: what a tile moves from its own result into its next block, as one run.
+    The phase "copy" moves a tile's result into its block for the next step, as one run.
     """
     split = spatial_split(case.grid, target.tiles)
     structure = structure_of(case)
@@ -58,7 +58,7 @@ def phases(case: Stencil, target: Target) -> dict[str, float]:
     each = element_bytes(case.dtype)
     point = case.channels * each
     box = tuple(-(-n // k) for n, k in zip(case.grid, split, strict=True))
-    # Points lie together along the last axis: its halo alone is made of runs of single points.
+    # Points are contiguous along the last axis, so only its halo consists of single-point runs.
     around = prod(n + 2 * REACH * (k > 1) for n, k in zip(box[:-1], split[:-1], strict=True))
     runs = 2 * REACH * around if split[-1] > 1 else 0
     staging = float(cost.staging_cycles(runs * point, runs, point, target))
@@ -74,13 +74,13 @@ def phases(case: Stencil, target: Target) -> dict[str, float]:
 
 
 NEARLY_ALL = 0.985
-"""The least share of the tiles that a split may leave busy."""
+"""The smallest share of the busiest split's tiles that a split must use."""
 
 
 def spatial_split(grid: tuple[int, ...], tiles: int) -> tuple[int, ...]:
-    """Parts of every axis: boxes as near to cubes as nearly all tiles allow.
+    """The number of parts of each axis: the smallest halo, with nearly all tiles in use.
 
-    The measured programs split so, each by a rule of its own; least halo is what they look for.
+    The measured programs have different rules for splitting, which all aim at small halos.
     """
     candidates = _splits(grid, tiles)
     cells = np.prod(candidates, axis=1)
@@ -91,7 +91,7 @@ def spatial_split(grid: tuple[int, ...], tiles: int) -> tuple[int, ...]:
 
 
 def _splits(grid: tuple[int, ...], tiles: int) -> NDArray[np.int64]:
-    """Parts of every axis, the last one cut as often as tiles are left: (candidates, axes)."""
+    """Numbers of parts of each axis; the last axis uses up all tiles: (candidates, axes)."""
     if len(grid) == 1:
         return np.array([[min(tiles, grid[0])]])
     found = [
@@ -103,7 +103,7 @@ def _splits(grid: tuple[int, ...], tiles: int) -> NDArray[np.int64]:
 
 
 def _compute_cycles(case: Stencil, box: tuple[int, ...], target: Target) -> float:
-    """Cycles of the tile with the largest box, whose workers share its rows."""
+    """The cycles of the tile with the largest box, whose workers share its rows."""
     axis = next((i for i, n in enumerate(box) if n >= target.workers), int(np.argmax(box)))
     shared = -(-box[axis] // target.workers) * target.workers
     values = prod(box) // box[axis] * shared * case.channels
@@ -112,9 +112,9 @@ def _compute_cycles(case: Stencil, box: tuple[int, ...], target: Target) -> floa
 
 
 def predicted(case: Stencil, target: Target) -> dict[str, float]:
-    """The phases of a step, or the one that was measured."""
+    """The cycles of all phases of a step, or of the measured phase."""
     found = phases(case, target)
     if case.phase == "step":
         return found
-    # On one chip nothing leaves it.
+    # On one chip, the global exchange takes no time.
     return {case.phase: found.get(case.phase, 0.0)}

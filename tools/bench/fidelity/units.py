@@ -1,4 +1,4 @@
-"""What people write in columns of measurements: sizes, element types, rates."""
+"""Reads the text in columns of measurements: sizes, element types and rates."""
 
 from __future__ import annotations
 
@@ -63,18 +63,21 @@ BYTES = re.compile(r"([KMGTP]?)B/s")
 
 
 class Unclear(ValueError):
-    """A row that cannot be understood: the reason."""
+    """A row cannot be understood or priced. The message is the reason."""
 
 
 def keyed(text: str) -> str:
-    """The text with `=` where it is left out: `stride 2`, `3x3 kernel`, `conv 3x3`."""
+    """The text with `=` added where it is omitted: in `stride 2`, `3x3 kernel`, `conv 3x3`."""
     text = WINDOW.sub(r"kernel=\1 ", text)
     text = CONVOLVED.sub("kernel=", text)
     return NAMED.sub(lambda found: f"{found[1].replace(' ', '_')}=", text)
 
 
 def sizes(text: str) -> dict[str, float]:
-    """Values by lower-case key: `m=k=1024,n=4` has three. Of `kernel=3x3`, see `boxes`."""
+    """Values by lower-case key: `m=k=1024,n=4` has three. For `kernel=3x3`, see `boxes`.
+
+    Raises Unclear.
+    """
     found: dict[str, float] = {}
     for keys, value, unit in KEYS.findall(keyed(text)):
         if not re.search(r"[x*]", value):
@@ -87,7 +90,7 @@ def sizes(text: str) -> dict[str, float]:
 
 
 def boxes(text: str) -> dict[str, tuple[int, ...]]:
-    """Extents by lower-case key: `kernel=3x3`; a key with one number has one extent."""
+    """Extents by lower-case key, as in `kernel=3x3`. A key with one number has one extent."""
     found: dict[str, tuple[int, ...]] = {}
     for keys, value, _ in KEYS.findall(keyed(text)):
         if not re.search(r"[./]", value):
@@ -97,15 +100,15 @@ def boxes(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def box(text: str) -> tuple[int, ...]:
-    """The first extents such as `2200x1122x4` that stand by themselves. Raises Unclear."""
+    """The first extents, such as `2200x1122x4`, that have no key. Raises Unclear."""
     found = BOX.search(text)
     if found is None:
-        raise Unclear(f"shape {text!r}: no extents; need some such as 2200x1122x4")
+        raise Unclear(f"shape {text!r}: no extents; need extents such as 2200x1122x4")
     return tuple(int(n) for n in re.split(r"\s*[x*]\s*", found[1]))
 
 
 def whole(found: Mapping[str, float], *keys: str, default: int | None = None) -> int:
-    """A positive integer under the first of some keys that is there. Raises Unclear."""
+    """The positive integer of the first of these keys that is present. Raises Unclear."""
     for key in keys:
         if key in found:
             value = found[key]
@@ -118,7 +121,7 @@ def whole(found: Mapping[str, float], *keys: str, default: int | None = None) ->
 
 
 def elements(text: str) -> int:
-    """How many elements a text such as `66.24M elements` or `N=64` speaks of. Raises Unclear."""
+    """The number of elements in a text such as `66.24M elements` or `N=64`. Raises Unclear."""
     found = COUNT.search(text)
     if found is not None:
         count = float(found[1]) * SCALE[found[2]]
@@ -134,9 +137,9 @@ def elements(text: str) -> int:
 
 
 def dtypes(text: str) -> tuple[str, str]:
-    """The types of operands and of partial sums, "" where none is named. Raises Unclear.
+    """The types of operands and of partial sums; the latter "" if not named. Raises Unclear.
 
-    `fp16.32`: operands of 16 bits, partials of 32.
+    `fp16.32` means operands of 16 bits and partials of 32.
     """
     pair = PAIR.search(text)
     if pair is not None:
@@ -158,9 +161,9 @@ def element_bytes(dtype: str) -> int:
 def cycles(
     value: float, unit: str, quantity: str, clock_hz: float, operations: float, moved: float
 ) -> float:
-    """A measured value as cycles of a tile, for one step. Raises Unclear.
+    """A measured value, converted to cycles of one step. Raises Unclear.
 
-    operations, moved: additions and multiplications, and bytes, that a rate is of.
+    operations, moved: the additions and multiplications, and the bytes, that a rate counts.
     """
     per = re.search(r"per (\d+) (?:steps|iterations|repeats|runs)", quantity)
     steps = int(per[1]) if per else 1

@@ -1,4 +1,4 @@
-"""What one tile takes for a vertex of a library: contractions, element-wise work, streams."""
+"""Predicted cycles of a library's vertex on one tile: contractions, element-wise work, streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .cases import Elementwise, Triad, Vertex
 
 
 def vertex(case: Vertex, target: Target) -> dict[str, float]:
-    """The conv units' vertex; infinite where the machine has none for its types."""
+    """The vertex of the convolution units; infinite if the machine has none for its types."""
     contraction = Contraction.of(
         case.field,
         case.in_channels,
@@ -26,7 +26,7 @@ def vertex(case: Vertex, target: Target) -> dict[str, float]:
 
 
 def elementwise(case: Elementwise, target: Target) -> dict[str, float]:
-    """A vector codelet, and what reading the counter around it adds where it was measured so."""
+    """A vector codelet, and the cycles of reading the counter if the measurement includes them."""
     if case.function == "scaled_add":
         cycles = cost.scaled_add_cycles(case.elements, case.dtype, target)
     elif case.function == "reduce":
@@ -49,6 +49,6 @@ def elementwise(case: Elementwise, target: Target) -> dict[str, float]:
 
 
 def triad(case: Triad, target: Target) -> dict[str, float]:
-    """One of many repeats, each of which begins when all tiles have met."""
+    """One of many repetitions, each of which begins with a sync."""
     cycles = cost.streamed_add_cycles(case.elements, case.dtype, target)
     return {"compute": float(cycles), "sync": float(cost.sync_cycles(target))}

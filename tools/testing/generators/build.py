@@ -1,4 +1,4 @@
-"""From a sketch to a module of nn: well-typed by construction, whatever operators there are."""
+"""Building a module of nn from a sketch: well-typed by construction, for any set of operators."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ from .sketch import Data, Sketch, Step
 Array = NDArray[Any]
 
 MOST_POINTS = 20_000
-"""Of an operation's iteration space."""
+"""The most points that an operation's iteration space may have."""
 MOST_RESULTS = 16
 SHARED = 0.6
-"""How often an operand is a value that is there already, if one of its type is."""
+"""How often an operand is an existing value, if there is one of its type."""
 CHANGES = 8
-"""Operators that are tried to change a value."""
+"""How many operators `_changed` tries."""
 
 CHAINED = 0.2
-"""How often an operation that may have a chain gets one."""
+"""How often an operation that can have a chain gets one."""
 ENDS = 0.4
-"""How often a program returns only what nobody reads, and not every value."""
+"""How often a program returns only the values that no operation reads, instead of all values."""
 UNIFORM = 0.4
-"""How often all elements of a constant are one number, which many laws want."""
+"""How often all elements of a constant are one number, as many rules need it."""
 STORED = 0.2
 """How often a program stores one of its values."""
 
 ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
-"""Element types that programs are made of, unless others are asked for."""
+"""The element types of programs by default."""
 
 _RUNS = (Structured, Movement, Reinterpretation, Composite)
 
 
 class Operators:
-    """The operators that programs of nn are made of: all of a context's dialects that can be run.
+    """The operators that programs of nn are built from: all of a context that can be run.
 
-    Raises ValueError if none of those that are asked for can be made.
+    only: restrict them to these classes or names. Raises ValueError if none of those can be run.
     """
 
     def __init__(
@@ -86,16 +86,16 @@ class Operators:
 
 @lru_cache(maxsize=8)
 def default_operators(only: tuple[str, ...] | None = None) -> Operators:
-    """Abele's own operators, or those of that name."""
+    """Abele's own operators, or those with these names."""
     return Operators(new_context(), only)
 
 
 def build(
     sketch: Sketch, operators: Operators, elements: Sequence[Attribute] = ELEMENTS
 ) -> Program:
-    """The program of a sketch: the same one each time.
+    """The program of a sketch; the same sketch always gives the same program.
 
-    Every value outside of control flow is a result, up to 16 of them, or only those that no
+    Its results are the last 16 values outside of control flow, or only those of them that no
     operation reads.
     """
     return _Builder(sketch, operators, tuple(elements)).program()
@@ -116,7 +116,7 @@ class _Builder:
     made: int = 0
 
     def program(self) -> Program:
-        """The module, with what it runs in."""
+        """Build the program."""
         self.context = self.operators.context.clone()
         self.context.blobs = BlobStore()
         random = Random(f"{self.sketch.seed}")
@@ -135,7 +135,7 @@ class _Builder:
         block = self.arguments
         results = self.values[-MOST_RESULTS:]
         if random.random() < ENDS:
-            # What only one operation reads is what may be fused with it.
+            # An operation can be fused with its reader only if nothing else reads its result.
             results = [v for v in results if v.first_use is None] or results[-1:]
         stored = [v for v in self.values if random.random() < STORED][:1]
         for value in stored:
@@ -172,7 +172,7 @@ class _Builder:
         return self._leaf(tensor_type(element, shape), random)
 
     def _leaf(self, type_: Attribute, random: Random) -> SSAValue:
-        """A value that the program is given: an argument, a state or a constant."""
+        """A new leaf of the program: an argument, a state or a constant."""
         chance = random.random()
         if chance < 0.55 or not self.arguments.args:
             name = f"arg{len(self.arguments.args)}"
@@ -194,20 +194,16 @@ class _Builder:
         return name
 
     def _value(self, type_: Attribute, random: Random) -> SSAValue:
-        """A value of a type: one that is there, or a leaf."""
+        """A value of a type: an existing one, or a new leaf."""
         alike = [v for v in self.values if v.type == type_]
         if alike and random.random() < SHARED:
             return random.choice(alike)
-        leaf = self._leaf(type_, random)
-        self.values_of_leaves.append(leaf)
-        return leaf
-
-    values_of_leaves: list[SSAValue] = field(default_factory=list[SSAValue])
+        return self._leaf(type_, random)
 
     # Operations
 
     def _step(self, step: Step) -> SSAValue | None:
-        """Add one operation; None where the operators make none of what there is."""
+        """Add one operation and return its result; None if no operation can be made."""
         random = Random(f"{step.seed} {step.kind}")
         classes = self.operators.classes
         cls = classes[step.kind % len(classes)]
@@ -243,7 +239,7 @@ class _Builder:
         return op
 
     def _connect(self, op: Operation, first: SSAValue | None, random: Random) -> None:
-        """Give an operation values of its operands' types, and the first one where it fits."""
+        """Give an operation operands of its types, among them `first` if its type fits."""
         places = [i for i, v in enumerate(op.operands) if first and v.type == first.type]
         at = random.choice(places) if places else -1
         op.operands = [
@@ -278,12 +274,14 @@ class _Builder:
         _CONTROL[step.within](self, step, random)
 
     def _body(self, carried: Sequence[SSAValue], step: Step, wanted: Attribute) -> Block:
-        """A block of a few operations that takes values and ends in one of a type, as yet without
-        its terminator; the value is in self.values last."""
+        """A block of a few operations that takes the carried values, still without its terminator.
+
+        wanted: the type of the value that the block ends with, which is left in self.chosen.
+        """
         block = Block(arg_types=[v.type for v in carried])
         outer_ops, outer_values = self.ops, list(self.values)
         self.ops = []
-        # The body begins with what it carries, and may read what is outside.
+        # The body first reads what it carries, and may read outside values too.
         self.values.extend(block.args)
         begin = len(self.values)
         random = Random(f"{step.seed} body")
@@ -304,8 +302,10 @@ class _Builder:
     chosen: SSAValue | None = None
 
     def _changed(self, value: SSAValue, step: Step) -> SSAValue:
-        """What some operation that keeps a value's type makes of it: a body that hands on what it
-        was given does nothing, and two such branches are one. The value where none is found."""
+        """The result of some operation on a value, of the same type; the value if none is found.
+
+        A body that passes its value on unchanged does nothing, and two such branches are equal.
+        """
         random = Random(f"{step.seed} {step.kind} changed")
         classes, instances = self.operators.classes, self.operators.instances
         for _ in range(CHANGES):
@@ -322,7 +322,7 @@ class _Builder:
         return value
 
     def _kind(self, random: Random) -> int:
-        """Of an operation that the sketch leaves open."""
+        """The kind of an operation that the sketch does not determine."""
         kinds = self.sketch.kinds
         return random.choice(kinds) if kinds else random.randrange(1 << 16)
 
@@ -330,7 +330,7 @@ class _Builder:
         return self.values[-1 - step.operand % len(self.values)]
 
     def repeat(self, step: Step, random: Random) -> None:
-        """A loop of a few turns."""
+        """Add a loop of a few iterations."""
         value = self._carried(step)
         block = self._body([value], step, value.type)
         assert self.chosen is not None
@@ -338,7 +338,7 @@ class _Builder:
         self._flow(control.RepeatOp(random.choice((0, 1, 2, 2, 3)), [value], Region(block)))
 
     def choice(self, step: Step, random: Random) -> None:
-        """A branch on a value that is given."""
+        """Add a branch on a leaf."""
         value = self._carried(step)
         predicate = self._leaf(tensor_type(i1, []), random)
         branches: list[Region] = []
@@ -351,7 +351,7 @@ class _Builder:
         self._flow(control.IfOp(predicate, [value.type], branches[0], branches[1]))
 
     def loop(self, step: Step, random: Random) -> None:
-        """A loop that counts to a limit."""
+        """Add a loop that counts to a limit."""
         value = self._carried(step)
         counter = tensor_type(f32, [])
         begin = nn.ConstantOp(self.context.blobs.add(np.zeros((), np.float32)))
@@ -397,7 +397,7 @@ def _stage(random: Random) -> Stage:
 
 
 def values_of(shape: Sequence[int], dtype: np.dtype[Any], seed: int, data: Data) -> Array:
-    """Values for a tensor, which depend on nothing else."""
+    """The values of a tensor, determined by the arguments alone."""
     random = np.random.default_rng(seed)
     if dtype == np.bool_:
         return random.integers(0, 2, shape).astype(bool)
@@ -408,7 +408,7 @@ def values_of(shape: Sequence[int], dtype: np.dtype[Any], seed: int, data: Data)
         return random.integers(-3, 4, shape).astype(dtype)
     normal = random.standard_normal(shape)
     if data == "normal":
-        # Tensors of unlike magnitude, so that it matters which is added to which.
+        # Tensors differ in magnitude, so that mixing them up shows in a sum.
         scale = 2.0 ** random.integers(-4, 5) * (1.0 if seed % 3 else 1.7)
         return (normal * scale).astype(dtype)
     special = _special(dtype)

@@ -1,8 +1,8 @@
-"""Random decisions on the way down, each of them legal: what planners would never choose.
+"""Lowering by random legal decisions, including those that the planner never makes.
 
-A default plan shows the same few splits, homes and orders again and again. What a conversion has to
-apply is whatever legal decision it finds; so splits (of reductions too, combined in any way),
-orders, first tiles, methods, workers, homes, supersteps and addresses are drawn here.
+The planner chooses the same few splits, homes and orders again and again, but a conversion has to
+apply any legal decision. So this file draws splits (of reductions too, with any plan for combining
+partials), orders, first tiles, methods, workers, homes, supersteps and addresses.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 
 REHOMED = 0.3
-"""How often a state, an argument or a result gets another home."""
+"""How often a state, an argument or a result gets a random home."""
 
 STEPPED = 0.25
-"""How often an operator takes several steps, if it can."""
+"""How often a plan computes in several steps, where that is legal."""
 
 MOST_STEPS = 6
 
 ADDRESSED = 0.3
-"""How often a variable gets an address of its own before the rest is packed."""
+"""How often a variable gets a random address before the others are packed."""
 
 
 def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
-    """Write a legal plan on every operation of nn that takes one, and the target on the module."""
+    """Write a legal plan on each operation that can have one, and the target on the module."""
     for op in module.walk():
         if isinstance(op, Structured):
             operand = number_dtype([_element(value) for value in op.operands])
@@ -87,7 +87,10 @@ def random_plan(
     target: Target,
     random: Random,
 ) -> Plan:
-    """Any legal plan of a structure. operand: what it computes with. element: of its result."""
+    """A random legal plan of a structure.
+
+    operand: the dtype that it computes with. element: the dtype of its result.
+    """
     dims = structure.space.dims
     split = _split(dims, target.tiles, structure, random)
     order, first = _order(len(dims), random), _first_tile(split, target, random)
@@ -108,7 +111,7 @@ def _methods(
     element: np.dtype[Any],
     target: Target,
 ) -> list[str]:
-    """The methods that the target has for the cells of a contraction; "" leaves it open."""
+    """The methods that the target has for the cells of a contraction; [""] if it has none."""
     cells = np.array([[-(-d.size // n) for d, n in zip(structure.space.dims, split, strict=True)]])
     cycles = (
         compute_cycles(structure.unchained, cells, operand, element, target, method)[0]
@@ -139,7 +142,7 @@ def _in_one_step(plan: Plan) -> Plan:
 
 
 def _in_steps(structure: Structure, plan: Plan, element: np.dtype[Any], random: Random) -> Plan:
-    """The plan, now and then in several steps, and some of these round a ring of tiles."""
+    """The plan, sometimes in several steps, some of which pass operands round a ring of tiles."""
     if random.random() >= STEPPED:
         return plan
     dims = structure.space.dims
@@ -181,7 +184,7 @@ def _split(
     for d in order:
         dim, room = dims[d], tiles // prod(split)
         parts = [p for p in range(1, min(room, dim.size) + 1) if _may_cut(dim, d, p, structure)]
-        # Cuts into as many parts as can be are as likely as none at all.
+        # The largest number of parts is as likely as one part.
         split[d] = random.choice((1, parts[-1], random.choice(parts))) if parts else 1
     return tuple(split)
 
@@ -223,7 +226,7 @@ def _workers(
 
 
 def rehome(module: ModuleOp, target: Target, random: Random) -> None:
-    """Let states, arguments and results live elsewhere, with relayouts to where they are wanted."""
+    """Give some states, arguments and results random homes, with relayouts to their old layouts."""
     for op in tuple(module.body.block.ops):
         if isinstance(op, partition.StateOp) and random.random() < REHOMED:
             _rehome_state(module, op, _home(op.type, target, random))
@@ -287,12 +290,12 @@ def _insert(
 
 
 def _home(type_: PartitionTensor, target: Target, random: Random) -> PartitionTensor:
-    """The type with any layout in which each element has one owner."""
+    """The type with a random layout in which each element has one owner."""
     return laid_out(type_.tensor, random_layout(type_.tensor.get_shape(), target, random))
 
 
 def random_layout(shape: Sequence[int], target: Target, random: Random) -> Layout:
-    """A layout of a tensor, cut along its axes, in which each element has one owner."""
+    """A random layout of a tensor, split along its axes. Each element has one owner."""
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     split = _split(dims, target.tiles, None, random)
     access = identity_map(tuple(range(len(dims))), tuple(shape))
@@ -304,7 +307,7 @@ def random_layout(shape: Sequence[int], target: Target, random: Random) -> Layou
 
 
 def decide_supersteps(module: ModuleOp, random: Random) -> None:
-    """Number supersteps: what may be in one may also be in two, and numbers may be left out."""
+    """Number supersteps, with some supersteps split in two and some numbers skipped."""
     ScheduleSupersteps().apply(AbeleContext(), module)
     for block in {op.parent: None for op in module.walk() if SUPERSTEP in op.attributes}:
         assert block is not None
@@ -317,9 +320,9 @@ def decide_supersteps(module: ModuleOp, random: Random) -> None:
 
 
 def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> None:
-    """Give some variables any address at which they disturb no other, and leave room for the rest.
+    """Give some variables random addresses at which they do not overlap.
 
-    None gets one where all would not fit then.
+    Gives none at all if the other variables would then not fit.
     """
     variables = [op for op in module.body.block.ops if isinstance(op, tile.VariableOp)]
     lives = lifetimes(module, variables)
@@ -346,10 +349,10 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
 
 
 def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
-    """Take a module of nn down to a level, in place, by random decisions.
+    """Lower a module of nn to a level, in place, by random decisions.
 
     level: a level, or one of its decisions. "tile" leaves it to chance how far tile is decided.
-    Raises DoesNotFit where a program of tile or exchange is too large for the target's memory.
+    Raises DoesNotFit if a program of tile or exchange does not fit the target's memory.
     """
     Decompose().apply(AbeleContext(), module)
     decide_plans(module, target, random)
@@ -380,9 +383,9 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
 
 @dataclass(frozen=True)
 class LowerAtRandom(ModulePass):
-    """Take a module of nn, on whose operations there are plans, further down by random decisions.
+    """Lower a module of nn whose operations have plans, by random decisions.
 
-    to: the level. The same module and seed lead to the same decisions.
+    to: the level, as `lower` takes it. The same module and seed give the same decisions.
     """
 
     name = "lower-at-random"
@@ -391,7 +394,7 @@ class LowerAtRandom(ModulePass):
     seed: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module. Raises InputError where it has no plans, and DoesNotFit."""
+        """Lower a module in place. Raises InputError if it has no plans, and DoesNotFit."""
         target = op.attributes.get(TARGET)
         if not isinstance(target, StringAttr):
             raise InputError(f"the module has no {TARGET}; plan it first")

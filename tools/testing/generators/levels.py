@@ -1,4 +1,4 @@
-"""Generated programs of the lower levels, and the kind of programs that a pass is tested on."""
+"""Generated programs of the lower levels, and the level or stage to test a pass on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from .program import Program
 
 
 def at_level(program: Program, level: str) -> Program | None:
-    """A generated program of nn, lowered to a level by random decisions that its sketch seeds.
+    """A generated program of nn, lowered to a level by random decisions.
 
-    None if it does not fit its machine.
+    The seed of its sketch seeds the decisions. Returns None if the program does not fit its
+    machine.
     """
     if level == "nn" or program.sketch is None:
         return program
@@ -35,7 +36,10 @@ def at_level(program: Program, level: str) -> Program | None:
 
 
 def level_before(tested: type[ModulePass]) -> str:
-    """The kind of programs to test a pass on: what its declarations say; nn if they say nothing."""
+    """The level, or decision of a level, of the programs to test a pass on.
+
+    It is what the pass declares to take, or else nn.
+    """
     declared = declared_levels(tested)
     if declared is None:
         return NN.name
@@ -43,4 +47,4 @@ def level_before(tested: type[ModulePass]) -> str:
 
 
 KNOWN = (*map(str, LEVELS), *(each for level in LEVELS for each in level.decisions))
-"""The kinds of programs that can be generated."""
+"""The levels, and decisions of levels, that programs can be generated at."""

@@ -1,4 +1,4 @@
-"""A program under test: a module, what it runs in, and one set of inputs."""
+"""A program under test: a module, its context, its target and one set of inputs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Program:
     """A module of any level, its context, and inputs by name.
 
     target: the machine that it is or will be planned for. source: for a program of a lower level,
-    the module of nn that it was lowered from, which says what it has to compute. sketch: the sketch
-    that it was generated from, or None. key: identifies a program that was generated in another
-    way; else "".
-    Its repr is its text: the repr of an operation would walk the whole program many times.
+    the module of nn that it was lowered from, which defines what it has to compute. sketch: the
+    sketch that it was generated from, or None. key: identifies a program that was generated without
+    a sketch; "" otherwise.
+    Its repr is its text, because the repr of an operation walks the whole program many times.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Program:
 
     @property
     def level(self) -> Level:
-        """The lowest level that the module has operations of."""
+        """The lowest level of any operation in the module."""
         return level_of(self.module)
 
     @property
@@ -77,7 +77,7 @@ class Program:
         return print_module(self.module, locations=False)
 
     def source_program(self) -> Program:
-        """The program that this one was lowered from; the program itself if it was not lowered."""
+        """The program that this one was lowered from, or itself if it was not lowered."""
         if self.source is None:
             return self
         return Program(self.source, self.context, self.inputs, self.target)
@@ -109,9 +109,9 @@ class Program:
         )
 
     def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:
-        """Write module, blobs, inputs and target into a folder. about: added to the record.
+        """Write module, blobs, inputs and target to a folder.
 
-        Raises InputError and OSError.
+        about: more entries for the record, replay.json. Raises InputError and OSError.
         """
         folder.mkdir(parents=True, exist_ok=True)
         write_module(self.module, folder / MODULE)

@@ -1,4 +1,7 @@
-"""A program in a few numbers: what is drawn, printed and shrunk in place of its operations."""
+"""Sketches: a few numbers that a program is built from.
+
+Sketches, not operations, are drawn, printed and shrunk.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,30 @@ from typing import Literal, TypeAlias
 from ....backends.target import Target, resolve_target
 
 Data: TypeAlias = Literal["integers", "normal", "special"]
-"""What values inputs and states have: small whole numbers, of which sums of products are exact;
-normal ones of several magnitudes; or also infinities, NaN, -0, subnormal and the largest ones."""
+"""The values of inputs and states. integers: small whole numbers, whose sums of products are exact.
+normal: normally distributed numbers, of another magnitude in each tensor. special: normally
+distributed numbers, a quarter of them replaced by infinities, NaN, -0, or subnormal or largest
+numbers."""
 
 Shape: TypeAlias = Literal["", "repeat", "if", "while"]
-"""What control flow a step stands in."""
+"""The control flow around a step; "" for none."""
 
 VECTOR = (2, 4)
-"""Elements of a vector on the machine: of float32 and of float16."""
+"""Elements in a vector of the machine, of float32 and of float16."""
 
 GRAIN = (8, 16)
-"""Channels that a convolution unit takes at once: of float32 and of float16."""
+"""Channels that a convolution unit takes at once, of float32 and of float16."""
 
 PRIMES = (3, 5, 7)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One operation. kind: its class, by number, modulo the classes there are. operand: the value
-    it begins with, counted from the latest, modulo those there are. seed: of all else about it.
-    within: what control flow it stands in.
+    """One operation.
+
+    kind: number of its class, modulo the number of classes. operand: its first operand, counted
+    back from the latest value, modulo the number of values. seed: decides everything else about it.
+    within: the control flow around it.
     """
 
     kind: int
@@ -41,11 +48,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Sketch:
-    """All that a generated program follows from, beside the operators there are.
+    """A generated program, determined by this and the list of operators.
 
-    sizes: of axes. element: of the first operand, by number. seed: of leaves, and below nn of the
-    decisions that lead there. target: as text. kinds: of the operations that bodies of control flow
-    have beside the steps; any if there are none.
+    sizes: sizes that axes may have. element: number of the first value's element type. seed: seed
+    of inputs, states and constants, and of the decisions that lower the program. target: the
+    spelling of its machine. kinds: classes, by number, of the further operations in bodies of
+    control flow; any classes if empty.
     """
 
     steps: tuple[Step, ...]
@@ -64,40 +72,43 @@ class Sketch:
 
 @lru_cache(maxsize=256)
 def machine_of(spelling: str) -> Target:
-    """The target of a spelling: there are few, and reading one takes as long as a program."""
+    """The target with a spelling. Cached: parsing one takes as long as building a program."""
     return resolve_target(spelling)
 
 
 def edges(tiles: int) -> Sequence[int]:
-    """Sizes of axes where compilers err: about the lengths of vectors and grains, and about the
-    number of tiles; the simplest first."""
+    """Sizes of axes at which compilers make mistakes, the simplest first.
+
+    They are near the lengths of vectors and grains and near the number of tiles.
+    """
     around = [n + d for n in (*VECTOR, GRAIN[0], tiles) for d in (-1, 0, 1)]
     found = (1, 2, *PRIMES, *around, 2 * tiles + 1)
     return tuple(dict.fromkeys(n for n in found if n > 0))
 
 
 DATA: tuple[Data, ...] = ("integers", "normal", "normal", "special")
-"""Kinds of values, as often as they are drawn."""
+"""Kinds of values; a kind that is listed twice is drawn twice as often."""
 
 MACHINES = ("", "", "", "workers=1", "workers=2", "memory.bytes_per_tile=24576")
-"""What is unlike the preset, as often as it is drawn."""
+"""Changes to the preset machine; one that is listed twice is drawn twice as often."""
 
 WITHIN: tuple[Shape, ...] = ("repeat", "if", "while")
 
 OFTEN = 0.5
 CONTROLLED = (0.0, 0.0, 0.0, 0.1, 0.1, OFTEN)
-"""How often a step of a program stands in control flow, as often as it is drawn: in some programs
-many do, so that two loops or branches meet, and what decides on one is not what decides on all."""
+"""The share of a program's steps that are in control flow; one value is drawn per program. In some
+programs it is large, so that several loops or branches meet, with different conditions."""
 
 MEETING: tuple[tuple[Shape, ...], ...] = (WITHIN, ("if",))
-"""Where many do: in which control flow. Two branches side by side ask for two values."""
+"""The control flow to choose from if that share is OFTEN: any, or only branches, which have a
+predicate each."""
 
 MOST_TILES = 16
 MOST_KINDS = 1 << 10
 
 
 def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
-    """A sketch of a program of up to max_ops operations, every operator as likely as another."""
+    """A sketch of a program of up to max_ops steps. All operators are equally likely."""
     tiles = random.randint(1, MOST_TILES)
     spelling = ",".join(filter(None, (f"tiny:{tiles}", random.choice(MACHINES))))
     some = edges(tiles)

@@ -4,8 +4,8 @@
     def test_mine(program):
         ...
 
-What is drawn is a sketch, a few numbers; operations are built from it. So failures print short, and
-Hypothesis shrinks them fast.
+Hypothesis draws a sketch, which is a few numbers, and the program is built from that. So failures
+print short and shrink fast.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ OperatorNames: TypeAlias = "Sequence[type[Operation] | str] | Operators | None"
 
 
 def machines(most_tiles: int = MOST_TILES) -> SearchStrategy[Target]:
-    """Small machines: 1 to 16 tiles, odd counts too, few or many workers, and now and then little
-    memory; the simplest has one tile."""
+    """Small machines: 1 to 16 tiles, odd numbers too, few or many workers, and sometimes little
+    memory. The simplest has one tile."""
     return _spellings(most_tiles).map(machine_of)
 
 
-# What is drawn from is made once: Hypothesis looks each strategy over that it has not seen before.
+# Each strategy is made once, because Hypothesis analyses every new strategy object.
 
 
 @lru_cache
@@ -63,7 +63,7 @@ def _sizes(tiles: int) -> SearchStrategy[list[int]]:
 
 @lru_cache
 def _steps(controlled: float, most: int) -> SearchStrategy[list[Step]]:
-    """At most so many steps; controlled: the share of them that are within a loop or branch."""
+    """Lists of at most `most` steps. controlled: the share of them inside a loop or a branch."""
     plain = [st.just("")] * (round(1 / controlled) - 1 if controlled else 1)
     within = st.one_of(*plain, st.sampled_from(WITHIN)) if controlled else plain[0]
     numbers = st.integers(0, MOST_KINDS - 1)
@@ -119,14 +119,15 @@ def programs(
     data: Sequence[Data] = DATA,
     control_flow: bool = True,
 ) -> SearchStrategy[Program]:
-    """Well-typed programs of a level, with inputs; every value is a result.
+    """Well-typed programs of a level, with inputs. Every value is a result.
 
-    level: nn; or partition, tile or exchange, which random legal decisions lead to; or planned, for
-    nn with these decisions not yet applied. A program of tile may have its supersteps and addresses
-    decided, or has them as one of levels.TILE_DECISIONS says. target: any machine if None. dtypes:
-    element types; truth values may come in beside them. operators: classes or names; all that the
-    dialects of nn define if None. data: the kinds of values that inputs have.
-    Raises ValueError for an unknown level, or operators that there are not.
+    level: nn; partition, tile or exchange, reached from nn by random legal decisions; planned,
+    which is nn with a plan on each operation; or one of levels.TILE_DECISIONS, which says how far
+    the supersteps and addresses of a program of tile are decided ("tile" picks one at random).
+    target: the machine; any small one if None. dtypes: element types; some operations add booleans.
+    operators: classes or names; all operators of the dialects of nn if None. data: the kinds of
+    values of inputs. control_flow: whether to generate loops and branches.
+    Raises ValueError for an unknown level or if none of the operators is known.
     """
     if level not in KNOWN:
         raise ValueError(f"level {level!r}; need one of {', '.join(KNOWN)}")
@@ -143,7 +144,7 @@ def programs(
 
 
 def operators_of(operators: OperatorNames) -> Operators:
-    """The operators of that name; abele's own if None. Raises ValueError."""
+    """The operators with these names; abele's own if None. Raises ValueError if none is known."""
     if isinstance(operators, Operators):
         return operators
     if operators is None:

@@ -21,7 +21,7 @@ from ....passes.convert_nn_to_partition import TARGET
 from ....passes.pipelines import PASSES
 from ..limits import TooLong, at_most
 from ..search.check import check_pass
-from ..search.contracts import acting_as, passes_behind
+from ..search.contracts import passes_after, with_apply
 from ..search.failures import AtFault, Miscompiled
 from ..search.settings import LIMIT, BudgetOptions
 
@@ -102,7 +102,7 @@ def cases(original: ModulePass, level: str, budget: Budget) -> list[Case]:
     # Bugs of the original pass are reported by study.check_original.
     with suppress(OutOfTime, InputError, AtFault, Miscompiled), catch_warnings(action="ignore"):
         check_pass(
-            acting_as(original, apply),
+            with_apply(original, apply),
             level,
             results=False,
             **budget.options(),
@@ -150,7 +150,7 @@ def _compiles_to_the_same(
 
     Names are ignored.
     """
-    behind = ",".join(passes_behind(mutant))
+    behind = ",".join(passes_after(mutant))
     target = case.given.attributes.get(TARGET)
     spelling = target.data if isinstance(target, StringAttr) else ANY_TARGET
     passes = parse_pipeline(behind.replace("TARGET", f'"{spelling}"'), PASSES) if behind else ()

@@ -32,7 +32,7 @@ from ....ir.geometry.space import Space
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.allocate import ADDRESS
 from ....passes.schedule_supersteps import SUPERSTEP
-from ..search.contracts import acting_as
+from ..search.contracts import with_apply
 from .compare import Case
 from .mutant import Mutant
 
@@ -362,4 +362,4 @@ def _mutated_pass(original: ModulePass, kind: ResultClass, choose: Which) -> Mod
                 continue
             return
 
-    return acting_as(original, apply)
+    return with_apply(original, apply)

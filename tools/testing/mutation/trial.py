@@ -31,7 +31,7 @@ from ....passes.pipelines import PASSES
 from ..limits import TooLong
 from ..search import shrink
 from ..search.check import check_pass
-from ..search.contracts import Refuses, acting_as, goes_on, takes_all
+from ..search.contracts import WronglyRefused, contracts_of, must_accept_all, with_apply
 from ..search.failures import Miscompiled, PassFailed
 from ..search.report import Report
 from ..search.settings import LIMIT, CheckOptions
@@ -249,7 +249,7 @@ def _trial(
     )
 
 
-_HOW: dict[type | None, str] = {TooLong: "hang", Refuses: "refuses"}
+_HOW: dict[type | None, str] = {TooLong: "hang", WronglyRefused: "refuses"}
 """How a pass has failed, by the error it has raised; "raised" for any other error."""
 
 
@@ -260,7 +260,7 @@ def check_mutant(tested: ModulePass, level: str, budget: Budget, folder: Path) -
     """
     report = Report()
     begin = process_time()
-    insistent = takes_all(tested) if tested.name in PASSES else tested
+    insistent = must_accept_all(tested) if tested.name in PASSES else tested
 
     def apply(ctx: Context, op: ModuleOp) -> None:
         # The report has its seconds once the search ends. Shrinking has a limit of its own.
@@ -270,14 +270,14 @@ def check_mutant(tested: ModulePass, level: str, budget: Budget, folder: Path) -
 
     options: CheckOptions = {
         **budget.options(),
-        "relation": goes_on(type(tested)),
+        "relation": contracts_of(type(tested)),
         "folder": folder,
         "report": report,
     }
     try:
         # A mutant that changes nothing causes a warning.
         with catch_warnings(action="ignore"):
-            check_pass(acting_as(tested, apply), level, **options)
+            check_pass(with_apply(tested, apply), level, **options)
     except Miscompiled as found:
         small = found.program.module
         detail = f"{found.wrong.kind}: {found.wrong.text}"

@@ -1,9 +1,9 @@
-"""What a pass of the way down owes the others, beside the meaning of programs.
+"""Contracts of a pass with the rest of the pipeline, in addition to the results of programs.
 
-It takes every program of its level, and the passes behind it take what it leaves. A pass that
-refuses, or that leaves its work undone, computes nothing wrong: results alone do not show it.
+A pass has to accept every program of its level, and the passes after it have to accept its output.
+Comparing results does not show a pass that refuses a program or that leaves work undone.
 
-    check_pass(takes_all(Allocate()), "placed", relation=goes_on(Allocate))
+    check_pass(must_accept_all(Allocate()), "placed", relation=contracts_of(Allocate))
 """
 
 from __future__ import annotations
@@ -26,24 +26,27 @@ from .run import Refused, apply
 from .settings import LIMIT
 
 
-class Refuses(Exception):
-    """A pass does not take a program that it has to take. It says why."""
+class WronglyRefused(Exception):
+    """A pass refuses a program that it has to accept, with the pass's own message."""
 
 
-def takes_all(tested: ModulePass) -> ModulePass:
-    """The same pass, at fault where it refuses a program, but for one that does not fit."""
+def must_accept_all(tested: ModulePass) -> ModulePass:
+    """A copy of a pass that may refuse only programs that do not fit.
+
+    It raises WronglyRefused for any other program, so that the check fails.
+    """
 
     def insist(ctx: Context, op: ModuleOp) -> None:
         try:
             tested.apply(ctx, op)
         except InputError as error:
-            raise Refuses(str(error)) from error
+            raise WronglyRefused(str(error)) from error
 
-    return acting_as(tested, insist)
+    return with_apply(tested, insist)
 
 
-def acting_as(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -> ModulePass:
-    """A pass of the same name and options, which does something else."""
+def with_apply(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -> ModulePass:
+    """A pass with the name and options of another, which runs a function instead."""
 
     def method(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
         apply(ctx, op)
@@ -52,7 +55,7 @@ def acting_as(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) ->
 
 
 def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePass:
-    """A pass of the same name and options, some of whose methods are others."""
+    """A pass with the name and options of another, and with some methods replaced."""
     cls = type(tested)
     body = {**methods, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
     made = object.__new__(type(cls.__name__, (cls,), body))
@@ -61,76 +64,80 @@ def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePas
 
 
 def followed_by(passes: str) -> Relation:
-    """A relation: further passes take what the tested ones have made, and it computes the same.
+    """A relation: further passes accept the output of the tested ones, and the results stay right.
 
-    passes: as abele opt -p takes them; TARGET stands for the program's own machine. Says nothing of
+    Results are compared with those of the program before the tested passes. passes: as
+    `abele opt -p` takes them; TARGET stands for the program's own machine. Does not apply to
     programs that do not fit.
     """
     return _followed_by(passes, lambda before, after: before)
 
 
-def followed_as_left_by(passes: str) -> Relation:
-    """The same of what the tested ones have made, which need not be as exact as it was before."""
+def followed_as_rounded_by(passes: str) -> Relation:
+    """As `followed_by`, but results are compared with those after the tested passes.
+
+    For passes that round, whose output may be less exact than their input.
+    """
     return _followed_by(passes, lambda before, after: after)
 
 
 def _followed_by(passes: str, meant: Callable[[Program, Program], Program]) -> Relation:
-    def taken_on(before: Program, after: Program, compiled: Compiled) -> str | None:
+    def accepted_by_later_passes(before: Program, after: Program, compiled: Compiled) -> str | None:
         further = after.clone()
         spelling = f'"{before.target.spelling()}"'
         for each in parse_pipeline(passes.replace("TARGET", spelling), PASSES):
             try:
-                apply(takes_all(each), further, after, LIMIT)
+                apply(must_accept_all(each), further, after, LIMIT)
             except Refused as error:
                 raise NotApplicable(str(error)) from None
             except PassFailed as failed:
-                return f"{each.name} behind it {failed.problem}"
+                return f"{each.name}, which runs after it, {failed.problem}"
         wrong = invalid(further.module) or disagreement(expected_of(meant(before, after)), further)
         return None if wrong is None else f"then {passes}: {wrong.text}"
 
-    return taken_on
+    return accepted_by_later_passes
 
 
-def ends_on(level: Level) -> Relation:
-    """A relation: what the passes have made has operations of that level alone."""
+def leaves_only(level: Level) -> Relation:
+    """A relation: the output of the passes has only operations of a level."""
 
-    def left(before: Program, after: Program, compiled: Compiled) -> str | None:
+    def has_only_its_level(before: Program, after: Program, compiled: Compiled) -> str | None:
         try:
             verify(after.module, level.legal)
         except VerifyException as error:
-            return f"not all of it is of {level}: {error}"
+            return f"its output is not all of {level}: {error}"
         return None
 
-    return left
+    return has_only_its_level
 
 
-def goes_on(tested: type[ModulePass]) -> tuple[Relation, ...]:
-    """The relations of a pass to the level that it leaves and to the passes behind it, if any.
+def contracts_of(tested: type[ModulePass]) -> tuple[Relation, ...]:
+    """The relations of a pass with its declared level and with the passes that run after it.
 
-    A pass that declares the level it leaves must leave no operation of another level. Behind one
-    of abele's own stand the rest of its part of the default pipeline and the next part. Programs
-    must be as far decided as the pass declares, except that composites are allowed, which decompose
-    takes.
+    A pass that declares the level it leaves must leave no operation of another level. After a pass
+    of abele run the rest of its part of the default pipeline and the next part. Programs must be
+    decided as far as the pass declares, but may have composites, because decompose is among the
+    passes that run after it.
     """
     declared = declared_levels(tested)
-    ends = (ends_on(declared.leaves),) if declared and declared.leaves else ()
-    return (*ends, *_behind(tested))
+    ends = (leaves_only(declared.leaves),) if declared and declared.leaves else ()
+    return (*ends, *_followed(tested))
 
 
-def _behind(tested: type[ModulePass]) -> tuple[Relation, ...]:
-    behind = passes_behind(tested, 1)
+def _followed(tested: type[ModulePass]) -> tuple[Relation, ...]:
+    later = passes_after(tested, 1)
     declared = declared_levels(tested)
-    relation = followed_as_left_by if declared and declared.rounds else followed_by
-    return (relation(",".join(behind)),) if behind else ()
+    relation = followed_as_rounded_by if declared and declared.rounds else followed_by
+    return (relation(",".join(later)),) if later else ()
 
 
-def passes_behind(tested: type[ModulePass], levels: int | None = None) -> list[str]:
-    """The passes behind one of abele's own in the default pipeline, as `abele opt -p` takes them.
+def passes_after(tested: type[ModulePass], levels: int | None = None) -> list[str]:
+    """The passes that the default pipeline runs after a pass, as `abele opt -p` takes them.
 
-    They are the rest of its own part of the pipeline, and this many further parts, all if None;
-    TARGET stands for a machine. For a pass of nn, the first pass of all is among them. A pass that
-    is not in the default pipeline stands before the part of the level that it needs. Returns
-    nothing for a pass that accepts every level, and for a user's.
+    These are the rest of its own part of the pipeline and this many further parts, or all if None.
+    TARGET stands for a machine. For a pass of nn, decompose is the first of them. A pass that is
+    not in the default pipeline counts as running before the part of the level that it needs.
+    Returns nothing for a pass that accepts every level, or for a user's pass.
     """
     name, declared = tested.name, declared_levels(tested)
     if name not in PASSES:
@@ -140,7 +147,7 @@ def passes_behind(tested: type[ModulePass], levels: int | None = None) -> list[s
         return []
     own = [each.partition("{")[0] for each in DOWN[stage]]
     first = DOWN[stage][:1] if stage == NN and name in own else ()
-    behind = [*first, *DOWN[stage][own.index(name) + 1 if name in own else 0 :]]
+    later = [*first, *DOWN[stage][own.index(name) + 1 if name in own else 0 :]]
     for level in LEVELS[LEVELS.index(stage) + 1 :][:levels]:
-        behind += DOWN[level]
-    return behind
+        later += DOWN[level]
+    return later

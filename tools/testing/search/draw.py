@@ -47,7 +47,7 @@ def generated(level: str, count: int, seed: int, passes: Sequence[ModulePass], l
         elif steps and number % 4 in ((0,) if named else (1, 3)):
             sketch = _mixed(sketch, steps, random)
         program = at_level(build(sketch, operators), level)
-        # Few programs have what a pass looks for; those that it changes do.
+        # Few programs contain what a pass looks for, but those that it changes do.
         if program is not None and look(program):
             steps += sketch.steps
 
@@ -63,7 +63,7 @@ def _mixed(sketch: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
 
 def drawn(programs: SearchStrategy[Program], count: int, seed: int, look: Look) -> None:
     """Show programs of a strategy to a function. Raises StrategyFailed if the strategy fails."""
-    # Only who passes a strategy needs Hypothesis, which is an extra.
+    # Only a caller with a strategy needs Hypothesis, which is an extra.
     import hypothesis  # noqa: PLC0415
 
     @hypothesis.seed(seed)

@@ -1,7 +1,7 @@
-"""The operators that a pass speaks of: programs with many of these are those that test it.
+"""The operators that a pass names, and programs that contain many of them.
 
-What a pass looks for is one thing in fifty, and all of it has to meet in one program. Its code
-names what it looks for, and so do the patterns of its rules.
+A random program rarely contains everything that a pass looks for. The code of the pass, or the
+patterns of its rules, name the operators in question; programs made of these test it better.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..generators.rules.sources import Sources
 from ..generators.sketch import DATA, Sketch
 
 MOST = 12
-"""A class that more operators belong to says nothing of what a pass looks for."""
+"""Base classes of more operators than this are too general to tell what a pass looks for."""
 
 
 def named_operators(passes: Iterable[ModulePass], operators: Operators) -> tuple[int, ...]:
-    """The operators that passes name, by their numbers; () if they name none, or nearly all."""
+    """The numbers of the operators that passes name; () if they name none, or more than half."""
     named: set[int] = set()
     for each in passes:
         for cls in _named_by(each):
@@ -42,7 +42,7 @@ def named_operators(passes: Iterable[ModulePass], operators: Operators) -> tuple
 
 
 def about(sketch: Sketch, operators: Sequence[int]) -> Sketch:
-    """A sketch of the same steps with some operators alone."""
+    """A sketch with the same steps, but with only these operators."""
     steps = (replace(each, kind=operators[each.kind % len(operators)]) for each in sketch.steps)
     return replace(sketch, steps=tuple(steps), kinds=tuple(operators))
 
@@ -50,9 +50,9 @@ def about(sketch: Sketch, operators: Sequence[int]) -> Sketch:
 def programs_of_rules(
     passes: Iterable[ModulePass], operators: Operators, seed: int, limit: float
 ) -> Iterator[Program]:
-    """Programs of nn that have the left side of a rule in them: one of each rule in turn.
+    """Programs of nn that contain the left side of a rule, for each rule in turn.
 
-    limit: seconds for one question to a rule's guards.
+    limit: CPU seconds for evaluating a rule's guards once.
     """
     known = operators.instances.vocabulary
     sources = [
@@ -75,7 +75,7 @@ def _fits(law: Law, vocabulary: Vocabulary) -> Callable[[Operation, Program], Fi
     def fits(op: Operation, program: Program) -> Fit | None:
         try:
             return fit(law, op, vocabulary)
-        # A guard that raises is for the pass to meet, which is then at fault.
+        # If this guard raises in the pass too, the check reports the pass.
         except CallFailed:
             return None
 
@@ -89,12 +89,12 @@ def _named_by(each: ModulePass) -> Iterator[type]:
                 if len(pattern.classes) <= MOST:
                     yield from pattern.classes
         return
-    # What a class overrides is asked too: of a pass that stands for another one.
+    # Overridden methods too: a wrapper such as `must_accept_all` overrides those of its pass.
     functions = [f for cls in type(each).__mro__ for f in vars(cls).values() if _is_function(f)]
     seen: set[FunctionType] = set()
     while functions:
         function = functions.pop()
-        if function in seen or not _is_near(function, type(each)):
+        if function in seen or not _is_in_file_of(type(each), function):
             continue
         seen.add(function)
         names = set(_names(function.__code__))
@@ -110,13 +110,13 @@ def _is_function(value: object) -> TypeGuard[FunctionType]:
     return isinstance(value, FunctionType)
 
 
-def _is_near(function: FunctionType, cls: type) -> bool:
-    """Whether a function is of the file that a pass is written in."""
+def _is_in_file_of(cls: type, function: FunctionType) -> bool:
+    """Whether a function is defined in the same file as a pass."""
     return function.__module__ == cls.__module__
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """All names that code uses, and the code inside of it."""
+    """All names that code uses, including the code of nested functions."""
     yield from code.co_names
     for const in code.co_consts:
         if isinstance(const, CodeType):
@@ -124,7 +124,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _values(scope: dict[str, object], names: set[str]) -> Iterator[object]:
-    """What names mean: in a module's scope, and in the modules that it has imported."""
+    """The values of names in a module's scope and in the modules that it imports."""
     found = [scope[name] for name in sorted(names & scope.keys())]
     yield from found
     for module in found:

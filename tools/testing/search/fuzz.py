@@ -1,7 +1,7 @@
-"""Long runs: every pass, every level and every reader, on programs that nobody has seen.
+"""Long runs of checks of every pass, every level and every reader, on new programs.
 
-Each job is a check with a seed and a time of its own. It ends at its first failure, which is made
-small and saved; the others go on.
+Each job is a check. It ends when its time is over or at its first failure, which is made small and
+saved. The other jobs continue.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .failures import Miscompiled, PassFailed
 from .report import Report
 
 Check = Callable[..., Report]
-"""Takes seconds, seed and folder, as check_pass does."""
+"""A check with the keywords seconds, seed and folder, as of check_pass."""
 
 
 @dataclass(frozen=True)
 class Fuzzed:
-    """What a job has come to. failure: what went wrong, with the command that shows it; or ""."""
+    """The result of a job. failure: the message of its failure, or ""."""
 
     name: str
     report: Report
@@ -39,9 +39,9 @@ class Fuzzed:
 def jobs(
     passes: Sequence[str] = (), registry: Mapping[str, PassEntry] = PASSES
 ) -> dict[str, Check]:
-    """The jobs for some passes, each a pipeline of its own; for all there is of abele if none.
+    """The checks of some passes, by name; of everything in abele if none are given.
 
-    Raises InputError for a pass that there is not.
+    passes: pipelines, each checked by itself. Raises InputError for an unknown pass.
     """
     if passes:
         return {spec: _of_pass(spec, registry) for spec in passes}
@@ -63,10 +63,11 @@ def _of_pass(spec: str, registry: Mapping[str, PassEntry]) -> Check:
 def fuzz(
     checks: Mapping[str, Check], seconds: float, seed: int, folder: Path, processes: int = 1
 ) -> Iterator[Fuzzed]:
-    """Run each check for so many seconds; yield what came of each, as they end.
+    """Run each check for so many seconds, and yield the result of each as it ends.
 
-    seed: of all of them. folder: failures are saved below it, each in a folder named like its job.
-    processes: how many run at once; each is forked, so that it has loaded what this one has.
+    seed: the seed of every check. folder: each failure is saved in a folder below it, named after
+    its job. processes: how many checks run at once, in forks of this process, so that modules are
+    loaded once.
     """
     with ProcessPoolExecutor(processes, get_context("fork")) as pool:
         running = [
@@ -85,6 +86,6 @@ def _run(name: str, check: Check, seconds: float, seed: int, folder: Path) -> Fu
 
 
 def _file_name(name: str) -> str:
-    """A job's name, of letters, digits, - and _ alone."""
+    """A job's name with only letters, digits, - and _."""
     kept = (each if each.isalnum() or each in "-_" else " " for each in name)
     return "-".join("".join(kept).split())

@@ -32,7 +32,7 @@ class _Watch(Watcher):
     def begin(self, source: Source, root: Operation) -> None:
         self.counts.fired[source.name] += 1
 
-    def asked(self, law: Law, failed: Place | None) -> None:
+    def evaluated(self, law: Law, failed: Place | None) -> None:
         """Count the guards up to the one that failed; those before it held."""
         for guard in guards_of(law):
             holds = guard.place != failed
@@ -45,5 +45,5 @@ class _Watch(Watcher):
 def watching_rules(counts: Counts) -> Generator[None]:
     """Within the block, count what rules do."""
     watch = _Watch(counts)
-    with watched(watch), watched_guards(watch.asked):
+    with watched(watch), watched_guards(watch.evaluated):
         yield

@@ -200,14 +200,14 @@ def test_rates_and_times_become_cycles(tmp_path, quantity, value, unit, cycles):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"op": "sort"}, "op 'sort': of no family"),
+        ({"op": "sort"}, "op 'sort': not of a family"),
         ({"shape": "m=8,n=4"}, "no k"),
         ({"shape": "m=8,k=0,n=4"}, "k=0; need a positive integer"),
         ({"dtype": "posit"}, "dtype 'posit'; need one of"),
         ({"unit": "furlongs"}, "unit 'furlongs'"),
         ({"value": "fast"}, "value 'fast'; need a number"),
         ({"value": "nan"}, "value 'nan'"),
-        ({"tiles": "2944"}, "2944 tiles, of several IPUs"),
+        ({"tiles": "2944"}, "2944 tiles, on several IPUs"),
         ({"shape": "m=8,k=16,n=4, 2 IPUs"}, "on 2 IPUs"),
         ({"op": "popops frobnicate vertex", "shape": "64 elements"}, "no function"),
         ({"op": "static sparse matmul", "shape": "m=8,k=8,n=8,block=4"}, "density"),

@@ -17,7 +17,7 @@ from abele.tools.testing.mutation import study
 from abele.tools.testing.mutation.compare import Budget
 from abele.tools.testing.mutation.mutant import Mutant, sample_of
 from abele.tools.testing.mutation.trial import MEMORY, Trial
-from abele.tools.testing.search.contracts import acting_as
+from abele.tools.testing.search.contracts import with_apply
 
 BUDGET = Budget(examples=120, seconds=20.0)
 IMPATIENT = replace(BUDGET, limit=1.0)
@@ -41,7 +41,7 @@ def trial(planted: study.Planted, mutant: Mutant, budget: Budget = BUDGET) -> Tr
 
 def acting(planted: study.Planted, apply: Callable[[Context, ModuleOp], None]) -> Mutant:
     original = planted.original
-    return Mutant(original.name, "mine", 1, "", "", "", lambda: acting_as(original, apply))
+    return Mutant(original.name, "mine", 1, "", "", "", lambda: with_apply(original, apply))
 
 
 def named(planted: study.Planted, kind: str, before: str) -> Mutant:

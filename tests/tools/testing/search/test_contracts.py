@@ -1,4 +1,4 @@
-"""A pass that refuses, or leaves its work undone, computes nothing wrong, and is found."""
+"""The contracts find a pass that refuses programs or leaves its work undone."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from abele.passes.pipelines import PASSES
 from abele.passes.schedule_supersteps import ScheduleSupersteps
 from abele.tools.testing import Miscompiled, PassFailed, check_pass
 from abele.tools.testing.generators.levels import level_before
-from abele.tools.testing.search.contracts import acting_as, goes_on, takes_all
+from abele.tools.testing.search.contracts import contracts_of, must_accept_all, with_apply
 
 BUDGET = {"examples": 12, "seed": 2}
 
@@ -35,20 +35,22 @@ def _does_nothing(ctx: Context, op: ModuleOp) -> None:
     pass
 
 
-def test_a_pass_that_has_to_take_a_program_must_not_refuse_it():
-    with pytest.raises(PassFailed, match="raised Refuses: not this one"):
-        check_pass(takes_all(acting_as(Allocate(), _refuses)), "placed", **BUDGET)
+def test_a_refused_program_fails_the_check():
+    with pytest.raises(PassFailed, match="raised WronglyRefused: not this one"):
+        check_pass(must_accept_all(with_apply(Allocate(), _refuses)), "placed", **BUDGET)
 
 
 def test_a_program_that_does_not_fit_may_be_refused():
     with pytest.raises(InputError, match="programs were refused"):
-        check_pass(takes_all(acting_as(Allocate(), _is_too_small)), "placed", **BUDGET)
+        check_pass(must_accept_all(with_apply(Allocate(), _is_too_small)), "placed", **BUDGET)
 
 
-def test_what_is_left_undone_is_missed_by_the_passes_behind():
-    undone = acting_as(ScheduleSupersteps(), _does_nothing)
-    with pytest.raises(Miscompiled, match="allocate behind it raised Refuses: .* no superstep"):
-        check_pass(undone, "tile", relation=goes_on(ScheduleSupersteps), **BUDGET)
+def test_work_left_undone_is_reported_by_a_later_pass():
+    undone = with_apply(ScheduleSupersteps(), _does_nothing)
+    with pytest.raises(
+        Miscompiled, match="allocate, which .* raised WronglyRefused: .* no superstep"
+    ):
+        check_pass(undone, "tile", relation=contracts_of(ScheduleSupersteps), **BUDGET)
 
 
 @pytest.mark.parametrize("name", ["schedule-supersteps", "allocate", "decompose"])
@@ -57,9 +59,9 @@ def test_abeles_own_passes_keep_their_contracts(name: str):
 
     (tested,) = parse_pipeline(name, PASSES)
     report = check_pass(
-        takes_all(tested),
+        must_accept_all(tested),
         level_before(type(tested)),
-        relation=goes_on(type(tested)),
+        relation=contracts_of(type(tested)),
         examples=5,
         seed=3,
     )
@@ -67,10 +69,10 @@ def test_abeles_own_passes_keep_their_contracts(name: str):
     assert sum(report.held.values()) == 5
 
 
-def test_a_conversion_leaves_nothing_of_the_level_above():
-    undone = acting_as(ConvertTileToExchange(), _does_nothing)
-    with pytest.raises(Miscompiled, match="not all of it is of exchange"):
-        check_pass(undone, "grouped", relation=goes_on(ConvertTileToExchange), **BUDGET)
+def test_an_operation_of_the_old_level_after_a_conversion_is_reported():
+    undone = with_apply(ConvertTileToExchange(), _does_nothing)
+    with pytest.raises(Miscompiled, match="its output is not all of exchange"):
+        check_pass(undone, "grouped", relation=contracts_of(ConvertTileToExchange), **BUDGET)
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,11 @@ class Declared(Undeclared):
     leaves = EXCHANGE
 
 
-def test_a_users_pass_without_declarations_owes_the_others_nothing():
-    assert goes_on(Undeclared) == ()
+def test_a_pass_without_declarations_has_no_contracts():
+    assert contracts_of(Undeclared) == ()
 
 
-def test_a_users_pass_leads_to_the_level_that_it_declares():
-    (relation,) = goes_on(Declared)
-    with pytest.raises(Miscompiled, match="not all of it is of exchange"):
+def test_a_pass_that_misses_its_declared_level_is_reported():
+    (relation,) = contracts_of(Declared)
+    with pytest.raises(Miscompiled, match="its output is not all of exchange"):
         check_pass(Declared(), relation=relation, **BUDGET)

@@ -12,7 +12,7 @@ from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.pipelines import PASSES
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import random_sketch
-from abele.tools.testing.search.contracts import acting_as
+from abele.tools.testing.search.contracts import with_apply
 from abele.tools.testing.search.focus import about, named_operators
 
 
@@ -55,7 +55,7 @@ def test_a_pass_speaks_of_the_operators_that_its_code_names():
 
 
 def test_a_pass_that_stands_for_another_speaks_of_the_same():
-    assert names(acting_as(Mine(), lambda ctx, op: None)) == names(Mine())
+    assert names(with_apply(Mine(), lambda ctx, op: None)) == names(Mine())
 
 
 def test_a_class_of_nearly_all_operators_says_nothing():

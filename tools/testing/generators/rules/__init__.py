@@ -1,1 +1,1 @@
-"""Programs made from a rule: from its left side, and from near-misses of it."""
+"""Programs generated for a rule: some match its left side, some nearly do."""

@@ -1,8 +1,9 @@
-"""From a rule's own left side to a whole program with it inside.
+"""Putting a sample of a rule's left side into a whole program.
 
-The leaves of a sample become arguments, states, constants, what other operations make, or one
-another; what it makes is read by others too; and now and then all of it stands in a loop or a
-branch. Every value that can be seen from outside is a result.
+Each leaf of the sample becomes an argument, a state, a constant, the result of another operation,
+or a value that another leaf already is. Other operations read the sample's results too, and
+sometimes all of it is in a loop or a branch. The program returns the root's result and the results
+of the other readers.
 """
 
 from __future__ import annotations
@@ -34,27 +35,29 @@ from ..program import Program
 from ..sketch import Data
 
 Flow: TypeAlias = Literal["", "repeat", "if", "split"]
-"""What a sample stands in: nothing, a loop, a branch; or its root alone stands in a loop."""
+"""The control flow around a sample. split: a loop around its root alone."""
 
 MOST_ELEMENTS = 4096
-"""Of a tensor."""
+"""The most elements that a tensor may have."""
 MADE = 0.25
-"""How often a leaf is what a generated operation makes."""
+"""How often a leaf is the result of a generated operation."""
 SHARED = 0.3
-"""How often a leaf is one that is there already, if one of its type is."""
+"""How often a leaf is an existing leaf, if there is one of its type."""
 STORED = 0.15
-"""How often a result is stored."""
+"""How often a program stores one of its results."""
 
 
 class Unsuited(Exception):
-    """A sample cannot be a program: it is too large, or of types that no program has."""
+    """A sample cannot be put into a program: it is too large, or has types that programs lack."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a sample is put into a program. plain: leaves are arguments, and nothing else reads it.
+    """How a sample is put into a program.
 
-    shared: what its inner operations make is read by others.
+    flow: the control flow around it. plain: all leaves are arguments, and nothing but the program's
+    results reads the sample. shared: other operations read the results of its inner operations.
+    data: the values of inputs.
     """
 
     flow: Flow = ""
@@ -65,7 +68,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Instance:
-    """A program with a rule's left side in it. root: of that."""
+    """A program that contains a rule's left side. root: the root of that left side."""
 
     program: Program
     root: Operation
@@ -102,7 +105,7 @@ class _Embedding:
     copies: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def instance(self, root: Operation) -> Instance:
-        """The program, verified."""
+        """The program. Raises Unsuited if it does not verify."""
         block = root.parent_block()
         assert block is not None
         _check_size(block)
@@ -170,7 +173,7 @@ class _Embedding:
         return values_of(tensor.get_shape(), dtype, seed, self.style.data)
 
     def _made(self, type_: Attribute) -> SSAValue | None:
-        """What a generated operation makes of a leaf, if that is of the same type."""
+        """The result of a generated operation on a leaf, if it has the same type; else None."""
         op = self._reader(type_)
         if op is None or op.results[0].type != type_:
             return None
@@ -179,7 +182,7 @@ class _Embedding:
         return op.results[0]
 
     def _reader(self, type_: Attribute) -> Operation | None:
-        """An operation with an operand of a type, as yet with no operands of its own."""
+        """An operation that takes an operand of a type, with placeholder operands for now."""
         if not isinstance(type_, TensorType):
             return None
         tensor = cast("TensorType[Attribute]", type_)
@@ -204,14 +207,14 @@ class _Embedding:
         self._connect(op, others)
         return op
 
-    # Where it stands
+    # Where the sample is
 
     def _copied(self, op: Operation) -> Operation:
         """A copy of an operation of the sample, on the copies of its operands."""
         return op.clone(self.copies)
 
     def in_main(self, ops: Sequence[Operation], root: Operation) -> Operation:
-        """All of it in the main block."""
+        """Put the sample in the main block. Returns the copy of its root."""
         new = root
         for op in ops:
             copy = self._copied(op)
@@ -226,7 +229,7 @@ class _Embedding:
         return new
 
     def _seen(self, op: Operation) -> None:
-        """Let others read what an operation makes: a result, or what is made of it."""
+        """Let the program return the results of an operation, or something computed from them."""
         for value in op.results:
             reader = self.read(value) if self.random.random() < 0.5 else None
             if reader is None:
@@ -236,11 +239,11 @@ class _Embedding:
                 self.results += reader.results
 
     def in_repeat(self, ops: Sequence[Operation], root: Operation) -> Operation:
-        """All of it in a loop that carries what the root makes."""
+        """Put the sample in a loop that carries the root's result. Returns the copy of its root."""
         return self._loop(ops, root, [])
 
     def split(self, ops: Sequence[Operation], root: Operation) -> Operation:
-        """The root in a loop, and what it is made of before that."""
+        """Put the root in a loop and the other operations before it. Returns the root's copy."""
         return self._loop([root], root, [op for op in ops if op is not root])
 
     def _loop(
@@ -250,7 +253,7 @@ class _Embedding:
         type_ = root.results[0].type
         body = Block(arg_types=[type_])
         for leaf, value in list(self.copies.items()):
-            # What is carried may be what the rule reads.
+            # A leaf may be the value that the loop carries.
             is_leaf = not isinstance(leaf.owner, Operation)
             if is_leaf and value.type == type_ and self.random.random() < 0.5:
                 self.copies[leaf] = body.args[0]
@@ -261,7 +264,7 @@ class _Embedding:
         return new
 
     def in_branch(self, ops: Sequence[Operation], root: Operation) -> Operation:
-        """All of it in one of two branches."""
+        """Put the sample in one of two branches. Returns the copy of its root."""
         type_ = root.results[0].type
         chosen, other = Block(), Block()
         new = self._into(chosen, ops, root)
@@ -276,7 +279,7 @@ class _Embedding:
     def _into(self, block: Block, ops: Sequence[Operation], root: Operation) -> Operation:
         new = root
         for op in ops:
-            # What needs no operands may as well stand before.
+            # An operation without operands may also be before the loop or branch.
             outside = not op.operands and self.random.random() < 0.5
             copy = self._copied(op)
             self.ops.append(copy) if outside else block.add_op(copy)
@@ -309,7 +312,7 @@ _PLACED = {
 
 
 def _check_size(block: Block) -> None:
-    """Raise Unsuited for a sample of which a run takes too long."""
+    """Raise Unsuited for a sample that takes too long to run."""
     for op in block.ops:
         for value in (*op.operands, *op.results):
             if isinstance(value.type, TensorType):

@@ -1,6 +1,7 @@
-"""Programs that a rule all but fits: one thing is changed of those that its pattern speaks of.
+"""Near-misses: programs that a rule fits, with one change to a thing that its pattern mentions.
 
-Whether the rule fits what comes out is not decided here: another legal match is none the worse.
+The rule may still fit the changed program. Nothing here checks that, and such a program is a good
+test too.
 """
 
 from __future__ import annotations
@@ -39,12 +40,15 @@ from .embed import Instance
 from .reading import Fit, places_of
 
 TRIES = 8
-"""How many operations, or values of an attribute, are tried in the place of another."""
+"""How many replacements are tried for an operation or for the value of an attribute."""
 
 
 @dataclass
 class Copy:
-    """A copy of a program to be changed. parts: of the pattern, with the operations they fit."""
+    """A copy of a program to be changed.
+
+    parts: each part of the rule's pattern, with the operation that it fits.
+    """
 
     program: Program
     parts: list[tuple[BoundPattern, Operation]]
@@ -53,33 +57,32 @@ class Copy:
 
     @property
     def module(self) -> ModuleOp:
-        """Its module."""
+        """The module of the program."""
         return self.program.module
 
     @property
     def root(self) -> Operation:
-        """What the whole pattern fits."""
+        """The operation that the whole pattern fits."""
         return self.parts[0][1]
 
     def choices(self) -> Choices:
-        """Ways of making up attributes."""
+        """Generates values of attributes."""
         return Choices(self.random, Hints(), sizes=(1, 2, 3))
 
 
 Change: TypeAlias = "Callable[[], bool]"
-"""Changes one thing in place; false, with all as it was, where that cannot be."""
+"""Makes one change in place. Returns False and changes nothing if that is impossible."""
 
 Kind: TypeAlias = "Callable[[Copy], Iterator[Change]]"
-"""All changes of a kind that a copy may allow."""
+"""Yields all possible changes of one kind to a copy."""
 
 
 def missed(
     name: str, instance: Instance, found: Fit, law: Law, vocabulary: Vocabulary, random: Random
 ) -> Instance | None:
-    """A copy of a program with one thing changed; None if nothing of that kind can be.
+    """A copy of a program with one change; None if no change of that kind is possible.
 
-    name: of MISSES. found: how the law fits the instance. The root of what comes out stands where
-    that of the instance stood.
+    name: the kind of change, a key of MISSES. found: how the law fits the instance.
     """
     program = instance.program.clone()
     program.source = None
@@ -105,24 +108,24 @@ def _tensors(op: Operation) -> list[TensorType[Attribute]]:
 
 
 def _is_right(op: Operation) -> bool:
-    """Whether an operation verifies, and its result has the type that follows."""
-    # xDSL's error has the text of all that is around the operation, which takes long.
+    """Whether an operation verifies and its result has the type that it infers."""
+    # xDSL's error prints everything around the operation, which is slow.
     alone = op if op.parent is None or op.has_trait(HasParent) else op.clone()
     try:
         if isinstance(op, Infers) and op.infer() != op.results[0].type:
             return False
         alone.verify(verify_nested_ops=False)
     except Exception:
-        # An operation of a user's may fail on nonsense in any way.
+        # A user's operation may raise anything on nonsense.
         return False
     finally:
         if alone is not op:
-            # A guard may count who reads a value.
+            # A guard may count the uses of a value.
             alone.drop_all_references()
     return True
 
 
-# What is changed
+# Changes
 
 
 def _another_operation(copy: Copy) -> Iterator[Change]:
@@ -207,7 +210,7 @@ def _what_it_does_not_mention(copy: Copy) -> Iterator[Change]:
 
 
 def _with_other(copy: Copy, op: Operation, name: str) -> bool:
-    """Give an attribute another value that its operation takes."""
+    """Give an attribute another value that its operation accepts."""
     known = copy.vocabulary.info(type(op)).attributes[name]
     holder = op.properties if known.is_property else op.attributes
     old = holder.get(name)
@@ -232,14 +235,14 @@ def _with_other(copy: Copy, op: Operation, name: str) -> bool:
     return False
 
 
-def _operands_turned_round(copy: Copy) -> Iterator[Change]:
+def _operands_swapped(copy: Copy) -> Iterator[Change]:
     for _, op in copy.parts:
         for i, j in combinations(range(len(op.operands)), 2):
             if op.operands[i] is not op.operands[j]:
-                yield partial(_turned, op, i, j)
+                yield partial(_swap, op, i, j)
 
 
-def _turned(op: Operation, i: int, j: int) -> bool:
+def _swap(op: Operation, i: int, j: int) -> bool:
     old = list(op.operands)
     op.operands[i], op.operands[j] = old[j], old[i]
     if _is_right(op):
@@ -249,7 +252,7 @@ def _turned(op: Operation, i: int, j: int) -> bool:
 
 
 def _another_operand(copy: Copy) -> Iterator[Change]:
-    """One operand is another value of its type: where a name stands twice it is no longer one."""
+    """Replace one operand by another value of its type, so that a repeated name has two values."""
     for _, op in copy.parts:
         visible = _visible(op) if op.operands else []
         for at, old in enumerate(op.operands):
@@ -264,7 +267,7 @@ def _with_operand(op: Operation, at: int, value: SSAValue) -> bool:
 
 
 def _given_from_outside(copy: Copy) -> Iterator[Change]:
-    """What was a constant, a state, or made of them, is an argument."""
+    """Replace an operand that is a constant, a state, or computed from them by an argument."""
     main = next((op for op in copy.module.body.block.ops if isinstance(op, FuncOp)), None)
     if main is None or copy.program.level != NN:
         return
@@ -291,7 +294,7 @@ def _argument(copy: Copy, main: FuncOp, value: SSAValue) -> bool:
 
 
 def _visible(op: Operation) -> list[SSAValue]:
-    """Values that an operation may read."""
+    """The values that an operation can read."""
     found: list[SSAValue] = []
     here: Operation | None = op
     while here is not None and not isinstance(here, FuncOp):
@@ -327,7 +330,7 @@ def _read_again(reader: Operation) -> bool:
 
 
 def _return_too(last: Operation | None, *values: SSAValue) -> bool:
-    """Let a function return values as well; from a loop or a branch nothing more is handed on."""
+    """Let a function return more values. A loop or a branch is left as it is."""
     if isinstance(last, ReturnOp):
         last.operands = [*last.operands, *values]
         main = last.parent_op()
@@ -340,15 +343,15 @@ MISSES: dict[str, Kind] = {
     "another operation": _another_operation,
     "another attribute": _another_attribute,
     "an attribute that it does not mention": _what_it_does_not_mention,
-    "operands turned round": _operands_turned_round,
+    "operands swapped": _operands_swapped,
     "another operand": _another_operand,
-    "an argument in place of what is known": _given_from_outside,
+    "an argument instead of a known value": _given_from_outside,
     "one more reader": _one_more_reader,
 }
-"""What can be changed in any program, by what it is then called."""
+"""The kinds of change, by name."""
 
 
-# What is made anew
+# New samples
 
 _ELEMENTS: tuple[Attribute, ...] = (
     *(f32, f16, i32, bf16, i64),
@@ -357,9 +360,9 @@ _ELEMENTS: tuple[Attribute, ...] = (
 
 
 def retyped(root: Operation, random: Random) -> Operation | None:
-    """The root of a sample with other elements, another size, or one leaf of another shape.
+    """A copy of a sample's root with other element types or sizes, or one leaf of another shape.
 
-    root: in the block of a sample. None if nothing that was tried verifies.
+    root: the root, in the sample's block. None if no attempt verifies.
     """
     tries = (_retyped(root, random) for _ in range(TRIES))
     return next((each for each in tries if each is not None), None)
@@ -387,7 +390,7 @@ def _retyped(root: Operation, random: Random) -> Operation | None:
                 new.results[0]._type = new.infer()  # pyright: ignore[reportPrivateUsage]
             new.verify(verify_nested_ops=False)
         except Exception:
-            # An operation of a user's may fail on nonsense in any way.
+            # A user's operation may raise anything on nonsense.
             return None
     return new
 
@@ -397,7 +400,7 @@ def _sizes(block: Block) -> list[int]:
 
 
 def _reshaped(type_: Attribute, block: Block, random: Random) -> Attribute:
-    """A type of another shape: one that is broadcast, or that others are broadcast to."""
+    """A type of another shape: a broadcast one, one that others broadcast to, or any."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast("TensorType[Attribute]", type_)

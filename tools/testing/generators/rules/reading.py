@@ -1,9 +1,9 @@
-"""What a rule's text says of an operation, read a second time.
+"""A second, independent matcher of rules, to check the first one against.
 
-ir/rules/match.py finds where a rule fits as fast as may be: it binds names on the way and stops at
-the first no. Here all that a pattern says is written down as claims first, each true or false, and
-what its names stand for as pairs; a rule fits if no claim is false and no name stands for two
-things. The two share no line of code, so that a mistake in one is a difference.
+The matcher in ir/rules/match.py is fast: it binds names as it goes and stops at the first mismatch.
+This one first collects everything that a pattern claims about an operation, and every value that a
+name is bound to. A rule fits if no claim is false and no name is bound to two values. The two share
+no code, so a mistake in one of them shows as a difference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANY = "_"
 
 @dataclass(frozen=True)
 class Fit:
-    """How a rule fits. ops: the operation at each place of its pattern; names: what they mean."""
+    """How a rule fits. ops: the operation at each place of its pattern. names: their values."""
 
     ops: dict[Place, Operation]
     names: dict[str, Any]
@@ -47,9 +47,10 @@ class Fit:
 
 @dataclass
 class Reading:
-    """All that a pattern says of an operation, operands turned round at some of its places.
+    """Everything that a pattern claims about an operation.
 
-    false: what does not hold. names: what each name stands for, wherever it stands.
+    turned: the places at which the two operands are swapped. false: the claims that do not hold.
+    names: all values that each name is bound to, one for each time it occurs.
     """
 
     vocabulary: Vocabulary
@@ -60,24 +61,24 @@ class Reading:
     ops: dict[Place, Operation] = field(default_factory=dict[Place, Operation])
 
     def claim(self, holds: bool, text: str) -> None:
-        """Write down what has to hold."""
+        """Record a claim, if it does not hold."""
         if not holds:
             self.false.append(text)
 
     def stands(self, name: str, value: object) -> None:
-        """Write down what a name stands for."""
+        """Record a value that a name is bound to."""
         if name not in ("", ANY):
             self.names.setdefault(name, []).append(value)
 
     def op(self, pattern: BoundPattern, op: Operation) -> None:
-        """What a pattern says of an operation and of those that make its operands."""
+        """Record what a pattern claims about an operation and the producers of its operands."""
         self.ops[pattern.place] = op
         self.claim(type(op) in pattern.classes, f"{op.name} is {pattern.heads}")
         alone = op is self.root or not op.operands
         self.claim(alone or op.parent is self.root.parent, f"{op.name} is in the root's block")
         self.stands(pattern.name, op)
         info = self.vocabulary.info(type(op))
-        # Others may be there, but for those that bring operands along.
+        # A pattern may allow other attributes, except those that come with operands.
         let = info.attributes.keys() - info.companions.keys() if pattern.others else set[str]()
         mentioned = {each.name for each in pattern.fields} | let
         for name, known in info.attributes.items():
@@ -91,7 +92,7 @@ class Reading:
         self.operands(pattern, op)
 
     def attribute(self, each: Field, op: Operation) -> None:
-        """What a pattern says of an attribute."""
+        """Record what a pattern claims about an attribute."""
         known = self.vocabulary.info(type(op)).attributes
         if each.is_note:
             value = plain(op.attributes.get(each.name))
@@ -107,7 +108,7 @@ class Reading:
         self.claim(same, f"{each.name} of {op.name} is {plainly(each.value)}")
 
     def operands(self, pattern: BoundPattern, op: Operation) -> None:
-        """What a pattern says of the operands."""
+        """Record what a pattern claims about the operands."""
         given = list(op.operands)
         if pattern.place in self.turned:
             given[:2] = reversed(given[:2])
@@ -134,7 +135,7 @@ class Reading:
                         self.op(each.pattern, value.op)
 
     def type(self, pattern: TypePattern, type_: Attribute) -> None:
-        """What a pattern says of a type."""
+        """Record what a pattern claims about a type."""
         if isinstance(pattern, TypeName):
             self.stands(pattern.name, type_)
             return
@@ -151,7 +152,7 @@ class Reading:
         self.sizes(pattern, sizes)
 
     def sizes(self, pattern: Shaped, sizes: Sequence[int]) -> None:
-        """What a pattern says of a shape."""
+        """Record what a pattern claims about a shape."""
         rests = [i for i, each in enumerate(pattern.sizes) if isinstance(each, Rest)]
         spare = len(sizes) - (len(pattern.sizes) - len(rests))
         if spare < 0 or (spare > 0 and not rests):
@@ -167,23 +168,23 @@ class Reading:
                 self.stands(each.value if isinstance(each, Size) else each.name, size)  # pyright: ignore[reportArgumentType]
 
     def agreed(self) -> dict[str, Any]:
-        """What names stand for; a name that stands for two things is a claim that is false."""
+        """The values of names. A name that is bound to two values makes a false claim."""
         for name, values in self.names.items():
-            self.claim(all(each == values[0] for each in values), f"{name} is one thing")
+            self.claim(all(each == values[0] for each in values), f"{name} has one value")
         return {name: values[0] for name, values in self.names.items()}
 
 
 def fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | None:
-    """How a rule fits an operation as its root; None if it does not.
+    """How a rule fits with an operation as its root; None if it does not fit.
 
-    Raises CallFailed for a guard that has a bug.
+    Raises CallFailed if a guard raises.
     """
     found = _fit(law, root, vocabulary)
     return found if isinstance(found, Fit) else None
 
 
 def misfit(law: Law, root: Operation, vocabulary: Vocabulary) -> str:
-    """What does not hold where a rule does not fit; "" where it does. Raises CallFailed."""
+    """Why a rule does not fit an operation; "" if it fits. Raises CallFailed."""
     found = _fit(law, root, vocabulary)
     return "" if isinstance(found, Fit) else found
 
@@ -199,12 +200,12 @@ def _fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | str:
             if not failed:
                 return Fit(reading.ops, names)
             reading.false = [shown(each) for each in failed]
-        why = why or "it does not hold that " + reading.false[0]
+        why = why or "it is not true that " + reading.false[0]
     return why
 
 
 def _turns(law: Law) -> Iterator[frozenset[Place]]:
-    """The places of a pattern whose operands are turned round, for each way of doing so."""
+    """For each way to swap operands of commutative operations: the places that are swapped."""
     places = [
         pattern.place
         for pattern in places_of(law.variants[0])
@@ -217,7 +218,7 @@ def _turns(law: Law) -> Iterator[frozenset[Place]]:
 
 
 def places_of(pattern: BoundPattern) -> Iterator[BoundPattern]:
-    """A pattern and those below it."""
+    """A pattern and all patterns nested in it."""
     yield pattern
     for each in pattern.operands:
         if isinstance(each, BoundNested):
@@ -225,7 +226,7 @@ def places_of(pattern: BoundPattern) -> Iterator[BoundPattern]:
 
 
 def guards_of(law: Law) -> list[Expression]:
-    """What a rule asks beside its pattern, each thing alone."""
+    """The guards of a rule; `a and b` counts as two."""
     return [each for guard in law.guards for each in _conjuncts(guard)]
 
 
@@ -238,7 +239,7 @@ def _conjuncts(guard: Expression) -> Iterator[Expression]:
 
 
 def holds(guard: Expression, names: dict[str, Any], vocabulary: Vocabulary) -> bool:
-    """Whether a guard holds; one that is worth nothing does not. Raises CallFailed."""
+    """Whether a guard holds. A guard without a value does not. Raises CallFailed."""
     try:
         return bool(evaluate(guard, names, vocabulary))
     except NoValue:
@@ -246,15 +247,15 @@ def holds(guard: Expression, names: dict[str, Any], vocabulary: Vocabulary) -> b
 
 
 def values_of(found: Fit) -> list[SSAValue]:
-    """What the operations below the root make."""
+    """The results of the operations below the root."""
     root = next(iter(found.ops.values()))
     return [v for op in dict.fromkeys(found.ops.values()) if op is not root for v in op.results]
 
 
 def unmet(law: Law, root: Operation, vocabulary: Vocabulary) -> list[Expression] | None:
-    """The guards that do not hold where the pattern fits; None where it does not.
+    """The guards that do not hold for an operation; None if the pattern does not fit.
 
-    Where it fits in several ways, those of the way with the fewest. Raises CallFailed.
+    If the pattern fits in several ways, the fewest guards of any way. Raises CallFailed.
     """
     found: list[list[Expression]] = []
     for turned in _turns(law):

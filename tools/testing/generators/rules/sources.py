@@ -1,7 +1,7 @@
-"""Where the programs come from that a rule is tested on.
+"""The programs that a rule is tested on.
 
-Samples of its left side are put into programs. Of rules at lower levels, and of those on operations
-with regions, no samples are made: generated programs are looked through for what they fit.
+For a rule of nn, samples of its left side are put into programs. For a rule of a lower level or on
+operations with regions, no samples can be made: generated programs are searched for matches.
 """
 
 from __future__ import annotations
@@ -38,35 +38,38 @@ from .misses import MISSES, missed, retyped
 from .reading import Fit, places_of, unmet
 
 ROUNDS = 80
-"""How often samples of a rule are looked for, with other sizes each time."""
+"""The most rounds in which samples of a rule are made, each with other sizes."""
 FRUITLESS = 5
-"""After how many rounds without one a rule is one of which no samples are made."""
+"""After this many rounds without a sample, no more rounds are run."""
 SAMPLES = 4
-"""How many samples are made in a round."""
+"""The most samples of a round."""
 FEW = 2
-"""If a round makes no more, the rule is one of which samples are hard to make."""
+"""A round with at most this many samples shows that samples are hard to make."""
 EMBEDDED, EMBEDDED_OFTEN = 4, 12
-"""How many programs a sample is put into, and one that was hard to make."""
+"""How many programs a sample is put into; the second number if samples are hard to make."""
 RETYPED = 0.3
-"""How often a sample gets other elements or another shape, if the rule still fits it then."""
+"""How often a sample gets other types, if the rule still fits it then."""
 CHANGED = 2
-"""How many programs are made of one that a rule fits, by changing one thing."""
+"""The most near-misses made from one program or one sample."""
 VAIN = 24
-"""Samples, none of which the rule fits in a program, after which no more are tried."""
+"""After this many samples without a program that the rule fits, no more are tried."""
 
 BARREN = 10
-"""How many programs in a row, of which nothing can be changed, end the search for near-misses."""
+"""The search for near-misses ends after this many programs in a row that give none."""
 SEARCHED = 200
-"""How many generated programs are looked through for a rule of which no samples are made."""
+"""How many generated programs are searched for matches of a rule without samples."""
 TARGETS = ("tiny:1", "tiny:4", "tiny:7")
 
 Fits: TypeAlias = "Callable[[Operation, Program], Fit | None]"
-"""How the rule fits an operation of a program; None if it does not."""
+"""Returns how the rule fits an operation of a program; None if it does not fit."""
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The root of a program that the rule fits. sizes: of its axes; times: how often it is used."""
+    """A sample of a rule's left side.
+
+    root: its root. sizes: sizes of its axes. times: how many programs it is put into.
+    """
 
     root: Operation
     sizes: Sequence[int]
@@ -79,10 +82,10 @@ def _is_floating(root: Operation) -> bool:
 
 @dataclass
 class Sources:
-    """Programs for one rule.
+    """The programs for one rule.
 
-    limit: seconds for one question to its guards. end: when no more are looked for, as monotonic()
-    has it.
+    fits: the matcher of the rule. limit: CPU seconds for evaluating its guards once. end: the time,
+    as of monotonic(), at which the search of generated programs ends.
     """
 
     law: Law
@@ -109,7 +112,7 @@ class Sources:
     # Programs that the rule fits
 
     def fitting(self) -> Iterator[Program]:
-        """Programs that the rule fits: from its left side, else such as there are."""
+        """Programs that the rule fits: made from samples, or else found by searching."""
         for each in self._instances("fitting"):
             yield each.program
 
@@ -123,13 +126,13 @@ class Sources:
                     yield instance
             vain += not some
             if vain == VAIN:
-                # Whatever its guards say of samples, there is no program that it fits.
+                # Its guards hold for samples alone, but in no program.
                 break
         if not some:
             yield from self._searched(random)
 
     def _samples(self) -> Iterator[_Sample]:
-        """Samples, each made once and kept."""
+        """The samples. Each is made once and kept for the next call."""
         number = 0
         while True:
             while number < len(self._made):
@@ -140,7 +143,7 @@ class Sources:
             self._more()
 
     def _more(self) -> None:
-        """One more round: what all guards hold for, and what one alone does not hold for."""
+        """Make the samples of one more round, and near-misses for which one guard does not hold."""
         random = self._random(f"round {self._rounds}")
         self._rounds += 1
         self._sampler.seed, self._sampler.sizes = random.randrange(1 << 30), _sizes(random)
@@ -158,15 +161,15 @@ class Sources:
             if len(found) == SAMPLES:
                 break
         times = EMBEDDED if len(found) > FEW else EMBEDDED_OFTEN
-        # What computes with floats comes first: most of what becomes of booleans is the same.
+        # Samples with floats come first: wrong rules on booleans often give right results.
         found.sort(key=lambda root: not _is_floating(root))
         self._made += [_Sample(root, self._sampler.sizes, times) for root in found]
         self._fruitless = 0 if found else self._fruitless + 1
 
     def _unmet(self, root: Operation) -> list[str] | None:
-        """The places of the guards that do not hold; None where one raises or does not end.
+        """The places of the guards that do not hold; None if one raises or does not end.
 
-        In a whole program such a guard may do; if not, that is the rule's fault.
+        Such a guard may work in a whole program. If it does not, the check reports it.
         """
         try:
             with at_most(self.limit):
@@ -176,7 +179,7 @@ class Sources:
         return [str(each.place) for each in failed or ()]
 
     def _embedded(self, sample: _Sample, random: Random) -> Instance | None:
-        """A program around a sample that the rule still fits; None if there is none."""
+        """A program around a sample, in which the rule still fits; None if none is found."""
         flow: Flow = random.choice(("", "", "", "", "repeat", "if"))
         data = random.choice(self.data)
         if random.random() < RETYPED:
@@ -214,13 +217,13 @@ class Sources:
             if there:
                 yield Instance(program, random.choice(there))
 
-    # Programs that it all but fits
+    # Near-misses
 
     def near_misses(self) -> Iterator[tuple[str, Program]]:
-        """Programs that the rule all but fits, with what was changed in each.
+        """Programs that the rule nearly fits, each with the change that was made.
 
-        Of several that can be made of one, those come first whose like was rare so far: in which
-        the same guard does not hold, or the same kind of thing was changed.
+        If one program gives several, those of the rarest kind so far are kept. Two near-misses are
+        of one kind if the same guard fails for both, or else if the same thing was changed.
         """
         random = self._random("near")
         others = self._anew(random)
@@ -238,9 +241,9 @@ class Sources:
                 return
 
     def _changed(self, instance: Instance, random: Random) -> Iterator[tuple[str, str, Program]]:
-        """A program that the rule fits with one thing changed, of each kind that can be.
+        """Copies of a program that the rule fits, with one change of each possible kind.
 
-        First what it is like, then the kind.
+        Yields the kind of near-miss, as `near_misses` counts them, the change and the program.
         """
         found = self.fits(instance.root, instance.program)
         assert found is not None
@@ -251,7 +254,7 @@ class Sources:
                 yield failed[0] if failed else name, name, made.program
 
     def _anew(self, random: Random) -> Iterator[tuple[str, Program]]:
-        """Programs made anew: a guard does not hold, a type is another, a block is another."""
+        """New near-misses, each with its change: a guard fails, or a type or a block differs."""
         inner = list(places_of(self.law.variants[0]))[1:]
         used = 0
         for sample in self._samples():
@@ -269,7 +272,7 @@ class Sources:
 
 
 def _sizes(random: Random) -> Sequence[int]:
-    """A few sizes of axes, where compilers err; an axis of none is rare."""
+    """A few sizes of axes at which compilers make mistakes, rarely 0 among them."""
     some = edges(machine_of(random.choice(TARGETS)).tiles)
     sizes = [random.choice(some) for _ in range(random.choice((2, 3, 5, 8)))]
     return (*sizes, 0) if random.random() < 0.04 else sizes
@@ -279,7 +282,7 @@ def _sizes(random: Random) -> Sequence[int]:
 class _Pool:
     """Generated programs of a level, each made once for all rules.
 
-    lower: they are ready to go to the next level.
+    lower: whether they are ready for the conversion to the next level.
     """
 
     operators: Operators
@@ -289,7 +292,7 @@ class _Pool:
     made: list[Program | None] = field(default_factory=list["Program | None"])
 
     def all(self) -> Iterator[Program]:
-        """The programs, always the same ones."""
+        """The programs; the same ones in every call."""
         for number in range(SEARCHED):
             if number == len(self.made):
                 self.made.append(self._program(Random(f"{self.seed} {number}")))
@@ -315,13 +318,13 @@ def _pool(operators: Operators, level: Level, lower: bool, seed: int) -> _Pool:
 
 
 def way_down(level: Level, program: Program) -> tuple[ModulePass, ...]:
-    """The passes from a level to the next one, for a program's target."""
+    """The passes of the default pipeline from a level to the next, for a program's target."""
     below = LEVELS[LEVELS.index(level) + 1]
     return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
 
 
 def level_of_rule(law: Law, vocabulary: Vocabulary) -> Level:
-    """The level of the programs that a rule is for; nn if it speaks of no level's operations."""
+    """The lowest level of the operations in a rule's pattern; nn if they belong to no level."""
     classes = [cls for part in places_of(law.variants[0]) for cls in part.classes]
     levels = {vocabulary.level_of(cls.name) for cls in classes}
     return next((level for level in reversed(LEVELS) if level in levels), NN)
