@@ -4,7 +4,7 @@ The metadata of each field says where the number comes from and how far to trust
 
 - *measured*: someone timed a chip, and the source says how;
 - *published*: a vendor's document or source code, or arithmetic on one;
-- *assumed*: our own round figure, where nothing is public;
+- *assumed*: our own round figure, because nothing is public;
 - *fitted*: chosen so that abele's predictions meet measurements; `Fitted` has all of these.
 
 The defaults are those of Mk2.
@@ -54,19 +54,19 @@ class Code:
     """What a program needs on a tile besides its variables; `backends/overheads.py` counts it."""
 
     instruction_bytes: int = fact(4, PUBLISHED, "poplar::IPUModel, instructionBytes", (1, 64))
-    codelet_instructions: int = fact(128, ASSUMED, "of one codelet", (0, 1e6))
+    codelet_instructions: int = fact(128, ASSUMED, "instructions of one codelet", (0, 1e6))
     step_instructions: int = fact(
-        8, ASSUMED, "of the supervisor in a superstep: sync, exchange, start the workers", (0, 1e6)
+        8, ASSUMED, "supervisor code per superstep: sync, exchange, start of the workers", (0, 1e6)
     )
-    pointer_bytes: int = fact(4, ASSUMED, "in a vertex's state; compressed ones are less", (0, 64))
-    count_bytes: int = fact(2, ASSUMED, "in a vertex's state, a dimension", (0, 64))
+    pointer_bytes: int = fact(4, ASSUMED, "per pointer in a vertex; less if compressed", (0, 64))
+    count_bytes: int = fact(2, ASSUMED, "a size in a vertex's state, per dimension", (0, 64))
     words_per_send: int = fact(
         64, PUBLISHED, "ipu-stack EXCHANGE_INSTRUCTION_REFERENCE.md", (1, 1e6)
     )
     receive_instructions: int = fact(
-        2, PUBLISHED, "the same: a message's sender and its address are set apart", (0, 1e3)
+        2, PUBLISHED, "the same: one sets a message's sender, one its address", (0, 1e3)
     )
-    stack_bytes: int = fact(256, ASSUMED, "of one worker, and of the supervisor", (0, 2**20))
+    stack_bytes: int = fact(256, ASSUMED, "stack of a worker or of the supervisor", (0, 2**20))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Exchange:
     pair_factor: float = fact(
         2.0,
         PUBLISHED,
-        "poplibs tilesPerSharedExchangeBus is 2: where two tiles receive the same",
+        "poplibs tilesPerSharedExchangeBus is 2: speedup if two tiles receive the same",
         (1, 2),
     )
     word_bytes: int = fact(4, PUBLISHED, "poplibs TileMapping.cpp, exchange word", (1, 64))
@@ -117,7 +117,7 @@ class ConvUnits:
     worker_cycles_for_2: int = fact(
         36,
         ASSUMED,
-        "no dearer than three elements; published as 40, and 402 cycles measured on Bow",
+        "no more than for 3; published as 40, but 402 cycles measured on Bow",
     )
     worker_cycles_for_3: int = fact(36, PUBLISHED, POPLIN)
     worker_cycles_per_element: int = fact(4, PUBLISHED, POPLIN)
@@ -168,34 +168,34 @@ class Amp:
     return_cycles: int = fact(
         6,
         ASSUMED,
-        "a taken branch of a supervisor, for the return, that poplibs leaves out",
+        "a taken branch of the supervisor to return; not in poplibs",
         (0, 1e9),
     )
-    group_cycles: int = fact(13, PUBLISHED, POPLIN + ", 1x1, a convolution group")
-    in_group_cycles: int = fact(15, PUBLISHED, POPLIN + ", 1x1, an input group")
-    first_in_group_cycles: int = fact(11, PUBLISHED, POPLIN + ", 1x1, the zeroing group")
-    out_group_cycles: int = fact(19, PUBLISHED, POPLIN + ", 1x1, an output group")
-    pass_cycles: int = fact(6, PUBLISHED, POPLIN + ", 1x1, a pass")
+    group_cycles: int = fact(13, PUBLISHED, POPLIN + ", 1x1, per convolution group")
+    in_group_cycles: int = fact(15, PUBLISHED, POPLIN + ", 1x1, per input group")
+    first_in_group_cycles: int = fact(11, PUBLISHED, POPLIN + ", 1x1, the input group that zeroes")
+    out_group_cycles: int = fact(19, PUBLISHED, POPLIN + ", 1x1, per output group")
+    pass_cycles: int = fact(6, PUBLISHED, POPLIN + ", 1x1, per pass")
     tag_cycles: int = fact(14, PUBLISHED, POPLIN + ", 1x1, over the least loaded worker")
     kernel_supervisor_cycles: int = fact(109, PUBLISHED, POPLIN + ", nx1")
     kernel_start_workers_cycles: int = fact(18, PUBLISHED, POPLIN + ", nx1, two run-alls")
     kernel_group_cycles: int = fact(16, PUBLISHED, POPLIN + ", nx1")
     kernel_in_group_cycles: int = fact(14, PUBLISHED, POPLIN + ", nx1")
     kernel_out_group_cycles: int = fact(14, PUBLISHED, POPLIN + ", nx1")
-    kernel_outer_cycles: int = fact(14, PUBLISHED, POPLIN + ", nx1, a kernel row")
-    kernel_inner_cycles: int = fact(12, PUBLISHED, POPLIN + ", nx1, a kernel element")
-    kernel_pass_cycles: int = fact(3, PUBLISHED, POPLIN + ", nx1, a pass, plus one a worker")
-    kernel_worker_cycles: int = fact(12, PUBLISHED, POPLIN + ", nx1, 17 + 1 + 3 less retention 9")
+    kernel_outer_cycles: int = fact(14, PUBLISHED, POPLIN + ", nx1, per kernel row")
+    kernel_inner_cycles: int = fact(12, PUBLISHED, POPLIN + ", nx1, per kernel element")
+    kernel_pass_cycles: int = fact(3, PUBLISHED, POPLIN + ", nx1, per pass, plus 1 per worker")
+    kernel_worker_cycles: int = fact(12, PUBLISHED, POPLIN + ", nx1, 17 + 1 + 3 - retention 9")
     kernel_tag_cycles: int = fact(9, PUBLISHED, POPLIN + ", nx1, over the least loaded worker")
     kernel_zero_cycles: int = fact(23, PUBLISHED, POPLIN + ", nx1, zeroing an output group")
     height_1_cycles: int = fact(15, PUBLISHED, POPLIN + ", nx1, weights of one kernel row")
-    height_2_cycles: int = fact(46, PUBLISHED, POPLIN + ", nx1, of two rows at once")
-    height_4_cycles: int = fact(60, PUBLISHED, POPLIN + ", nx1, of four rows at once")
+    height_2_cycles: int = fact(46, PUBLISHED, POPLIN + ", nx1, weights of two rows at once")
+    height_4_cycles: int = fact(60, PUBLISHED, POPLIN + ", nx1, weights of four rows at once")
 
 
 @dataclass(frozen=True)
 class Slic:
-    """Constants of the codelet that takes a window of a kernel's row at once, for four channels.
+    """Constants of the codelet that takes a window of a kernel row at once, for four channels.
 
     poplibs calls it SLIC 1x4. Fields with `small` are of the codelet for half the units and 16-bit
     partials, which computes two results and merges them.
@@ -212,19 +212,19 @@ class Slic:
     small_window_cycles: int = fact(16, PUBLISHED, POPLIN + ", SLIC, 2 + 6 + 1 + 6 + 1")
     weights_cycles: int = fact(16, PUBLISHED, POPLIN + ", SLIC, 16 weight loads")
     aligned_weights_cycles: int = fact(18, PUBLISHED, POPLIN + ", SLIC, weights of one group")
-    arranged_weights_cycles: int = fact(21, PUBLISHED, POPLIN + ", SLIC, of several groups")
-    pair_weights_cycles: int = fact(12, PUBLISHED, POPLIN + ", SLIC, a worker, of two groups")
-    single_weights_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, a worker, of four")
-    worker_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, a worker's preamble")
-    run_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, a row")
-    small_run_cycles: int = fact(9, PUBLISHED, POPLIN + ", SLIC, a row, small")
-    wide_run_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, a row, 32-bit partials")
-    pipelined_elements: int = fact(5, PUBLISHED, POPLIN + ", SLIC, fewer are done one by one")
+    arranged_weights_cycles: int = fact(21, PUBLISHED, POPLIN + ", SLIC, weights of several groups")
+    pair_weights_cycles: int = fact(12, PUBLISHED, POPLIN + ", SLIC, per worker, of two groups")
+    single_weights_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, per worker, of four groups")
+    worker_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, preamble of a worker")
+    run_cycles: int = fact(10, PUBLISHED, POPLIN + ", SLIC, per row")
+    small_run_cycles: int = fact(9, PUBLISHED, POPLIN + ", SLIC, per row, small")
+    wide_run_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, per row, 32-bit partials")
+    pipelined_elements: int = fact(5, PUBLISHED, POPLIN + ", SLIC, shorter rows take one at a time")
     row_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, a row of 5 elements")
-    small_row_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, decisions on a row, small")
+    small_row_cycles: int = fact(3, PUBLISHED, POPLIN + ", SLIC, branches per row, small")
     strided_pipelined_elements: int = fact(3, PUBLISHED, POPLIN + ", SLIC, stride 2")
     strided_pair_cycles: int = fact(15, PUBLISHED, POPLIN + ", SLIC, stride 2, a row of 2")
-    few_row_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, a row of 2 to 4, and 1 each")
+    few_row_cycles: int = fact(17, PUBLISHED, POPLIN + ", SLIC, a row of 2 to 4, plus 1 each")
     single_row_cycles: int = fact(13, PUBLISHED, POPLIN + ", SLIC, a row of 1")
     zeroing_row_cycles: int = fact(13, PUBLISHED, POPLIN + ", SLIC, a first row of 1 to 4")
     merge_cycles: int = fact(2, PUBLISHED, POPLIN + ", SLIC, merging both results, small")
@@ -245,27 +245,27 @@ class Mac:
     in_group_cycles: int = fact(15, PUBLISHED, POPLIN + ", horizontal MAC")
     out_group_cycles: int = fact(10, PUBLISHED, POPLIN + ", horizontal MAC")
     worker_cycles: int = fact(16, PUBLISHED, POPLIN + ", horizontal MAC")
-    kernel_cycles: int = fact(29, PUBLISHED, POPLIN + ", horizontal MAC, 16 - 6 + 19 an element")
+    kernel_cycles: int = fact(29, PUBLISHED, POPLIN + ", horizontal MAC, 16 - 6 + 19 per element")
     flat_kernel_cycles: int = fact(14, PUBLISHED, POPLIN + ", horizontal MAC 1x1, 16 - 15 + 13")
-    element_cycles: int = fact(7, PUBLISHED, POPLIN + ", horizontal MAC, a field element")
+    element_cycles: int = fact(7, PUBLISHED, POPLIN + ", horizontal MAC, per field element")
     wide_dot_cycles: int = fact(7, PUBLISHED, POPLIN + ", getDenseDotProductCycles, 3 + 3 + 1")
     narrow_dot_cycles: int = fact(
         11, PUBLISHED, POPLIN + ", getDenseDotProductCycles, two outputs, 6 + 1 + 3 + 1"
     )
     integer_cycles_per_mac: int = fact(7, ASSUMED, "an integer product, popopsCycleEstimators.hpp")
     across_supervisor_cycles: int = fact(100, PUBLISHED, POPLIN + ", vertical MAC, 61 + 14 + 25")
-    across_groups: int = fact(8, PUBLISHED, POPLIN + ", vertical MAC, half with wide", (2, 4096))
-    across_block_cycles: int = fact(56, PUBLISHED, POPLIN + ", vertical MAC, 32 + 24 a block")
+    across_groups: int = fact(8, PUBLISHED, POPLIN + ", vertical MAC, half if wide", (2, 4096))
+    across_block_cycles: int = fact(56, PUBLISHED, POPLIN + ", vertical MAC, 32 + 24 per block")
     across_worker_cycles: int = fact(13, PUBLISHED, POPLIN + ", vertical MAC, 8 groups")
     across_element_cycles: int = fact(25, PUBLISHED, POPLIN + ", vertical MAC, 7 + 15 + 3")
-    across_cycles: int = fact(3, PUBLISHED, POPLIN + ", vertical MAC, a further kernel element")
+    across_cycles: int = fact(3, PUBLISHED, POPLIN + ", vertical MAC, per further kernel element")
     wide_across_worker_cycles: int = fact(19, PUBLISHED, POPLIN + ", vertical MAC, 4 groups")
     wide_across_element_cycles: int = fact(15, PUBLISHED, POPLIN + ", vertical MAC, 7 + 5 + 3")
-    wide_across_cycles: int = fact(2, PUBLISHED, POPLIN + ", vertical MAC, a further element")
+    wide_across_cycles: int = fact(2, PUBLISHED, POPLIN + ", vertical MAC, per further element")
     across_zero_cycles: int = fact(4, PUBLISHED, POPLIN + ", vertical MAC, zeroing")
     across_merge_cycles: int = fact(10, PUBLISHED, POPLIN + ", vertical MAC, reduction")
     across_merge_element_cycles: int = fact(
-        7, PUBLISHED, POPLIN + ", vertical MAC, reduction, and one for each other worker"
+        7, PUBLISHED, POPLIN + ", vertical MAC, reduction, plus 1 per other worker"
     )
 
 
@@ -278,8 +278,8 @@ class Outer:
     float16_group_cycles: int = fact(10, PUBLISHED, POPLIN + ", outer product")
     fast_row_cycles: int = fact(6, PUBLISHED, POPLIN + ", outer product, three vectors")
     slow_row_cycles: int = fact(10, PUBLISHED, POPLIN + ", outer product")
-    float32_slow_half_cycles: int = fact(4, PUBLISHED, POPLIN + ", outer product, 2 an element")
-    float16_slow_half_cycles: int = fact(5, PUBLISHED, POPLIN + ", outer product, 2.5 an element")
+    float32_slow_half_cycles: int = fact(4, PUBLISHED, POPLIN + ", outer product, 2 per element")
+    float16_slow_half_cycles: int = fact(5, PUBLISHED, POPLIN + ", outer product, 2.5 per element")
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class Vector:
     compiled_loop_cycles: int = fact(
         4,
         ASSUMED,
-        "a compiled loop: two pointers, the counter and the branch; 16 of heat's 16 agree",
+        "a compiled loop: two pointers, the counter and the branch; agrees with heat's 16",
     )
     fill_supervisor_cycles: int = fact(12, PUBLISHED, POPOPS + ", fill")
     fill_worker_cycles: int = fact(26, PUBLISHED, POPOPS + ", fill")
@@ -358,7 +358,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Measuring:
-    """The cycles that two readings of a tile's cycle counter add to what is between them."""
+    """The cycles that two readings of a tile's cycle counter add to the code between them."""
 
     counter_cycles: int = fact(
         45, MEASURED, "tessellate-ipu ipu_cycle_count_overhead, two readings in a row", (0, 1e6)
@@ -375,7 +375,7 @@ class Fitted:
     bracket_cycles: int = fact(
         41,
         FITTED,
-        "least worst error on three additions: what a vector codelet takes between two readings "
-        "of the counter, beside the readings",
+        "smallest worst error on three additions: cycles of a vector codelet between two readings "
+        "of the counter, in addition to the readings",
         (0, 1e6),
     )

@@ -20,7 +20,7 @@ class Own:
 PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
     # Mk1's memory at Mk2's rates, on few tiles: for tests, and for looking closely.
     "tiny": {
-        "tiles": Own(4, "assumed: few enough to look at one by one"),
+        "tiles": Own(4, "assumed: small enough to look at every tile"),
         "memory.bytes_per_tile": Own(262_144, "assumed: Mk1's"),
         "memory.reserved_bytes": Own(16_384, f"assumed: {_RESERVED}"),
     },
@@ -31,10 +31,10 @@ PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
         "memory.bytes_per_tile": Own(262_144, "published: Citadel's study of the chip, 256 KiB"),
         "memory.reserved_bytes": Own(16_384, f"assumed: {_RESERVED}"),
         "exchange.pair_factor": Own(
-            1.0, "assumed: shared buses are described of the second chip alone"
+            1.0, "assumed: shared buses are documented only for the second chip"
         ),
         "copy.staging_workers": Own(
-            1, "assumed: one worker copies; four measured phases agree to 10 %"
+            1, "assumed: one worker copies; within 10 % of four measured phases"
         ),
         "amp.float16_float16.units": Own(8, f"published: {_UNITS}"),
         "amp.float16_float32.units": Own(8, f"published: {_UNITS}"),

@@ -108,8 +108,8 @@ class Vertices(IRDLOperation):
     """One codelet on every cell of a split: which blocks it reads and writes.
 
     space: where each point reads and writes; it has one result. body: what happens at each point.
-    plan: how the space is cut over tiles, in parallel dimensions only, and over workers; combine
-    is not set. reads: one variable an operand of the space, in the layout that the plan needs.
+    plan: how the space is split over tiles, in parallel dimensions only, and over workers; combine
+    is not set. reads: one variable per operand of the space, in the layout that the plan needs.
     writes: the variable of the result, in the layout that the plan needs.
     """
 
@@ -176,8 +176,9 @@ class Copy(IRDLOperation):
     """Fill a variable with the elements of others, on all tiles at once, padding included.
 
     reads: variables whose layouts give each element one owner. writes: another variable, of the
-    same element type. moves: one space a variable read, from its tensor to the one written
-    (transpose, concat, slice, pad, ...); without it the one variable is taken as it is, row-major.
+    same element type. moves: one space per variable that is read, from its tensor to the one
+    written (transpose, concat, slice, pad, ...); without it, the only variable is copied as it is,
+    row-major.
     """
 
     reads = prop_def(ArrayAttr[SymbolRefAttr])

@@ -162,11 +162,11 @@ class Structured(ABC):
 
 
 class Movement(ABC):
-    """An operation that only moves elements: space i of moves() moves operand i."""
+    """An operation that only moves elements."""
 
     @abstractmethod
     def moves(self) -> tuple[Space, ...]:
-        """One space per operand, each with one operand map and one result map."""
+        """One space per operand, in order, each with one operand map and one result map."""
 
 
 class Reinterpretation(ABC):  # noqa: B024 - a mark: there is nothing to ask
@@ -174,7 +174,7 @@ class Reinterpretation(ABC):  # noqa: B024 - a mark: there is nothing to ask
 
 
 class Composite(ABC):
-    """An operation that is made of simpler ones."""
+    """An operation that is defined by simpler ones."""
 
     @abstractmethod
     def decompose(self, builder: Builder) -> Sequence[SSAValue]:

@@ -101,7 +101,7 @@ _WORDS: dict[Any, tuple[str, str]] = {
     float: ("a number", "numbers"),
     str: ("text", "texts"),
     bool: ("true or false", "true or false"),
-    NoneType: ("nothing", "nothing"),
+    NoneType: ("none", "none"),
 }
 
 
@@ -115,16 +115,19 @@ def settable(hint: Any) -> bool:
 
 
 def type_words(hint: Any) -> str:
-    """A type for people: "an integer or nothing", "one of a, b", "integers a,b,..."."""
+    """A type in words: "an integer or none", "one of a, b", "a list a,b,... of integers"."""
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(str, get_args(hint)))}"
     if get_origin(hint) in (Union, UnionType):
-        return " or ".join(map(type_words, get_args(hint)))
+        choices = get_args(hint)
+        # An integer is a number too.
+        named = [each for each in choices if each is not int or float not in choices]
+        return " or ".join(map(type_words, named))
     if get_origin(hint) is tuple:
         kinds = sorted(
             _WORDS[leaf][1] if leaf in _WORDS else type_words(leaf) for leaf in leaves(hint) - {...}
         )
-        return f"{' or '.join(kinds)} a,b,..."
+        return f"a list a,b,... of {' or '.join(kinds)}"
     return _WORDS.get(hint, (str(hint),))[0]
 
 

@@ -39,7 +39,8 @@ class Allocate(ModulePass):
     then large ones before small ones: each on such an operand or result if there is one, else at
     the lowest free address.
     unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
-    Raises DoesNotFit that names the fullest tile and the variables on it.
+
+    Raises DoesNotFit, which names the fullest tile and the variables on it.
     """
 
     name = "allocate"

@@ -41,7 +41,7 @@ CHAIN = " custom<Chain>($then, $extras) attr-dict `:` functional-type(operands, 
 
 @irdl_custom_directive
 class Chain(CustomDirective):
-    """A chain and its operands, as in `then [add, relu] (%b)`; nothing where there is none."""
+    """A chain and its operands, as in `then [add, relu] (%b)`; empty if there is no chain."""
 
     then: AttributeVariable
     extras: VariadicOperandVariable

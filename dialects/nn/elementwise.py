@@ -647,7 +647,7 @@ class SoftplusOp(UnaryOp):
 
 @irdl_op_definition
 class FloorOp(UnaryOp):
-    """The largest whole number that is not above a; a itself if it is infinite or no number.
+    """The largest whole number that is not above a; a itself if it is infinite or NaN.
 
     Example: %1 = nn.floor %0 : (tensor<4xf32>) -> tensor<4xf32>
     """

@@ -218,8 +218,8 @@ class PadOp(PureTensorOp, Movement):
 
     operand: of any shape. mode: what the new elements are: constant; edge, the nearest element;
     reflect, the elements mirrored at the edge, which is not repeated; wrap, the elements from the
-    other end on. low: how many before the first, one entry per axis. high: how many after the last,
-    one entry per axis. value: the new elements in mode constant.
+    other end on. low: elements to add before the first, one number per axis. high: elements to add
+    after the last, one number per axis. value: the new elements in mode constant.
 
     Example: %1 = nn.pad "constant" %0 low [0, 1] high [0, 1] value 0.0 : (tensor<4x8xf32>)
     -> tensor<4x10xf32>

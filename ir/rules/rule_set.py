@@ -186,7 +186,7 @@ class RulesPass(ModulePass):
     """
 
     only: tuple[str, ...] = field(
-        default=(), metadata={"doc": "rules to apply; all, where none is named"}
+        default=(), metadata={"doc": "rules to apply; all rules by default"}
     )
     skip: tuple[str, ...] = field(default=(), metadata={"doc": "rules to leave out"})
 

@@ -30,6 +30,6 @@ def test_every_value_is_written_with_its_source():
     lines = dict(line.split(" = ") for line in text.splitlines() if " = " in line)
     assert lines["tiles"] == "7  # given, not the preset's of mk1"
     assert lines["pair_factor"].endswith(
-        "# assumed: shared buses are described of the second chip alone"
+        "# assumed: shared buses are documented only for the second chip"
     )
     assert all(" # " in value or value.startswith('"') for value in lines.values())

@@ -34,7 +34,7 @@ class Told(ModulePass):
 def test_meanings_are_in_the_docstring_or_in_the_field():
     assert [str(each) for each in pass_options(Told)] == [
         "first-limit: an integer, default 2; at most so many; over two lines",
-        "second: integers a,b,..., default 1,2; another",
+        "second: a list a,b,... of integers, default 1,2; another",
         'third: text, default "a"; after a blank line',
         "fourth: true or false, default false; in its field",
     ]
@@ -43,7 +43,7 @@ def test_meanings_are_in_the_docstring_or_in_the_field():
 def test_what_a_literal_may_be_is_said():
     assert [str(each) for each in pass_options(Chooses)] == [
         'how: one of a, b, default "a"',
-        "order: one of a, b a,b,..., default none",
+        "order: a list a,b,... of one of a, b, default none",
     ]
 
 
@@ -60,11 +60,11 @@ def test_a_pipeline_can_give_what_is_plain_or_a_tuple_of_it(hint: object):
 def test_types_and_defaults_of_every_kind():
     assert [str(each) for each in (*pass_options(Nothing), *pass_options(NeedsLimit))] == [
         "rate: a number, default 0.5",
-        "limit: an integer or nothing, default none",
-        "sizes: integers a,b,..., default none",
-        "fractions: numbers a,b,..., default none",
+        "limit: an integer or none, default none",
+        "sizes: a list a,b,... of integers, default none",
+        "fractions: a list a,b,... of numbers, default none",
         "keep-order: true or false, default false",
         'label: text, default ""',
-        "either: an integer or a number, default 0",
+        "either: a number, default 0",
         "limit: an integer, needed",
     ]

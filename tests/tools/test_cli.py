@@ -787,7 +787,7 @@ def test_opt_lists_xdsls_passes_by_name_and_describes_them():
     listed = opt("--list-passes").stdout
     assert "apply-pdl" in listed
     assert "abele-NAME is always abele's pass, and xdsl-NAME always xDSL's." in listed
-    assert "pdl-file: text or nothing" in opt("--help-pass", "apply-pdl").stdout
+    assert "pdl-file: text or none" in opt("--help-pass", "apply-pdl").stdout
 
 
 def test_opt_helps_with_a_pass():

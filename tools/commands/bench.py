@@ -69,7 +69,7 @@ def bench_command(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The same, utilisation and graphs: a preset.")
+        str | None, typer.Option(help="light to graphs, except comparator: a preset.")
     ] = None,
     out: Annotated[
         Path | None,

@@ -38,7 +38,7 @@ def graph_command(
     ] = None,
     loops: Annotated[
         bool,
-        typer.Option("--loops", help="Include edges that exist only between turns of a loop."),
+        typer.Option("--loops", help="Include edges between iterations of a loop."),
     ] = False,
     *,
     how: Compilation,

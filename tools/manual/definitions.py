@@ -70,11 +70,11 @@ TRAITS: dict[type[OpTrait], str] = {
 WORDS: dict[str, str] = {
     "pure": "It only computes its results: unused ones can be removed, and equal ones merged.",
     "commutative": "The order of its two operands does not matter.",
-    "terminator": "It ends a region, and stands nowhere else.",
+    "terminator": "It is the last operation of a region, and only there.",
     "no terminator in its region": "The operations in its region end without a terminator.",
     "symbol": "Other operations name it, as `@name`.",
-    "reads state": "It must stay after the operations that write the same state.",
-    "writes state": "It stays, even if nothing uses its results.",
+    "reads state": "It must not move across operations that write the same state.",
+    "writes state": "It must not be removed, even if nothing uses its results.",
 }
 """What the words for traits mean."""
 

@@ -70,7 +70,7 @@ def _legend(operations: Iterable[type[Operation]]) -> str:
     """How to read the syntax."""
     blocks = [
         "In the syntax, `$name` is a field of the operation, `[...]?` is optional, and `{...}` "
-        "are attributes beside the fields."
+        "stands for all other attributes."
     ]
     shown = {directive: each for each in operations for directive in directives(each)}
     for directive, op in shown.items():

@@ -38,7 +38,10 @@ def pages() -> dict[str, str]:
 
 def _index() -> str:
     dialects = (
-        (link(code(name), f"dialects/{name}.md"), plain(meaning(name).partition("\n\n")[0]))
+        (
+            link(code(name), f"dialects/{name}.md"),
+            plain(" ".join(meaning(name).partition("\n\n")[0].split())),
+        )
         for name in DIALECTS
     )
     return page(

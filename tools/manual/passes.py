@@ -34,7 +34,7 @@ def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
         "A name that neither abele nor a file of yours uses is xDSL's pass, such as `cse` or "
         "`apply-pdl`. `abele-NAME` is always abele's pass and `xdsl-NAME` always xDSL's; "
         "`xdsl-opt` knows all passes of this page as `abele-NAME`.",
-        "## The way down",
+        "## The default pipeline",
         "In a pipeline, a level stands for the passes that lead there:",
         ways,
         "## All passes",
@@ -98,7 +98,7 @@ def _place(name: str) -> str:
         names = [step.partition("{")[0] for step in steps]
         if name in names:
             return f"pass {names.index(name) + 1} of {len(names)} on the way to {code(str(level))}"
-    return "on no default way"
+    return "not in the default pipeline"
 
 
 def _option(option: PassOption) -> tuple[str, ...]:
