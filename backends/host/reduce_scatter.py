@@ -49,7 +49,7 @@ def bind_reduce_scatter(
 ) -> tuple[list[Call], BoundVertices] | None:
     """The calls of a move, which merge partials, and those of the vertices that read its result.
 
-    move: copies a variable as it is, to the first operand of the vertices, which nobody else reads.
+    move: copies a variable as it is to the first operand of the vertices, which nothing else reads.
     writers: the calls that write the partials, if only this move reads them. If they are sums of
     products, they add up all partials in the first one from now on, and the move reads that.
     equal: as for bind_vertices.
@@ -60,29 +60,33 @@ def bind_reduce_scatter(
     merged = _merged(structure, plan)
     if merged is None or {partials.placed.dtype, gathered.placed.dtype} != {FLOAT32}:
         return None
-    held, brought = partials.layout, gathered.layout
+    source_layout, target_layout = partials.layout, gathered.layout
     axes = [axis for _, axis in merged]
     sizes = [structure.space.dims[d].size for d, _ in merged]
-    if held.shape != brought.shape or held.replica_dims or not held.is_partition:
+    if source_layout.shape != target_layout.shape:
         return None
-    many, merged_in = _dims_of(held, axes, sizes), _dims_of(brought, axes, sizes)
+    if source_layout.replica_dims or not source_layout.is_partition:
+        return None
+    many, merged_in = _dims_of(source_layout, axes, sizes), _dims_of(target_layout, axes, sizes)
     if many is None or merged_in is None:
         return None
-    if any(held.parts[d] != n for d, n in zip(many, sizes, strict=True)):
+    if any(source_layout.parts[d] != n for d, n in zip(many, sizes, strict=True)):
         return None
     # The first of the partials is at the beginning of a block.
-    if any(n > 1 for i, n in enumerate(brought.box[: max(axes)]) if i not in axes):
+    if any(n > 1 for i, n in enumerate(target_layout.box[: max(axes)]) if i not in axes):
         return None
-    dims = tuple(zip((held.weights[d] for d in many), sizes, strict=True))
+    dims = tuple(zip((source_layout.weights[d] for d in many), sizes, strict=True))
     calls: list[Call] = []
     if structure.body.combiner == "sum" and _adds_up(writers, partials, dims):
         # For the copy, the other partials are replicas of the first.
-        source = replace(partials, layout=replace(held, access=_once(held.access, axes)))
+        one = replace(source_layout, access=_once(source_layout.access, axes))
+        source = replace(partials, layout=one)
     else:
-        once = Layout(_cut_once(held, many), _once(held.access, axes))
+        once = Layout(_cut_once(source_layout, many), _once(source_layout.access, axes))
         source = Blocks(_room(once, scratch), once)
         calls.append(_merge_call(structure, partials, source, dims))
-    first = Layout(_cut_once(brought, merged_in), _once(brought.access, axes), brought.first_tile)
+    grid, access = _cut_once(target_layout, merged_in), _once(target_layout.access, axes)
+    first = Layout(grid, access, target_layout.first_tile)
     calls += bind_copy([source], None, replace(gathered, layout=first), scratch)
     operands = [blocks[name].placed for name in vertices.sources]
     result = blocks[vertices.destination].placed
@@ -187,18 +191,18 @@ def _merge_call(
 ) -> Call:
     """The call that merges all blocks of the same elements, one partial after another."""
     assert structure.body.combiner is not None
-    held, memory, into = partials.layout, partials.placed.memory, merged.placed.memory
+    layout, memory, into = partials.layout, partials.placed.memory, merged.placed.memory
     tile = memory.strides[0]
-    cells = np.indices(merged.layout.parts).reshape(len(held.parts), -1).T @ held.weights
+    cells = np.indices(merged.layout.parts).reshape(len(layout.parts), -1).T @ layout.weights
     weights, sizes = zip(*dims, strict=True)
     points = np.indices(sizes).reshape(len(sizes), -1).T @ weights
-    start = memory[held.first_tile, partials.placed.address :]
+    start = memory[layout.first_tile, partials.placed.address :]
     results = np.arange(len(cells), dtype=np.int64) * into.strides[0]
     return merge_call(
         MERGES[structure.body.combiner],
         address(start) + cells.astype(np.int64) * tile,
         points.astype(np.int64) * tile,
         address(into) + results,
-        held.block_elements,
+        layout.block_elements,
         (start, into),
     )

@@ -79,15 +79,15 @@ def bind_routes(
     target: tuple[Placed, Layout],
     with_replicas: bool = True,
 ) -> list[Call] | None:
-    """The calls that fill a variable's blocks from others; None if addresses are no sums of
+    """The calls that fill a variable's blocks from others; None if addresses are not sums of
     offsets.
 
     Arguments as for `bind_copy`, of layouts and tensors that are not empty.
     """
     if moves is not None:
         brings = [
-            not (0 in space.sizes or 0 in held.shape)
-            for (_, held), space in zip(sources, moves, strict=True)
+            not (0 in space.sizes or 0 in layout.shape)
+            for (_, layout), space in zip(sources, moves, strict=True)
         ]
         sources = [each for each, some in zip(sources, brings, strict=True) if some]
         moves = [each for each, some in zip(moves, brings, strict=True) if some]
@@ -158,7 +158,7 @@ def _routes(
     found: list[Offsets] = []
     fills = {_bits(layout.access.fill, dtype)}
     for source, space in zip(sources, moves, strict=True):
-        offsets = _held(source)
+        offsets = _offsets_of(source)
         shape = source.layout.shape
         if offsets is not None and space is not None:
             (operand,), (result,) = space.operands, space.results
@@ -191,7 +191,7 @@ def _parts(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
     return np.broadcast_to(tiles, starts.shape).ravel(), starts.ravel(), counts.ravel()
 
 
-def _held(source: _Side) -> Offsets | None:
+def _offsets_of(source: _Side) -> Offsets | None:
     """Where the elements of a variable are, in its first replicas; None for overlapping blocks."""
     layout, row, unit = source.layout, source.row, source.unit
     if not layout.is_partition:
@@ -282,8 +282,8 @@ def _moved(offsets: Offsets | None, space: Space) -> Offsets | None:
     (operand,), (result,) = space.operands, space.results
     walked = [np.zeros(n, np.int64) for n in space.sizes]
     start = 0
-    for axis, held in zip(operand.axes, offsets, strict=True):
-        padded = np.append(held, FILL)
+    for axis, of_axis in zip(operand.axes, offsets, strict=True):
+        padded = np.append(of_axis, FILL)
         if len(axis.terms) > 1:
             return None
         if not axis.terms:
@@ -300,10 +300,10 @@ def _moved(offsets: Offsets | None, space: Space) -> Offsets | None:
             start += int(each[0])
     found: Offsets = []
     for axis in result.axes:
-        brought = np.full(axis.size, ABSENT, np.int64)
+        moved = np.full(axis.size, ABSENT, np.int64)
         each = walked[axis.terms[0][0]] if axis.terms else np.zeros(1, np.int64)
-        brought[axis.offset : axis.offset + len(each)] = each
-        found.append(brought)
+        moved[axis.offset : axis.offset + len(each)] = each
+        found.append(moved)
     if not found:
         return None
     found[0] = found[0] + start
@@ -327,11 +327,11 @@ class _Axis:
     at: Table
     numerators: tuple[Table, ...]
 
-    def offsets(self, layout: Layout, held: Offsets) -> Table:
+    def offsets(self, layout: Layout, sources: Offsets) -> Table:
         """The offset of the source of each element."""
         total = np.zeros(len(self.at), np.int64)
         for i, numerators in zip(self.axes, self.numerators, strict=True):
-            total += np.append(held[i], FILL)[layout.access.axes[i].resolve(numerators)]
+            total += np.append(sources[i], FILL)[layout.access.axes[i].resolve(numerators)]
         return total
 
     def times(self, inner: _Axis) -> _Axis:
@@ -413,35 +413,35 @@ def _tables(
     cell, on, at, stretch = cell[there], on[there], at[there], stretch[there]
     which, run = _within(run_spans[columns[-1][cell]])
     cell, stretch, kind = cell[which], stretch[which], runs[run, 3]
-    tasks = np.zeros((len(run), RUN_FIELDS), np.int64)
-    tasks[:, RUN_TARGET] = on[which] + rows[stretch, 2] + runs[run, 0]
-    tasks[:, RUN_LENGTH] = runs[run, 2]
-    tasks[:, RUN_ROWS] = rows[stretch, 1]
+    table = np.zeros((len(run), RUN_FIELDS), np.int64)
+    table[:, RUN_TARGET] = on[which] + rows[stretch, 2] + runs[run, 0]
+    table[:, RUN_LENGTH] = runs[run, 2]
+    table[:, RUN_ROWS] = rows[stretch, 1]
     is_filled = (at[which] >= FILL) | (kind == FILLED)
     elements = _bytes(kind, runs[run, 2], unit) // unit
-    tasks[is_filled, RUN_LENGTH] = elements[is_filled]
+    table[is_filled, RUN_LENGTH] = elements[is_filled]
     kind = np.where(is_filled, FILLED, kind)
     is_gathered = kind >= GATHERED
-    brought = np.flatnonzero(~is_filled)
-    tasks[:, RUN_PIECES] = runs[run, 1] * is_gathered
-    tasks[brought, RUN_SOURCE] = (at[which] + runs[run, 1] * ~is_gathered)[brought]
+    copied = np.flatnonzero(~is_filled)
+    table[:, RUN_PIECES] = runs[run, 1] * is_gathered
+    table[copied, RUN_SOURCE] = (at[which] + runs[run, 1] * ~is_gathered)[copied]
     entries = np.append(found[-2], 0)
-    tasks[:, RUN_ROW_TABLE] = rows[stretch, 0]
-    is_single = brought[tasks[brought, RUN_ROWS] == 1]
-    tasks[is_single, RUN_SOURCE] += entries[tasks[is_single, RUN_ROW_TABLE]]
-    tasks[is_single, RUN_ROW_TABLE] = len(entries) - 1
+    table[:, RUN_ROW_TABLE] = rows[stretch, 0]
+    is_single = copied[table[copied, RUN_ROWS] == 1]
+    table[is_single, RUN_SOURCE] += entries[table[is_single, RUN_ROW_TABLE]]
+    table[is_single, RUN_ROW_TABLE] = len(entries) - 1
     if with_replicas:
         is_whole = not any((f >= ABSENT).any() for f in found)
         whole = _together(axes, columns, unit) * is_whole
-        copies, of = _replicas(layout, row, tasks, cell, kind, tiles, whole, unit)
-        tasks = np.concatenate([tasks, copies])
+        copies, of = _replicas(layout, row, table, cell, kind, tiles, whole, unit)
+        table = np.concatenate([table, copies])
         cell = np.concatenate([cell, of])
         kind = np.concatenate([kind, np.full(len(of), REPLICA)])
     order = np.lexsort((kind, cell // CELLS_AT_ONCE))
-    tasks, kind = tasks[order], kind[order]
+    table, kind = table[order], kind[order]
     edges = np.flatnonzero(np.r_[True, np.diff(kind) != 0, True]) if len(kind) else np.zeros(1, int)
     segments = np.stack([kind[edges[:-1]], edges[:-1], edges[1:]], axis=1)
-    return np.array([unit, fill, middle.stride], np.int64), segments, tasks, entries, lanes
+    return np.array([unit, fill, middle.stride], np.int64), segments, table, entries, lanes
 
 
 def _points(
@@ -474,7 +474,7 @@ def _within(spans: Table) -> tuple[Table, Table]:
 def _replicas(
     layout: Layout,
     row: int,
-    tasks: Table,
+    table: Table,
     cell: Table,
     kind: Table,
     tiles: Table,
@@ -483,7 +483,7 @@ def _replicas(
 ) -> tuple[Table, Table]:
     """The runs that copy the first replica of each cell to the others, and the cell of each run.
 
-    A contiguous block is copied as a whole, others run by run. row: bytes of a tile. tasks, cell,
+    A contiguous block is copied as a whole, others run by run. row: bytes of a tile. table, cell,
     kind: the runs of first replicas, the cell of each, and how it is made. tiles, whole: the offset
     of each cell, and the bytes of its block if it is contiguous.
     """
@@ -491,17 +491,17 @@ def _replicas(
     sizes = [layout.parts[d] for d in dims]
     parts = np.indices(sizes).reshape(len(dims), prod(sizes))
     on = (np.array([layout.weights[d] for d in dims], np.int64) @ parts * row)[1:]
-    apart = tasks[whole[cell] == 0]
-    runs = np.zeros((len(apart), RUN_FIELDS), np.int64)
-    runs[:, [RUN_TARGET, RUN_ROWS]] = apart[:, [RUN_TARGET, RUN_ROWS]]
-    runs[:, RUN_SOURCE] = apart[:, RUN_TARGET]
-    runs[:, RUN_LENGTH] = _bytes(kind[whole[cell] == 0], apart[:, RUN_LENGTH], unit)
-    together = np.flatnonzero(whole)
-    blocks = np.zeros((len(together), RUN_FIELDS), np.int64)
-    blocks[:, [RUN_TARGET, RUN_SOURCE]] = tiles[together, None]
-    blocks[:, RUN_LENGTH], blocks[:, RUN_ROWS] = whole[together], 1
+    by_run = table[whole[cell] == 0]
+    runs = np.zeros((len(by_run), RUN_FIELDS), np.int64)
+    runs[:, [RUN_TARGET, RUN_ROWS]] = by_run[:, [RUN_TARGET, RUN_ROWS]]
+    runs[:, RUN_SOURCE] = by_run[:, RUN_TARGET]
+    runs[:, RUN_LENGTH] = _bytes(kind[whole[cell] == 0], by_run[:, RUN_LENGTH], unit)
+    as_whole = np.flatnonzero(whole)
+    blocks = np.zeros((len(as_whole), RUN_FIELDS), np.int64)
+    blocks[:, [RUN_TARGET, RUN_SOURCE]] = tiles[as_whole, None]
+    blocks[:, RUN_LENGTH], blocks[:, RUN_ROWS] = whole[as_whole], 1
     once = np.concatenate([runs, blocks])
-    cells = np.concatenate([cell[whole[cell] == 0], together])
+    cells = np.concatenate([cell[whole[cell] == 0], as_whole])
     copies = np.repeat(once, len(on), axis=0)
     copies[:, RUN_TARGET] += np.tile(on, len(once))
     return copies, np.repeat(cells, len(on))

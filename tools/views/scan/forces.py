@@ -32,17 +32,18 @@ class Strengths:
     """The strengths of the forces.
 
     bind: attraction by edges. charge: repulsion. gravity: attraction to the centre. cohesion:
-    attraction to the centre of the layer. apart: repulsion by other layers. near, fall: an edge
-    longer than near pulls less, by the fall-th power of its length. With a fall of 1 or more, a
-    vertex moves to where most of its neighbours are, instead of to a place between all of them.
+    attraction to the centre of the layer. separation: repulsion by other layers. falloff, fall:
+    an edge longer than falloff pulls less, by the fall-th power of its length. With a fall of 1 or
+    more, a vertex moves to where most of its neighbours are, instead of to a place between all of
+    them.
     """
 
     bind: float = 1.0
     charge: float = 0.4
     gravity: float = 0.6
     cohesion: float = 0.3
-    apart: float = 4.0
-    near: float = 0.05
+    separation: float = 4.0
+    falloff: float = 0.05
     fall: float = 0.6
 
 
@@ -78,7 +79,7 @@ def relax(
     kernel = _Kernel(grid)
     for k in range(steps):
         tell(f"step {k + 1} of {steps}")
-        if strengths.apart and k % every == 0:
+        if strengths.separation and k % every == 0:
             territory.renew(bodies)
         cap = caps[0] * (caps[1] / caps[0]) ** (k / max(1, steps - 1))
         _move(bodies, kernel, territory, strengths, np.float32(cap))
@@ -100,11 +101,11 @@ def _move(
     deposit(x, y, bodies.mass, left, top, inv, density)
     push = kernel.push(density / density.sum(), 1 / float(inv))
     sums = np.zeros((SLICES, 3, len(x)), np.float32)
-    near, fall = np.float32(strengths.near), np.float32(strengths.fall)
+    falloff, fall = np.float32(strengths.falloff), np.float32(strengths.fall)
 
     def pulled(part: int, first: int, last: int) -> None:
         ends = bodies.producer, bodies.consumer
-        pull(*ends, bodies.weight, first, last, x, y, near, fall, sums[part])
+        pull(*ends, bodies.weight, first, last, x, y, falloff, fall, sums[part])
 
     in_slices(pulled, len(bodies.producer), few=FEW)
     middle = np.array([frame.left + frame.side / 2, frame.top + frame.side / 2], np.float32)
@@ -132,7 +133,7 @@ def _move(
             territory.crowd,
             territory.own,
             np.float32((side - 2) / frame.side),
-            np.float32(strengths.apart * frame.side / side),
+            np.float32(strengths.separation * frame.side / side),
             np.float32(0.5),
             cap,
         )

@@ -78,21 +78,21 @@ def pull(
     last: int,
     x: Floats,
     y: Floats,
-    near: Scalar,
+    falloff: Scalar,
     fall: Scalar,
     sums: Floats,
 ):
     """Add up the directions to the other ends of edges [first, last): sums (3, n) of w dx, w dy, w.
 
-    The weight of an edge decreases with its length, w / (1 + length / near) ** fall, so that edges
-    that must be long do not compress those that can be short.
+    The weight of an edge decreases with its length, w / (1 + length / falloff) ** fall, so that
+    edges that must be long do not compress those that can be short.
     """
     for e in range(first, last):
         a = producer[e]
         b = consumer[e]
         dx = x[b] - x[a]
         dy = y[b] - y[a]
-        w = weight[e] / (np.float32(1) + np.sqrt(dx * dx + dy * dy) / near) ** fall
+        w = weight[e] / (np.float32(1) + np.sqrt(dx * dx + dy * dy) / falloff) ** fall
         sums[0, a] += w * dx
         sums[1, a] += w * dy
         sums[2, a] += w
@@ -122,7 +122,7 @@ def step(
     total: Floats,
     own: Floats,
     inv_own: Scalar,
-    apart: Scalar,
+    separation: Scalar,
     eta: Scalar,
     cap: Scalar,
 ):
@@ -131,7 +131,7 @@ def step(
     sums: (slices, 3, n), of attraction, which is multiplied by bind. push: (2, M, M), the
     repulsion. centres: (2, layers). total (K, K), own (layers, K, K): the density of vertices near
     a place, of all layers and of each. Their difference is the density of other layers, and its
-    slope repels a vertex.
+    slope, times separation, repels a vertex.
     """
     edge = push.shape[1] - 2
     rim = own.shape[1] - 2
@@ -170,8 +170,8 @@ def step(
         q = total[iy, ix + 1] - own[k, iy, ix + 1]
         r = total[iy + 1, ix] - own[k, iy + 1, ix]
         t = total[iy + 1, ix + 1] - own[k, iy + 1, ix + 1]
-        vx -= apart * ((q - p) * (1 - uy) + (t - r) * uy)
-        vy -= apart * ((r - p) * (1 - ux) + (t - q) * ux)
+        vx -= separation * ((q - p) * (1 - uy) + (t - r) * uy)
+        vy -= separation * ((r - p) * (1 - ux) + (t - q) * ux)
         vx *= eta
         vy *= eta
         length = np.sqrt(vx * vx + vy * vy)

@@ -25,7 +25,7 @@ BIND, MOST_BIND = 3.0, 150.0
 """The first and the largest attraction of edges. A stronger attraction pulls vertices with the same
 neighbours closer together, and leaves more of the picture dark."""
 
-APART, MOST_APART = 8.0, 64.0
+SEPARATION, MOST_SEPARATION = 8.0, 64.0
 """The first and the largest repulsion by other layers. It is doubled until layers are separate."""
 
 PURE_ENOUGH = 0.85
@@ -68,7 +68,7 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
     set_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     groups = grouped(graph, tell)
     x, y = _sets(graph, counts, layer, random, within(tell, "lay out vertex sets"))
-    x, y = _near(x[groups.set_of], y[groups.set_of], 0.03, random)
+    x, y = _scattered(x[groups.set_of], y[groups.set_of], 0.03, random)
     strengths = _place_groups(groups, sample, layer, x, y, seed, within(tell, "lay out groups"))
     x, y = _discs(x, y, groups, FILLED * float(np.ptp(x)) / len(set_of) ** 0.5)
     del groups
@@ -100,7 +100,7 @@ def _place_groups(
     bodies = Bodies(x, y, groups.size.astype(np.float32), mine, *_quotient(ends, len(x)))
     grid = _grid(len(x), 512)
     relax(bodies, 100, grid, (0.05, 0.01), Strengths(), tell, _layer_grid(grid))
-    strengths = Strengths(apart=APART, bind=BIND, near=0.03, fall=1.4)
+    strengths = Strengths(separation=SEPARATION, bind=BIND, falloff=0.03, fall=1.4)
     relax(bodies, 120, grid, (0.02, 0.002), strengths, tell, _layer_grid(grid))
     return _shorten(bodies, 30, grid, (0.005, 0.002), strengths, ends, seed, tell)
 
@@ -115,8 +115,11 @@ def _place_vertices(
     relax(bodies, steps, grid, (0.005, 0.001), strengths, tell, _layer_grid(grid))
     strengths = _shorten(bodies, steps // 2, grid, (0.004, 0.001), strengths, sample, seed, tell)
     fine = int(min(384, grid, (MOST_CELLS / (int(bodies.layer.max()) + 1)) ** 0.5))
-    while purity(bodies.x, bodies.y, bodies.layer) < PURE_ENOUGH and strengths.apart < MOST_APART:
-        strengths = replace(strengths, apart=strengths.apart * 2)
+    while (
+        purity(bodies.x, bodies.y, bodies.layer) < PURE_ENOUGH
+        and strengths.separation < MOST_SEPARATION
+    ):
+        strengths = replace(strengths, separation=strengths.separation * 2)
         relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, tell, fine)
 
 
@@ -155,7 +158,9 @@ def _sets(
 ) -> tuple[Floats, Floats]:
     """Places of vertex sets. Layers start on an open circle, in program order."""
     angle = layer / max(int(layer.max()) + 1, 1) * 5.5
-    x, y = _near(np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), 0.05, random)
+    x, y = _scattered(
+        np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), 0.05, random
+    )
     links = [link for link in graph.links if not link.loop and link.producer != link.consumer]
     bodies = Bodies(
         x,
@@ -166,14 +171,15 @@ def _sets(
         np.array([link.consumer for link in links], np.int32),
         np.sqrt(np.array([link.count for link in links], np.float32)),
     )
-    strengths = replace(Strengths(), cohesion=0.0, apart=0.0, near=0.1)
+    strengths = replace(Strengths(), cohesion=0.0, separation=0.0, falloff=0.1)
     relax(bodies, 400, _grid(len(x) * 16, 128), (0.03, 0.004), strengths, tell, own=4)
     return x, y
 
 
-def _near(
+def _scattered(
     x: Floats, y: Floats, spread: float, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
+    """Places moved by random distances with this standard deviation."""
     shift = random.normal(0, spread, (2, len(x))).astype(np.float32)
     return x + shift[0], y + shift[1]
 
