@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..distinct import distinct
 from ..hash_once import hash_once
 from .grid import Cut
-from .space import AccessMap, AxisMap, Dim
+from .space import AccessMap, AxisMap, Dim, identity_map
 
 
 @hash_once
@@ -296,6 +296,40 @@ def canonical(layout: Layout) -> Layout:
     grid = tuple(layout.grid[d] for d in keep)
     return Layout(
         grid, AccessMap(tuple(axes), layout.access.fill if fills else 0.0), layout.first_tile
+    )
+
+
+def block_layout(
+    shape: tuple[int, ...],
+    parts: tuple[int, ...],
+    *,
+    copies: int = 1,
+    grains: tuple[int, ...] = (),
+    first_tile: int = 0,
+) -> Layout:
+    """A layout that cuts each axis of a tensor into parts.
+
+    parts: the parts of each axis; the blocks are numbered row-major and live on neighbouring tiles.
+    copies: how often the whole tensor is stored, on further tiles. grains: what the size of a part
+    is a multiple of, per axis.
+
+        block_layout((64, 32), (4, 2))              8 tiles, each with a block of 16 by 16
+        block_layout((64, 32), (4, 1), copies=3)    12 tiles: tiles 0, 4 and 8 hold the same rows
+
+    Raises ValueError if parts or grains do not have one number per axis, or if an axis cannot be
+    cut so.
+    """
+    for what, given in (("parts", parts), ("grains", grains or parts)):
+        if len(given) != len(shape):
+            raise ValueError(f"{len(given)} {what} for {len(shape)} axes; need one per axis")
+    cuts = tuple(map(Cut, shape, parts, grains or (1,) * len(shape)))
+    # The access map does not name the first dimension, so the tensor repeats over it.
+    return canonical(
+        Layout(
+            (Cut(copies, copies), *cuts),
+            identity_map(tuple(range(1, len(shape) + 1)), shape),
+            first_tile,
+        )
     )
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abele.ir.geometry.grid import Cut
-from abele.ir.geometry.layout import Layout
+from abele.ir.geometry.layout import Layout, block_layout
 from abele.ir.geometry.space import AccessMap, AxisMap
 
 
@@ -56,3 +56,33 @@ def test_members_within_bounds_are_those_of_all_that_lie_there(layout: Layout, l
     found = layout.members(0, (low, high))
     assert found[0].tolist() == part[inside].tolist()
     assert found[1].tolist() == index[inside].tolist()
+
+
+def test_a_block_layout_cuts_each_axis_into_its_parts():
+    layout = block_layout((64, 32), (4, 2), first_tile=3)
+    assert (layout.cells, layout.box, layout.first_tile) == (8, (16, 16), 3)
+    assert layout.is_partition
+    assert layout.starts(0).ravel().tolist() == [0, 16, 32, 48]
+    assert layout.starts(1).ravel().tolist() == [0, 16]
+
+
+def test_the_copies_of_a_block_layout_follow_each_other():
+    layout = block_layout((64, 32), (4, 1), copies=3)
+    assert (layout.cells, layout.box, layout.replicas) == (12, (16, 32), 3)
+    assert layout.starts(0).ravel().tolist() == [0, 16, 32, 48]
+
+
+def test_grains_of_a_block_layout_round_its_parts():
+    layout = block_layout((10,), (2,), grains=(4,))
+    assert layout.counts(0).ravel().tolist() == [8, 2]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [((2,), "1 parts for 2 axes; need one per axis"), ((5, 1), "5 parts of 4 elements")],
+)
+def test_a_block_layout_refuses_parts_that_do_not_fit_the_shape(
+    parts: tuple[int, ...], message: str
+):
+    with pytest.raises(ValueError, match=message):
+        block_layout((4, 3), parts)
