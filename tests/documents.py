@@ -22,6 +22,12 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml))\n")
 """The first line of a block that is a file: its name in a comment."""
 
+MODULES = {
+    "pytest": ["pytest", "-p", "no:cacheprovider"],
+    "xdsl-opt": ["xdsl.tools.xdsl_opt"],
+}
+"""Programs that are modules of Python, and their first arguments."""
+
 PROGRESS = re.compile(r"^abele: compiling kernels.*\n", re.MULTILINE)
 """Lines that appear only in the first run on a host, which may be any test's."""
 
@@ -103,18 +109,19 @@ def commands_of(block: Block) -> Iterator[tuple[int, str, str]]:
 def run(command: str) -> tuple[str, int]:
     """The output and the exit status of a command.
 
-    abele runs in this process, pytest in another one without this project's settings, and other
-    commands in a shell.
+    abele runs in this process, pytest and xdsl-opt in another one, pytest without this project's
+    settings, and other commands in a shell.
     """
     command = command.removeprefix(".venv/bin/")
-    if command.startswith("pytest "):
-        words = [sys.executable, "-m", *split(command), "-p", "no:cacheprovider"]
+    program, *words = split(command)
+    if program in MODULES:
+        words = [sys.executable, "-m", *MODULES[program], *words]
         done = subprocess.run(words, text=True, capture_output=True, check=False)
         return done.stdout, done.returncode
-    if not command.startswith("abele "):
+    if program != "abele":
         done = subprocess.run(command, shell=True, text=True, capture_output=True, check=True)
         return done.stdout, done.returncode
-    result = CliRunner().invoke(app, split(command)[1:], prog_name="abele")
+    result = CliRunner().invoke(app, words, prog_name="abele")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return PROGRESS.sub("", result.output), result.exit_code
