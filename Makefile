@@ -9,7 +9,7 @@ ASK_VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 VERSION := $(shell $(PYTHON) $(ASK_VERSION))
 INSTALLED := $(VENV)/.installed-$(VERSION)
 
-.PHONY: demo test lint bench fuzz scan reference install
+.PHONY: demo test lint bench fuzz scan reference docs install
 
 SECONDS ?= 300
 
@@ -43,6 +43,10 @@ scan: install
 # What the definitions say, as pages of docs/reference; make test finds out when they are stale.
 reference: install
 	$(BIN)/python -m abele.tools.manual docs/reference
+
+# All documentation as one searchable site, at http://127.0.0.1:8000.
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 install: $(INSTALLED)
 

@@ -1,0 +1,164 @@
+"""What mkdocs calls while it builds the documentation site: the pages that are not in docs/.
+
+They are the README, CONTRIBUTING and CHANGELOG, one page of Python reference per module of
+docs/public.md, and one page per source file that another page links to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+
+import griffe
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""Pages of the site that are files of the repository's root."""
+
+PACKAGES = ("ir", "dialects", "backends", "passes", "tools")
+
+MODULE = re.compile(r"^\| `(abele[\w.]+)` \| (.+) \|$", re.MULTILINE)
+"""A row of docs/public.md: a module and its public names."""
+
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+"""The target of a Markdown link to a file, and its anchor."""
+
+LANGUAGES = {".py": "python", ".rw": "rw", ".csv": "text", ".json": "json", ".toml": "toml"}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the Python reference in the navigation, and lay out the packages for mkdocstrings."""
+    site = _site_of(config)
+    site.lay_out_packages()
+    for entry in config.nav or []:
+        if "Python API" in entry:
+            entry["Python API"] = ["public.md", *(f"api/{module}.md" for module in site.public())]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made."""
+    site = _site_of(config)
+    made = {page: site.root_page(name) for name, page in ROOT_PAGES.items()}
+    made |= {
+        f"api/{module}.md": _api_page(module, names) for module, names in site.public().items()
+    }
+    texts = {file.src_uri: file.content_string for file in files.documentation_pages()}
+    linked = {path for uri, text in (texts | made).items() for path in site.sources_in(text, uri)}
+    made |= {f"source/{path}.md": site.source_page(path) for path in sorted(linked)}
+    for uri, text in made.items():
+        files.append(File.generated(config, uri, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links to files of the repository lead to their pages."""
+    return _site_of(config).linked(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links to lines of source files lead to their lines.
+
+    mkdocs looks for anchors before the code is highlighted, so until then the title has the line.
+    """
+    return re.sub(r'href="([^"#]+)" title="L(\d+)"', r'href="\1#__codelineno-0-\2"', html)
+
+
+class ListParameters(griffe.Extension):
+    """Shows what a docstring says of each parameter, `name: text`, as a list."""
+
+    def on_function(self, *, func: griffe.Function, **_: object) -> None:
+        """Rewrite the docstring of a function."""
+        _list_names(func, [each.name for each in func.parameters])
+
+    def on_class(self, *, cls: griffe.Class, **_: object) -> None:
+        """Rewrite the docstring of a class, whose fields are its parameters."""
+        made = cls.members.get("__init__")
+        names = [each.name for each in made.parameters] if isinstance(made, griffe.Function) else []
+        _list_names(cls, [*cls.attributes, *names])
+
+
+def _list_names(described: griffe.Object, names: list[str]) -> None:
+    if described.docstring is None or not names:
+        return
+    begins = re.compile(rf"(?:^|(?<=[.;]))\s*({'|'.join(map(re.escape, names))}): ", re.MULTILINE)
+    text = begins.sub(r"\n\n- `\1`: ", described.docstring.value)
+    # What follows a list is a paragraph of its own.
+    described.docstring.value = re.sub(r"\s(Raises |Returns )", r"\n\n\1", text)
+
+
+@dataclass(frozen=True)
+class _Site:
+    root: Path
+
+    def lay_out_packages(self) -> None:
+        """Link the packages below one folder `abele`, where mkdocstrings reads them."""
+        folder = self.root / "build" / "api" / "abele"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in PACKAGES:
+            if not (folder / name).exists():
+                (folder / name).symlink_to(self.root / name)
+
+    def public(self) -> dict[str, list[str]]:
+        """The public names of each module, as docs/public.md lists them."""
+        text = (self.root / "docs" / "public.md").read_text(encoding="utf-8")
+        return {module: re.findall(r"`(\w+)`", names) for module, names in MODULE.findall(text)}
+
+    def root_page(self, name: str) -> str:
+        """A page of the repository's root, whose links begin at docs/."""
+        text = (self.root / name).read_text(encoding="utf-8")
+        return LINK.sub(lambda found: relpath(found[1], "docs") + (found[2] or ""), text)
+
+    def sources_in(self, text: str, uri: str) -> set[str]:
+        """The source files of the repository that a page links to."""
+        found = (self._repository_path(match[1], uri) for match in LINK.finditer(text))
+        return {path for path in found if self._is_source(path)}
+
+    def source_page(self, path: str) -> str:
+        """A page that shows a source file, or lists the files of a folder."""
+        place = self.root / path
+        if place.is_dir():
+            names = sorted(each.name for each in place.iterdir() if each.suffix in LANGUAGES)
+            return f"# {path}\n\n" + "".join(f"- `{name}`\n" for name in names)
+        text, language = place.read_text(encoding="utf-8"), LANGUAGES.get(place.suffix, "text")
+        return f'# {path}\n\n````{{.{language} linenums="1"}}\n{text}\n````\n'
+
+    def linked(self, markdown: str, uri: str) -> str:
+        """A page's text, with links that lead to pages of the site."""
+
+        def target(found: re.Match[str]) -> str:
+            path, anchor = self._repository_path(found[1], uri), found[2] or ""
+            if path in ROOT_PAGES:
+                page = ROOT_PAGES[path]
+            elif self._is_source(path):
+                page = f"source/{path}.md"
+                anchor = re.sub(r"^#(L\d+)$", r' "\1"', anchor)
+            else:
+                return found[0]
+            return relpath(page, PurePosixPath(uri).parent) + anchor
+
+        return LINK.sub(target, markdown)
+
+    def _repository_path(self, link: str, uri: str) -> str:
+        """The path from the repository's root of what a page of docs/ links to."""
+        return normpath(f"docs/{PurePosixPath(uri).parent}/{link}")
+
+    def _is_source(self, path: str) -> bool:
+        is_inside = not path.startswith(("docs/", "../")) and path not in ROOT_PAGES
+        return is_inside and (self.root / path).exists()
+
+
+def _site_of(config: MkDocsConfig) -> _Site:
+    return _Site(Path(config.config_file_path).parent)
+
+
+def _api_page(module: str, names: list[str]) -> str:
+    return f"# {module}\n\n" + "".join(f"::: {module}.{name}\n\n" for name in names)
