@@ -22,6 +22,7 @@ from ..ir.provenance import origin, place
 from ..ir.upstream import ModuleOp
 from . import cost
 from .codelets.prices import cells_cycles
+from .codelets.workload import Workload
 from .target import Target
 
 Integers = NDArray[np.int64]
@@ -200,7 +201,7 @@ def superstep_price(
             *reads, result = operands_of(op, variables)
             dtypes = [v.dtype for v in (*reads, result)]
             plan = op.plan.data
-            cycles = cells_cycles(op.structure(), plan, dtypes, target)
+            cycles = cells_cycles(Workload.of(op.structure(), dtypes, target), plan)
             order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]
             compute[plan.first_tile : plan.first_tile + cycles.size] += cycles.transpose(
                 order

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ..backends.codelets.prices import partials_dtype
+from ..backends.codelets.workload import partials_dtype
 from ..backends.reference.operation import MEANINGLESS
 from ..backends.target import Target, resolve_target
 from ..dialects import control, nn, partition

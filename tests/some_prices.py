@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from abele.backends.codelets.prices import cells_cycles
+from abele.backends.codelets.workload import Workload
 from abele.backends.target import Target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
@@ -17,4 +18,4 @@ def busiest_tile_cycles(
     structure: Structure, plan: Plan, dtypes: Sequence[np.dtype[Any]], target: Target
 ) -> int:
     """The cycles of a vertex set on its busiest tile. dtypes: of the operands, then the result."""
-    return int(cells_cycles(structure, plan, dtypes, target).max(initial=0))
+    return int(cells_cycles(Workload.of(structure, dtypes, target), plan).max(initial=0))

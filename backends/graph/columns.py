@@ -16,6 +16,7 @@ from ...ir.distinct import distinct
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
 from ..codelets.prices import whole_cycles
+from ..codelets.workload import Workload
 from ..price import operands_of
 from ..target import Target
 from .parts import dim_parts
@@ -83,7 +84,8 @@ class SetColumns:
         sizes = np.stack([g.ravel() for g in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
         # A part of a cell is priced as one turn of the workers.
         workers = (1,) * sizes.shape[1] if plan.workers else ()
-        cycles = whole_cycles(structure, sizes, dtypes, target, plan.method, workers)
+        work = Workload.of(structure, dtypes, target)
+        cycles = whole_cycles(work, sizes, plan.method, workers)
         named = sorted(structure.space.results[0].dims())
         self._cycles = cycles.astype(np.int32)
         self._bytes = (np.prod(sizes[:, named], axis=1) * dtypes[-1].itemsize).astype(np.int32)

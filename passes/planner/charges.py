@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import partials_dtype
+from ...backends.codelets.workload import partials_dtype
 from ...backends.contractions.contraction import Contraction
 from ...backends.contractions.methods import contraction_cycles
 from ...backends.target import Target

@@ -11,7 +11,8 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ...backends.codelets.prices import compute_cycles, roles
+from ...backends.codelets.prices import compute_cycles
+from ...backends.codelets.workload import roles
 from ...backends.contractions.methods import METHODS
 from ...backends.target import Target
 from ...dialects.abele import Plan, PlanAttr
@@ -322,9 +323,7 @@ class _Operator:
         parts = splits(problem, self.target.tiles)
         cells = largest_cells(structure, parts)
         dtype = problem.number_dtype
-        cycles, _ = compute_cycles(
-            structure.unchained, cells, dtype, problem.result_dtype, self.target, method
-        )
+        cycles, _ = compute_cycles(problem.workload(self.target).unchained, cells, method)
         if not np.isfinite(cycles).any():
             sizes = ", ".join(f"{dim.name} = {dim.size}" for dim in structure.space.dims)
             raise self.fail(

@@ -13,11 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import (
-    chain_cycles,
-    compute_cycles,
-    elements,
-)
+from ...backends.codelets.prices import chain_cycles, compute_cycles, elements
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
@@ -70,21 +66,21 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     """
     space, body = problem.structure.space, problem.structure.body
     cells = largest_cells(problem.structure, parts)
+    work = problem.workload(target)
     cycles = np.full(len(parts), float(cost.sync_cycles(target)))
     if not problem.moves:
-        types = problem.number_dtype, problem.result_dtype
-        structure, method = problem.structure.unchained, problem.terms.method
+        method = problem.terms.method
         if method:
-            cycles += compute_cycles(structure, cells, *types, target, method)[0]
+            cycles += compute_cycles(work.unchained, cells, method)[0]
         else:
             price = least_compute_cycles if quick else cell_cycles
-            cycles += price(structure, cells, *types, target)
+            cycles += price(work.unchained, cells)
     depth = _depth(problem, parts)
     merged = depth > 1
     points = elements(cells, result_dims(space))
     share = -(-points // depth)
     if body.then:
-        follows = chain_cycles(body, points, problem.result_dtype, target)
+        follows = chain_cycles(work, points)
         cycles += np.where(merged, 0, follows)
     resident = np.zeros(len(parts), np.int64)
     moved = np.zeros(len(parts), np.int64)
@@ -135,7 +131,7 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
         cost.sync_cycles(target)
         + cost.exchange_cycles((depth - 1) * share * between.itemsize, 0, target)
         + cost.reduce_cycles(share, depth, between.name, target)
-        + chain_cycles(problem.structure.body, share, problem.result_dtype, target)
+        + chain_cycles(problem.workload(target), share)
     )
     return found
 

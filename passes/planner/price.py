@@ -8,21 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import product
 from math import ceil, prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.codelets.prices import (
-    compute_cycles,
-    elements,
-    method_cycles,
-    partials_dtype,
-    roles,
-)
+from ...backends.codelets.prices import compute_cycles, elements, method_cycles
+from ...backends.codelets.workload import Workload
 from ...backends.contractions.amp import amp_pass_cycles
 from ...backends.contractions.methods import METHODS, SUPERVISED
-from ...backends.target import Target
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, AxisMap
 
@@ -30,27 +23,19 @@ Integers = NDArray[np.int64]
 Cycles = NDArray[np.float64]
 
 
-def cell_cycles(
-    structure: Structure,
-    cells: Integers,
-    operand: np.dtype[Any],
-    result: np.dtype[Any],
-    target: Target,
-) -> Cycles:
+def cell_cycles(work: Workload, cells: Integers) -> Cycles:
     """Cycles to compute one cell of each candidate, with its workers along their best dimension.
 
-    cells: sizes of every candidate's largest cell, (candidates, dimensions). operand: the dtype of
-    the first operand that is a number. result: the dtype of the result.
+    cells: sizes of every candidate's largest cell, (candidates, dimensions).
     """
-    types = operand, result, target
-    best = compute_cycles(structure, cells, *types)[0]
-    if roles(structure) is None:
+    best = compute_cycles(work, cells)[0]
+    if work.roles is None:
         return best
-    for d in structure.space.of_kind("parallel"):
+    for d in work.structure.space.of_kind("parallel"):
         workers = [1] * cells.shape[1]
-        workers[d] = target.workers
+        workers[d] = work.target.workers
         if (cells[:, d] > 1).any():
-            best = np.minimum(best, compute_cycles(structure, cells, *types, "mac", workers)[0])
+            best = np.minimum(best, compute_cycles(work, cells, "mac", workers)[0])
     return best
 
 
@@ -63,12 +48,7 @@ Codelet = tuple[float, str, tuple[int, ...]]
 
 
 def codelets(
-    structure: Structure,
-    cells: tuple[tuple[int, ...], ...],
-    operand: np.dtype[Any],
-    result: np.dtype[Any],
-    target: Target,
-    decided: tuple[Decided, ...],
+    work: Workload, cells: tuple[tuple[int, ...], ...], decided: tuple[Decided, ...]
 ) -> tuple[Codelet, ...]:
     """The cheapest codelet for each cell.
 
@@ -76,47 +56,37 @@ def codelets(
     are decided.
     """
     asked = tuple(zip(cells, decided, strict=True))
-    known = _known(structure, operand, result, target)
+    known = _known(work)
     new = tuple(dict.fromkeys(each for each in asked if each not in known))
     if new:
         sizes, given = zip(*new, strict=True)
-        known.update(
-            zip(new, _priced(structure, sizes, given, operand, result, target), strict=True)
-        )
+        known.update(zip(new, _priced(work, sizes, given), strict=True))
     return tuple(known[each] for each in asked)
 
 
 @lru_cache(maxsize=1024)
-def _known(
-    structure: Structure, operand: np.dtype[Any], result: np.dtype[Any], target: Target
-) -> dict[tuple[tuple[int, ...], Decided], Codelet]:
-    """The cache of codelets by cell, one per structure, dtypes and target."""
-    del structure, operand, result, target
+def _known(work: Workload) -> dict[tuple[tuple[int, ...], Decided], Codelet]:
+    """The cache of codelets by cell, one per workload."""
+    del work
     return {}
 
 
 def _priced(
-    structure: Structure,
-    cells: tuple[tuple[int, ...], ...],
-    decided: tuple[Decided, ...],
-    operand: np.dtype[Any],
-    result: np.dtype[Any],
-    target: Target,
+    work: Workload, cells: tuple[tuple[int, ...], ...], decided: tuple[Decided, ...]
 ) -> tuple[Codelet, ...]:
-    types = operand, result, target
     sizes = np.array(cells, np.int64).reshape(len(cells), len(cells[0]))
-    kept = structure.space.of_kind("parallel")
+    kept = work.structure.space.of_kind("parallel")
     shared = [
-        workers or (() if method in SUPERVISED else worker_parts(cell, kept, target.workers))
+        workers or (() if method in SUPERVISED else worker_parts(cell, kept, work.target.workers))
         for cell, (method, workers) in zip(cells, decided, strict=True)
     ]
     parts = np.array([s or (1,) * len(cells[0]) for s in shared], np.int64)
-    if roles(structure) is None:
-        cycles, _ = compute_cycles(structure, sizes, *types, workers=parts)
+    if work.roles is None:
+        cycles, _ = compute_cycles(work, sizes, workers=parts)
         return tuple(
             (float(c), method, s) for c, (method, _), s in zip(cycles, decided, shared, strict=True)
         )
-    alone, together = method_cycles(structure, sizes, *types, parts)
+    alone, together = method_cycles(work, sizes, parts)
     found: list[Codelet] = []
     for i, (method, workers) in enumerate(decided):
         choices = [
@@ -133,31 +103,18 @@ def _priced(
 
 
 def codelet(
-    structure: Structure,
-    cell: tuple[int, ...],
-    operand: np.dtype[Any],
-    result: np.dtype[Any],
-    target: Target,
-    method: str = "",
-    workers: tuple[int, ...] = (),
+    work: Workload, cell: tuple[int, ...], method: str = "", workers: tuple[int, ...] = ()
 ) -> Codelet:
     """The cheapest codelet for one cell, as `codelets` finds it."""
-    decided = ((method, workers),)
-    return codelets(structure, (cell,), operand, result, target, decided)[0]
+    return codelets(work, (cell,), ((method, workers),))[0]
 
 
-def least_compute_cycles(
-    structure: Structure,
-    cells: Integers,
-    operand: np.dtype[Any],
-    result: np.dtype[Any],
-    target: Target,
-) -> Cycles:
+def least_compute_cycles(work: Workload, cells: Integers) -> Cycles:
     """A quick estimate of `compute_cycles`: the steady state, without start-up costs."""
-    parts = roles(structure)
+    parts, operand, target = work.roles, work.operand, work.target
     if parts is None:
-        return cell_cycles(structure, cells, operand, result, target)
-    units = target.conv_units(operand.name, partials_dtype(result, structure.body).name)
+        return cell_cycles(work, cells)
+    units = target.conv_units(operand.name, work.partials.name)
     fixed = elements(cells, parts.field) * elements(cells, parts.kernel)
     fixed = fixed * elements(cells, parts.groups)
     in_, out = elements(cells, parts.in_channels), elements(cells, parts.out_channels)

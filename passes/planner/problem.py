@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.codelets.prices import number_dtype, partials_dtype
+from ...backends.codelets.workload import Workload, number_dtype, partials_dtype
+from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.layout import Layout
@@ -53,6 +54,10 @@ class Problem:
     def partials_dtype(self) -> np.dtype[Any]:
         """The dtype of partials, which sums are kept in."""
         return partials_dtype(self.result_dtype, self.structure.body)
+
+    def workload(self, target: Target) -> Workload:
+        """What one cell of the operator computes on a target."""
+        return Workload(self.structure, self.number_dtype, self.result_dtype, target)
 
 
 def movement_problem(

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from ...backends import cost
-from ...backends.codelets.prices import elements, roles
+from ...backends.codelets.prices import elements
+from ...backends.codelets.workload import Workload, roles
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
@@ -104,12 +105,10 @@ def _completed(question: Question, plan: Plan) -> Plan:
         return plan
     first = rows[0][0]
     structure, split, _ = refined(first.structure, first.plan)
+    dtypes = problem.number_dtype, problem.partials_dtype
     _, method, workers = codelet(
-        structure.unchained,
+        Workload(structure.unchained, *dtypes, question.target),
         tuple(-(-n // p) for n, p in zip(structure.space.sizes, split, strict=True)),
-        problem.number_dtype,
-        problem.partials_dtype,
-        question.target,
     )
     return replace(plan, method=method, workers=workers[: len(plan.split)])
 

@@ -110,8 +110,8 @@ def _codelets(
             for plan in some
         )
         decided = tuple((plan.method, plan.workers) for plan in some)
-        own = structure.unchained if partial else structure
-        prices = codelets(own, cells, problem.number_dtype, problem.result_dtype, target, decided)
+        work = problem.workload(target)
+        prices = codelets(work.unchained if partial else work, cells, decided)
         found |= zip(some, prices, strict=True)
     return [found[plan] for plan in plans]
 

@@ -9,13 +9,9 @@ import pytest
 from some_prices import busiest_tile_cycles
 
 from abele.backends import cost
-from abele.backends.codelets.prices import (
-    cells_cycles,
-    compute_cycles,
-    number_dtype,
-    roles,
-)
+from abele.backends.codelets.prices import cells_cycles, compute_cycles
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
+from abele.backends.codelets.workload import Workload, roles
 from abele.backends.contractions.amp import amp_cycles
 from abele.backends.contractions.contraction import Contraction
 from abele.backends.contractions.methods import METHODS
@@ -76,21 +72,13 @@ def total(outputs: int, depth: int, function: str = "identity") -> Structure:
     )
 
 
-def test_the_roles_of_a_convolution_are_those_of_its_names():
-    found = roles(conv())
-    assert found is not None
-    assert (found.field, found.out_channels, found.in_channels) == ((0, 2, 3), (1,), (4,))
-    assert (found.kernel, found.groups) == ((5, 6), ())
-    assert roles(elementwise("relu", 4)) is None
-
-
 def test_a_contraction_takes_its_cheapest_method_or_the_one_asked_for():
     structure = conv()
     sizes = 28 * 28, 32, 64, 9, 1
     tile = Contraction.of(*sizes, "float16", "float32", field_rows=28)
     amp, mac = amp_cycles(tile, MK2), mac_cycles(tile, MK2)
     cells = np.array([structure.space.sizes])
-    assert compute_cycles(structure, cells, F16, F16, MK2)[1].tolist() == ["amp"]
+    assert compute_cycles(Workload(structure, F16, F16, MK2), cells)[1].tolist() == ["amp"]
     for method, cycles in (("", amp), ("amp", amp), ("mac", mac)):
         plan = Plan((1,) * 7, method=method)
         assert busiest_tile_cycles(structure, plan, [F16, F16, F16], MK2) == cycles
@@ -112,7 +100,7 @@ def test_a_window_that_moves_far_or_is_dilated_is_not_for_slic():
         )
         cells = np.array([space.sizes])
         structure = Structure(space, Body("mul", "sum"))
-        return compute_cycles(structure, cells, F16, F16, MK2, "slic")[0][0]
+        return compute_cycles(Workload(structure, F16, F16, MK2), cells, "slic")[0][0]
 
     sizes = 60, 4, 4, 4, 1, "float16", "float32"
     assert slic(1, 1) == slic_cycles(Contraction.of(*sizes), MK2)
@@ -123,7 +111,7 @@ def test_a_window_that_moves_far_or_is_dilated_is_not_for_slic():
 
 def test_the_busiest_tile_has_the_largest_cell():
     structure = elementwise("relu", 7, 10)
-    cells = cells_cycles(structure, Plan((2, 3)), [F32, F32], MK2)
+    cells = cells_cycles(Workload(structure, F32, F32, MK2), Plan((2, 3)))
     assert cells.shape == (2, 3)
     assert cells[0, 0] == cells.max()
     assert cells[0, 0] == cost.elementwise_cycles(16, 1, "relu", "float32", MK2)
@@ -177,11 +165,6 @@ def test_nothing_to_do_costs_nothing():
     assert busiest_tile_cycles(scalar, Plan(()), [F32, F32], MK2) > 0
 
 
-def test_a_select_is_priced_by_what_it_selects():
-    assert number_dtype([np.dtype(np.bool_), F16, F16]) == F16
-    assert number_dtype([np.dtype(np.bool_)]) == np.bool_
-
-
 def chained(structure: Structure, *stages: Stage) -> Structure:
     """The structure with stages whose operands are as its result."""
     space, extras = structure.space, extras_of(stages)
@@ -195,8 +178,8 @@ def chained(structure: Structure, *stages: Stage) -> Structure:
 def test_a_chain_adds_its_functions_to_any_method(method: str):
     alone, structure = conv(), chained(conv(), Stage("add"), Stage("relu"))
     cells = np.array([[1, 16, 4, 28, 32, 3, 3], [1, 8, 2, 28, 32, 3, 3]], np.int64)
-    before, best = compute_cycles(alone, cells, F32, F32, MK2, method)
-    after, methods = compute_cycles(structure, cells, F32, F32, MK2, method)
+    before, best = compute_cycles(Workload(alone, F32, F32, MK2), cells, method)
+    after, methods = compute_cycles(Workload(structure, F32, F32, MK2), cells, method)
     outputs = cells[:, :4].prod(axis=1)
     chain = cost.following_cycles(outputs, 2, "add", "float32", MK2)
     chain = chain + cost.following_cycles(outputs, 1, "relu", "float32", MK2)
@@ -244,7 +227,7 @@ def test_a_scaled_tensor_plus_another_is_one_loop():
     cells = np.array([[96]])
 
     def cycles(structure: Structure, dtype: np.dtype = F32) -> int:
-        return int(compute_cycles(structure, cells, dtype, dtype, MK2)[0][0])
+        return int(compute_cycles(Workload(structure, dtype, dtype, MK2), cells)[0][0])
 
     both = chained(scale, Stage("add"))
     assert cycles(both) == cost.scaled_add_cycles(96, "float32", MK2)

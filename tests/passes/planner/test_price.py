@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abele.backends.codelets.workload import Workload
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
@@ -47,22 +48,20 @@ def test_workers_leave_reductions_alone():
 
 def test_a_supervisor_codelet_has_no_workers():
     target = resolve_target("mk2")
-    assert codelet(matmul(64, 64, 64), (64, 64, 64), F16, F16, target)[1:] == ("amp", ())
+    assert codelet(Workload(matmul(64, 64, 64), F16, F16, target), (64, 64, 64))[1:] == ("amp", ())
 
 
 def test_a_single_row_goes_to_the_workers():
     target = resolve_target("mk2")
-    _, method, workers = codelet(matmul(1, 512, 24), (1, 24, 512), F16, F16, target)
+    work = Workload(matmul(1, 512, 24), F16, F16, target)
+    _, method, workers = codelet(work, (1, 24, 512))
     assert (method, workers) == ("mac", (1, 6, 1))
 
 
 def test_what_is_decided_already_stays_decided():
     target = resolve_target("mk2")
-    cell = (8, 8, 16)
-    assert codelet(matmul(8, 16, 8), cell, F32, F32, target, "mac", (1, 4, 1))[1:] == (
-        "mac",
-        (1, 4, 1),
-    )
+    work = Workload(matmul(8, 16, 8), F32, F32, target)
+    assert codelet(work, (8, 8, 16), "mac", (1, 4, 1))[1:] == ("mac", (1, 4, 1))
 
 
 @pytest.mark.parametrize("structure", [conv(16, 8, 64, 3), add(64, 64)])
@@ -70,7 +69,5 @@ def test_half_the_cell_costs_less(structure: Structure):
     target = resolve_target("mk2")
     whole = structure.space.sizes
     half = (whole[0] // 2, *whole[1:])
-    assert (
-        codelet(structure, half, F32, F32, target)[0]
-        < codelet(structure, whole, F32, F32, target)[0]
-    )
+    work = Workload(structure, F32, F32, target)
+    assert codelet(work, half)[0] < codelet(work, whole)[0]

@@ -20,7 +20,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ....backends.codelets.prices import compute_cycles, number_dtype, roles
+from ....backends.codelets.prices import compute_cycles
+from ....backends.codelets.workload import Workload, number_dtype, roles
 from ....backends.contractions.methods import METHODS
 from ....backends.target import Target, resolve_target
 from ....dialects import partition, tile
@@ -96,7 +97,8 @@ def random_plan(
     order, first = _order(len(dims), random), _first_tile(split, target, random)
     method = ""
     if random.random() < 0.5 and roles(structure) is not None:
-        method = random.choice(_methods(structure, split, operand, element, target))
+        work = Workload(structure.unchained, operand, element, target)
+        method = random.choice(_methods(work, split))
     workers: tuple[int, ...] = ()
     if random.random() < 0.5:
         workers = _workers(dims, split, target, random)
@@ -104,19 +106,11 @@ def random_plan(
     return _with_combine(structure, plan, element, target, random)
 
 
-def _methods(
-    structure: Structure,
-    split: tuple[int, ...],
-    operand: np.dtype[Any],
-    element: np.dtype[Any],
-    target: Target,
-) -> list[str]:
+def _methods(work: Workload, split: tuple[int, ...]) -> list[str]:
     """The methods that the target has for the cells of a contraction; [""] if it has none."""
-    cells = np.array([[-(-d.size // n) for d, n in zip(structure.space.dims, split, strict=True)]])
-    cycles = (
-        compute_cycles(structure.unchained, cells, operand, element, target, method)[0]
-        for method in METHODS
-    )
+    dims = work.structure.space.dims
+    cells = np.array([[-(-d.size // n) for d, n in zip(dims, split, strict=True)]])
+    cycles = (compute_cycles(work, cells, method)[0] for method in METHODS)
     fit = [m for m, each in zip(METHODS, cycles, strict=True) if np.isfinite(each).all()]
     return fit or [""]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....backends.codelets.prices import roles
+from ....backends.codelets.workload import roles
 from ....backends.target import ConvUnits, Target
 from ....dialects.abele import Plan, PlanAttr
 from ....ir.geometry.space import Dim

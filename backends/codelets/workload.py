@@ -1,0 +1,106 @@
+"""What a codelet computes, as its price needs it: everything but the sizes of the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...dialects.structured import Body, Structure
+from ..target import Target
+from .scalar import is_floating
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One operator in given types on a target. Together with the sizes of a cell it has a price.
+
+    operand: the dtype of the first operand that is a number. result: the dtype of the result.
+    """
+
+    structure: Structure
+    operand: np.dtype[Any]
+    result: np.dtype[Any]
+    target: Target
+
+    @classmethod
+    def of(cls, structure: Structure, dtypes: Sequence[np.dtype[Any]], target: Target) -> Workload:
+        """The workload of an operator. dtypes: of the operands and, last, of the result."""
+        return cls(structure, number_dtype(dtypes[:-1]), dtypes[-1], target)
+
+    @property
+    def roles(self) -> Roles | None:
+        """The roles of the dimensions of a contraction; None for other operators."""
+        return roles(self.structure)
+
+    @property
+    def partials(self) -> np.dtype[Any]:
+        """The dtype in which a contraction adds up."""
+        return partials_dtype(self.result, self.structure.body)
+
+    @property
+    def unchained(self) -> Workload:
+        """The same workload without the chain."""
+        return replace(self, structure=self.structure.unchained)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The dimensions of a contraction by the role that they have in its prices.
+
+    field: in the first operand and the result. out_channels: in the second operand and the result.
+    groups: in both operands and the result. in_channels: merged, and in both operands. kernel:
+    merged, and sliding over an axis of the first operand.
+    """
+
+    field: tuple[int, ...]
+    in_channels: tuple[int, ...]
+    out_channels: tuple[int, ...]
+    kernel: tuple[int, ...]
+    groups: tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def roles(structure: Structure) -> Roles | None:
+    """The roles of the dimensions of a sum of products of two tensors; None for other operators."""
+    space, body = structure.space, structure.body
+    if body.function != "mul" or body.combiner != "sum":
+        return None
+    first, second = (access.dims() for access in space.operands[: body.own_arity])
+    merged = space.of_kind("reduction", "whole")
+    kept = space.of_kind("parallel")
+    if not any(d in first and d in second for d in merged):
+        return None
+    field = tuple(d for d in kept if d not in second)
+    slides = {
+        d
+        for axis in space.operands[0].axes
+        if any(e in field for e, _ in axis.terms)
+        for d, _ in axis.terms
+        if d in merged
+    }
+    return Roles(
+        field=field,
+        in_channels=tuple(d for d in merged if d not in slides),
+        out_channels=tuple(d for d in kept if d in second and d not in first),
+        kernel=tuple(d for d in merged if d in slides),
+        groups=tuple(d for d in kept if d in first and d in second),
+    )
+
+
+def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[Any]:
+    """The dtype in which a contraction adds up.
+
+    It is float32 for narrower floats, unless the body allows narrow sums.
+    """
+    if body is not None and body.narrow:
+        return result
+    return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result
+
+
+def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """The dtype of the first operand that is not boolean, as the condition of a select is."""
+    return next((d for d in dtypes if d != np.bool_), dtypes[0])
