@@ -60,6 +60,9 @@ class Mathematics:
     far: whether the result may be far larger or smaller than the operands, or have lost their
     digits. A sum that alone reads such a value reads it in float32.
     whole: whether whole operands and whole parameters give a whole result.
+    saturating: the parameters whose numbers may be results, as a limit may. In a type whose range
+    they exceed, they become its largest finite number. A factor is not one of them: a large factor
+    may give a small result.
     samples: parameters that test programs use; () for any.
     Raises ValueError if the facts contradict each other.
     """
@@ -82,6 +85,7 @@ class Mathematics:
     rescales: bool = False
     far: bool = False
     whole: bool = False
+    saturating: tuple[int, ...] = ()
     samples: tuple[Parameters, ...] = ()
 
     def __post_init__(self) -> None:
@@ -95,6 +99,11 @@ class Mathematics:
                     f"scalar function {self.name!r}: {what} {list(operands)}; need operands of "
                     f"0 to {self.arity - 1}"
                 )
+        if not set(self.saturating) <= set(range(self.parameters)):
+            raise ValueError(
+                f"scalar function {self.name!r}: saturating {list(self.saturating)}; need "
+                f"parameters of 0 to {self.parameters - 1}"
+            )
         unknown = sorted(set(self.carries_identity_of) - set(COMBINERS))
         if unknown:
             raise ValueError(
@@ -301,6 +310,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         chain=(0,),
         degree=_limited,
         whole=True,
+        saturating=(0, 1),
         samples=((-5.0, 40.0), (0.0, 6.0)),
     ),
     Mathematics(
@@ -313,7 +323,9 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_alike,
         whole=True,
     ),
-    Mathematics("shift", 1, parameters=1, ends_decide=True, chain=(0,), whole=True),
+    Mathematics(
+        "shift", 1, parameters=1, ends_decide=True, chain=(0,), whole=True, saturating=(0,)
+    ),
     Mathematics(
         "power",
         1,

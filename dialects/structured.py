@@ -160,6 +160,11 @@ class Structured(ABC):
     def structure(self) -> Structure:
         """The space and the body. Operand i of the operation is operand i of the space."""
 
+    @property
+    def result_numbers(self) -> tuple[str, ...]:
+        """The properties whose numbers may be elements of the result."""
+        return ()
+
 
 class Movement(ABC):
     """An operation that only moves elements."""
@@ -167,6 +172,11 @@ class Movement(ABC):
     @abstractmethod
     def moves(self) -> tuple[Space, ...]:
         """One space per operand, in order, each with one operand map and one result map."""
+
+    @property
+    def result_numbers(self) -> tuple[str, ...]:
+        """The properties whose numbers may be elements of the result."""
+        return ()
 
 
 class Reinterpretation(ABC):  # noqa: B024 - a mark: there is nothing to ask
@@ -179,3 +189,8 @@ class Composite(ABC):
     @abstractmethod
     def decompose(self, builder: Builder) -> Sequence[SSAValue]:
         """Build the simpler operations. Returns one value per result."""
+
+    @property
+    def wide_operands(self) -> tuple[int, ...]:
+        """The operands that stay float32 when the program's other values get a narrower type."""
+        return ()

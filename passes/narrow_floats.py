@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FloatAttr, ModuleOp, bf16, f16, f32
+from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -35,22 +35,6 @@ ENTRY = "main"
 
 ELEMENTS: dict[str, Attribute] = {"f16": f16, "bf16": bf16}
 """The types that may replace float32."""
-
-AS_THEY_ARE: dict[type[Operation], tuple[int, ...]] = {nn.BatchNormOp: (1, 2, 3, 4)}
-"""Operands that keep their type: one number per channel, which is folded in float32.
-
-A variance may be beyond the range of float16 although its square root is not.
-"""
-
-LIMITS: dict[type[Operation], tuple[str, ...]] = {
-    nn.ClipOp: ("low", "high"),
-    nn.PadOp: ("value",),
-    nn.ShiftOp: ("amount",),
-}
-"""Attributes whose numbers may appear in results. They saturate, as constants do.
-
-Factors are not among them: a large factor may give a small result.
-"""
 
 
 @dataclass(frozen=True)
@@ -231,7 +215,7 @@ def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let an operation compute in the narrow type; operations of unknown meaning stay."""
     if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
         return
-    kept = AS_THEY_ARE.get(type(op), ())
+    kept = op.wide_operands if isinstance(op, Composite) else ()
     operands = [i for i in _float32_places(op.operands) if i not in kept]
     results = _float32_places(op.results)
     if not (operands or results):
@@ -241,12 +225,17 @@ def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
         narrowing.give(op, i, edit)
     for i in results:
         narrowing.retype(op.results[i], edit)
-    largest = float_limits(numpy_dtype(narrowing.element)).largest
-    for name in LIMITS.get(type(op), ()):
-        number = op.properties[name]
-        assert isinstance(number, FloatAttr)
-        if isfinite(number.value.data) and abs(number.value.data) > largest:
-            op.properties[name] = float_attr(copysign(largest, number.value.data))
+    if isinstance(op, Structured | Movement):
+        _saturate_numbers(op, float_limits(numpy_dtype(narrowing.element)).largest)
+
+
+def _saturate_numbers(op: Structured | Movement, largest: float) -> None:
+    """Limit the numbers that the result may contain to the narrow type, as constants are."""
+    assert isinstance(op, Operation)
+    for name in op.result_numbers:
+        number = nn.number_of(op.properties[name])
+        if isfinite(number) and abs(number) > largest:
+            op.properties[name] = float_attr(copysign(largest, number))
 
 
 def _narrow_cast(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:

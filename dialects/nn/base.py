@@ -75,6 +75,12 @@ def number(value: float) -> FloatAttr[AnyFloat]:
     return float_attr(value)
 
 
+def number_of(attribute: Attribute) -> float:
+    """The number of a property that is a number."""
+    assert isinstance(attribute, FloatAttr)
+    return attribute.value.data
+
+
 def integer(value: int) -> IntegerAttr:
     """An integer as a property."""
     return integer_attr(value)

@@ -155,6 +155,14 @@ class BatchNormOp(CompositeOp):
                 )
         return tensor(image, element_of(self.image))
 
+    @property
+    def wide_operands(self) -> tuple[int, ...]:
+        """All but the image: one number per channel, which is folded in float32.
+
+        A variance may be beyond the range of float16 although its square root is not.
+        """
+        return (1, 2, 3, 4)
+
     def parts(self, made: Parts) -> SSAValue:
         """One product and one sum; the other steps work on one element per channel."""
         element = element_of(self.image)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -17,7 +18,7 @@ from xdsl.traits import Commutative
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
-from ..scalar_functions import chain_operands
+from ..scalar_functions import FUNCTIONS, chain_operands
 from ..structured import Body, Stage, Structure, Structured
 from .base import (
     NUMBER,
@@ -26,6 +27,7 @@ from .base import (
     broadcast,
     element_of,
     number,
+    number_of,
     same_element,
     shape_of,
     tensor,
@@ -95,7 +97,12 @@ def broadcast_space(shapes: tuple[Shape, ...], result: Shape) -> Space:
 
 
 class ElementwiseOp(ChainableOp, ABC):
-    """An operation on elements: operands broadcast, one scalar function, no reduction."""
+    """An operation on elements: operands broadcast, one scalar function, no reduction.
+
+    PARAMETERS: the properties that hold the constants of the scalar function, in order.
+    """
+
+    PARAMETERS: ClassVar[tuple[str, ...]] = ()
 
     @property
     def function(self) -> str:
@@ -105,7 +112,14 @@ class ElementwiseOp(ChainableOp, ABC):
     @property
     def parameters(self) -> tuple[float, ...]:
         """Constants of the scalar function."""
-        return ()
+        return tuple([number_of(self.properties[name]) for name in self.PARAMETERS])
+
+    @property
+    def result_numbers(self) -> tuple[str, ...]:
+        """The constants that the scalar function may return."""
+        if not self.PARAMETERS:
+            return ()
+        return tuple([self.PARAMETERS[i] for i in FUNCTIONS[self.function].saturating])
 
     def result_element(self) -> Attribute:
         """The element type of the result."""
@@ -534,16 +548,12 @@ class LeakyReluOp(ParametrisedOp):
     """
 
     name = "nn.leaky_relu"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("alpha",)
     alpha = prop_def(NUMBER)
     assembly_format = "$operand `slope` custom<Number>($alpha)" + CHAIN
 
     def __init__(self, operand: SSAValue, alpha: float):
         super().__init__(operand, {"alpha": number(alpha)})
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Alpha."""
-        return (self.alpha.value.data,)
 
 
 @irdl_op_definition
@@ -556,17 +566,13 @@ class ClipOp(ParametrisedOp):
     """
 
     name = "nn.clip"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("low", "high")
     low = prop_def(NUMBER)
     high = prop_def(NUMBER)
     assembly_format = "$operand `to` custom<Number>($low) `,` custom<Number>($high)" + CHAIN
 
     def __init__(self, operand: SSAValue, low: float, high: float):
         super().__init__(operand, {"low": number(low), "high": number(high)})
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Low, high."""
-        return (self.low.value.data, self.high.value.data)
 
 
 @irdl_op_definition
@@ -579,16 +585,12 @@ class ScaleOp(ParametrisedOp):
     """
 
     name = "nn.scale"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("factor",)
     factor = prop_def(NUMBER)
     assembly_format = "$operand `by` custom<Number>($factor)" + CHAIN
 
     def __init__(self, operand: SSAValue, factor: float):
         super().__init__(operand, {"factor": number(factor)})
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Factor."""
-        return (self.factor.value.data,)
 
 
 @irdl_op_definition
@@ -601,16 +603,12 @@ class ShiftOp(ParametrisedOp):
     """
 
     name = "nn.shift"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("amount",)
     amount = prop_def(NUMBER)
     assembly_format = "$operand `by` custom<Number>($amount)" + CHAIN
 
     def __init__(self, operand: SSAValue, amount: float):
         super().__init__(operand, {"amount": number(amount)})
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Amount."""
-        return (self.amount.value.data,)
 
 
 @irdl_op_definition
@@ -623,16 +621,12 @@ class PowerOp(ParametrisedOp):
     """
 
     name = "nn.power"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("exponent",)
     exponent = prop_def(NUMBER)
     assembly_format = "$operand `to` custom<Number>($exponent)" + CHAIN
 
     def __init__(self, operand: SSAValue, exponent: float):
         super().__init__(operand, {"exponent": number(exponent)})
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Exponent."""
-        return (self.exponent.value.data,)
 
 
 @irdl_op_definition

@@ -255,6 +255,11 @@ class PadOp(PureTensorOp, Movement):
             },
         )
 
+    @property
+    def result_numbers(self) -> tuple[str, ...]:
+        """The new elements."""
+        return ("value",)
+
     def infer(self) -> TensorType[Attribute]:
         """The operand's sizes plus the padding."""
         shape, low, high = shape_of(self.operand), values_of(self.low), values_of(self.high)

@@ -115,6 +115,14 @@ def test_whole_operands_give_a_whole_result(name: str):
     np.testing.assert_array_equal(result, np.rint(result))
 
 
+@pytest.mark.parametrize("name", [name for name, known in FUNCTIONS.items() if known.saturating])
+def test_a_number_that_saturates_may_be_a_result(name: str):
+    known = FUNCTIONS[name]
+    parameters = (-3.0, 17.0)[: known.parameters]
+    results = SCALAR_FUNCTIONS[name].apply(parameters, *operands_of(known))
+    assert {parameters[i] for i in known.saturating} <= set(results.tolist())
+
+
 @pytest.mark.parametrize("name", [name for name, known in FUNCTIONS.items() if known.arity == 2])
 def test_a_function_is_commutative_if_its_record_says_so(name: str):
     function, (a, b) = SCALAR_FUNCTIONS[name], operands_of(FUNCTIONS[name])
@@ -146,6 +154,7 @@ WRONG = {
     "identity of 'mean'; need combiners of sum, max": {"carries_identity_of": ("mean",)},
     "in chains; need ends_decide": {"chain": (0,)},
     "a result that is a number": {"chain": (0,), "ends_decide": True, "boolean": True},
+    "saturating \\[1\\]; need parameters of 0 to 0": {"parameters": 1, "saturating": (1,)},
     "operands without poles": {"chain": (0,), "ends_decide": True, "poles": (0,)},
 }
 
