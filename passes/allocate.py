@@ -21,7 +21,7 @@ from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place
 from .analysis.lifetimes import lifetimes
 from .analysis.packing import pack
-from .convert_nn_to_partition import target_of
+from .plans.planned import target_of
 
 ADDRESS = "address"
 """The attribute of a tile.variable that holds its address in bytes."""

@@ -9,60 +9,35 @@ from typing import TypeAlias, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..backends.codelets.workload import partials_dtype
 from ..backends.reference.operation import MEANINGLESS
-from ..backends.target import Target, resolve_target
 from ..dialects import control, nn, partition
-from ..dialects.abele import Plan, PlanAttr
+from ..dialects.abele import Plan
 from ..dialects.dtypes import element_type, numpy_dtype
 from ..dialects.levels import NN, PARTITION
 from ..dialects.partition import PartitionTensor, laid_out, partition_type
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
 from ..ir.errors import InputError
-from ..ir.geometry.layout import Layout, linear_layout
+from ..ir.geometry.layout import Layout
 from ..ir.provenance import at, locate, place
 from .plans.derive import (
     combining,
     compute_layouts,
     final_layout,
-    home_of_free,
     leaves_partials,
     movement_result_layout,
-    operand_layouts,
     refined,
 )
+from .plans.homes import Homes
+from .plans.planned import plan_of, target_of
 from .plans.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
 
 Values: TypeAlias = "Sequence[tuple[str, SSAValue]]"
 """Operands, each with the name that a relayout of it gets."""
-
-TARGET = "abele.target"
-"""The module attribute that names the target. Modules have it from partition on."""
-
-
-def target_of(module: ModuleOp) -> Target:
-    """The target that a module was planned for. Raises InputError if it names none."""
-    spelling = module.attributes.get(TARGET)
-    if not isinstance(spelling, StringAttr):
-        raise InputError(
-            f'the module names no target: run plan-splits first, or add {{{TARGET} = "mk2"}}'
-        )
-    return resolve_target(spelling.data)
-
-
-def plan_of(op: Operation) -> Plan:
-    """The plan of an operation. Raises InputError if it has none."""
-    plan = op.attributes.get("plan")
-    if not isinstance(plan, PlanAttr):
-        raise InputError(
-            f"{op.name} at {place(op)}: no plan; run plan-splits, or give it a "
-            "plan = #abele.plan<split [...]>"
-        )
-    return plan.data
 
 
 def tensor_of(value: SSAValue) -> TensorType[Attribute]:
@@ -70,6 +45,12 @@ def tensor_of(value: SSAValue) -> TensorType[Attribute]:
     if not isinstance(value.type, TensorType):
         raise InputError(f"value of type {value.type} at nn; need a tensor")
     return cast(TensorType[Attribute], value.type)
+
+
+def _function_tensor(type_: Attribute) -> TensorType[Attribute]:
+    if not isinstance(type_, TensorType):
+        raise InputError(f"function value of type {type_}; need a tensor")
+    return cast(TensorType[Attribute], type_)
 
 
 @dataclass(frozen=True)
@@ -83,30 +64,26 @@ class ConvertNnToPartition(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        _Conversion(op, target_of(op)).run()
+        _Conversion(op, Homes(op, target_of(op))).run()
 
 
 @dataclass
 class _Conversion:
     module: ModuleOp
-    target: Target
+    homes: Homes
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    homes: dict[str, Layout] = field(default_factory=dict[str, Layout])
     relayouts: list[dict[tuple[SSAValue, Layout], SSAValue]] = field(
         default_factory=list[dict[tuple[SSAValue, Layout], SSAValue]]
     )
     functions: dict[str, FunctionType] = field(default_factory=dict[str, FunctionType])
     block: Block = field(default_factory=Block)
     source: Operation | None = None
-    positions: dict[Operation, int] = field(default_factory=dict[Operation, int])
 
     def run(self) -> None:
-        self.positions = {op: i for i, op in enumerate(self.module.walk())}
         ops = list(self.module.body.block.ops)
         for op in ops:
             if isinstance(op, func.FuncOp) and op.is_declaration:
                 raise InputError(f"@{op.sym_name.data} at {place(op)}: a function without a body")
-        self._place_states()
         for op in ops:
             if isinstance(op, func.FuncOp) and op.sym_name.data != "main":
                 self.functions[op.sym_name.data] = FunctionType.from_lists(
@@ -120,86 +97,17 @@ class _Conversion:
         self.module.body.detach_block(self.module.body.block)
         self.module.body.add_block(new)
 
-    # Where states and constants live
-
-    def _place_states(self) -> None:
-        loads: dict[str, list[SSAValue]] = {}
-        stored: set[str] = set()
-        for op in self.module.walk():
-            if isinstance(op, nn.LoadOp):
-                loads.setdefault(op.state.string_value(), []).append(op.result)
-            elif isinstance(op, nn.StoreOp):
-                stored.add(op.state.string_value())
-        for op in self.module.body.block.ops:
-            if isinstance(op, nn.StateOp):
-                name = op.sym_name.data
-                self.homes[name] = self._home(
-                    op.value.array.shape,
-                    op.value.array.dtype.itemsize,
-                    loads.get(name, []),
-                    must_be_source=name in stored,
-                )
-
-    def _home(
-        self,
-        shape: tuple[int, ...],
-        itemsize: int,
-        values: Sequence[SSAValue],
-        must_be_source: bool = False,
-    ) -> Layout:
-        """The layout for a state or constant.
-
-        It is the layout that all users want, else the first wanted one that others can copy from,
-        else linear order.
-        """
-        wishes = [wish for value in values for wish in self._wishes(value)]
-        known = [w for w in wishes if w is not None]
-        if known and not must_be_source and len(known) == len(wishes) and len(set(known)) == 1:
-            return known[0]
-        for wish in known:
-            if wish.is_partition:
-                return wish
-        return linear_layout(shape, itemsize, self.target.tiles)
+    # Types
 
     def _linear(self, type_: Attribute) -> PartitionTensor:
-        if not isinstance(type_, TensorType):
-            raise InputError(f"function value of type {type_}; need a tensor")
-        type_ = cast(TensorType[Attribute], type_)
-        return laid_out(
-            type_,
-            linear_layout(
-                type_.get_shape(), numpy_dtype(type_.element_type).itemsize, self.target.tiles
-            ),
-        )
+        """The type of a value that a function takes or returns."""
+        tensor = _function_tensor(type_)
+        return laid_out(tensor, self.homes.linear(tensor))
 
     def _argument(self, value: SSAValue) -> PartitionTensor:
-        """The type of an input, which lies near the tiles where its first user wants it."""
-        linear = self._linear(value.type)
-        wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
-        if wish is None:
-            return linear
-        element = numpy_dtype(linear.tensor.element_type)
-        return laid_out(linear.tensor, home_of_free(wish, element.itemsize, self.target.tiles))
-
-    def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
-        """The layout that each use of a value wants, in program order.
-
-        None stands for any layout that can be copied from. spread: the value will be copied from a
-        layout near the wanted one.
-        """
-        wishes: list[Layout | None] = []
-        for use in sorted(value.uses, key=lambda u: (self.positions[u.operation], u.index)):
-            op = use.operation
-            if isinstance(op, Reinterpretation):
-                wishes += self._wishes(op.results[0], spread=spread)
-            elif isinstance(op, Structured):
-                wish = _wish(op, use.index)
-                # Each step copies its part from the layout of the whole.
-                moves_on = takes_steps(plan_of(op)) and not wish.is_partition
-                wishes.append(None if moves_on and not spread else wish)
-            else:
-                wishes.append(None)
-        return wishes
+        """The type of an input of the program."""
+        tensor = _function_tensor(value.type)
+        return laid_out(tensor, self.homes.argument(value, tensor))
 
     # Building
 
@@ -383,28 +291,25 @@ class _Conversion:
     def _state(self, op: nn.StateOp) -> None:
         tensor = TensorType(element_type(op.value.array.dtype), op.value.array.shape)
         name = op.sym_name.data
-        self._add(partition.StateOp(name, laid_out(tensor, self.homes[name]), op.value))
+        self._add(partition.StateOp(name, laid_out(tensor, self.homes.states[name]), op.value))
 
     @_other.register
     def _load(self, op: nn.LoadOp) -> None:
         name = op.state.string_value()
-        new = partition.LoadOp(name, laid_out(tensor_of(op.result), self.homes[name]))
+        new = partition.LoadOp(name, laid_out(tensor_of(op.result), self.homes.states[name]))
         self._add(new)
         self._bind(op, [new.result])
 
     @_other.register
     def _store(self, op: nn.StoreOp) -> None:
         name = op.state.string_value()
-        value = self._in_layout(self.values[op.stored], self.homes[name], "store")
+        value = self._in_layout(self.values[op.stored], self.homes.states[name], "store")
         self._add(partition.StoreOp(value, name))
 
     @_other.register
     def _constant(self, op: nn.ConstantOp) -> None:
-        tensor = tensor_of(op.result)
-        layout = self._home(
-            tensor.get_shape(), numpy_dtype(tensor.element_type).itemsize, [op.result]
-        )
-        new = partition.ConstantOp(op.value, laid_out(tensor, layout))
+        home = self.homes.constant(op)
+        new = partition.ConstantOp(op.value, laid_out(tensor_of(op.result), home))
         self._add(new)
         self._bind(op, [new.result])
 
@@ -473,12 +378,3 @@ class _Conversion:
         new = control.IfOp(self.values[op.predicate], types, then, otherwise)
         self._add(new)
         self._bind(op, new.results)
-
-
-def _wish(op: Operation, operand: int) -> Layout:
-    """The layout that an operation's plan wants an operand in."""
-    assert isinstance(op, Structured)
-    try:
-        return operand_layouts(op.structure(), plan_of(op))[operand]
-    except ValueError as error:
-        raise InputError(f"{op.name} at {place(op)}: {error}") from None

@@ -14,10 +14,10 @@ from ..dialects.structured import Structured
 from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, ModulePass
-from .convert_nn_to_partition import TARGET
 from .planner.constrained import plan_program
 from .planner.fineness import check_vertices, with_vertices
 from .planner.relaxed import write_relaxed
+from .plans.planned import TARGET
 
 
 @dataclass(frozen=True)

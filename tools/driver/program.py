@@ -25,8 +25,8 @@ from ...ir.provenance import place
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
-from ...passes.convert_nn_to_partition import TARGET
 from ...passes.convert_partition_to_tile import ENTRY
+from ...passes.plans.planned import TARGET
 from ..importers.huge_weights import WeightCheck
 from .arrays import Tensor
 

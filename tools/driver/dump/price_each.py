@@ -15,8 +15,8 @@ from ....dialects.levels import level_of
 from ....ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
-from ....passes.convert_nn_to_partition import TARGET
 from ....passes.pipelines import DOWN, PASSES, STAGE, levels_below
+from ....passes.plans.planned import TARGET
 
 NEEDED = (
     "decompose",

@@ -42,13 +42,14 @@ from ....ir.upstream import Context, ModulePass
 from ....passes.allocate import ADDRESS, Allocate
 from ....passes.analysis.lifetimes import lifetimes
 from ....passes.analysis.packing import Boxes, pack
-from ....passes.convert_nn_to_partition import TARGET, ConvertNnToPartition
+from ....passes.convert_nn_to_partition import ConvertNnToPartition
 from ....passes.convert_partition_to_tile import ConvertPartitionToTile
 from ....passes.convert_tile_to_exchange import ConvertTileToExchange
 from ....passes.decompose import Decompose
 from ....passes.group_supersteps import GroupSupersteps
 from ....passes.plans.derive import combine_structure, is_legal_in_steps
 from ....passes.plans.padding import can_pad
+from ....passes.plans.planned import TARGET
 from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 

@@ -17,8 +17,8 @@ from ....ir.pass_manager import parse_pipeline
 from ....ir.symbols import number_symbols
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
-from ....passes.convert_nn_to_partition import TARGET
 from ....passes.pipelines import PASSES
+from ....passes.plans.planned import TARGET
 from ..limits import TooLong, at_most
 from ..search.check import check_pass
 from ..search.contracts import passes_after, with_apply

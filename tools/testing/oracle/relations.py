@@ -33,8 +33,8 @@ from ....dialects.levels import EXCHANGE, NN
 from ....dialects.structured import Structured
 from ....ir.equal import same_program
 from ....ir.provenance import at, locate
-from ....passes.convert_nn_to_partition import TARGET
 from ....passes.decompose import Decompose
+from ....passes.plans.planned import TARGET
 from ...driver.arrays import Array
 from ..generators.program import Program
 from ..generators.sketch import MOST_TILES, machine_of

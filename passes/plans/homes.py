@@ -1,0 +1,132 @@
+"""The homes of a planned program: the layouts in which its inputs, states and constants lie.
+
+Operators have plans, which say in which layouts they read their operands. What no operator makes
+lies where the operators that read it want it, as far as they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...backends.target import Target
+from ...dialects import nn
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.structured import Reinterpretation, Structured
+from ...ir.errors import InputError
+from ...ir.geometry.layout import Layout, linear_layout
+from ...ir.provenance import place
+from .derive import home_of_free, operand_layouts
+from .planned import plan_of
+from .steps import takes_steps
+
+
+@dataclass(frozen=True, eq=False)
+class Homes:
+    """The homes in a module of nn whose operations have plans."""
+
+    module: ModuleOp
+    target: Target
+
+    @cached_property
+    def states(self) -> dict[str, Layout]:
+        """The home of each state, by its name.
+
+        Others can copy from the home of a state that an operation stores to.
+        """
+        loads: dict[str, list[SSAValue]] = {}
+        stored: set[str] = set()
+        for op in self.module.walk():
+            if isinstance(op, nn.LoadOp):
+                loads.setdefault(op.state.string_value(), []).append(op.result)
+            elif isinstance(op, nn.StoreOp):
+                stored.add(op.state.string_value())
+        states = [op for op in self.module.body.block.ops if isinstance(op, nn.StateOp)]
+        return {
+            (name := op.sym_name.data): self._home(
+                op.value.array.shape,
+                op.value.array.dtype.itemsize,
+                loads.get(name, []),
+                must_be_source=name in stored,
+            )
+            for op in states
+        }
+
+    def constant(self, op: nn.ConstantOp) -> Layout:
+        """The home of a constant."""
+        tensor = op.result.type
+        return self._home(tensor.get_shape(), _itemsize(tensor), [op.result])
+
+    def argument(self, value: SSAValue, tensor: TensorType[Attribute]) -> Layout:
+        """The home of an input of the program: near the tiles where its first reader wants it."""
+        wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
+        if wish is None:
+            return self.linear(tensor)
+        return home_of_free(wish, _itemsize(tensor), self.target.tiles)
+
+    def linear(self, tensor: TensorType[Attribute]) -> Layout:
+        """The home of what functions take and return, whoever calls them: linear order."""
+        return linear_layout(tensor.get_shape(), _itemsize(tensor), self.target.tiles)
+
+    def _home(
+        self,
+        shape: tuple[int, ...],
+        itemsize: int,
+        values: Sequence[SSAValue],
+        must_be_source: bool = False,
+    ) -> Layout:
+        """The home of a state or constant.
+
+        It is the layout that all users want, else the first wanted one that others can copy from,
+        else linear order. values: the constant, or what is loaded from the state. must_be_source:
+        whether others have to be able to copy from it.
+        """
+        wishes = [wish for value in values for wish in self._wishes(value)]
+        known = [w for w in wishes if w is not None]
+        if known and not must_be_source and len(known) == len(wishes) and len(set(known)) == 1:
+            return known[0]
+        for wish in known:
+            if wish.is_partition:
+                return wish
+        return linear_layout(shape, itemsize, self.target.tiles)
+
+    def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
+        """The layout that each use of a value wants, in program order.
+
+        None stands for any layout that can be copied from. spread: the value will be copied from a
+        layout near the wanted one.
+        """
+        wishes: list[Layout | None] = []
+        for use in sorted(value.uses, key=lambda u: (self._positions[u.operation], u.index)):
+            op = use.operation
+            if isinstance(op, Reinterpretation):
+                wishes += self._wishes(op.results[0], spread=spread)
+            elif isinstance(op, Structured):
+                wish = _wish(op, use.index)
+                # Each step copies its part from the layout of the whole.
+                moves_on = takes_steps(plan_of(op)) and not wish.is_partition
+                wishes.append(None if moves_on and not spread else wish)
+            else:
+                wishes.append(None)
+        return wishes
+
+    @cached_property
+    def _positions(self) -> dict[Operation, int]:
+        return {op: i for i, op in enumerate(self.module.walk())}
+
+
+def _itemsize(tensor: TensorType[Attribute]) -> int:
+    return numpy_dtype(tensor.element_type).itemsize
+
+
+def _wish(op: Operation, operand: int) -> Layout:
+    """The layout that an operation's plan wants an operand in."""
+    assert isinstance(op, Structured)
+    try:
+        return operand_layouts(op.structure(), plan_of(op))[operand]
+    except ValueError as error:
+        raise InputError(f"{op.name} at {place(op)}: {error}") from None

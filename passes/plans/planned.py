@@ -1,0 +1,35 @@
+"""What a planned module says: the target that it is for, and the plan of each operation."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+
+from ...backends.target import Target, resolve_target
+from ...dialects.abele import Plan, PlanAttr
+from ...ir.errors import InputError
+from ...ir.provenance import place
+
+TARGET = "abele.target"
+"""The module attribute that names the target. Modules have it from partition on."""
+
+
+def target_of(module: ModuleOp) -> Target:
+    """The target that a module was planned for. Raises InputError if it names none."""
+    spelling = module.attributes.get(TARGET)
+    if not isinstance(spelling, StringAttr):
+        raise InputError(
+            f'the module names no target: run plan-splits first, or add {{{TARGET} = "mk2"}}'
+        )
+    return resolve_target(spelling.data)
+
+
+def plan_of(op: Operation) -> Plan:
+    """The plan of an operation. Raises InputError if it has none."""
+    plan = op.attributes.get("plan")
+    if not isinstance(plan, PlanAttr):
+        raise InputError(
+            f"{op.name} at {place(op)}: no plan; run plan-splits, or give it a "
+            "plan = #abele.plan<split [...]>"
+        )
+    return plan.data

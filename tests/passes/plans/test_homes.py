@@ -1,0 +1,100 @@
+"""Where inputs, states and constants lie, given the plans of their readers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from some_tensors import module_of
+from xdsl.dialects.func import FuncOp
+
+from abele.backends.target import resolve_target
+from abele.dialects import nn
+from abele.dialects.structured import Structured
+from abele.ir.geometry.layout import Layout, linear_layout
+from abele.ir.geometry.spread import spread
+from abele.passes.plans.derive import operand_layouts
+from abele.passes.plans.homes import Homes
+from abele.passes.plans.planned import plan_of
+
+from ...strategies import context
+
+TINY = resolve_target("tiny:8")
+ROWS, COLUMNS, SHARED = "[4, 1]", "[1, 6]", "[2, 3]"
+
+TEXT = """
+nn.state @w : tensor<4x6xf32> = {w}
+func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+  %w = nn.load @w : tensor<4x6xf32>
+  %c = nn.constant {w} : tensor<4x6xf32>
+  %0 = nn.add %x, %w {plan = #abele.plan<split FIRST>}
+    : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %1 = nn.mul %w, %c {plan = #abele.plan<split SECOND>}
+    : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  STORE
+  func.return %0, %1 : tensor<4x6xf32>, tensor<4x6xf32>
+}"""
+
+
+def homes_of(first: str, second: str, store: str = "") -> tuple[Homes, list[Layout]]:
+    """The homes of a program, and the layout that each of its two operators reads @w in."""
+    text = TEXT.replace("FIRST", first).replace("SECOND", second).replace("STORE", store)
+    module = module_of(text, context(), w=np.ones((4, 6), np.float32))
+    readers = [op for op in module.walk() if isinstance(op, Structured)]
+    wanted = [operand_layouts(op.structure(), plan_of(op))[0] for op in readers]
+    return Homes(module, TINY), wanted
+
+
+def test_a_state_lies_where_all_its_readers_want_it():
+    homes, (wanted, _) = homes_of(ROWS, ROWS)
+    assert homes.states == {"w": wanted}
+
+
+def test_a_state_lies_where_the_first_of_several_readers_wants_it():
+    homes, (first, second) = homes_of(SHARED, COLUMNS)
+    assert homes.states == {"w": first}
+    assert first != second
+
+
+def test_a_constant_lies_where_its_reader_wants_it():
+    homes, (_, wanted) = homes_of(ROWS, COLUMNS)
+    (constant,) = [op for op in homes.module.walk() if isinstance(op, nn.ConstantOp)]
+    assert homes.constant(constant) == wanted
+
+
+def test_an_input_lies_near_where_its_first_reader_wants_it():
+    homes, (wanted, _) = homes_of(ROWS, COLUMNS)
+    (main,) = [op for op in homes.module.walk() if isinstance(op, FuncOp)]
+    (x,) = main.body.block.args
+    assert homes.argument(x, nn.tensor((4, 6), nn.element_of(x))) == spread(wanted)
+
+
+def test_what_functions_pass_lies_in_linear_order():
+    homes, _ = homes_of(ROWS, COLUMNS)
+    (main,) = [op for op in homes.module.walk() if isinstance(op, FuncOp)]
+    (x,) = main.body.block.args
+    tensor = nn.tensor((4, 6), nn.element_of(x))
+    assert homes.linear(tensor) == linear_layout((4, 6), 4, TINY.tiles)
+
+
+HALO = """
+nn.state @w : tensor<1x1x6x6xf32> = {w}
+func.func @main(%k: tensor<1x1x3x3xf32>) -> tensor<1x1x4x4xf32> {
+  %w = nn.load @w : tensor<1x1x6x6xf32>
+  %0 = "nn.conv"(%w, %k) <{stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>,
+    pad_low = array<i64: 0, 0>, pad_high = array<i64: 0, 0>, groups = 1 : i64}>
+    {plan = #abele.plan<split [1, 1, 4, 1, 1, 1, 1]>}
+    : (tensor<1x1x6x6xf32>, tensor<1x1x3x3xf32>) -> tensor<1x1x4x4xf32>
+  STORE
+  func.return %0 : tensor<1x1x4x4xf32>
+}"""
+
+
+@pytest.mark.parametrize("store", ["", "nn.store %w, @w : tensor<1x1x6x6xf32>"])
+def test_a_state_that_is_stored_to_lies_in_no_overlapping_blocks(store: str):
+    text = HALO.replace("STORE", store)
+    module = module_of(text, context(), w=np.ones((1, 1, 6, 6), np.float32))
+    (conv,) = [op for op in module.walk() if isinstance(op, nn.ConvOp)]
+    wanted = operand_layouts(conv.structure(), plan_of(conv))[0]
+    assert not wanted.is_partition
+    home = linear_layout((1, 1, 6, 6), 4, TINY.tiles) if store else wanted
+    assert Homes(module, TINY).states == {"w": home}
