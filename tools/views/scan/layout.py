@@ -197,10 +197,13 @@ def _quotient(ends: Sample, count: int) -> tuple[Ids, Ids, Floats]:
 
 
 def _discs(x: Floats, y: Floats, groups: Groups, spacing: float) -> tuple[Floats, Floats]:
-    """Places of vertices around the place of their group, like the seeds of a sunflower."""
+    """Places of vertices around the place of their group, like the seeds of a sunflower.
+
+    They are float32 like all places, so that every kernel is compiled for one type.
+    """
     radius = np.float32(spacing) * np.sqrt(groups.inside + np.float32(0.5))
     turn = groups.inside * np.float32(np.pi * (3 - np.sqrt(5)))
     return (
-        x[groups.group_of] + radius * np.cos(turn),
-        y[groups.group_of] + radius * np.sin(turn),
+        (x[groups.group_of] + radius * np.cos(turn)).astype(np.float32),
+        (y[groups.group_of] + radius * np.sin(turn)).astype(np.float32),
     )

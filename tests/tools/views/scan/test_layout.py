@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from layered_graph import LayeredGraph
 
+from abele.tools.views.scan.kernels import deposit, deposit_layers, pull, step
 from abele.tools.views.scan.layout import lay_out
 from abele.tools.views.scan.measures import measured
 from abele.tools.views.scan.progress import silent
@@ -47,6 +48,12 @@ def test_the_same_seed_gives_the_same_places(graph: LayeredGraph):
     assert np.array_equal(one.x, same.x)
     assert np.array_equal(one.y, same.y)
     assert not np.array_equal(one.x, other.x)
+
+
+def test_places_are_float32_so_that_each_kernel_is_compiled_once(graph: LayeredGraph):
+    layout = placed(graph)
+    assert (layout.x.dtype, layout.y.dtype) == (np.float32, np.float32)
+    assert [len(each.signatures) for each in (deposit, deposit_layers, pull, step)] == [1] * 4
 
 
 def test_one_vertex_has_a_place():
