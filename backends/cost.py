@@ -1,7 +1,7 @@
-"""The cycles of work on one tile: exchange, elementwise codelets, reductions and copies.
+"""The cycles of each kind of work that a tile does in a superstep, except contractions.
 
-`contractions` has the prices of contractions. Every price takes integers or NumPy arrays of
-candidates, broadcast together, and returns an array. Sizes are those of the busiest tile. The
+`contractions` has the prices of those. Sizes are those of the busiest tile, as integers or as NumPy
+arrays of candidates, which are broadcast together; most prices are arrays of that shape. The
 constants are facts of the target. The formulas come from poplibs (commit 7eac0f26) unless a
 docstring gives another source. Dtypes are named as NumPy and ml_dtypes name them.
 """
