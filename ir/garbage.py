@@ -16,10 +16,17 @@ OPEN_FILE_BYTES = 1 << 20
 _FROZEN_AT_START = gc.get_freeze_count()
 """Objects that Python itself sets aside at its start: some hundreds in Python 3.12, else none."""
 
+_frozen_here: list[bool] = []
+"""Holds one entry while a block of `heap_frozen` has the heap frozen."""
+
 
 def _is_frozen() -> bool:
-    """Whether somebody has set objects aside."""
-    return gc.get_freeze_count() > _FROZEN_AT_START
+    """True if the heap is frozen, by `heap_frozen` or by somebody else.
+
+    Python counts frozen objects one by one, which takes long for a large heap, so it is asked only
+    if `heap_frozen` did not freeze it.
+    """
+    return bool(_frozen_here) or gc.get_freeze_count() > _FROZEN_AT_START
 
 
 @dataclass
@@ -99,7 +106,9 @@ def heap_frozen() -> Generator[None]:
         yield
         return
     gc.freeze()
+    _frozen_here.append(True)
     try:
         yield
     finally:
+        _frozen_here.clear()
         gc.unfreeze()

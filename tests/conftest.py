@@ -1,6 +1,8 @@
 """Settings that must hold before any test module is imported."""
 
+import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +10,14 @@ from pathlib import Path
 # everywhere: one thread each, decided before NumPy loads its BLAS.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
+
+# Tests start many processes. Without bytecode files, each of them compiles all of abele's source.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# A session holds a million objects. At Python's own threshold, a quarter of its time would go into
+# looking through them for garbage.
+gc.set_threshold(50_000)
 
 # Settings of this run do not apply to the runs that tests start.
 os.environ.pop("PYTEST_ADDOPTS", None)
