@@ -5,9 +5,6 @@ from some_models import convolutions, relu
 from abele.ir.provenance import named
 from abele.tools import compile_model
 from abele.tools.bench.trace import Trace, traceability
-from abele.tools.importers.light_networks import light_names, seeded
-
-LEAST = 0.99
 
 
 def traces(model: onnx.ModelProto) -> tuple[Trace, ...]:
@@ -30,11 +27,3 @@ def test_an_operation_that_forgot_its_node_is_named():
     *_, trace = traceability(exe, relu())
     assert trace.untraced == ("tile.vertices elsewhere",)
     assert trace.traced == trace.operations - 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", light_names())
-def test_a_light_network_traces_in_both_directions(name: str):
-    for trace in traces(seeded(name)):
-        assert trace.traced >= LEAST * trace.operations, trace.untraced
-        assert trace.found >= LEAST * trace.nodes, trace.lost
