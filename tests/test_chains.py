@@ -101,7 +101,7 @@ def results(module: ModuleOp, ctx, inputs: dict[str, np.ndarray], passes: str = 
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_together_and_apart_are_the_same_bits_in_float32(plan: str):
+def test_a_chain_and_separate_operations_give_the_same_bits_in_float32(plan: str):
     inputs = arrays("float32")
     apart = results(*program("float32", PLANS[plan], together=False), inputs)
     together = results(*program("float32", PLANS[plan], together=True), inputs)

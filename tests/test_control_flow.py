@@ -39,13 +39,13 @@ def settled(x: np.ndarray, hidden: np.ndarray, exe: Executable) -> tuple[np.ndar
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_all_four_forms_of_control_are_at_every_level(recurrent: Executable, level: str):
+def test_all_four_forms_of_control_flow_exist_at_every_level(recurrent: Executable, level: str):
     found = {op.name for op in recurrent.module_at(level).walk()}
     assert found >= CONTROL
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_level_settles_as_numpy_does(recurrent: Executable, level: str):
+def test_every_level_converges_as_numpy_does(recurrent: Executable, level: str):
     recurrent.reset()
     hidden = np.zeros((1, 8))
     for value in (1.0, 0.3, -2.0):
@@ -56,7 +56,7 @@ def test_every_level_settles_as_numpy_does(recurrent: Executable, level: str):
         np.testing.assert_allclose(results["hidden"], hidden, atol=1e-5)
 
 
-def test_the_end_depends_on_the_input(recurrent: Executable):
+def test_the_number_of_iterations_depends_on_the_input(recurrent: Executable):
     turns: set[int] = set()
     for value in (0.0, 0.3, 3.0):
         recurrent.reset()

@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_arrows_to_the_left_are_kept(project: Path):
+def test_imports_to_the_left_are_accepted(project: Path):
     (project / "abele/tools/cli/a.py").write_text("from ...passes import b\n")
     (project / "abele/passes/b.py").write_text("from ..ir import c\n")
     (project / "abele/ir/c.py").touch()
@@ -51,7 +51,7 @@ def test_arrows_to_the_left_are_kept(project: Path):
 
 
 @pytest.mark.parametrize("importer", ["from ..passes import b", "import abele.passes.b"])
-def test_an_arrow_to_the_right_is_found(project: Path, importer: str):
+def test_an_import_to_the_right_is_reported(project: Path, importer: str):
     (project / "abele/dialects/a.py").write_text(f"def hidden():\n    {importer}\n")
     (project / "abele/passes/b.py").touch()
     done = lint(project)

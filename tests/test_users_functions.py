@@ -171,7 +171,7 @@ def test_programs_scale_by_the_degree_of_a_users_function(mine: Path):
         check_pass("fuse-chains", relation=scales_by_powers_of_two, **options)
 
 
-def test_what_is_wrong_with_facts_is_said(mine: Path):
+def test_wrong_facts_of_a_function_are_named(mine: Path):
     mine.write_text(CUBE.replace("    ends_decide=True,\n", ""))
     with pytest.raises(InputError, match="scalar function 'cube' in chains; need ends_decide"):
         load_extensions([mine])

@@ -36,7 +36,7 @@ def test_scaled_addition_price_is_the_published_one():
     assert cost.scaled_add_cycles(64, "int32", MK2) > 0
 
 
-def test_a_stream_moves_24_bytes_a_cycle():
+def test_a_stream_moves_24_bytes_per_cycle():
     once, twice = cost.streamed_add_cycles([6000, 12000], "float32", MK2)
     assert 3 * 4 * 6000 / (twice - once) == 24
 

@@ -63,7 +63,7 @@ def edges(body: str, functions: str = "") -> Counts:
     return counts(program(body, functions=functions))
 
 
-def test_a_chain_on_one_layout_has_an_edge_a_vertex():
+def test_a_chain_on_one_layout_has_one_edge_per_vertex():
     found = edges(f'tile.input "x" -> @a : tensor<24xf32> {relu("a", "b")} {relu("b", "c")}')
     assert (found.vertices, found.edges, found.source_edges) == (8, 4, 4)
     assert (found.host_sources, found.state_sources) == (1, 0)
@@ -78,7 +78,7 @@ def test_workers_without_elements_are_no_vertices():
     assert (found.state_sources, found.source_edges) == (1, 24)
 
 
-def test_copies_are_looked_through_and_counted_apart():
+def test_copies_are_followed_and_counted_separately():
     body = f"""{relu("w", "a")}
       tile.copy [@a] -> @b moves [{SHIFT}]
       tile.copy [@b] -> @c
@@ -130,7 +130,7 @@ def test_a_called_function_is_counted_once():
     assert found.edges == 4 + 4 + 4
 
 
-def test_a_variable_that_is_not_there_is_named():
+def test_a_missing_variable_is_named():
     with pytest.raises(InputError, match="no variable @z"):
         edges(relu("z", "a"))
 

@@ -75,7 +75,7 @@ def test_the_structure_has_the_extras_of_the_chain_as_operands():
 @pytest.mark.parametrize(
     ("shape", "viewed"), [((4, 1, 1), (2, 2, 1, 1)), ((2, 1, 3, 3), (2, 1, 3, 3)), ((), ())]
 )
-def test_an_extra_is_seen_as_the_result_is_seen(shape, viewed):
+def test_an_extra_operand_of_a_chain_is_viewed_like_the_result(shape, viewed):
     op = nn.chained(conv(groups=2), (Stage("mul"),), values(t(*shape)))
     assert isinstance(op, Structured)
     space = op.structure().space
@@ -112,7 +112,7 @@ def test_only_floats_have_chains():
     assert not any(map(nn.can_chain, (whole, compare, nn.TransposeOp(*values(t(3)), [0]))))
 
 
-def test_a_chained_operation_is_the_same_but_for_its_plan():
+def test_chaining_keeps_everything_of_an_operation_except_its_plan():
     op = conv()
     op.location = named("conv1")
     op.attributes |= {"plan": PlanAttr(Plan((1,) * 7)), "mark": UnitAttr()}
@@ -135,7 +135,7 @@ def test_elementwise_operations_are_stages_of_a_chain():
     assert nn.stage_of(nn.MulOp(row, x), 1) == Stage("mul")
 
 
-def test_what_cannot_follow_is_no_stage():
+def test_an_operation_that_cannot_follow_in_a_chain_has_no_stage():
     x, row, n = values(t(2, 3), t(3), t(2, 3, of=i32))
     chain = nn.chained(nn.ReluOp(x), (Stage("exp"),), ())
     none = [

@@ -274,7 +274,7 @@ def test_an_average_counts_what_lies_under_each_window(include: bool, ceil: bool
     assert nn.shape_of(op.result)[2] == (4, 4)[ceil]
 
 
-def test_indices_are_made_of_one_vector_an_axis():
+def test_indices_are_built_from_one_vector_per_axis():
     """No constant is as large as the image, however many windows it has."""
     module, op = program([t(2, 3, 64, 48)], lambda x: nn.MaxPoolIndicesOp(x, [3, 3], stride=[2, 2]))
     op.decompose(Builder(InsertPoint.before(op)))

@@ -87,7 +87,7 @@ def test_programs_print_parse_and_verify(text: str):
         ),
     ],
 )
-def test_what_a_program_must_not_say_is_named(text: str, message: str):
+def test_an_invalid_program_is_refused_with_the_reason(text: str, message: str):
     module = parse_module(text, context())
     with pytest.raises(VerifyException, match=message):
         verify(module)

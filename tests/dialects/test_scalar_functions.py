@@ -71,7 +71,7 @@ def test_a_function_deviates_most_at_the_ends_of_an_interval(name, at, data):
     assert not np.isfinite(worst) or deviation.max() <= worst * (1 + 1e-9) + 1e-12
 
 
-def test_no_truth_value_may_be_in_a_chain():
+def test_booleans_cannot_be_in_a_chain():
     assert not any(SCALAR_FUNCTIONS[name].boolean for name in chainable())
 
 

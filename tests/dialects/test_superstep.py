@@ -34,7 +34,9 @@ def computed(source: str, destination: str) -> str:
         ([computed("a", "b"), copied("a", "c")], "", "moves data behind what computes"),
     ],
 )
-def test_what_cannot_happen_at_once_is_said(ops: list[str], variable: str, problem: str):
+def test_a_conflict_in_a_superstep_names_the_variable_and_the_problem(
+    ops: list[str], variable: str, problem: str
+):
     found = conflict(operations(ops))
     assert found is not None
     assert (found.variable, found.problem) == (variable, problem)
@@ -60,7 +62,9 @@ def test_transfers_happen_at_once_and_before_what_computes(ops: list[str]):
         ("external", copied("a", "b"), "but the host takes no part"),
     ],
 )
-def test_the_host_is_waited_for_where_it_takes_part(zone: str, ops: str, problem: str):
+def test_the_sync_of_a_superstep_includes_the_host_only_for_host_traffic(
+    zone: str, ops: str, problem: str
+):
     (step,) = operations([f'tile.superstep @s {{ tile.sync "{zone}" {ops} }}'])
     with pytest.raises(VerifyException, match=problem):
         step.verify()

@@ -88,7 +88,7 @@ def test_nothing_is_looked_through_where_collection_is_off():
         gc.collect()
 
 
-def test_what_was_there_is_set_aside_and_what_is_made_inside_is_collected():
+def test_a_frozen_heap_keeps_old_garbage_and_collects_new():
     before = Cycle()
     old = weakref.ref(before)
     with heap_frozen():
@@ -101,7 +101,7 @@ def test_what_was_there_is_set_aside_and_what_is_made_inside_is_collected():
     assert old() is None
 
 
-def test_what_others_have_set_aside_stays_so():
+def test_objects_frozen_by_others_stay_frozen():
     gc.freeze()
     try:
         with heap_frozen():
@@ -114,7 +114,7 @@ def test_what_others_have_set_aside_stays_so():
     assert not gc.get_freeze_count()
 
 
-def test_what_is_left_behind_is_collected_no_more():
+def test_objects_frozen_after_a_block_are_not_collected():
     left = Cycle()
     reference = weakref.ref(left)
     try:

@@ -65,13 +65,13 @@ def test_the_keys_that_have_lines_are_all_there_are(value, indent):
         ("1" * 5000, "no JSON"),
     ],
 )
-def test_what_is_no_json_is_told_with_its_line(text, says):
+def test_invalid_json_is_refused_with_its_line(text, says):
     with pytest.raises(InputError) as raised:
         parse_json(text, "t.json")
     assert says in str(raised.value)
 
 
-def test_a_file_that_cannot_be_read_is_said(tmp_path):
+def test_an_unreadable_file_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"absent\.json: cannot be read: No such file"):
         read_json(tmp_path / "absent.json")
     path = tmp_path / "bytes.json"

@@ -32,12 +32,12 @@ def test_a_star_stands_for_any_letters():
     assert fitting("bn?", OPS) == []
 
 
-def test_what_nobody_named_fits_the_pattern_of_all():
+def test_an_operation_without_a_name_matches_only_the_pattern_of_all():
     assert fitting(EVERY, OPS) == list(OPS)
     assert fitting("?*", OPS) == [CONV, NORM]
 
 
-def test_a_name_that_there_is_not_is_told_with_what_there_is():
+def test_an_unknown_name_is_refused_with_the_known_names():
     other = op("same")
     assert nobody("bn1", OPS, (), "") == ("became bn1/scale; name one of them, or all as 'bn1/*'")
     assert nobody("same", OPS, (other,), "needs no plan") == "test.op needs no plan"

@@ -29,7 +29,7 @@ def test_a_zero_keeps_its_sign_and_infinities_and_nan_are_what_they_are():
         assert found == value or (math.isnan(value) and math.isnan(found))
 
 
-def test_truth_values_are_the_integers_that_they_are():
+def test_booleans_become_integers_0_and_1():
     assert integer_attr(True) == IntegerAttr(1, i64)
     assert integers_attr((True, False)) == DenseArrayBase.from_list(i64, [1, 0])
 

@@ -44,7 +44,7 @@ def test_a_pass_declares_by_class_attributes():
     assert declared_levels(Anything) is None
 
 
-def test_declarations_are_said_in_words():
+def test_declarations_are_described_in_words():
     assert str(PassLevels(HIGH, LOW, rounds=True)) == (
         "takes high, leaves low, may give up precision"
     )

@@ -40,7 +40,7 @@ def test_meanings_are_in_the_docstring_or_in_the_field():
     ]
 
 
-def test_what_a_literal_may_be_is_said():
+def test_the_values_of_a_literal_are_listed():
     assert [str(each) for each in pass_options(Chooses)] == [
         'how: one of a, b, default "a"',
         "order: a list a,b,... of one of a, b, default none",

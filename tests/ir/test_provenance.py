@@ -77,7 +77,7 @@ def test_a_fusion_of_fusions_is_flat_and_of_one_is_that_one():
     assert fused([]) == UNKNOWN_LOC
 
 
-def test_a_step_hangs_below_its_node_and_keeps_the_line():
+def test_the_location_of_a_step_is_below_its_node_and_keeps_the_line():
     assert at("bn1", "scale") == named("bn1/scale")
     assert at(op_at(named("bn1", LINE)), "scale") == named("bn1/scale", LINE)
     assert at(at(named("bn1"), "scale"), "mul") == named("bn1/scale/mul")
@@ -109,7 +109,7 @@ def test_locate_reaches_nested_operations_and_keeps_what_is_known():
     assert [origin(each) for each in outer.walk()] == ["new", "known", "new"]
 
 
-def test_located_holds_for_what_a_builder_inserts_within_the_block():
+def test_located_sets_the_location_of_all_that_a_builder_inserts_in_its_block():
     block = Block()
     builder = Builder(InsertPoint.at_end(block))
     with located(builder, named("bn1"), "scale"):
@@ -182,7 +182,7 @@ def test_new_operations_and_those_nested_in_them_inherit_the_origin():
     assert [origin(op) for op in module.walk()][1:] == ["first"] * 3 + ["second"] * 3
 
 
-def test_the_heir_of_another_operation_gets_that_ones_origin():
+def test_an_operation_that_inherits_from_another_gets_its_origin():
     module = chain()
     LocatingWalker(FuseWithProducer()).rewrite_module(module)
     assert [origin(op) for op in module.walk()][1:] == ["first", "second"]

@@ -34,7 +34,7 @@ def test_an_attribute_names_a_symbol_or_several():
     assert list(symbols_in(None)) == []
 
 
-def test_what_names_a_symbol_names_another_one():
+def test_renaming_a_symbol_changes_the_operations_that_name_it():
     module = program("x", "y", "step")
     name_others(module, {"x": "z"})
     named = [name for op in module.walk() for name in symbols_named(op)]
@@ -52,7 +52,7 @@ def test_programs_that_differ_in_names_are_numbered_alike():
     assert [symbol_of(op) for op in first.body.block.ops] == ["s0", "s1", "main"]
 
 
-def test_programs_that_use_other_variables_stay_apart():
+def test_programs_that_use_different_variables_stay_different():
     first, second = program("x", "y", "step"), program("x", "y", "step")
     name_others(second, {"x": "y", "y": "x"})
     number_symbols(first)

@@ -5,7 +5,7 @@ import pytest
 from abele.ir.unmet import Unmet, need_one_of
 
 
-def test_a_text_that_is_not_allowed_is_named_with_those_that_are():
+def test_a_text_that_is_not_allowed_is_refused_with_the_allowed_ones():
     with pytest.raises(Unmet, match="mode 'x'; need one of a, b") as caught:
         need_one_of("mode", "x", ("a", "b"))
     assert caught.value.what == "mode"

@@ -114,7 +114,7 @@ def with_address(text: str, variable: str, address: int) -> str:
     return text.replace(line, f"{line} {{address = {address} : i64}}")
 
 
-def test_addresses_that_are_there_are_kept():
+def test_existing_addresses_are_kept():
     text = with_address(CHAIN.format(n=64), "b", 4096)
     assert addresses(text) == {"a": 0, "b": 4096, "c": 0}
 
@@ -158,7 +158,7 @@ builtin.module attributes {abele.target = "tiny:1"} {
 """
 
 
-def test_what_a_turn_may_not_write_lives_through_the_loop():
+def test_a_variable_that_an_iteration_may_not_write_lives_through_the_loop():
     found = addresses(CARRIED)
     assert found["kept"] != found["other"]
 

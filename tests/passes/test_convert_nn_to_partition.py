@@ -71,7 +71,7 @@ class SaysNothingOp(PureTensorOp):
         return self.x.type
 
 
-def test_an_operation_that_has_no_meaning_is_told_from_one_that_is_whole():
+def test_an_operation_without_a_definition_and_a_composite_get_different_errors():
     for kind, problem in (
         (
             SaysNothingOp,

@@ -33,7 +33,7 @@ def test_a_variable_without_an_address_is_named():
         ConvertTileToExchange().apply(made, module)
 
 
-def test_what_is_in_no_superstep_is_named_with_the_remedy():
+def test_an_operation_outside_of_supersteps_is_named_with_the_remedy():
     made = context()
     module = parse_module(
         "tile.variable @a : tensor<4xf32> layout <[4] (d0) of [4]> {address = 0 : i64}\n"

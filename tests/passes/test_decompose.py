@@ -111,7 +111,7 @@ def test_every_rewrite_is_reported():
         ),
     ],
 )
-def test_composites_of_nothing_have_parts_too(body: str, shape: str):
+def test_composites_on_empty_tensors_are_decomposed_too(body: str, shape: str):
     ctx = context()
     module = module_of(
         f"""

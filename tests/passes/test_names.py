@@ -54,7 +54,7 @@ def test_a_pipeline_is_printed_so_that_it_means_the_same_passes(name: str):
     assert again.name == given.name == name.removeprefix("abele-")
 
 
-def test_every_option_of_a_pass_of_xdsls_can_be_given():
+def test_every_option_of_an_xdsl_pass_can_be_set():
     for name in XDSL_PASSES:
         check_options(load_pass(name, XDSL_PASSES))
 
@@ -73,7 +73,7 @@ def test_a_wrong_name_is_answered_with_names_of_its_kind(name: str, says: str):
         load_pass(name, OPT)
 
 
-def test_xdsl_opt_gets_no_name_that_it_has():
+def test_no_pass_takes_a_name_that_xdsl_opt_has():
     names = xdsl_opt_passes()
     assert not set(names) & set(XDSL_PASSES)
     assert {f"abele-{name}" for name in PASSES} <= set(names)

@@ -46,7 +46,7 @@ def body(lines: str, takes: str = "%x: tensor<4xf32>", gives: str = "tensor<4xf3
     return f"func.func @main({takes}) -> {gives} {{ {lines} }}"
 
 
-def test_all_but_what_comes_and_goes_is_narrow(golden):
+def test_everything_except_inputs_and_outputs_becomes_narrow(golden):
     golden(print_module(after("narrow-floats")))
 
 
@@ -384,7 +384,7 @@ def test_finite_constants_saturate_and_infinite_ones_stay(to: str, largest: floa
     np.testing.assert_array_equal(found, np.float32([-largest, largest, -np.inf, 1.0]))
 
 
-def test_numbers_that_results_may_be_saturate_and_factors_do_not():
+def test_constants_that_are_values_saturate_but_factors_do_not():
     before = """
       %0 = nn.clip %x to -3.0e+38, inf : (tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.shift %0 by -1.0e+06 : (tensor<4xf32>) -> tensor<4xf32>
@@ -428,7 +428,7 @@ def test_results_move_by_no_more_than_the_casts_allow(to: str):
     assert report.changed > 10
 
 
-def test_a_result_that_moves_further_is_seen():
+def test_a_result_that_changes_more_than_casts_allow_is_reported():
     ctx, text = (
         context(),
         body(

@@ -34,7 +34,7 @@ def test_a_level_stands_for_the_passes_that_end_there():
     assert expand("decompose", "tiny") == "decompose"
 
 
-def test_the_whole_way_is_every_level():
+def test_the_default_pipeline_goes_through_every_level():
     assert levels_below(NN) == LEVELS
     assert levels_below(TILE) == (EXCHANGE,)
     assert levels_below(EXCHANGE) == ()

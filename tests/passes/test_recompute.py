@@ -61,26 +61,26 @@ ANEW = f"%0 = nn.reshape %x to [4] : ({T}) -> {T}"
 """%x, to be laid out anew."""
 
 
-def test_what_waits_is_computed_again_before_its_late_readers():
+def test_a_waiting_value_is_recomputed_before_its_late_readers():
     late = (add("%e", "%d", "{a}"), add("%f", "%e", "{a}"), f"func.return %f : {T}")
     before = [each.format(a="%a") for each in late]
     after = [each.format(a="%a_1") for each in late]
     check(lines(*CHAIN, *before), lines(*CHAIN, ANEW, exp("%a_1", "%0"), *after), "a")
 
 
-def test_what_nothing_is_computed_between_does_not_wait():
+def test_a_value_does_not_wait_if_nothing_is_computed_between_its_readers():
     text = lines(*CHAIN[:2], add("%c", "%b", "%a"), f"func.return %c : {T}")
     check(text, text, "*")
 
 
-def test_only_what_is_named_is_computed_again():
+def test_only_named_operations_are_recomputed():
     late = (add("%e", "%d", "%a"), add("%f", "%e", "%b"), f"func.return %f : {T}")
     found = again(lines(*CHAIN, *late), "b")
     made = Counter(origin(op) for op in found.walk() if isinstance(op, nn.ExpOp))
     assert made == {"a": 1, "b": 2, "c": 1, "d": 1}
 
 
-def test_what_a_copy_would_have_to_wait_for_is_copied_with_it():
+def test_a_named_operand_that_would_wait_for_a_copy_is_copied_with_it():
     # %b reads %a, which is read again only after that.
     late = (exp("%e", "%d"), add("%f", "%e", "{b}"), add("%g", "%f", "{a}"))
     end = f"func.return %g : {T}"
@@ -101,7 +101,7 @@ def test_copies_at_one_place_share_what_they_read():
     assert made == {"a": 1, "b": 2, "c": 2, "d": 2, "f": 1, "g": 1}
 
 
-def test_what_a_copy_reads_early_is_copied_though_it_waits_longer_later():
+def test_an_operand_that_a_copy_reads_early_is_copied_although_it_waits_longer_later():
     more = [exp(f"%u{i}", f"%u{i - 1}") for i in range(2, 20)]
     text = lines(
         exp("%a", "%x"),
@@ -202,7 +202,7 @@ def test_what_waits_in_a_loop_or_a_branch_is_computed_again_there():
     assert (count["nn.exp"], count["nn.neg"]) == (4 + 2, 2)
 
 
-def test_calls_are_waited_through_and_never_made_twice():
+def test_a_value_waits_during_a_call_and_calls_are_never_repeated():
     text = f"""
     func.func @f(%y: {T}) -> {T} {{
       %0 = nn.exp %y : ({T}) -> {T}
@@ -239,7 +239,7 @@ func.func @main(%x: {T}) -> {T} {{
 }}"""
 
 
-def test_a_copy_behind_a_store_still_reads_what_the_state_held_first():
+def test_a_copy_after_a_store_still_reads_the_old_value_of_the_state():
     before = module_of(STATEFUL, context(), w=W / 8)
     x = {"arg0": W}
     expected = run_reference(before, x)
@@ -251,7 +251,7 @@ def test_a_copy_behind_a_store_still_reads_what_the_state_held_first():
     np.testing.assert_array_equal(found.state["w"], expected.state["w"])
 
 
-def test_loads_and_constants_are_read_never_made_twice():
+def test_loads_and_constants_are_never_recomputed():
     count = Counter(op.name for op in again(STATEFUL, "*").walk())
     assert (count["nn.load"], count["nn.constant"]) == (1, 1)
 
@@ -275,7 +275,7 @@ def test_names_are_those_that_constraints_know():
         assert sum(isinstance(op, nn.ExpOp) for op in again(fused, name).walk()) == 5
 
 
-def test_all_are_named_where_no_name_is_given():
+def test_all_operations_are_recomputed_if_no_name_is_given():
     ctx = context()
     module = module_of(WAITS, ctx)
     Recompute().apply(ctx, module)
@@ -291,7 +291,7 @@ def test_all_are_named_where_no_name_is_given():
         ("constant", "constant: nn.constant cannot be computed again"),
     ],
 )
-def test_a_name_that_nothing_has_is_refused(name: str, message: str):
+def test_a_name_without_an_operation_is_refused(name: str, message: str):
     text = {
         "x": WAITS.replace('loc("a")', 'loc("x/1")').replace('loc("b")', 'loc("x/2")'),
         "constant": STATEFUL,
@@ -300,7 +300,7 @@ def test_a_name_that_nothing_has_is_refused(name: str, message: str):
         again(text, name)
 
 
-def test_of_a_program_without_operations_all_may_be_named():
+def test_naming_all_operations_of_an_empty_program_changes_nothing():
     text = main(f"func.return %x : {T}")
     check(text, text, "*")
 
@@ -322,12 +322,12 @@ def test_limited_rewrites_leave_the_rest():
     assert (names["nn.exp"], names["nn.reshape"]) == (5, 0)
 
 
-def test_it_stands_between_nn_and_partition():
+def test_recompute_runs_between_nn_and_partition():
     report = check_pipeline("nn,recompute,partition,tile,exchange", examples=15, seed=0)
     assert report.changed
 
 
-def test_nothing_behind_it_merges_copies_or_what_is_laid_out_anew(tmp_path):
+def test_later_passes_do_not_merge_the_copies_or_the_relayouts(tmp_path):
     path = tmp_path / "step.mlir"
     path.write_text(training_step(4, 8, 16))
     whole = "nn,recompute{nodes=conv2},partition,tile,exchange"

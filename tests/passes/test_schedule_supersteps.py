@@ -46,6 +46,6 @@ def test_what_the_host_reads_was_written_a_superstep_before():
     assert steps[0] != steps[1]
 
 
-def test_a_schedule_that_is_there_is_kept():
+def test_an_existing_schedule_is_kept():
     text = "tile.copy [@a] -> @b {superstep = 5 : i64} tile.copy [@a] -> @c {superstep = 9 : i64}"
     assert numbers(text, "a", "b", "c") == [5, 9]

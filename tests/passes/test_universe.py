@@ -52,7 +52,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 @pytest.mark.slow
-def test_a_full_name_is_abeles_pass_though_xdsl_has_one_of_the_name(tmp_path: Path):
+def test_a_full_name_means_abeles_pass_even_if_xdsl_has_that_name(tmp_path: Path):
     path = tmp_path / "reshapes.mlir"
     path.write_text(RESHAPES)
     assert xdsl_opt("-p", "canonicalize", path).count("nn.reshape") == 2
@@ -107,7 +107,7 @@ print("changed:", sorted(f"{cls.__name__}.{name}" for (cls, name) in before
 """
 
 
-def test_nothing_of_xdsls_is_changed_under_xdsl_opt(tmp_path: Path):
+def test_xdsl_opt_leaves_xdsl_unchanged(tmp_path: Path):
     path = tmp_path / "softmax.mlir"
     path.write_text(RELU)
     command = [sys.executable, "-c", PATCHES, path]

@@ -120,7 +120,7 @@ def test_run_at_each_level(small: Path, tmp_path: Path, level: str):
     assert out.exists()
 
 
-def test_missing_inputs_are_seeded_and_said(tmp_path: Path):
+def test_missing_inputs_are_seeded_and_reported(tmp_path: Path):
     path = tmp_path / "sum.onnx"
     proto = model([node("Add", "a b", "y")], {"a": [3], "b": [3]}, ["y"])
     onnx.save(proto, path)
@@ -209,7 +209,7 @@ def test_a_program_that_makes_the_machine_stumble_is_refused(
         abele("run", negate)
 
 
-def test_infinities_are_no_agreement(tmp_path: Path):
+def test_an_overflow_fails_the_check_but_an_infinite_input_does_not(tmp_path: Path):
     path = tmp_path / "exp.onnx"
     onnx.save(model([node("Exp", "x", "y")], {"x": [3]}, ["y"]), path)
     for x, code in (([0, 1, 1000], 1), ([0, 1, np.inf], 0)):
@@ -375,12 +375,12 @@ def test_external_data_behind_a_link_that_leads_outside(tmp_path: Path):
     refused(tmp_path, "run", external(inner, "link.bin"), says="link.bin")
 
 
-def test_external_data_that_is_there(tmp_path: Path):
+def test_external_data_is_read(tmp_path: Path):
     (tmp_path / "weights.bin").write_bytes(random((4,)).tobytes())
     assert abele("run", external(tmp_path, "weights.bin"), "--target", "tiny").exit_code == 0
 
 
-def test_a_dimension_that_is_no_number(small: Path, tmp_path: Path):
+def test_a_dimension_that_is_not_a_number(small: Path, tmp_path: Path):
     refused(tmp_path, "run", small, "--dim", "N=many", says="--dim N=many: need NAME=SIZE")
     refused(tmp_path, "run", small, "--dim", "N", says="--dim N: need NAME=SIZE")
 
@@ -439,11 +439,11 @@ def test_another_target_than_the_program_was_planned_for(small: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("target", ["mk9", "mk2:0", "mk2:many", "mk2,tile.sync=1", "none.toml"])
-def test_targets_that_there_are_not(small: Path, tmp_path: Path, target: str):
+def test_unknown_targets(small: Path, tmp_path: Path, target: str):
     refused(tmp_path, "run", small, "--target", target, says=target.partition(":")[0])
 
 
-def test_levels_that_there_are_not(small: Path, tmp_path: Path):
+def test_unknown_levels(small: Path, tmp_path: Path):
     refused(tmp_path, "run", small, "--target", "tiny", "--at", "vertex", says="no level 'vertex'")
     refused(
         tmp_path, "run", small, "--target", "tiny", "--at", "nn", "--strict", says="strict at nn"
@@ -594,7 +594,7 @@ def test_opt_splits_its_input_and_keeps_line_numbers():
     assert f"<stdin>:{line}:7: " in broken.stderr
 
 
-def test_opt_tells_the_error_of_each_split_part_and_prints_the_others(tmp_path: Path):
+def test_opt_reports_the_error_of_each_split_part_and_prints_the_others(tmp_path: Path):
     unplanned = NEGATE
     planned = opt("-p", "plan-splits{target=tiny:8}", text=NEGATE).stdout
     text = "\n// -----\n".join(["broken", planned, unplanned, planned, "broken too"])

@@ -127,7 +127,7 @@ def test_a_matrix_times_its_own_transpose_is_a_product_like_others(
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([1, 2, 9]), st.sampled_from([1, 2, 9]), st.sampled_from([5, 3 * TERMS]))
-def test_scratch_is_no_more_than_was_said(rows: int, columns: int, depth: int):
+def test_scratch_stays_within_the_declared_size(rows: int, columns: int, depth: int):
     x, y = operands(3, rows, columns, depth, 0)
     taken: dict[str, int] = {}
 

@@ -206,7 +206,7 @@ def test_a_chain_of_halves_is_priced_in_the_dtype_it_works_in():
 
 
 @pytest.mark.parametrize("function", chainable())
-def test_to_follow_is_cheaper_than_a_vertex_set_of_its_own(function: str):
+def test_a_stage_of_a_chain_is_cheaper_than_a_separate_vertex_set(function: str):
     stage = Stage(function, (1.0,) * FUNCTIONS[function].parameters)
     for dtype in (F32, F16):
         for n in (6, 600, 6000):

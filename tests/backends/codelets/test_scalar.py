@@ -163,7 +163,7 @@ def test_where_the_result_is_written_changes_nothing(name: str, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
-def test_it_changes_nothing_how_far_apart_elements_lie(name: str, dtype):
+def test_results_do_not_depend_on_the_stride_of_elements(name: str, dtype):
     function = scalar_function(name)
     parameters = PARAMETERS.get(name, ())
     for read, written, count in product((1, 2, 3, 4, 8), (1, 2, 4, 8), (1, 2, 5)):

@@ -71,7 +71,7 @@ def test_arrays_of_candidates_get_what_each_gets_alone():
             assert (together[:, row, column] == alone).all()
 
 
-def test_units_that_a_machine_lacks_cost_the_earth():
+def test_units_that_a_machine_lacks_have_an_infinite_price():
     assert np.isinf(amp_cycles(Contraction.of(9, 16, 16, 1, 1, "int32", "int32"), MK2))
     assert np.isinf(amp_cycles(Contraction.of(9, 16, 16, 1, 1, "float8_e5m2", "float16"), MK2))
     c600 = resolve_target("c600")

@@ -54,7 +54,7 @@ def test_a_vertex_costs_what_its_part_does_and_writes_its_elements(module: Modul
 @pytest.mark.parametrize("row", [1, 4, 100])
 @given(tile_programs())
 @settings(max_examples=10)
-def test_pieces_are_those_of_the_whole(row: int, module: ModuleOp):
+def test_columns_written_in_pieces_equal_the_whole(row: int, module: ModuleOp):
     variables = variables_of(module)
     with pytest.MonkeyPatch.context() as patch:
         for op in module.walk():

@@ -41,6 +41,6 @@ def test_grouped_supersteps_are_followed():
     assert graph.compute_sets == ("first", "second")
 
 
-def test_a_variable_that_is_not_there_is_named():
+def test_a_missing_variable_is_named():
     with pytest.raises(InputError, match="no variable @z"):
         flow_of(parse_module(MODULE.replace("reads [@c]", "reads [@z]"), context()))

@@ -221,7 +221,7 @@ def test_a_block_ends_and_the_next_begins_anywhere():
             assert column.tolist() == every[name][first:last].tolist()
 
 
-def test_edges_round_a_loop_are_apart():
+def test_edges_round_a_loop_are_separate():
     found = graph(
         f"""control.repeat 5 () : () -> () {{
         {relu("a", "b")} {relu("b", "c")} tile.copy [@c] -> @a control.yield }}"""
@@ -249,7 +249,7 @@ def test_two_ways_from_one_producer_are_one_edge():
     assert found.links[0].bytes == sum(edges.values())
 
 
-def test_ids_that_there_are_not_are_named():
+def test_unknown_ids_are_named():
     found = graph(relu("a", "b"))
     with pytest.raises(InputError, match=r"vertices \[3, 9\); need a range of \[0, 4\)"):
         found.vertices(3, 9)

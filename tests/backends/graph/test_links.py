@@ -34,7 +34,7 @@ func.func @main() {{
 }}"""
 
 
-def test_a_reach_round_a_loop_has_the_pairs_that_are_new_there():
+def test_edges_round_a_loop_are_those_that_a_first_iteration_lacks():
     """The loop's first turn reads @b as it is, later ones reversed."""
     found = list(reaches(flow_of(parse_module(ROUND, context()))))
     straight, loop = (r for r in found if not isinstance(r.producer, HostInput))
@@ -55,7 +55,7 @@ def test_a_source_is_one_whatever_its_layout():
     assert source.pairs().count == 4
 
 
-def test_what_must_be_compared_needs_memory(monkeypatch: pytest.MonkeyPatch):
+def test_listing_edges_to_compare_them_needs_memory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("abele.backends.graph.memory.available_bytes", lambda: 100)
     *_, loop = reaches(flow_of(parse_module(ROUND, context())))
     with pytest.raises(InputError, match="8 edges that reach one operand on several ways"):

@@ -5,7 +5,7 @@ from abele.backends.graph.memory import check_memory
 from abele.ir.errors import InputError
 
 
-def test_what_there_is_not_is_refused_with_what_there_is(monkeypatch: pytest.MonkeyPatch):
+def test_a_request_for_too_much_memory_names_the_available_memory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 10**9)
     check_memory(3 * 10**9, "a table")
     with pytest.raises(

@@ -24,7 +24,7 @@ def test_parts_are_those_of_cells_cut_evenly(size: int, split: int, workers: int
         assert threads == sum(c == cell for *_, c, _ in wanted)
 
 
-def test_a_plan_without_workers_has_a_vertex_a_cell():
+def test_a_plan_without_workers_has_one_vertex_per_cell():
     space = Space((Dim("i", 5), Dim("j", 4)), (), ())
     (first, last), (whole, end) = vertex_parts(space, Plan((2, 1)))
     assert (first.tolist(), last.tolist()) == ([0, 3], [3, 5])

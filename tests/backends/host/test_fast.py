@@ -139,7 +139,7 @@ def test_kernels_change_no_byte_of_large_sums(case: Case):
 
 @settings(max_examples=30, deadline=None)
 @given(cases(large_sums(), ("float32", "float32", "float16")))
-def test_what_is_kept_packed_changes_no_byte_without_kernels(case: Case):
+def test_packed_weights_change_no_byte_without_kernels(case: Case):
     inputs = normal(case)
     plain = watched(Values(), case, inputs, Binder, LARGE)
     with pytest.MonkeyPatch.context() as patch:

@@ -244,7 +244,7 @@ def test_bytes_of_a_machine_that_does_not_keep_all_of_them_are_not_changed():
         fused.poke(0, 0, np.ones(4, np.uint8))
 
 
-def test_what_is_added_up_once_can_be_gathered_many_times():
+def test_partials_that_are_written_once_may_be_merged_in_a_loop():
     module = product(SUMS)
     *_, made, merged = (op for op in module.walk() if isinstance(op, SuperstepOp))
     assert "partials" in str(made)
@@ -257,7 +257,7 @@ def test_what_is_added_up_once_can_be_gathered_many_times():
 
 
 @pytest.mark.parametrize("name", ["partials", "gather"])
-def test_what_somebody_else_reads_is_written(name: str):
+def test_partials_with_another_reader_are_written(name: str):
     module = product(SUMS)
     (variable,) = (op for op in module.ops if isinstance(op, VariableOp) and op.symbol == name)
     *_, last = (op for op in module.walk() if isinstance(op, OutputOp))
@@ -265,7 +265,7 @@ def test_what_somebody_else_reads_is_written(name: str):
     runs_equal(both(module), inputs())
 
 
-def test_whoever_watches_sees_everything():
+def test_all_partials_are_written_if_an_observer_watches():
     class Watching(Observer):
         pass
 

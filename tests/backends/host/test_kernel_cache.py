@@ -62,7 +62,7 @@ def files(folder: Path, ending: str) -> list[Path]:
     return list(folder.glob(f"cache/**/*.{ending}"))
 
 
-def test_kernels_are_kept_without_a_word(folder: Path):
+def test_kernels_are_cached_without_output(folder: Path):
     assert called(folder) == ("3 0 0", "")
     assert called(folder) == ("3 1 1", "")
 

@@ -124,7 +124,7 @@ def test_linear_layouts_spread_a_tensor_evenly():
     assert layout.box == (104,)
 
 
-def test_no_cell_shares_an_element_of_a_tensor_without_any():
+def test_cells_share_no_elements_of_an_empty_tensor():
     nothing = linear_layout((0, 4), 4, 4)
     whole = Layout((Cut(3, 3), Cut(4)), identity_map((0, 1), (3, 4)))
     dims = (Dim("d0", 0), Dim("d1", 4))
@@ -159,7 +159,7 @@ def test_what_layouts_share_takes_bytes_as_pairs_do_not_as_the_square_of_tiles()
     assert sum(listed) + sum(tables) <= 24 * pairs + 8 * FEW_PAIRS
 
 
-def test_pairs_that_share_nothing_are_asked_for_too():
+def test_pairs_that_share_nothing_count_0_elements():
     table = np.array([[0, 3], [2, 0], [0, 0]])
     to, of = np.divmod(np.arange(6), 2)
     listed = np.repeat(to, table.ravel()), np.repeat(of, table.ravel())

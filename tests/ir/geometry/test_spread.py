@@ -34,14 +34,14 @@ def product(order: tuple[int, ...], split: tuple[int, ...] = (4, 2, 6)):
     return [canonical(raw_layout(dims, access, split, order)) for access in each]
 
 
-def test_copies_lie_among_the_tiles_that_want_them():
+def test_spreading_divides_a_tensor_among_the_tiles_of_its_replicas():
     for wanted, copies in zip(product((1, 0, 2)), (6, 4), strict=True):
         shared = overlap(spread(wanted), wanted)
         assert wanted.replicas == copies
         assert np.all(shared.local * copies == shared.wanted)
 
 
-def test_what_is_numbered_first_is_spread_over_the_same_tiles():
+def test_spreading_uses_the_same_cells_in_any_order_of_dimensions():
     for wanted in product((0, 1, 2)):
         found = spread(wanted)
         assert found.cells == wanted.cells

@@ -36,7 +36,7 @@ def test_what_is_chosen_is_printed(chosen: Chosen, printed: list[str]):
     assert headings(chosen) == printed
 
 
-def test_a_tree_has_a_file_a_pass(tmp_path: Path):
+def test_a_tree_has_one_file_per_pass(tmp_path: Path):
     instruments = (PrintIR(Chosen(EVERY, EVERY), into_tree(tmp_path), Style(generic=True)),)
     PassManager((Nothing(), Append()), instruments).run(AbeleContext(), ModuleOp([]))
     folder = tmp_path / "builtin_module_no-symbol-name"

@@ -205,7 +205,7 @@ def test_values_keep_their_names_from_one_rewrite_to_the_next():
     assert any(f"({second})" in line and '"c"' in line for line in once)
 
 
-def test_what_an_operation_holds_comes_changes_and_goes_with_it():
+def test_operations_in_a_region_appear_change_and_disappear_with_it():
     before, stage = recorded(ModuleOp([]), Wrap())
     kinds = [each.source.name for each in stage.changes]
     assert kinds == ["wrap", "change", "unwrap"]
@@ -259,7 +259,7 @@ def test_a_failing_pass_leaves_what_it_had_done():
     assert any("node0" not in line and "test.op" in line for line in lines_of(record.stages[-1]))
 
 
-def test_nobody_watches_once_the_pass_is_over():
+def test_no_changes_are_recorded_after_the_pass():
     record, module = RecordIR(), program()
     PassManager((ExpandAll(("b",)),), (record,)).run(AbeleContext(), module)
     before = len(record.stages[-1].changes)
@@ -283,7 +283,7 @@ class Prepend(ModulePass):
         rewrite.done()
 
 
-def test_what_comes_before_the_first_operation_stands_there():
+def test_an_insertion_before_the_first_operation_is_replayed_there():
     before, stage = recorded(program(), Prepend())
     (change,) = stage.changes
     lines = replayed(before, stage, [change])

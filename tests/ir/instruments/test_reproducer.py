@@ -48,7 +48,7 @@ def test_the_reproducer_reproduces(tmp_path: Path):
         PassManager(rest).run(here, module)
 
 
-def test_the_file_tells_the_command_and_the_error(tmp_path: Path):
+def test_the_reproducer_file_names_the_command_and_the_error(tmp_path: Path):
     with pytest.raises(RuntimeError) as caught:
         PassManager((Crash(),), (Reproducer(tmp_path),)).run(context(), ModuleOp([]))
     first, second, *_ = (tmp_path / "reproducer-01-crash.mlir").read_text().splitlines()
@@ -128,12 +128,12 @@ def test_a_reproducer_is_reduced_while_it_fails_alike(tmp_path: Path):
     assert len(module.body.block.ops) == 5, "the program itself is left alone"
 
 
-def test_another_failure_is_no_smaller_reproducer(tmp_path: Path):
+def test_a_reproducer_is_not_reduced_to_another_failure(tmp_path: Path):
     text = reproduced(tmp_path, twins("a", "a", "b", "b", "c"), reduce=without_each)
     assert text.count("test.op") == 4, "one pair of twins is told apart from two"
 
 
-def test_a_reducer_that_is_wrong_is_not_believed(tmp_path: Path):
+def test_the_result_of_a_wrong_reducer_is_dropped(tmp_path: Path):
     def wrong(module: ModuleOp, fails: Callable[[ModuleOp], bool]) -> ModuleOp:
         return ModuleOp([])
 

@@ -42,7 +42,7 @@ def test_operations_rewrites_and_own_counts():
     assert (most, least) == ("  4 things", "  1 modules seen")
 
 
-def test_nothing_is_counted_unless_somebody_looks():
+def test_nothing_is_counted_without_an_instrument():
     statistics = Statistics()
     PassManager((Erase(),)).run(AbeleContext(), ModuleOp([TestOp()]))
     with pytest.raises(RuntimeError):
@@ -53,7 +53,7 @@ def test_nothing_is_counted_unless_somebody_looks():
     assert [each.counts.total() for each in statistics.passes] == [0]
 
 
-def test_one_rewrite_is_no_plural():
+def test_one_rewrite_is_counted_in_the_singular():
     statistics = Statistics()
     PassManager((Erase(),), (statistics,)).run(AbeleContext(), ModuleOp([TestOp()]))
     rule = statistics.table().splitlines()[2]

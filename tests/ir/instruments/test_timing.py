@@ -28,7 +28,7 @@ def test_the_last_instrument_does_not_time_the_others():
     assert timing.seconds < 0.05
 
 
-def test_the_table_has_a_line_a_pass_and_one_for_all():
+def test_the_table_has_one_line_per_pass_and_a_total():
     timing = Timing()
     assert timing.table().split()[0] == "all"
     PassManager((Append(3), Nothing()), (timing,)).run(AbeleContext(), ModuleOp([]))

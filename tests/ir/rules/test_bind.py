@@ -330,7 +330,7 @@ def test_a_head_without_a_dialect_is_a_class():
     assert head.endswith("; an operation is written with its dialect, as in nn.relu")
 
 
-def test_every_wrong_rule_of_a_file_is_told():
+def test_every_wrong_rule_of_a_file_is_reported():
     with pytest.raises(InputError) as caught:
         rules_of("rule a: nn.exp(x) => y\nrule b: nn.neg(x) => x\nrule c: nn.nege(x) => x")
     assert [each[:8] for each in str(caught.value).split("\n")[::3]] == ["my.rw:1:", "my.rw:3:"]
@@ -341,7 +341,7 @@ def test_a_commutative_rule_has_a_variant_for_each_order():
     assert len(law.variants) == 4
 
 
-def test_what_follows_the_two_operands_is_not_turned_round():
+def test_a_commutative_variant_swaps_two_operands_but_not_the_rest():
     left = "nn.add(nn.mul(x, y), ...z) {then = _} as s"
     (law,) = rules_of(f"@commutative rule r: {left} => s(nn.sub(x, y), ...z)").laws
     assert len(law.variants) == 2

@@ -20,7 +20,7 @@ def refusal(text: str) -> list[str]:
     return str(caught.value).split("\n")
 
 
-def test_good_rules_get_no_remark():
+def test_good_rules_cause_no_warning():
     assert not remarks("""
     rule neg_neg: nn.neg(nn.neg(x)) => x
     rule relu_relu: nn.relu(nn.relu(_) as r) => r

@@ -46,7 +46,7 @@ def told(rule: str, body: str = BODY) -> str:
     return text
 
 
-def test_each_operation_is_told_the_closest_first():
+def test_operations_are_explained_with_the_closest_match_first():
     assert told("fuse") == (
         "fuse (my.rw:3): matches 0 of 3 nn.relu\n"
         "\n"
@@ -90,7 +90,7 @@ FITS_BUT = {
 
 
 @pytest.mark.parametrize("rule", FITS_BUT)
-def test_what_else_is_in_the_way_is_said(rule: str):
+def test_other_reasons_against_a_rule_are_explained(rule: str):
     assert FITS_BUT[rule] in told(rule)
 
 
@@ -101,7 +101,7 @@ def test_a_value_in_the_place_of_an_operation_is_named():
     assert found.attempts[0].details == ("  and builds", "    %2 as the replacement")
 
 
-def test_what_cannot_be_built_is_told_not_raised():
+def test_a_replacement_that_cannot_be_built_is_explained_not_raised():
     alone = rules_of("rule bent: nn.relu(nn.relu(x)) => nn.reshape(x) {shape = [32]}")
     reason = explain("bent", [alone], module_of(BODY)).attempts[0].reason
     assert "it matches, but: my.rw:1:6: rule bent builds tensor<32xf32>" in reason
@@ -120,7 +120,7 @@ def test_a_rule_in_python_is_explained_with_its_own_line():
     assert marked[0][marked[1].index("^") :].startswith("nn.mul(x, y)")
 
 
-def test_a_function_that_changes_its_mind_is_told():
+def test_a_python_rule_that_returns_none_or_raises_is_explained():
     @rewrite("nn.relu(nn.add(x, y))")
     def undecided(x, y):
         return None

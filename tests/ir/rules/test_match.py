@@ -95,7 +95,7 @@ IN_THE_WAY = {
 
 
 @pytest.mark.parametrize("rule", IN_THE_WAY)
-def test_what_is_in_the_way_is_said_with_what_was_found(rule: str):
+def test_an_obstacle_says_what_was_found(rule: str):
     law, op, _module = attempt(rule)
     assert match_law(law, op, VOCABULARY) is None
     (obstacle,) = obstacles(law, op, VOCABULARY)
@@ -109,7 +109,7 @@ def test_the_place_of_an_obstacle_is_the_part_that_failed():
     assert rule[obstacle.place.column - 1 : obstacle.place.end - 1] == "9"
 
 
-def test_what_came_further_is_deeper():
+def test_an_attempt_that_matches_more_has_a_deeper_obstacle():
     depths = []
     for rule in (
         "rule r: nn.relu(nn.mul(x, y)) => nn.max(x, y)",

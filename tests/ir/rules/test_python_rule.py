@@ -68,7 +68,7 @@ def test_a_location_that_the_function_gives_stays():
     assert origin(made(applied(placed, SUM), "nn.abs")) == "relu1/abs"
 
 
-def test_a_value_may_take_the_place():
+def test_a_rule_may_return_a_value():
     @rewrite("nn.relu(x)")
     def drop(x):
         return x
@@ -284,7 +284,7 @@ def test_the_caret_stands_under_the_place_in_the_python_file():
     assert line[caret.index("^")] == "y"
 
 
-def test_all_wrong_rules_are_told_at_once():
+def test_all_wrong_rules_are_reported_at_once():
     with pytest.raises(InputError) as caught:
         bind_python_rules([rule for rule, _ in unbound()], VOCABULARY)
     assert all(message in str(caught.value) for _, message in unbound())

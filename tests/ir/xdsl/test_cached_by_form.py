@@ -25,7 +25,7 @@ def op_on(*kinds: Attribute, **attributes: Attribute) -> TestOp:
     return TestOp(operands, result_types=[f32], attributes=attributes)
 
 
-def test_what_one_answers_all_answer_that_are_alike():
+def test_operations_of_equal_form_share_one_computed_answer():
     answer, asked = counting()
     scale = FloatAttr(2.0, f64)
     first = op_on(f32, i32, scale=scale)
@@ -48,13 +48,13 @@ def test_other_types_and_attributes_have_answers_of_their_own(other: Operation):
     assert answer(other) == 2
 
 
-def test_a_type_that_has_gone_lends_its_identity_to_no_other():
+def test_a_reused_address_of_a_dead_type_gives_no_stale_answer():
     answer, _ = counting()
     answers = [answer(op_on(TensorType(f32, [n]))) for n in range(200)]
     assert answers == list(range(1, 201))
 
 
-def test_no_answer_is_kept_of_what_has_no_operands_or_has_regions():
+def test_answers_are_not_cached_without_operands_or_with_regions():
     answer, asked = counting()
     for op in (TestOp(result_types=[f32]), TestOp(op_on(f32).results, regions=[Region(Block())])):
         answer(op)
@@ -62,7 +62,7 @@ def test_no_answer_is_kept_of_what_has_no_operands_or_has_regions():
     assert len(asked) == 4
 
 
-def test_an_answer_that_fails_is_asked_for_again():
+def test_an_error_is_not_cached():
     asked: list[Operation] = []
 
     @cached_by_form

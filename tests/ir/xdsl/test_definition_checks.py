@@ -130,7 +130,9 @@ def said(check: Callable[[], object]) -> str | None:
 
 @pytest.mark.parametrize("cls", CLASSES)
 @given(data=st.data())
-def test_what_is_right_and_what_is_said_of_the_rest_stays_the_same(cls: Any, data: st.DataObject):
+def test_random_operations_get_the_same_verdict_and_message_as_from_xdsl(
+    cls: Any, data: st.DataObject
+):
     operands = TestOp(result_types=[data.draw(st.lists(_types, max_size=4))]).results
     blocks = [Block() for _ in range(data.draw(st.integers(0, 2)))]
     op = cls.create(
@@ -177,7 +179,7 @@ def _like(op: Operation, **other: Any) -> Operation:
     return type(op).create(**(same | other))
 
 
-def test_of_programs_and_what_is_spoilt_in_them_the_same_is_said():
+def test_damaged_programs_get_the_same_message_as_from_xdsl():
     operators = default_operators()
     found = 0
     for seed in range(12):

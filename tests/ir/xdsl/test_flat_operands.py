@@ -32,7 +32,7 @@ def test_values_and_lists_of_them_become_one_list():
         (nn.GemmOp, [X, Y, None]),
     ],
 )
-def test_what_is_not_plain_is_for_xdsl(op_class, given):
+def test_other_kinds_of_operands_are_left_to_xdsl(op_class, given):
     assert flat_operands(op_class, given) is None
 
 

@@ -81,7 +81,7 @@ def test_a_state_is_overwritten_once_nothing_reads_it(
     assert list(found.written.values()) == written
 
 
-def test_a_step_of_descent_copies_no_weights():
+def test_a_step_of_gradient_descent_copies_no_weights():
     module = down_to(TILE, DESCENT)
     (update,) = [op for op in module.walk() if isinstance(op, tile.VerticesOp)][-1:]
     assert update.destination == "s"

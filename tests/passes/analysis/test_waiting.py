@@ -50,7 +50,7 @@ def test_a_wait_of_less_than_half_the_longest_is_short():
     assert stays_of_the_first(chain(20, 4, 12)) == [[1, 4], [12]]
 
 
-def test_nothing_waits_where_nothing_is_computed_meanwhile():
+def test_a_value_waits_only_while_something_is_computed():
     assert stays_of_the_first(chain(3, 1, 2)) == [[1, 1, 2]]
     block = block_of(f"""
       %v0 = nn.exp %x : ({T}) -> {T}
@@ -92,7 +92,7 @@ def test_what_is_read_in_a_region_is_read_by_the_operation_that_holds_it():
     assert stays_of_the_first(block) == [[1], [3]]
 
 
-def test_the_first_stay_does_not_wait_for_the_hasty():
+def test_the_first_stay_ends_before_a_hasty_reader():
     block = chain(20, 4, 12, 14)
     found = moments(block)
     readers = tuple(found.readers(found.ops[0].results[0]))
@@ -101,7 +101,7 @@ def test_the_first_stay_does_not_wait_for_the_hasty():
     assert [[each.at for each in stay] for stay in stays] == [[1], [4], [12, 14]]
 
 
-def test_what_happens_with_another_operation_reads_when_that_does():
+def test_an_operation_that_runs_with_another_reads_at_the_same_moment():
     block = chain(8, 6)
     found = moments(block)
     late = found.ops[6]

@@ -62,7 +62,7 @@ def test_the_smallest_choice_needs_no_more_than_any(found, data):
     assert smallest.resident + smallest.moment == least
 
 
-def test_what_is_left_is_spent_on_the_plan_that_saves_most_for_it():
+def test_remaining_bytes_go_to_the_plan_that_saves_most_cycles_per_byte():
     slow, fast = choice(90, 10, 0), choice(10, 40, 0)
     other, better = choice(90, 10, 0), choice(80, 40, 0)
     selection = fronts([[slow, fast], [other, better]], [0, 0]).within(60)

@@ -16,20 +16,22 @@ from abele.passes.plans.derive import operand_layouts, result_layout
 from .some_operators import add, conv, matmul, problem, structures
 
 
-def test_a_count_for_every_size_of_the_largest_part():
+def test_there_is_one_part_count_per_size_of_the_largest_part():
     assert part_counts(problem(matmul(10, 1, 1)), 0, 100).tolist() == [1, 2, 3, 4, 5, 10]
 
 
-def test_counts_stop_at_the_tiles():
+def test_part_counts_do_not_exceed_the_tiles():
     assert part_counts(problem(matmul(10, 1, 1)), 0, 4).tolist() == [1, 2, 3, 4]
 
 
-def test_a_window_counts_divisors():
+def test_part_counts_of_a_window_are_its_divisors():
     assert part_counts(problem(conv(1, 8, 1, 6)), 4, 100).tolist() == [1, 2, 3, 6]
 
 
 @given(structures(), st.integers(1, 20))
-def test_splits_are_all_choices_that_find_tiles(structure: Structure, tiles: int):
+def test_splits_are_all_combinations_of_part_counts_that_fit_on_the_tiles(
+    structure: Structure, tiles: int
+):
     asked = problem(structure)
     rank = len(structure.space.dims)
     every = itertools.product(*(part_counts(asked, d, tiles).tolist() for d in range(rank)))
@@ -61,7 +63,7 @@ def test_a_reduction_that_the_operand_is_cut_along_is_inherited_too():
     assert {plan.split for plan in found} == {(1, 1, 1), (1, 1, 4)}
 
 
-def test_what_does_not_find_tiles_is_not_inherited():
+def test_a_layout_that_does_not_fit_on_the_tiles_is_not_inherited():
     layout = result_layout(add(4, 6), Plan((4, 6), (), 8))
     target = resolve_target("tiny:16")
     assert inherited(problem(add(4, 6)), (layout, None), target) == []
@@ -75,7 +77,7 @@ def test_linear_order_is_inherited_along_the_first_axes():
     assert [plan.split for plan in found] == [(4, 4)]
 
 
-def test_of_an_axis_of_one_element_with_padding_no_cut_is_inherited():
+def test_a_split_of_padding_around_one_element_is_not_inherited():
     target = resolve_target("tiny:16")
     padded = conv(1, 1, 1, 1, pad=1)
     split = tuple(dim.size if dim.name in "yx" else 1 for dim in padded.space.dims)

@@ -96,7 +96,7 @@ def test_a_whole_plan_is_kept_and_completed_as_it_is_priced(asking: Asking):
     assert planned.given == {ops["fc1"]}
 
 
-def test_a_pattern_asks_of_many_and_a_full_name_outdoes_it(asking: Asking):
+def test_a_full_name_takes_precedence_over_a_pattern(asking: Asking):
     planned, ops = asking({"fc2": {"split": {"n": 8}}, "fc*": {"split": {"n": 2}, "method": "mac"}})
     plans = planned.network.plans
     assert plans[ops["fc1"]].split[1] == 2
@@ -104,20 +104,20 @@ def test_a_pattern_asks_of_many_and_a_full_name_outdoes_it(asking: Asking):
     assert plans[ops["fc1"]].method == plans[ops["fc2"]].method == "mac"
 
 
-def test_a_plan_outdoes_the_parts_that_a_pattern_asks_for(asking: Asking):
+def test_a_plan_takes_precedence_over_the_parts_of_a_pattern(asking: Asking):
     planned, ops = asking({"fc1": {"plan": "split [4, 1, 1]"}, "fc*": {"split": {"n": 2}}})
     plans = planned.network.plans
     assert plans[ops["fc1"]].split == (4, 1, 1)
     assert plans[ops["fc2"]].split[1] == 2
 
 
-def test_a_proportion_given_beside_the_file_outdoes_the_files(asking: Asking):
+def test_a_proportion_option_takes_precedence_over_that_of_the_file(asking: Asking):
     assert asking({}, memory_proportion=0.25)[0].limits.proportion == 0.25
     assert asking({}, 0.5, memory_proportion=0.25)[0].limits.proportion == 0.5
     assert asking({})[0].limits.proportion == 0.6
 
 
-def test_a_proportion_is_relaxed_step_by_step_and_told(asking: Asking):
+def test_a_proportion_is_relaxed_step_by_step_and_reported(asking: Asking):
     planned, ops = asking({"fc2": {"memory_proportion": 0.0005}}, 1.0)
     (told,) = planned.relaxed(TARGET)
     taken = planned.network.choices[ops["fc2"]].temporary_bytes / TARGET.usable_bytes_per_tile
@@ -128,7 +128,7 @@ def test_a_proportion_is_relaxed_step_by_step_and_told(asking: Asking):
     assert " -> " in str(told)
 
 
-def test_a_limit_that_is_just_missed_is_told(asking: Asking):
+def test_a_limit_that_is_just_missed_is_reported(asking: Asking):
     planned, ops = asking({"turn": {"memory_proportion": 0}})
     taken = planned.network.choices[ops["turn"]].temporary_bytes
     limit = (taken - 1) / TARGET.usable_bytes_per_tile
@@ -138,11 +138,11 @@ def test_a_limit_that_is_just_missed_is_told(asking: Asking):
     assert kept[0].relaxed(TARGET) == ()
 
 
-def test_a_limit_that_plans_keep_is_no_news(asking: Asking):
+def test_a_limit_that_plans_keep_is_not_reported(asking: Asking):
     assert asking({})[0].relaxed(TARGET) == ()
 
 
-def test_a_proportion_of_nothing_asks_for_the_fewest_bytes(asking: Asking):
+def test_a_proportion_of_0_means_the_fewest_bytes(asking: Asking):
     free, ops = asking({})
     least, same = asking({"fc1": {"memory_proportion": 0}})
     before = free.network.choices[ops["fc1"]].temporary_bytes
@@ -211,7 +211,7 @@ def test_parts_that_a_tile_cannot_hold_are_refused_with_both(tmp_path: Path):
     assert "bytes of a tile; target tiny has 1,024" in str(raised.value)
 
 
-def test_a_plan_that_is_there_and_a_constraint_are_too_many(tmp_path: Path):
+def test_an_existing_plan_and_a_constraint_contradict_each_other(tmp_path: Path):
     path = tmp_path / "c.json"
     path.write_text('{"operators": {"fc1": {"tiles": 4}}}')
     module = parse_module(NET, context())
@@ -221,7 +221,7 @@ def test_a_plan_that_is_there_and_a_constraint_are_too_many(tmp_path: Path):
 
 
 @pytest.mark.parametrize("proportion", [-0.1, 1.1, float("nan"), float("inf")])
-def test_a_proportion_outside_is_refused(proportion: float):
+def test_a_proportion_outside_0_to_1_is_refused(proportion: float):
     with pytest.raises(InputError, match=r"memory proportion .*; need 0\.\.1"):
         plan_program(parse_module(NET, context()), TARGET, "", proportion)
 

@@ -64,7 +64,9 @@ OPERATORS = "c.json:2: operators.fc1"
         ("7", f"{OPERATORS}: 7; need an object"),
     ],
 )
-def test_what_is_wrong_of_an_operator_is_said_with_line_and_key(tmp_path, monkeypatch, asked, says):
+def test_an_error_in_constraints_of_an_operator_names_line_and_key(
+    tmp_path, monkeypatch, asked, says
+):
     monkeypatch.chdir(tmp_path)
     Path("c.json").write_text(f'{{"operators": {{\n"fc1": {asked}}}}}')
     with pytest.raises(InputError) as raised:
@@ -81,7 +83,9 @@ def test_what_is_wrong_of_an_operator_is_said_with_line_and_key(tmp_path, monkey
         ('{"operators": []}', "c.json:1: operators: []; need an object"),
     ],
 )
-def test_what_is_wrong_of_the_whole_is_said_with_line_and_key(tmp_path, monkeypatch, text, says):
+def test_an_error_in_constraints_of_the_program_names_line_and_key(
+    tmp_path, monkeypatch, text, says
+):
     monkeypatch.chdir(tmp_path)
     Path("c.json").write_text(text)
     with pytest.raises(InputError) as raised:

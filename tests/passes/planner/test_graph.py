@@ -119,14 +119,14 @@ def test_branches_leave_their_results_in_one_layout():
 
 @settings(max_examples=100)
 @given(planned_programs(max_ops=4))
-def test_no_plan_takes_less_than_the_least(program: Program):
+def test_no_program_needs_fewer_bytes_than_the_lower_bound(program: Program):
     target = resolve_target(program.target)
     least = read_graph(program.module, target, Limits()).least_bytes
     found = memory_report(lowered(program), target)
     assert least <= (found.always_live_bytes + found.transient_bytes).sum()
 
 
-def test_the_least_is_all_weights_and_what_one_operator_touches():
+def test_the_lower_bound_of_bytes_is_all_weights_and_the_tensors_of_one_operator():
     net = Net(8, 16)
     net.matmul(32)
     net.matmul(64)

@@ -169,7 +169,7 @@ def test_no_more_states_are_kept_than_allowed(monkeypatch: pytest.MonkeyPatch):
     assert max(kept) <= layouts.STATES
 
 
-def test_fewer_bytes_stay_the_more_a_byte_costs():
+def test_a_higher_price_per_byte_leaves_fewer_bytes_resident():
     target = resolve_target("tiny:16")
     net = Net(16, 64)
     for _ in range(3):

@@ -101,7 +101,7 @@ def test_the_comparators_published_figures_are_met(sizes: Sizes):
     assert round(search(sizes, T10, COMPARED, comparators_rule).fastest) == PUBLISHED[sizes]
 
 
-def test_without_turns_a_large_product_takes_longer_and_a_larger_one_does_not_fit():
+def test_without_rotation_a_large_product_is_slower_and_a_larger_one_does_not_fit():
     assert round(best_without_turns((2048,) * 3, T10, COMPARED).fastest) == 153_681
     assert not len(best_without_turns((4096,) * 3, T10, COMPARED))
 
@@ -132,7 +132,7 @@ def test_plans_on_the_front_cost_what_they_are_said_to():
     assert (np.diff(found.cost.bytes) > 0).all()
 
 
-def test_of_splits_with_one_largest_part_the_one_on_fewest_tiles_is_there():
+def test_of_splits_with_equal_largest_parts_the_one_on_fewest_tiles_is_kept():
     every, few = (splits((20, 30, 40), 24, fewest=fewest) for fewest in (False, True))
 
     def plans(found: Candidates) -> list[tuple[float, ...]]:

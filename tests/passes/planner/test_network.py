@@ -77,7 +77,7 @@ def planned(module: ModuleOp, target: Target) -> NetworkPlan:
     return found
 
 
-def test_every_operation_gets_a_plan_on_the_tiles_there_are():
+def test_every_operation_gets_a_plan_that_fits_on_the_tiles():
     for tiles in (1, 4, 30):
         found = planned(mlp(48, 3), resolve_target(f"tiny:{tiles}"))
         for plan in found.plans.values():
@@ -152,7 +152,7 @@ def test_weights_of_small_operators_spread_over_the_tiles():
     assert free.resident_bytes < crowded.resident_bytes
 
 
-def test_a_plan_that_is_there_is_kept_and_its_layout_inherited():
+def test_an_existing_plan_is_kept_and_its_layout_inherited():
     net = Net(8, 64)
     matmul = net.matmul(64)
     relu = net.relu()
@@ -187,7 +187,7 @@ def test_a_plan_that_leaves_partials_gets_them_combined():
         (Plan((2, 1, 2), combine=Plan((2,))), r"plan: combine: split \[2\]; need a number"),
     ],
 )
-def test_a_plan_that_is_none_is_refused(plan: Plan, message: str):
+def test_an_illegal_plan_is_refused(plan: Plan, message: str):
     net = Net(8, 64)
     matmul = net.matmul(64)
     module = net.module()
@@ -250,7 +250,7 @@ def test_an_input_that_a_chain_reads_too_is_planned(reshaped: str):
     assert plan_network(parse_module(text, context()), resolve_target("tiny:4")).cycles > 0
 
 
-def test_what_stays_is_counted_as_it_is_aligned():
+def test_resident_bytes_include_alignment():
     net = Net(1, 1)
     net.matmul(3)
     found = planned(net.module(), resolve_target("tiny:1"))

@@ -41,7 +41,7 @@ def test_a_good_order_is_tried():
         assert min(tried) <= min(every) * 1.02
 
 
-def test_what_lies_where_it_is_wanted_comes_from_its_neighbours():
+def test_a_part_that_is_already_on_its_tile_does_not_arrive():
     parts, cells = np.array([[4, 8, 1]]), np.array([[128, 64, 512]])
     block = 128 * 512 * 2
     assert arriving(asked(False), 0, parts, cells) == block

@@ -103,7 +103,7 @@ def test_round_a_ring_weights_are_there_once():
     assert min(c.resident_bytes for c in rotating) <= min(c.resident_bytes for c in once)
 
 
-def test_of_what_is_found_none_is_slower_and_larger():
+def test_no_plan_found_is_both_slower_and_larger_than_another():
     own = problem(matmul(64, 128, 32), F16, (False, True))
     found = search_in_steps(unplaced(own, TARGET, PLENTY))
     assert len(found) > 1

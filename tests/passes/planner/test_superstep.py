@@ -15,7 +15,7 @@ from .some_operators import every_split, problem, question_of, structures
 
 @given(structures(), st.sampled_from((1, 2, 5, 8)), st.data())
 @settings(max_examples=200)
-def test_a_plan_takes_no_less_than_the_least_that_is_said(
+def test_no_plan_costs_less_than_its_lower_bound(
     structure: Structure, tiles: int, data: st.DataObject
 ):
     target = resolve_target(f"tiny:{tiles}")

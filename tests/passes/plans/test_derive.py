@@ -89,7 +89,7 @@ def test_the_operands_of_a_chain_are_wanted_where_partials_are_combined():
         operand_layouts(structure, replace(plan, combine=None))
 
 
-def test_no_split_reduction_leaves_nothing_to_combine():
+def test_without_a_split_reduction_nothing_is_combined():
     assert combine_structure(matmul(4, 4, 4), Plan((4, 1, 1))) is None
 
 

@@ -80,7 +80,7 @@ def test_a_product_in_steps_is_the_product(plan: str, element: str):
     np.testing.assert_allclose(found, exact, rtol=1e-3 if element == "f16" else 1e-5, atol=1e-2)
 
 
-def test_steps_over_a_reduction_add_to_what_there_is():
+def test_steps_over_a_reduction_add_to_the_partials():
     first, second, third = computes(lowered("split [2, 4, 1] steps [1, 1, 3]"))
     assert not first.body.data.then
     assert [stage.function for stage in third.body.data.then] == ["add"]
@@ -122,7 +122,7 @@ def test_in_a_ring_no_two_tiles_hold_the_same_part_and_each_goes_one_tile_on():
         assert (overlap(before, after).received == block).all()
 
 
-def test_what_goes_round_begins_where_it_lies():
+def test_a_rotating_operand_starts_in_its_own_layout():
     structure = product_structure()
     left, right = operand_layouts(structure, Plan((2, 4, 1), steps=(1, 1, 4), ring=(-1, -1, 1)))
     assert left.is_partition
@@ -166,7 +166,7 @@ def test_every_point_is_in_one_step():
         ),
     ],
 )
-def test_steps_that_are_none_are_refused(plan: Plan, message: str):
+def test_illegal_steps_are_refused(plan: Plan, message: str):
     with pytest.raises(ValueError, match=message):
         check_steps(product_structure(), plan)
 

@@ -344,7 +344,7 @@ def test_a_state_that_is_stored_to_is_no_constant():
 @pytest.mark.parametrize(
     ("name", "why", "types", "returned", "body"), KEPT, ids=[f"{k[0]}: {k[1]}" for k in KEPT]
 )
-def test_what_no_rule_may_touch_stays(
+def test_programs_that_no_rule_may_change_stay_the_same(
     name: str, why: str, types: list[str], returned: str, body: str
 ):
     ctx = context()

@@ -46,30 +46,30 @@ def add(result: str, a: str, b: str) -> str:
 MASK = f'%m = nn.mul %rows, %columns : (tensor<32x1xf32>, tensor<1x64xf32>) -> {T} loc("m")\n'
 
 
-def test_what_reads_far_smaller_values_can_be_computed_again(named):
+def test_an_operation_on_much_smaller_operands_is_recomputable(named):
     used = add("%y", "%x", "%m")
     assert named(MASK + used, add("%z", "%q", "%y") + add("%out", "%z", "%m")) == ("m",)
 
 
-def test_what_reads_what_lives_anyway_can_be_computed_again(named):
+def test_an_operation_on_operands_that_live_anyway_is_recomputable(named):
     before = unary("tanh", "%a", "%x") + unary("exp", "%b", "%a")
     after = add("%c", "%q", "%b") + add("%d", "%c", "%a") + add("%out", "%d", "%x")
     assert named(before, after) == ("a",)
 
 
-def test_what_reads_what_is_gone_cannot_be_computed_again(named):
+def test_an_operation_on_dead_operands_is_not_recomputable(named):
     before = unary("tanh", "%a", "%x") + unary("exp", "%b", "%a") + unary("exp", "%e", "%b")
     after = add("%c", "%q", "%e") + add("%out", "%c", "%b")
     assert named(before, after) == ()
 
 
-def test_what_is_gone_but_can_be_computed_again_is_named_too(named):
+def test_dead_operands_that_are_recomputable_are_named_too(named):
     before = MASK + unary("tanh", "%a", "%m") + unary("exp", "%b", "%a") + unary("exp", "%e", "%b")
     after = add("%c", "%q", "%e") + add("%out", "%c", "%b")
     assert named(before, after) == ("b", "a", "m")
 
 
-def test_what_one_relies_on_is_kept(named):
+def test_a_value_that_another_recomputation_reads_is_not_recomputed(named):
     # %b can be computed of %a, and %a of %m: but not both, since %b would then wait for %a.
     before = MASK + unary("tanh", "%a", "%m") + unary("exp", "%b", "%a") + unary("exp", "%e", "%b")
     after = add("%c", "%q", "%e") + add("%d", "%c", "%b") + add("%out", "%d", "%a")
@@ -77,12 +77,12 @@ def test_what_one_relies_on_is_kept(named):
     assert ("a" in found) != ("b" in found)
 
 
-def test_what_does_not_wait_is_not_named(named):
+def test_an_operation_whose_result_does_not_wait_is_not_named(named):
     assert named(MASK, add("%out", "%q", "%m")) == ()
     assert named("", unary("exp", "%out", "%q")) == ()
 
 
-def test_of_a_training_step_every_other_layer_is_computed_again(tmp_path: Path):
+def test_every_other_layer_of_a_training_step_is_recomputed(tmp_path: Path):
     path = tmp_path / "step.mlir"
     path.write_text(training_step(6, 4, 16))
     exe = compile_model(path, "tiny:16", passes="partition,tile,exchange")

@@ -33,7 +33,7 @@ def trials(path: Path, target: str, passes: str = "") -> tuple[Executable, list[
     return exe, list(tried)
 
 
-def test_more_is_named_until_it_fits(step: Path):
+def test_more_operations_are_recomputed_until_the_program_fits(step: Path):
     exe, tried = trials(step, "tiny:8,memory.bytes_per_tile=30000")
     assert [each.fits for each in tried] == [False, True]
     sizes = [exe.memory.max_tile_bytes, *(each.bytes for each in tried)]
@@ -41,13 +41,13 @@ def test_more_is_named_until_it_fits(step: Path):
     assert all((each.cycles or 0) > exe.profile["cycles"] for each in tried)
 
 
-def test_one_is_tried_where_the_program_fits_anyway(step: Path):
+def test_one_recomputation_is_tried_for_a_program_that_fits(step: Path):
     exe, tried = trials(step, "tiny:8")
     assert len(tried) == 1
     assert tried[0].bytes < exe.memory.max_tile_bytes
 
 
-def test_what_was_told_is_what_comes_of_it(step: Path):
+def test_following_the_advice_gives_the_figures_of_the_trial(step: Path):
     target = "tiny:8,memory.bytes_per_tile=32000"
     _, (tried,) = trials(step, target)
     option, passes = split(tried.change)

@@ -58,12 +58,12 @@ def test_the_operator_of_the_fullest_superstep_is_given_less(net: Path):
     assert (tried.cycles or 0) > exe.profile["cycles"]
 
 
-def test_steps_that_an_operator_takes_are_told(net: Path):
+def test_the_steps_of_an_operator_are_reported(net: Path):
     _, (tried,) = trials(net, "tiny:16,memory.bytes_per_tile=100000")
     assert tried.change.endswith(": fc1+relu1 in 8 steps")
 
 
-def test_less_and_less_is_given_while_the_program_does_not_fit(net: Path):
+def test_the_memory_proportion_is_lowered_until_the_program_fits(net: Path):
     exe, tried = trials(net, "tiny:8,memory.bytes_per_tile=130000")
     sizes = [exe.memory.max_tile_bytes, *(each.bytes for each in tried)]
     assert len(tried) > 1
@@ -72,7 +72,7 @@ def test_less_and_less_is_given_while_the_program_does_not_fit(net: Path):
     assert limits == sorted(set(limits), reverse=True)
 
 
-def test_what_was_told_is_what_comes_of_it(net: Path, tmp_path: Path):
+def test_following_the_advice_gives_the_figures_of_the_trial(net: Path, tmp_path: Path):
     target = "tiny:16,memory.bytes_per_tile=100000"
     _, (tried,) = trials(net, target)
     asked = tmp_path / "asked.json"
@@ -85,7 +85,7 @@ def test_a_pipeline_that_does_not_name_nn_is_left_alone(net: Path):
     assert trials(net, "tiny:8", "fuse-chains,partition,tile,exchange")[1] == []
 
 
-def test_what_constraints_said_before_is_kept():
+def test_existing_constraints_are_kept():
     given = {"memory_proportion": 0.5, "operators": {"a": {"tiles": 4}, "b": {"plan": "split [1]"}}}
     assert constraints_with(given, [("a", 0.1), ("b", 0.1), ("c", 0.2)]) == {
         "memory_proportion": 0.5,

@@ -12,7 +12,7 @@ from abele.tools.bench.comparator import OTHERS, PUBLISHED, SMALL, app
 SHAPES = "31x257x50,1x2048x1000"
 
 
-def test_a_row_a_shape_and_what_is_found_is_never_worse(tmp_path: Path):
+def test_each_shape_has_a_row_and_no_plan_is_worse_than_the_comparators(tmp_path: Path):
     report = tmp_path / "rows.json"
     result = CliRunner().invoke(app, ["--shapes", SHAPES, "--json", str(report)])
     assert result.exit_code == 0, result.output
@@ -31,14 +31,14 @@ def test_a_published_figure_that_is_not_met_fails(monkeypatch: pytest.MonkeyPatc
     assert "published figures matched: 0 of 1" in result.output
 
 
-def test_where_nothing_fits_there_is_no_ratio():
+def test_there_is_no_ratio_if_no_plan_fits():
     result = CliRunner().invoke(app, ["--shapes", "100000x100000x8"])
     assert result.exit_code == 0, result.output
     assert "no plan" in result.output
 
 
 @pytest.mark.parametrize("text", ["12x34", "axbxc", "0x1x2"])
-def test_a_shape_that_is_none_is_refused(text: str):
+def test_text_that_is_not_a_shape_is_refused(text: str):
     assert CliRunner().invoke(app, ["--shapes", text]).exit_code == 2
 
 

@@ -6,7 +6,7 @@ from abele.tools.bench.measure import host
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="the host tells no flags")
-def test_a_processor_is_told_by_its_family_and_vectors_too():
+def test_a_processor_is_described_by_its_name_family_and_vectors():
     text = Path("/proc/cpuinfo").read_text()
     if "cpu family" not in text:
         pytest.skip("not x86")

@@ -23,7 +23,7 @@ def test_layers_alike_are_one_row_and_all_are_counted():
     assert len(rows) < convolutions
 
 
-def test_the_whole_is_weighed_by_cycles(monkeypatch: pytest.MonkeyPatch):
+def test_the_total_utilisation_is_weighted_by_cycles(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bench, "BERT", {"one": (16, 64, 32), "two": (64, 64, 64)})
     rows = list(bench.products("tiny:8"))
     table = bench._table("t", rows)

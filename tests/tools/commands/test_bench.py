@@ -57,7 +57,7 @@ def test_fidelity_shows_every_row_when_asked(few: Path):
         (("fidelity", "--csv", CALIBRATION, "--json", CALIBRATION), "both --csv and --json"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_message(arguments, says):
+def test_an_impossible_request_is_one_message(arguments, says):
     result = bench(*arguments)
     assert result.exit_code == 2, result.output
     assert says in result.stderr

@@ -65,7 +65,7 @@ def refused(*arguments: str | Path) -> str:
 
 
 @pytest.mark.parametrize("option", ["-o", "--graphml"])
-def test_a_path_without_permission_is_told_before_anything_is_compiled(
+def test_a_path_without_permission_is_reported_before_anything_is_compiled(
     network: Path, option: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(compiling, "compile_model", None)
@@ -86,7 +86,7 @@ def test_a_graph_too_large_for_graphml_is_refused_and_nothing_is_written(
     assert os.listdir() == ["small.onnx"]
 
 
-def test_a_model_that_is_not_there_is_named(network: Path):
+def test_a_missing_model_is_named(network: Path):
     assert "absent.onnx" in refused("absent.onnx", "-o", "out")
 
 

@@ -115,7 +115,7 @@ def test_narrower_floats_come_before_the_users_own_pipeline():
     assert narrow["change"] == f"-p narrow-floats,{own}"
 
 
-def test_narrower_floats_that_cannot_fit_are_told_by_a_bound():
+def test_narrower_floats_that_cannot_fit_are_ruled_out_by_a_bound():
     tight = "tiny:4,memory.bytes_per_tile=12000,memory.reserved_bytes=4000"
     (narrow,) = narrower("--target", tight)
     assert narrow["change"] == f"-p {NARROW}: what always lives alone"
@@ -125,7 +125,7 @@ def test_narrower_floats_that_cannot_fit_are_told_by_a_bound():
     assert not narrow["fits"]
 
 
-def test_no_narrower_floats_are_advised_where_there_are_none_to_be_had():
+def test_narrower_floats_are_not_advised_if_all_are_narrow():
     assert not narrower("--target", SMALL, "-p", NARROW)
     Path("integers.mlir").write_text(
         """func.func @main(%x: tensor<4096xi32>) -> tensor<4096xi32> {
@@ -163,7 +163,7 @@ def test_no_proportion_is_tried_where_what_always_lives_is_too_large():
     assert any(each.startswith("--memory-proportion") for each in changes)
 
 
-def test_code_that_takes_more_than_is_reserved_is_told():
+def test_code_larger_than_the_reserved_bytes_is_reported():
     result = memory("--target", "tiny:4,memory.reserved_bytes=2000")
     assert "warning: code, vertex state, exchange code and stacks take" in result.stderr
     needed = result.stderr.split("memory.reserved_bytes=")[1].split()[0]

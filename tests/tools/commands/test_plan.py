@@ -59,7 +59,7 @@ def test_a_product_of_matrices_needs_no_file():
     assert "matmul 64,256,32 f16" in result.stdout
 
 
-def test_one_operator_shows_what_else_there_was(tmp_path: Path):
+def test_one_operator_shows_its_alternatives(tmp_path: Path):
     pytest.importorskip("matplotlib")
     picture, record = tmp_path / "it.png", tmp_path / "it.json"
     arguments = ("--matmul", "64,256,32", "--target", "tiny:16", "--operator", "matmul")
@@ -75,7 +75,7 @@ def test_one_operator_shows_what_else_there_was(tmp_path: Path):
     assert len(every) == len(plans) > len(front)
 
 
-def test_what_was_relaxed_is_said_by_every_command(network: Path):
+def test_every_command_reports_relaxed_limits(network: Path):
     limit = ("--target", "tiny:16", "--memory-proportion", "0.001")
     told = plan(network, *limit)
     assert told.exit_code == 0
@@ -151,7 +151,7 @@ def test_constraints_need_a_pass_that_plans(network: Path):
     assert "compiled already, so it cannot be planned again" in result.stderr
 
 
-def test_what_does_not_fit_is_said(network: Path):
+def test_what_does_not_fit_is_reported(network: Path):
     result = plan(network, "--target", "tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
     assert result.exit_code == 0, result.output
     assert "warning: by this estimate the program does not fit" in result.stderr

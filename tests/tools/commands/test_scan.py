@@ -42,7 +42,7 @@ def counted(network: Path, *options: str) -> tuple[int, int]:
     return profile["vertices"], profile["edges"]
 
 
-def test_all_that_is_counted_is_drawn(network: Path):
+def test_everything_that_is_counted_is_drawn(network: Path):
     result = scan(network, "--target", "tiny:16", "-o", "x.png", "--size", SIZE)
     assert result.exit_code == 0, result.output
     vertices, edges = counted(network)
@@ -102,7 +102,7 @@ def test_bad_use_is_one_message_and_nothing_is_written(
     assert os.listdir() == ["small.onnx"]
 
 
-def test_a_model_that_is_not_there_is_one_message(tmp_path: Path):
+def test_a_missing_model_is_one_message(tmp_path: Path):
     result = scan(tmp_path / "none.onnx", "-o", tmp_path / "x.png")
     assert result.exit_code == 2
     assert "none.onnx" in result.stderr
@@ -140,7 +140,7 @@ def test_a_library_that_is_missing_is_named(network: Path, monkeypatch: pytest.M
     assert "a scan needs numba, which is not installed: pip install 'abele[scan]'" in result.stderr
 
 
-def test_names_of_colours_are_those_that_there_are():
+def test_every_known_name_of_colours_is_accepted():
     from abele.tools.commands.scan import COLOURS
     from abele.tools.views.scan.colours import COLOURINGS
 

@@ -69,7 +69,7 @@ def with_pattern(pattern: RewritePattern) -> list[ModulePass]:
     return [Simplify(), *way_down()]
 
 
-def test_of_a_users_pass_without_rewrites_it_is_said_which_are_not_seen():
+def test_a_verdict_on_a_users_pass_says_if_its_rewrites_are_not_recorded():
     for name in ("mine", "fuse-chains"):
         verdict = Verdict((name,), 0.0, index=0, since=0, kind="value", problem="wrong")
         seen = "not recorded: run the patterns under abele.ir.provenance.LocatingWalker"
@@ -405,7 +405,7 @@ def with_rule(text: str, folder: Path, program: str = UNNAMED) -> Verdict:
     return bisect(folder / "net.mlir", TARGET, passes="rules", load=[folder / "rules.rw"])
 
 
-def test_a_result_is_held_to_what_the_root_of_its_rule_gave(tmp_path: Path):
+def test_the_result_of_a_rule_is_compared_with_that_of_its_root(tmp_path: Path):
     rule = "rule root_of_square: nn.sqrt(nn.square(x)) => nn.neg(nn.neg(x))"
     verdict = with_rule(rule, tmp_path)
     value = verdict.value
@@ -427,7 +427,7 @@ def test_a_step_that_a_rewrite_invents_is_not_blamed(tmp_path: Path):
     assert verdict.value.expected == pytest.approx(verdict.value.found - 1, abs=1e-5)
 
 
-def test_what_a_loop_makes_in_each_turn_is_told_from_what_is_wrong(tmp_path: Path):
+def test_values_that_change_in_each_iteration_are_not_reported_as_wrong(tmp_path: Path):
     path = tmp_path / "net.mlir"
     path.write_text(f"""
         func.func @main(%x: {TENSOR}) -> {TENSOR} {{
@@ -536,7 +536,7 @@ def test_a_state_left_wrong_is_found():
     assert verdict.problem.startswith("state 'hidden' is off")
 
 
-def test_a_program_on_two_levels_is_not_run_but_waited_for():
+def test_a_program_on_two_levels_is_not_run_until_a_later_pass():
     @dataclass(frozen=True)
     class Half(ModulePass):
         """Convert the first variable of tile alone."""
@@ -566,7 +566,7 @@ def swap_moved(module: ModuleOp) -> None:
     move.properties["reads"] = references(move.sources[::-1])
 
 
-def test_answers_to_the_user_are_raised(tmp_path: Path):
+def test_input_errors_are_raised_not_reported(tmp_path: Path):
     with pytest.raises(DoesNotFit):
         wide = model(
             [node("Mul", "x w", "y")], {"x": [1, 1]}, ["y"], {"w": random((1, 1 << 17), 1)}

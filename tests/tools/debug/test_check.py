@@ -37,7 +37,7 @@ def test_two_steps_of_the_narrowest_dtype_are_allowed():
     assert tolerance(ModuleOp([])) == TOLERANCE
 
 
-def test_every_level_of_a_program_is_held_to_the_same():
+def test_every_level_of_a_program_has_the_same_tolerance():
     for level in LEVELS[1:]:
         module = narrow("bf16")
         passes = parse_pipeline(pipeline(NN, level, "tiny:8"), PASSES)
@@ -94,7 +94,7 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32>
 RAMP = {"x": np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)}
 
 
-def test_what_rounding_does_to_a_program_is_measured_on_it():
+def test_the_effect_of_rounding_is_measured_on_the_program_itself():
     module = parse_module(CANCELS, new_context())
     reference = run_reference(module, RAMP).outputs
     moved = rounding_error(module, RAMP, reference, np.dtype(np.float16))
@@ -102,7 +102,7 @@ def test_what_rounding_does_to_a_program_is_measured_on_it():
     assert rounding_error(module, RAMP, reference, np.dtype(np.float32)) < 1e-4
 
 
-def test_a_program_that_rounding_moves_far_is_told_how_far(tmp_path):
+def test_a_program_that_rounding_changes_much_is_reported_with_the_change(tmp_path):
     path = tmp_path / "cancels.mlir"
     path.write_text(CANCELS)
     exe = compile_model(
@@ -163,7 +163,7 @@ def test_the_first_operation_that_overflows_is_named(tmp_path):
     assert "of operands up to 800; float16 ends at 65504" in verdict.problem
 
 
-def test_infinities_that_come_in_are_nobodys_overflow(tmp_path):
+def test_infinite_inputs_are_not_reported_as_an_overflow(tmp_path):
     path = tmp_path / "growing.mlir"
     path.write_text(GROWING)
     exe = compile_model(str(path), target="tiny:4")

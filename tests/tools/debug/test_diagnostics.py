@@ -65,6 +65,6 @@ def test_an_error_without_a_line_is_unknown():
         ("// expected-error@there {{no}}", "x.mlir:1: @there: no such line"),
     ],
 )
-def test_comments_that_cannot_be_held(comment: str, says: str):
+def test_comments_that_are_not_valid_expectations_are_refused(comment: str, says: str):
     with pytest.raises(InputError, match=says.replace("+", r"\+")):
         Expectations(comment, "x.mlir")

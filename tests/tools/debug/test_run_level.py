@@ -15,7 +15,7 @@ def test_variables_get_bytes_as_the_pass_gives_them():
     assert _with_bytes(after(TO_SUPERSTEPS)).is_structurally_equivalent(after(TO_EXCHANGE))
 
 
-def test_operands_that_are_written_over_are_told_as_they_were():
+def test_overwritten_operands_are_reported_with_their_old_values():
     space = "space <[i = 4] (i) of [4] -> (i) of [4]> body <square> plan <split [1]>"
     text = f"""
     exchange.variable @x at 0 : tensor<4xf32> layout <[4] (d0) of [4]>

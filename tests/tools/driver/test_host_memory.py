@@ -41,7 +41,7 @@ def run(*arguments: str):
     return CliRunner().invoke(app, ["run", "net.mlir", *arguments])
 
 
-def test_a_host_that_says_nothing_is_trusted(host: Path):
+def test_a_host_that_does_not_report_its_memory_is_trusted(host: Path):
     assert run("--target", "tiny").exit_code == 0
 
 
@@ -90,7 +90,7 @@ def test_a_sound_model_that_memory_ends_for_is_not_called_damaged(
     assert result.stderr == "error: this host has not enough memory for reading net.onnx\n"
 
 
-def test_a_size_that_is_too_large_is_told_its_bound(host: Path):
+def test_a_size_that_is_too_large_is_refused_with_its_bound(host: Path):
     result = run("--dim", "N=1000000000000")
     assert "--dim N=1000000000000: need a size below 10^9" in result.stderr
 

@@ -79,7 +79,7 @@ def test_a_model_in_memory_is_refused_likewise_where_its_bytes_are_there(tmp_pat
         compile_model(proto, "tiny")
 
 
-def test_external_data_that_are_not_there_are_what_is_wrong(tmp_path: Path):
+def test_missing_external_data_are_reported_first(tmp_path: Path):
     with pytest.raises(InputError, match="of 'weights.bin', which has 1000"):
         compile_model(huge(tmp_path, held=1000), "tiny")
 

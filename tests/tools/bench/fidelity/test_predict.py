@@ -68,7 +68,7 @@ def test_a_rate_rises_with_the_work_and_with_narrower_types():
     assert cycles(64, "float16", "float32") < cycles(64, "float32", "float32")
 
 
-def test_what_a_machine_has_no_codelet_for_is_said():
+def test_a_case_without_a_codelet_is_reported():
     with pytest.raises(Unclear, match="bow: no codelet"):
         predict(Vertex(64, 64, 64, 1, 1, "int32", "int32"), BOW)
 

@@ -64,7 +64,7 @@ def test_every_row_of_the_calibration_is_priced_or_of_several_chips():
     assert counts == {"amp": 5, "vector": 3, "triad": 1, "gemm": 31, "bsp": 12, "stencil": 5}
 
 
-def test_ids_devices_and_sources_say_nothing(tmp_path: Path):
+def test_ids_devices_and_sources_do_not_change_predictions(tmp_path: Path):
     found, skipped = read_rows(CALIBRATION)
     with CALIBRATION.open(newline="") as stream:
         table = list(csv.DictReader(stream))
@@ -171,7 +171,7 @@ def test_ids_devices_and_sources_say_nothing(tmp_path: Path):
         ),
     ],
 )
-def test_what_people_write_is_understood(tmp_path, op, shape, dtype, case):
+def test_notations_of_people_are_understood(tmp_path, op, shape, dtype, case):
     assert case_of(tmp_path, op=op, shape=shape, dtype=dtype) == case
 
 
@@ -245,13 +245,13 @@ def test_a_file_without_the_columns_is_refused(tmp_path: Path):
         ("1472", "1.5", "c600"),
     ],
 )
-def test_tiles_and_clock_say_which_machine(tiles, clock, base):
+def test_the_target_follows_from_tiles_and_clock(tiles, clock, base):
     target = target_of(tiles, clock)
     assert target.base == base
     assert target.tiles == int(tiles or target.tiles)
     assert target.clock_hz == (float(clock) * 1e9 if clock else target.clock_hz)
 
 
-def test_a_clock_that_is_no_number_is_said():
+def test_a_clock_that_is_not_a_number_is_refused():
     with pytest.raises(Unclear, match="clock_ghz 'fast'"):
         target_of("1472", "fast")

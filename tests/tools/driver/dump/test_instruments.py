@@ -68,7 +68,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(dump: Path):
         assert outside not in text
 
 
-def test_a_page_of_somebody_else_stays(tmp_path: Path):
+def test_a_page_of_another_program_is_not_overwritten(tmp_path: Path):
     (tmp_path / "index.html").write_text("<p>mine</p>")
     with pytest.raises(InputError, match=r"index.html: not a page of abele's"):
         check_dump(tmp_path, "net.onnx")

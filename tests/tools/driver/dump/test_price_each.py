@@ -33,7 +33,7 @@ def built(names: list[str]) -> Figures:
     return Figures(profile["supersteps"], profile["max_tile_bytes"], profile["cycles"])
 
 
-def test_the_passes_that_are_needed_are_a_way_down():
+def test_the_needed_passes_alone_build_a_program():
     assert [name for name in NAMES if name in NEEDED] == list(NEEDED)
     assert isinstance(built(list(NEEDED)), Figures)
 
@@ -42,11 +42,11 @@ def test_the_last_figures_are_the_program_s():
     assert priced(WAY)[-1] == built(NAMES)
 
 
-def test_the_first_are_of_what_the_needed_passes_alone_build():
+def test_the_first_figures_are_those_of_the_needed_passes_alone():
     assert priced(WAY)[0] == built(list(NEEDED))
 
 
-def test_each_is_of_the_passes_so_far_and_those_that_are_needed():
+def test_the_figures_after_a_pass_are_of_the_passes_so_far_and_the_needed_ones():
     figures = priced(WAY)
     for name in ("fold-constants", "eliminate-dead", "fuse-chains"):
         done = NAMES[: NAMES.index(name) + 1]
@@ -54,7 +54,7 @@ def test_each_is_of_the_passes_so_far_and_those_that_are_needed():
         assert figures[len(done)] == built([*done, *rest]), name
 
 
-def test_a_pass_that_is_needed_changes_nothing():
+def test_a_needed_pass_does_not_change_the_figures():
     figures = priced(WAY)
     for name in NEEDED:
         at = NAMES.index(name)

@@ -3,7 +3,7 @@ from pathlib import Path
 from abele.tools.extensions import load_extensions
 
 
-def test_only_what_a_file_defines_is_taken(soft: Path):
+def test_only_definitions_of_the_file_itself_are_registered(soft: Path):
     found = load_extensions([soft])
     assert [dialect.name for dialect in found.dialects] == ["mine"]
     assert set(found.passes) - set(load_extensions().passes) == {"smooth-relu"}

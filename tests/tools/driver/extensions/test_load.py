@@ -100,7 +100,7 @@ def test_a_users_pass_shows_its_options(soft: Path):
     assert "share: a number or nothing, default none; of what" in help_text
 
 
-def test_an_option_of_a_wrong_type_is_said(soft: Path, relu: Path):
+def test_an_option_of_a_wrong_type_is_refused(soft: Path, relu: Path):
     result = abele("opt", relu, "--load", soft, "-p", "smooth-relu{limit=many}")
     assert result.exit_code == 2
     says = "pass 'smooth-relu': option 'limit': many; need an integer"

@@ -43,7 +43,7 @@ def test_a_file_of_rules_that_cannot_name_a_pass_is_to_be_renamed(
     assert message.endswith(f"rename it to lower-case letters, digits and dashes, such as '{like}'")
 
 
-def test_what_rules_warn_of_is_said_once(relu: Path, tmp_path: Path):
+def test_warnings_about_rules_are_shown_once(relu: Path, tmp_path: Path):
     (tmp_path / "odd.rw").write_text(NEVER)
     result = abele("opt", relu, "--load", "odd.rw", "--load", "./odd.rw", "-p", "odd")
     assert result.exit_code == 0, result.stderr
@@ -123,7 +123,7 @@ func.func @main(%x: tensor<4x6xf32>) -> tensor<6x4xf32> {
 """
 
 
-def test_what_no_pass_has_taken_down_is_refused_not_passed_over(tmp_path: Path):
+def test_an_operation_left_on_its_level_is_refused(tmp_path: Path):
     own = Path(rules.__file__).parents[2] / "passes" / "rules" / "tile_to_exchange.rw"
     law = own.read_text().replace('"address" = a', '"address" = 0').replace("= a}", "= 0}")
     (tmp_path / "first.rw").write_text(law)

@@ -52,7 +52,7 @@ def test_a_failing_pass_shows_its_own_lines_only(broken: Path, relu: Path):
     assert rest[-1].endswith("--load broken.py")
 
 
-def test_the_command_that_reproduces_does(broken: Path, relu: Path):
+def test_the_reproducing_command_reproduces_the_failure(broken: Path, relu: Path):
     failed = abele("opt", "relu.mlir", "--load", "broken.py", "-p", "oops")
     command = failed.stderr.splitlines()[-1].removeprefix("reproduce with: abele-opt ").split()
     again = abele("opt", *command)

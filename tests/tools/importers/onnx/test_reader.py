@@ -101,7 +101,7 @@ def test_inputs_outputs_weights_and_locations():
     ]
 
 
-def test_a_weight_that_is_also_an_input_is_no_input():
+def test_a_weight_that_is_also_an_input_is_not_an_input():
     proto = one("Relu", [2])
     proto.graph.initializer.append(numpy_helper.from_array(floats(2), "x0"))
     assert names_of(imported(proto), "arg_names") == []
@@ -727,7 +727,7 @@ def test_a_dimension_without_a_name_gets_one():
     imported(one("Relu", [3, None]), dims={"x0_1": 2})
 
 
-def test_a_dimension_that_is_not_there_is_refused():
+def test_an_unknown_dimension_is_refused():
     with pytest.raises(InputError, match="--dim Q=2: no such dimension; the model has N"):
         imported(one("Relu", ["N", 3]), dims={"N": 1, "Q": 2})
 

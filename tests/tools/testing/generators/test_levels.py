@@ -105,7 +105,7 @@ def test_a_pass_is_tested_on_programs_as_it_declares():
     assert any(0 < share < 1 for _, share, _ in seen)
 
 
-def test_a_level_that_there_is_not_is_refused():
+def test_an_unknown_level_is_refused_with_the_known_ones():
     from abele.tools.testing import programs
 
     with pytest.raises(ValueError, match="level 'cloud'; need one of nn, partition"):

@@ -118,7 +118,7 @@ class Raises(ModulePass):
             raise KeyError("difference")
 
 
-def test_a_pass_that_raises_is_told_apart(tmp_path: Path):
+def test_a_pass_that_raises_is_reported_as_such(tmp_path: Path):
     with pytest.raises(PassFailed, match="raised KeyError") as caught:
         check_pass(Raises(), examples=300, seed=1, folder=tmp_path)
     assert isinstance(caught.value.__cause__, KeyError)
@@ -196,7 +196,7 @@ class Invalid(ModulePass):
                 each.result._type = nn.tensor((1, 2, 3), each.operand.type.element_type)
 
 
-def test_a_program_that_does_not_verify_is_told(tmp_path: Path):
+def test_a_program_that_does_not_verify_is_reported(tmp_path: Path):
     found = failure(Invalid(), "nn", tmp_path)
     assert "does not verify" in str(found)
 
@@ -211,12 +211,12 @@ class Refuses(ModulePass):
         raise InputError("not this one")
 
 
-def test_a_pass_that_refuses_every_program_is_told():
+def test_a_pass_that_refuses_every_program_is_reported():
     with pytest.raises(InputError, match="programs were refused.*not this one"):
         check_pass(Refuses(), seed=1)
 
 
-def test_a_relation_is_asked_beside_the_results(tmp_path: Path):
+def test_a_relation_is_checked_in_addition_to_the_results(tmp_path: Path):
     def changed(before: Program, after: Program, compiled: object) -> str | None:
         return "as it was" if before.text == after.text else None
 
@@ -275,7 +275,7 @@ def without_inputs(draw: st.DrawFn) -> Program:
         (st.nothing(), "the strategy"),
     ],
 )
-def test_a_strategy_that_fails_is_told_apart(strategy: st.SearchStrategy[Program], said: str):
+def test_a_strategy_that_fails_is_reported_as_such(strategy: st.SearchStrategy[Program], said: str):
     with pytest.raises(StrategyFailed) as caught:
         check_pass("decompose", programs=strategy, examples=60, seed=1)
     assert said in str(caught.value)

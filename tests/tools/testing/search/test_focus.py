@@ -50,15 +50,15 @@ def names(*passes: ModulePass) -> set[str]:
     return {operators.classes[i].name for i in named_operators(passes, operators)}
 
 
-def test_a_pass_speaks_of_the_operators_that_its_code_names():
+def test_the_operators_of_a_pass_are_those_that_its_code_names():
     assert names(Mine()) == {"nn.relu", "nn.clip", "nn.add"}
 
 
-def test_a_pass_that_stands_for_another_speaks_of_the_same():
+def test_a_wrapped_pass_names_the_same_operators():
     assert names(with_apply(Mine(), lambda ctx, op: None)) == names(Mine())
 
 
-def test_a_class_of_nearly_all_operators_says_nothing():
+def test_a_base_class_of_nearly_all_operators_is_ignored():
     assert names(OfAll()) == set()
     assert names(OfAll(), Mine()) == names(Mine())
 
@@ -78,5 +78,5 @@ def test_programs_about_a_pass_have_its_operators_alone():
     ("own", "some"),
     [("canonicalize", {"nn.transpose", "nn.power"}), ("fold-scales", {"nn.conv", "nn.mul"})],
 )
-def test_rules_speak_of_what_is_in_their_patterns(own: str, some: set[str]):
+def test_the_operators_of_rules_are_those_of_their_patterns(own: str, some: set[str]):
     assert some <= names(*parse_pipeline(own, PASSES))

@@ -30,7 +30,7 @@ def test_a_failure_is_saved_and_the_other_jobs_go_on(tmp_path: Path):
     assert done["canonicalize"].report.examples > 0
 
 
-def test_a_pass_that_there_is_not_is_refused():
+def test_an_unknown_pass_is_refused():
     with pytest.raises(InputError, match="canonicalise"):
         jobs(["canonicalise"])
 

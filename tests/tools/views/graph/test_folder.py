@@ -39,7 +39,7 @@ def columns(path: Path) -> dict[str, list[Any]]:
     return pq.read_table(path).to_pydict()
 
 
-def test_there_is_what_was_promised_and_nothing_beside(folder: Path):
+def test_the_folder_has_exactly_the_documented_files(folder: Path):
     assert sorted(os.listdir(folder)) == sorted(FILES)
     assert os.listdir(folder.parent) == [folder.name]
 
@@ -168,7 +168,7 @@ def test_a_folder_that_cannot_be_made_is_named(graph: Graph, program: Executable
         write_graph(graph, program, Path("/proc/graph"))
 
 
-def test_memory_that_is_not_there_is_asked_for_before(
+def test_too_little_memory_is_reported_before_anything_is_written(
     graph: Graph, program: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("abele.backends.graph.memory.available_bytes", lambda: 1000)

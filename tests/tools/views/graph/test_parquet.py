@@ -43,7 +43,7 @@ def test_a_table_may_have_no_rows(tmp_path: Path):
     assert pq.read_table(tmp_path / "t.parquet").num_rows == 0
 
 
-def test_what_is_there_is_never_written_over(tmp_path: Path):
+def test_an_existing_file_is_never_overwritten(tmp_path: Path):
     path = tmp_path / "t.parquet"
     write_parquet(path, {"n": [1, 2]})
     for again in (

@@ -36,7 +36,7 @@ def _all_edges(graph: Graph, monkeypatch: pytest.MonkeyPatch):
     return edge_pieces(graph, loops=False)
 
 
-def test_names_are_those_of_the_sets(graph: Graph):
+def test_names_of_vertices_are_those_of_their_sets(graph: Graph):
     for piece, names in vertex_pieces(graph):
         for k, number in enumerate(piece["set"].tolist()):
             of = graph.sets[number]

@@ -104,7 +104,7 @@ def test_memory_is_blamed_for_what_it_costs():
     assert each.limited_by.startswith("memory: ")
 
 
-def test_the_runner_up_is_cut_otherwise_and_no_better():
+def test_the_runner_up_has_another_split_and_is_not_faster():
     found = asked(64, 128, 64)
     best = fastest(found)
     each = figures("it", "nn.matmul", 1, found, best)
@@ -129,7 +129,7 @@ def test_a_forced_plan_may_be_slower_than_the_runner_up():
         (Plan((4, 1, 1), steps=(1, 1, 4), ring=(-1, -1, 0)), "m=4, k in 4 round m"),
     ],
 )
-def test_splits_and_steps_are_told_by_dimension(plan: Plan, text: str):
+def test_splits_and_steps_are_shown_by_dimension(plan: Plan, text: str):
     assert split_text(DIMS, plan) == text
 
 

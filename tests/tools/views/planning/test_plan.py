@@ -68,7 +68,7 @@ def test_what_a_loop_repeats_counts_as_often(tmp_path):
     assert found.between_cycles >= 0
 
 
-def test_what_else_there_was_holds_what_was_chosen():
+def test_the_alternatives_of_an_operator_include_its_plan():
     question = plan_model(product_of_matrices(64, 256, 32, "f16", TINY), TINY)
     found = question.trade_offs(question.operator("matmul"))
     assert found.chosen in found.choices

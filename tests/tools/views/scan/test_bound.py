@@ -9,7 +9,7 @@ from abele.tools.views.scan.progress import silent
 from abele.tools.views.scan.sample import Sample, sample_edges
 
 
-def test_the_median_point_of_a_circle_is_as_far_as_was_drawn():
+def test_the_median_distance_of_points_in_a_circle_is_the_constant():
     random = np.random.default_rng(0)
     radius, turn = np.sqrt(random.random((2, 10**6))), 2 * np.pi * random.random((2, 10**6))
     x, y = radius * np.cos(turn), radius * np.sin(turn)

@@ -8,7 +8,7 @@ from abele.tools.views.scan.groups import grouped, mean_others
 from abele.tools.views.scan.progress import silent
 
 
-def test_vertices_of_a_group_have_the_same_others():
+def test_vertices_of_a_group_have_the_same_neighbours():
     graph = DenseBlocks(20, 16, 160)
     groups = grouped(graph, silent)
     block = np.concatenate([np.arange(20 * 16) % 20, np.arange(20 * 160) % 20])

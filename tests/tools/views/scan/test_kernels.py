@@ -113,7 +113,7 @@ def test_masses_lie_where_they_were_put():
     assert (grid * at[:, None]).sum() == pytest.approx((m * y).sum(), rel=1e-4)
 
 
-def test_a_cell_of_two_layers_is_nobodys():
+def test_a_cell_with_two_layers_belongs_to_none():
     x, y = np.array([0.5, 0.6, 2.5], np.float32), np.array([0.5, 0.6, 1.5], np.float32)
     owner = np.full((4, 4), -1, np.int32)
     claim(x, y, np.array([3, 5, 5], np.int32), *map(np.float32, (0, 0, 1)), owner)

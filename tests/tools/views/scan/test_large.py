@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).parents[3] / "large_graph.py"
 
 
 @pytest.mark.slow
-def test_many_vertices_take_the_memory_that_was_said():
+def test_drawing_many_vertices_takes_the_predicted_memory():
     vertices, edges = 400_000, 2_500_000
     run = subprocess.run(
         [sys.executable, str(SCRIPT), str(vertices), str(edges), "1024"],

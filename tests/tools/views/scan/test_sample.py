@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_sample():
 
 
 @given(st.lists(st.integers(0, 1000), max_size=12), st.integers(0, 5000))
-def test_an_even_share_fills_the_budget(counts: list[int], budget: int):
+def test_the_even_share_is_the_largest_within_the_budget(counts: list[int], budget: int):
     share = even_share(np.array(counts, np.int64), budget)
     taken = sum(min(count, share) for count in counts)
     assert taken <= max(budget, 0)

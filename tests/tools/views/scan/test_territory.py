@@ -13,7 +13,7 @@ def mixed(count: int = 800_000):
     return x, y, layer
 
 
-def test_every_cell_is_one_layers():
+def test_separated_layers_share_no_cell():
     x, y, layer = mixed()
     assert purity(x, y, layer) < 0.95
     assert separate_layers(x, y, layer) == 0
@@ -33,7 +33,7 @@ def test_vertices_move_to_the_nearest_place_only():
     assert np.abs(cells - np.round(cells)).max() < 0.01
 
 
-def test_who_is_far_from_home_goes_there_all_the_same():
+def test_a_vertex_far_from_its_layer_is_moved_to_it():
     # Four in each cell.
     places = (np.arange(1024, dtype=np.float32) + 0.5) / 1024
     x, y = (each.ravel().copy() for each in np.meshgrid(places, places))
@@ -46,7 +46,7 @@ def test_who_is_far_from_home_goes_there_all_the_same():
     assert (x[strays] > 0.69).all()
 
 
-def test_those_on_the_rim_stay_where_they_are():
+def test_vertices_on_the_border_keep_the_size_of_the_picture():
     x, y, layer = mixed()
     rim = [x.argmin(), x.argmax(), y.argmin(), y.argmax()]
     layer[rim] = 2
@@ -56,7 +56,7 @@ def test_those_on_the_rim_stay_where_they_are():
     assert purity(x, y, layer) > 0.999
 
 
-def test_nobody_goes_beyond_the_rim():
+def test_no_vertex_moves_beyond_the_border():
     random = np.random.default_rng(2)
     x, y = random.random((2, 1_000_000)).astype(np.float32)
     # Theirs is the last column of cells only.

@@ -14,13 +14,13 @@ def test_slices_cover_everything_once(count: int, few: int):
     assert sorted(i for _, first, last in seen for i in range(first, last)) == list(range(count))
 
 
-def test_few_stay_on_this_thread():
+def test_a_few_elements_are_computed_on_the_calling_thread():
     seen: list[str] = []
     in_slices(lambda *_: seen.append(threading.current_thread().name), 5, few=6)
     assert set(seen) == {threading.current_thread().name}
 
 
-def test_what_fails_is_raised():
+def test_an_error_in_a_thread_is_raised():
     def fails(*_: int) -> None:
         raise RuntimeError("no")
 

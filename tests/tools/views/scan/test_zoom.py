@@ -76,7 +76,7 @@ def test_a_page_replaces_a_page_and_nothing_else(laid: Laid, page: Path, tmp_pat
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine", "old"]
 
 
-def test_a_disk_that_fills_up_leaves_what_there_was(
+def test_a_full_disk_keeps_the_old_page(
     laid: Laid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write_zoom(laid, tmp_path / "scan", 256)
@@ -255,7 +255,7 @@ class TestInABrowser:
                 assert names_in_sight(browser)
         assert told > 4
 
-    def test_the_picture_can_be_asked_without_a_pointer(self, browser, page):
+    def test_the_picture_can_be_explored_with_the_keyboard(self, browser, page):
         opened(browser, page)
         frame = "return getComputedStyle(document.getElementById('labels')).outlineStyle"
         assert browser.execute_script(frame) == "none"
