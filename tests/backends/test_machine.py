@@ -76,7 +76,7 @@ def fault_of(text: str, **options) -> MachineFault:
 # What a program may not do
 
 
-def test_a_vertex_may_not_read_what_nobody_wrote():
+def test_a_vertex_may_not_read_unwritten_bytes():
     text = variable("x", 0) + variable("y", 8)
     text += main(superstep("go", f"tile.vertices {RELU} reads [@x] writes @y"))
     fault = fault_of(text)
@@ -88,13 +88,13 @@ def test_a_vertex_may_not_read_what_nobody_wrote():
     assert (fault.tile, fault.addresses, fault.node) == (0, (0, 8), None)
 
 
-def test_a_move_may_not_read_what_nobody_wrote():
+def test_a_move_may_not_read_unwritten_bytes():
     text = variable("x", 0) + variable("y", 8, layout=ON_ONE)
     fault = fault_of(text + main(superstep("go", "tile.copy [@x] -> @y")))
     assert (fault.op, fault.variable, fault.tile) == ("tile.copy", "x", 0)
 
 
-def test_an_output_may_not_read_what_nobody_wrote():
+def test_an_output_may_not_read_unwritten_bytes():
     text = variable("x", 0) + main(superstep("go", f'tile.output @x -> "x" : {X8}'))
     assert (fault_of(text).op, fault_of(text).variable) == ("tile.output", "x")
 

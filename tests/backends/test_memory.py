@@ -60,7 +60,7 @@ def test_a_result_on_its_operand_is_counted_once():
     assert [s.bytes for s in report(body, on_a).steps] == [48, 48, 72]
 
 
-def test_what_lives_in_the_worst_superstep_and_is_not_touched_there_waits():
+def test_a_variable_that_the_worst_superstep_does_not_touch_is_waiting():
     body = (
         step("one", relu("w", "a"))
         + step("two", relu("w", "b"))

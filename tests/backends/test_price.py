@@ -62,7 +62,7 @@ def test_a_halo_exchanges_only_the_halo():
     assert found.busiest_tile == 0
 
 
-def test_an_element_that_all_want_is_sent_once():
+def test_an_element_that_all_tiles_need_is_sent_once():
     copies = variable("r", 200, "<[4 by 4, 24] (d1) of [24]>")
     (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @r"), copies), TINY)
     assert found.exchange_bytes == 4 * 18 * 4
@@ -84,7 +84,7 @@ def test_an_element_that_all_want_is_sent_once():
         ((1, 6), 0, "yyyyyy"),
     ],
 )
-def test_tiles_of_a_pair_share_their_buses_where_they_want_one_block(parts, first, shares):
+def test_paired_tiles_share_their_buses_for_the_same_block(parts, first, shares):
     grid = Cut(8, parts[0]), Cut(8, parts[1])
     layout = Layout(grid, identity_map((0,), (8,)), first_tile=first)
     halved = bus_bytes(layout, np.full(6, 30), TINY) == 15

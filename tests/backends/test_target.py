@@ -44,7 +44,7 @@ def test_spelling_and_toml_give_an_equal_target(base, tiles, sync, efficiency, c
     assert Target.from_toml(target.to_toml()) == target
 
 
-def test_spelling_drops_what_the_preset_says():
+def test_a_spelling_omits_values_of_the_preset():
     assert resolve_target("mk2:1472,exchange.sync_cycles=118").spelling() == "mk2"
     assert resolve_target("mk2,clock_hz=2,tiles=4").spelling() == "mk2:4,clock_hz=2.0"
 

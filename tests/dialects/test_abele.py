@@ -58,7 +58,7 @@ def test_every_layout_parses_back_equal(cutting: Cutting):
         ("#abele.body<mul average>", "combiner 'average'; need one of sum, max, min, prod"),
     ],
 )
-def test_attributes_that_make_no_sense_say_what_is_wrong(text: str, message: str):
+def test_invalid_attributes_are_refused_with_the_reason(text: str, message: str):
     with pytest.raises(ParseError, match=message):
         Parser(context(), text).parse_attribute()
 

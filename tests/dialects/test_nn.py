@@ -415,7 +415,7 @@ def test_composites_are_not_legal_in_the_core_of_nn():
     assert {"nn.conv", "nn.state", "control", "func", "builtin"} <= NN_CORE.legal
 
 
-def test_operations_whose_operands_may_change_places_say_so():
+def test_commutative_operations_have_the_trait():
     swap = {op for op in nn.ELEMENTWISE if op.has_trait(Commutative)}
     assert swap == {
         *(nn.AddOp, nn.MulOp, nn.MaxOp, nn.MinOp),

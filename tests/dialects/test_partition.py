@@ -107,7 +107,7 @@ def compute(
         ),
     ],
 )
-def test_what_does_not_fit_together_is_named(body: str, message: str):
+def test_operations_that_do_not_fit_together_are_refused(body: str, message: str):
     broken = parse_module(module(body), context())
     with pytest.raises(VerifyException, match=message):
         verify(broken)

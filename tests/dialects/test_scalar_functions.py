@@ -134,7 +134,7 @@ def test_a_function_is_commutative_if_its_record_says_so(name: str):
 @pytest.mark.parametrize(
     "name", [name for name, known in FUNCTIONS.items() if known.poles or known.positive]
 )
-def test_a_function_has_no_bound_beside_its_pole(name: str):
+def test_a_function_has_no_bound_near_its_pole(name: str):
     known = FUNCTIONS[name]
     for at in (*known.poles, *known.positive):
         operands = [np.array([3.0])] * known.arity

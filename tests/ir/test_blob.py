@@ -58,7 +58,7 @@ def test_comparing_an_array_with_itself_reads_nothing():
     assert blob._digest is None
 
 
-def test_nobody_can_write_to_a_blob_any_more():
+def test_a_blob_is_read_only():
     owned = np.zeros(3)
     blob = Blob(owned)
     with pytest.raises(ValueError, match="read-only"):
@@ -108,7 +108,7 @@ def test_a_store_keeps_one_blob_of_equal_contents():
 
 
 @given(st.lists(st.integers(0, 99_999), min_size=1, max_size=6))
-def test_large_blobs_that_differ_in_one_byte_are_kept_apart(places: list[int]):
+def test_large_blobs_that_differ_in_one_byte_are_different(places: list[int]):
     store = BlobStore()
     for place in (*places, *places):
         array = np.zeros(100_000, np.uint8)
@@ -120,7 +120,7 @@ def test_large_blobs_that_differ_in_one_byte_are_kept_apart(places: list[int]):
     assert [store.get(blob.digest) for blob in store] == list(store)
 
 
-def test_a_digest_is_found_out_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+def test_a_digest_is_computed_on_first_use(monkeypatch: pytest.MonkeyPatch):
     store = BlobStore()
     blobs = [store.add(np.arange(n)) for n in range(1, 9)]
     monkeypatch.setattr(Blob, "digest", property(lambda _: pytest.fail("asked for")))
@@ -182,7 +182,7 @@ def test_damage_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.Data
 
 
 @pytest.mark.parametrize("content", [b"garbage", b"\x80\x04]\x94."])
-def test_damage_is_no_reason_to_unpickle(tmp_path: Path, content: bytes):
+def test_a_damaged_file_is_never_unpickled(tmp_path: Path, content: bytes):
     (tmp_path / "abc.npy").write_bytes(content)
     with pytest.raises(ValueError, match="damaged blob: need an array of numbers$"):
         BlobStore().load(tmp_path)

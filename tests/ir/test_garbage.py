@@ -38,7 +38,7 @@ def test_collection_that_was_off_stays_off():
         gc.enable()
 
 
-def test_what_is_made_inside_counts_as_old():
+def test_objects_made_without_collection_are_in_the_oldest_generation():
     with uncollected():
         made = Cycle()
     assert any(made is each for each in gc.get_objects(generation=2))

@@ -40,7 +40,7 @@ def test_strings_stay_whole():
     assert '"' + "a b, " * 60 + '"' in wrapped(line)
 
 
-def test_what_belongs_to_a_dialect_stays_whole_unless_it_is_ours():
+def test_attributes_of_other_dialects_are_not_broken_over_lines():
     opaque = f"#test.opaque<{'a, (b c), ' * 20}d>"
     assert opaque in wrapped(f'"test.op"() {{name = {opaque}}} : () -> ()')
     assert all(len(each) <= WIDTH for each in wrapped(opaque, inside=True).split("\n"))

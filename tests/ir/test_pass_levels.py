@@ -93,7 +93,7 @@ def test_declarations_are_given_to_a_class():
     assert declared_levels(made) == PassLevels(HIGH, rounds=True)
 
 
-def test_a_level_must_have_what_a_pass_wants_decided():
+def test_a_declared_decision_must_be_one_of_the_level():
     made = type("Made", (Late,), {"decided": "done"})
     with pytest.raises(InputError, match="pass 'anything': decided is 'done'; need one of open, c"):
         declared_levels(made)

@@ -76,7 +76,7 @@ def labels(of: ModuleOp) -> list[str]:
     return [label(each) for each in of.body.block.ops]
 
 
-def test_a_watcher_is_told_of_each_change_of_each_rewrite():
+def test_a_watcher_is_notified_of_each_change_of_each_rewrite():
     notes, program = Notes(), module("a", "b")
     with watched(notes):
         LocatingWalker(Rename({"b": "c"})).rewrite_module(program)
@@ -147,7 +147,7 @@ def test_a_pass_written_by_hand_reports_its_rewrites_too():
     assert notes.lines[-1] == "end"
 
 
-def test_a_rewrite_that_changes_nothing_is_none():
+def test_a_rewrite_that_changes_nothing_does_not_count():
     notes = Notes()
     with watched(notes), limited(1):
         Rewrite(Source("nothing"), op("a")).done()

@@ -10,7 +10,7 @@ from abele.ir.signed import same_number, same_numbers
 AXES = (AxisMap(3, ((0, 1),), outside="fill"),)
 
 
-def test_numbers_are_told_apart_by_their_signs():
+def test_equal_numbers_with_different_signs_are_different():
     assert same_numbers((0.0, 1.0, -0.0), (0.0, 1.0, -0.0))
     assert not same_numbers((0.0,), (-0.0,))
     assert not same_numbers((1.0,), (2.0,))
@@ -19,7 +19,7 @@ def test_numbers_are_told_apart_by_their_signs():
     assert same_number(1, 1.0)
 
 
-def test_maps_bodies_and_stages_are_told_apart_by_the_signs_of_zeros():
+def test_maps_bodies_and_stages_that_differ_in_the_sign_of_a_zero_are_different():
     for one, other in (
         (AccessMap(AXES, 0.0), AccessMap(AXES, -0.0)),
         (Body("scale", None, (0.0,)), Body("scale", None, (-0.0,))),

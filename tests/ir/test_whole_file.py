@@ -7,7 +7,7 @@ from abele.ir.errors import InputError
 from abele.ir.whole_file import check_file, check_folder, whole_file
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path):
+def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path):
     path = tmp_path / "a.txt"
     path.write_text("old")
     with pytest.raises(RuntimeError, match="half way"), whole_file(path) as stream:
@@ -53,7 +53,7 @@ def test_a_pipe_is_written_into_and_stays(tmp_path: Path):
     assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_what_cannot_be_written_is_said_beforehand_and_nothing_is_made(tmp_path: Path):
+def test_a_path_that_cannot_be_written_is_reported_first_and_nothing_is_created(tmp_path: Path):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(InputError, match=f"^{tmp_path}: cannot be written: it is a folder"):

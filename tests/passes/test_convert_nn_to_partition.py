@@ -20,7 +20,7 @@ def test_plans_become_computes_partials_and_relayouts(golden):
     golden(print_module(after(TO_PARTITION)))
 
 
-def test_weights_live_where_their_one_user_wants_them():
+def test_weights_live_in_the_layout_of_their_only_user():
     (state,) = [
         op
         for op in after(TO_PARTITION).walk()

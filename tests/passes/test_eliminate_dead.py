@@ -40,7 +40,7 @@ def test_unread_chains_loads_and_states_go():
     )
 
 
-def test_what_is_stored_stays():
+def test_operations_whose_result_is_stored_stay():
     text = """
     nn.state @w : tensor<4xf32> = {w}
     func.func @main(%x: tensor<4xf32>) {
@@ -65,7 +65,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 }"""
 
 
-def test_a_loop_whose_results_nobody_reads_goes_with_all_it_read():
+def test_an_unread_loop_is_removed_with_everything_that_only_it_reads():
     check(
         LOOP.replace("INSIDE", "%u = nn.neg %z : (tensor<4xf32>) -> tensor<4xf32>"),
         """

@@ -30,7 +30,7 @@ def test_a_pass_leaves_the_meaning_of_any_program(name: str):
 
 
 @pytest.mark.parametrize("name", ["schedule-supersteps", "group-supersteps"])
-def test_what_was_decided_before_stays(name: str):
+def test_existing_decisions_are_kept(name: str):
     check_pass(name, "tile", examples=30, seed=0)
 
 

@@ -53,7 +53,7 @@ def test_a_chain_of_constants_becomes_one():
     check(CHAIN.replace("STORE", ""), after, w=W, folded=-W * W)
 
 
-def test_a_state_that_is_stored_to_is_no_constant():
+def test_a_state_with_a_store_is_not_a_constant():
     text = CHAIN.replace("STORE", "nn.store %3, @w : tensor<4xf32>")
     check(text, text, w=W)
 

@@ -36,7 +36,7 @@ class Cse(ModulePass):
         ("xdsl-cse", CommonSubexpressionElimination),
     ],
 )
-def test_abele_opt_knows_whose_pass_is_meant(name: str, whose: type[ModulePass]):
+def test_abele_opt_resolves_names_of_passes(name: str, whose: type[ModulePass]):
     assert issubclass(load_pass(name, OPT), whose)
 
 

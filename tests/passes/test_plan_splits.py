@@ -58,7 +58,7 @@ def test_planning_what_is_planned_changes_nothing():
     assert print_module(module) == text
 
 
-def test_work_is_cut_as_fine_as_was_asked_for():
+def test_work_is_split_as_finely_as_requested():
     for vertices in (None, 1, 32):
         made = context()
         module = parse_module(NET, made)

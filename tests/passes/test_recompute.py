@@ -161,7 +161,7 @@ def test_a_reshape_that_early_readers_have_too_stays_for_them():
     assert len(reshapes) == 3
 
 
-def test_what_is_read_in_a_loop_is_computed_before_it():
+def test_a_value_read_in_a_loop_is_recomputed_before_the_loop():
     loop = f"""%e = control.repeat 3 (%d) : ({T}) -> ({T}) {{{{
     ^bb0(%y: {T}):
       %z = nn.add %y, {{a}} : ({T}, {T}) -> {T}
@@ -175,7 +175,7 @@ def test_what_is_read_in_a_loop_is_computed_before_it():
     )
 
 
-def test_what_waits_in_a_loop_or_a_branch_is_computed_again_there():
+def test_a_value_that_waits_in_a_loop_or_a_branch_is_recomputed_there():
     text = f"""
     func.func @main(%x: {T}, %p: tensor<i1>) -> {T} {{
       %0 = control.repeat 3 (%x) : ({T}) -> ({T}) {{

@@ -39,7 +39,7 @@ def test_independent_copies_share_a_superstep():
     assert steps[0] == steps[1]
 
 
-def test_what_the_host_reads_was_written_a_superstep_before():
+def test_the_host_reads_in_a_later_superstep_than_it_writes():
     steps = numbers(
         'tile.input "x" -> @a : tensor<4xf32> tile.output @a -> "y" : tensor<4xf32>', "a"
     )

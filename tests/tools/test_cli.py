@@ -769,7 +769,7 @@ PDL = (
 @pytest.mark.parametrize(
     ("name", "left"), [("canonicalize", 0), ("abele-canonicalize", 0), ("xdsl-canonicalize", 2)]
 )
-def test_opt_prefers_abeles_pass_and_a_full_name_says_whose(name: str, left: int):
+def test_opt_prefers_abeles_pass_and_accepts_full_names(name: str, left: int):
     result = opt("-p", name, text=RESHAPES)
     assert result.exit_code == 0, result.stderr
     assert result.stdout.count("nn.reshape") == left

@@ -67,7 +67,7 @@ def texts(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
 
 
-def test_the_pages_are_what_the_definitions_say(written: Path):
+def test_the_reference_pages_are_up_to_date(written: Path):
     there, wanted = texts(REFERENCE), texts(written)
     stale = sorted(
         path for path in {*there, *wanted} if there.get(path, "") != wanted.get(path, "")
@@ -129,7 +129,7 @@ def test_a_field_of_few_values_has_them_all_in_its_meaning(
     assert set(values) <= set(re.findall(r"\w+", meanings(cls)[field]))
 
 
-def test_an_example_that_does_not_parse_is_told_of():
+def test_an_example_that_does_not_parse_is_reported():
     wrong = {
         "%1 = nn.relu %0 : (tensor<4xf32>) -> tensor<5xf32>": "need tensor<4xf32>",
         "%1 = nn.relu ...": "ParseError",
@@ -258,7 +258,7 @@ def test_a_docstring_has_a_meaning_fields_and_an_example():
     assert found.example == "%0 = a.cut\n    : i1"
 
 
-def test_which_errors_python_raises_is_no_matter_for_a_program():
+def test_errors_that_python_raises_are_left_out_of_the_page():
     assert without_errors("A. Raises ValueError if b.\n\nC.\n\nRaises OSError.") == "A.\n\nC."
 
 

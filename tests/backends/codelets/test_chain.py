@@ -37,7 +37,7 @@ def run(structure: Structure, plan: Plan, arrays: list[np.ndarray], dtype: str) 
     ("name", "at"), [(n, at) for n, places in chainable().items() for at in places]
 )
 @pytest.mark.parametrize("columns", [3, 3000])
-def test_in_float32_a_chain_is_the_functions_apart_to_the_bit(name: str, at: int, columns: int):
+def test_in_float32_a_chain_equals_separate_functions_to_the_bit(name: str, at: int, columns: int):
     arity, count = FUNCTIONS[name].arity, FUNCTIONS[name].parameters
     stage = Stage(name, (-0.3, 0.7)[:count], at)
     arrays = [RNG.normal(size=(64, columns)).astype(np.float32) for _ in range(arity + 1)]

@@ -164,7 +164,7 @@ def test_a_tensor_of_nothing_is_left_alone():
     assert run(case, [np.empty(0)]).size == 0
 
 
-def test_overflows_are_infinite_and_warn_nobody():
+def test_overflows_are_infinite_without_a_warning():
     case = small(PRODUCT, 2, 2, 2, ("float32",) * 3)
     huge = np.full((2, 2), 3e38, np.float32)
     assert np.isposinf(run(case, [huge, huge])).all()

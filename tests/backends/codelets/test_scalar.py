@@ -330,7 +330,7 @@ def test_dtypes_of_computing_and_storing():
     assert storage_dtype(half, brain) == single
 
 
-def test_what_is_wrong_is_named():
+def test_wrong_operands_and_unknown_functions_are_named():
     with pytest.raises(ValueError, match="add: 1 operands and 0 parameters; need 2 and 0"):
         SCALAR_FUNCTIONS["add"].apply((), np.ones(2))
     with pytest.raises(ValueError, match="no scalar function gelu; there are identity, add"):

@@ -34,7 +34,7 @@ def run(text: str, x: list[float], p: bool = True) -> list[float]:
 SHIFTED = f"partition.compute(%v) {SHIFT} : ({T}) -> {T}"
 
 
-def test_repeat_hands_on_what_each_turn_yields():
+def test_repeat_passes_on_the_values_that_each_iteration_yields():
     text = partition_program(
         f"%y = control.repeat 5 (%x) : ({T}) -> ({T}) {{ ^bb0(%v: {T}):\n"
         f"%w = {SHIFTED}\ncontrol.yield %w : {T} }}\nfunc.return %y : {T}\n"
@@ -42,7 +42,7 @@ def test_repeat_hands_on_what_each_turn_yields():
     assert run(text, [0, 1, 2, 3]) == [5, 6, 7, 8]
 
 
-def test_repeat_without_turns_returns_what_it_was_given():
+def test_repeat_without_iterations_returns_its_initial_values():
     text = partition_program(
         f"%y = control.repeat 0 (%x) : ({T}) -> ({T}) {{ ^bb0(%v: {T}):\n"
         f"%w = {SHIFTED}\ncontrol.yield %w : {T} }}\nfunc.return %y : {T}\n"
@@ -92,7 +92,7 @@ def scalars(**values: float) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(("n", "expected"), [(10, 12), (-1, 0)])
-def test_while_tests_before_each_turn(n: float, expected: float):
+def test_while_tests_before_each_iteration(n: float, expected: float):
     result = run_partition(parse(while_program()), scalars(i=0, n=n, s=3))
     assert result.outputs["y"] == expected
 

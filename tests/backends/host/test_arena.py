@@ -62,7 +62,7 @@ def test_a_value_that_one_operation_leaves_to_another_is_in_the_arena():
     assert made.run(X)["y"].tolist() == X["x"].tolist()
 
 
-def test_bytes_are_used_again_once_nobody_reads_them():
+def test_bytes_are_reused_after_their_last_read():
     made = machine(exchange_module(INPUT + copied("a", "b", "c", "d", "e") + OUTPUT))
     assert share(made, "b", "d")
     assert not share(made, "b", "c")
@@ -74,7 +74,7 @@ def test_a_state_is_kept_on_its_tiles():
     assert [name for name in "wbe" if is_near(made, name)] == ["b"]
 
 
-def test_what_is_read_twice_lives_until_it_is_read_for_the_last_time():
+def test_a_value_lives_in_the_arena_until_its_last_read():
     twice = copied("a", "b", "c") + step("more", move("b", "d")) + step("last", move("d", "e"))
     made = machine(exchange_module(INPUT + twice + OUTPUT))
     assert [name for name in "bd" if is_near(made, name)] == ["b", "d"]
@@ -82,7 +82,7 @@ def test_what_is_read_twice_lives_until_it_is_read_for_the_last_time():
     assert made.run(X)["y"].tolist() == X["x"].tolist()
 
 
-def test_what_is_written_twice_is_kept_on_its_tiles():
+def test_a_value_written_twice_stays_on_its_tiles():
     twice = copied("a", "b", "c") + step("more", move("c", "b")) + copied("b", "e")
     made = machine(exchange_module(INPUT + twice + OUTPUT))
     assert not is_near(made, "b")
@@ -90,14 +90,14 @@ def test_what_is_written_twice_is_kept_on_its_tiles():
     assert made.run(X)["y"].tolist() == X["x"].tolist()
 
 
-def test_what_is_read_in_a_loop_is_kept_on_its_tiles():
+def test_a_value_read_in_a_loop_stays_on_its_tiles():
     loop = f"control.repeat 2 () : () -> () {{ {copied('b', 'e')} control.yield }}\n"
     made = machine(exchange_module(INPUT + copied("a", "b") + loop + OUTPUT))
     assert not is_near(made, "b")
     assert made.run(X)["y"].tolist() == X["x"].tolist()
 
 
-def test_what_lives_through_a_loop_is_kept_on_its_tiles():
+def test_a_value_that_lives_through_a_loop_stays_on_its_tiles():
     # The loop's own variables take the bytes of the arena.
     loop = f"control.repeat 2 () : () -> () {{ {copied('c', 'd', 'w')} control.yield }}\n"
     made = machine(exchange_module(INPUT + copied("a", "b") + loop + copied("b", "e") + OUTPUT))
@@ -105,7 +105,7 @@ def test_what_lives_through_a_loop_is_kept_on_its_tiles():
     assert made.run(X)["y"].tolist() == X["x"].tolist()
 
 
-def test_blocks_whose_words_would_share_lines_of_a_cache_lie_a_line_further_apart():
+def test_blocks_that_would_share_cache_sets_are_padded_by_a_cache_line():
     layout = "<[512 by 4] (d0) of [512]>"
     variables = "".join(
         variable(name, at, layout).replace("24xf32", "512xf32")

@@ -168,7 +168,7 @@ def test_other_partials_are_merged_where_they_lie(combiner: str):
     assert np.count_nonzero(whole) == 4 * np.count_nonzero(fused)
 
 
-def test_an_operand_that_many_tiles_read_alike_is_brought_to_one_of_them():
+def test_an_operand_that_is_equal_on_many_tiles_is_copied_to_one_of_them():
     machines = both(product(ALIKE))
     runs_equal(machines, inputs())
     whole, fused = (written(machine, "in0") for machine in machines)
@@ -227,7 +227,7 @@ def test_weights_that_one_of_two_readers_needs_everywhere_are_written_everywhere
     assert weights_written(machines[1]) == [True] * 12
 
 
-def test_an_operand_that_a_chain_reads_alike_is_brought_to_one_of_the_tiles():
+def test_an_operand_of_a_chain_that_is_equal_on_many_tiles_is_copied_to_one():
     types = f"(tensor<{M}x1xf32>, tensor<1x{N}xf32>)"
     op = f"nn.mul %a, %b {{plan = #abele.plan<split [4, 3]>}} : {types}"
     machines = both(program(op, f"{M}x{N}", k=1))

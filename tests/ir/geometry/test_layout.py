@@ -12,7 +12,7 @@ from abele.ir.geometry.space import AccessMap, AxisMap
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("offset", [-1, 1])
-def test_a_layout_that_leaves_an_element_out_is_no_partition(parts: int, offset: int):
+def test_a_layout_that_leaves_an_element_out_is_not_a_partition(parts: int, offset: int):
     shifted = AxisMap(9, ((0, 1),), offset, outside="fill")
     assert not Layout((Cut(9, parts),), AccessMap((shifted,))).is_partition
 

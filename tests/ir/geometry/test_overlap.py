@@ -144,7 +144,7 @@ def slice_of(rows: int, first: int, size: int, columns: int) -> Space:
     return Space(dims, (read,), (identity_map((0, 1), (size, columns)),))
 
 
-def test_what_layouts_share_takes_bytes_as_pairs_do_not_as_the_square_of_tiles():
+def test_an_overlap_takes_bytes_in_proportion_to_pairs_not_to_the_square_of_tiles():
     source = linear_layout((6400, 64), 4, 1472)
     part = linear_layout((64, 64), 4, 1472)
     found = overlap(source, part, slice_of(6400, 640, 64, 64))

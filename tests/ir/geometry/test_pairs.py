@@ -90,7 +90,7 @@ def test_pairs_are_those_that_touch_a_common_element(data: st.DataObject):
     check(source, side(access, *(data.draw(edges(n)) for n in dims)))
 
 
-def test_holes_and_diagonals_are_no_elements():
+def test_holes_and_diagonals_are_not_elements():
     source = side(identity_map((0,), (12,)), list(range(13)))
     check(source, side(AccessMap((AxisMap(12, ((0, 6), (1, 1))),)), [0, 1, 2], [0, 2]))
     square = side(identity_map((0, 1), (4, 4)), [0, 1, 2, 3, 4], [0, 1, 2, 3, 4])

@@ -14,7 +14,7 @@ from .strategies import TILES, cuttings, shapes
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
-def test_every_element_has_one_owner_among_the_tiles_that_want_the_tensor(data: st.DataObject):
+def test_every_element_has_one_owner_among_the_tiles_that_need_the_tensor(data: st.DataObject):
     wanted = canonical(data.draw(shapes.flatmap(cuttings)).layout())
     found = spread(wanted)
     if found is None:
@@ -53,7 +53,7 @@ def test_a_layout_without_copies_stays():
     assert spread(lhs) is lhs
 
 
-def test_an_axis_that_nothing_cuts_is_cut_too():
+def test_spreading_also_splits_an_axis_that_the_plan_does_not():
     _, rhs = product((0, 2, 1), (4, 1, 96))
     found = spread(rhs)
     assert found.block_elements * 4 * 96 == 24 * 96

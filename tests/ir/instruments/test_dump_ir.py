@@ -59,7 +59,7 @@ def dump_into(folder: Path) -> None:
     PassManager((Append(1),), (DumpIR(folder),)).run(AbeleContext(), ModuleOp([]))
 
 
-def test_a_file_that_somebody_has_added_stays_and_is_named(tmp_path: Path):
+def test_a_file_that_was_added_stays_and_is_named(tmp_path: Path):
     for folder in (tmp_path / "new", tmp_path / "dumped"):
         folder.mkdir()
     dump_into(tmp_path / "dumped")

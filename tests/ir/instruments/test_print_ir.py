@@ -32,7 +32,7 @@ def headings(chosen: Chosen) -> list[str]:
         (Chosen(on_failure=True), ["After failed crash"]),
     ],
 )
-def test_what_is_chosen_is_printed(chosen: Chosen, printed: list[str]):
+def test_the_chosen_stages_are_printed(chosen: Chosen, printed: list[str]):
     assert headings(chosen) == printed
 
 

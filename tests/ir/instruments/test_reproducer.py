@@ -64,7 +64,7 @@ def test_what_verification_finds_is_reproduced_too(tmp_path: Path):
     assert [each.name for each in tmp_path.iterdir()] == ["reproducer-02-break.mlir"]
 
 
-def test_a_program_that_does_not_fit_is_no_bug(tmp_path: Path):
+def test_a_program_that_does_not_fit_leaves_no_reproducer(tmp_path: Path):
     with pytest.raises(DoesNotFit):
         PassManager((TooLarge(),), (Reproducer(tmp_path),)).run(context(), ModuleOp([]))
     assert not list(tmp_path.iterdir())
@@ -120,7 +120,7 @@ def reproduced(folder: Path, module: ModuleOp, **options: Any) -> str:
     return (folder / "reproducer-01-no-twins.mlir").read_text()
 
 
-def test_a_reproducer_is_reduced_while_it_fails_alike(tmp_path: Path):
+def test_a_reproducer_is_reduced_as_long_as_it_fails_in_the_same_way(tmp_path: Path):
     module = twins("a", "b", "c", "b", "d")
     text = reproduced(tmp_path, module, reduce=without_each)
     assert text.count("test.op") == 2
@@ -180,7 +180,7 @@ def test_a_fresh_folder_is_one_that_is_not_there(tmp_path: Path, monkeypatch: py
     assert fresh_folder("crash") == Path("abele-reproducer-crash-3")
 
 
-def test_a_file_that_is_no_reproducer_is_left_alone(tmp_path: Path):
+def test_a_file_that_is_not_a_reproducer_is_left_alone(tmp_path: Path):
     mine = tmp_path / "reproducer-01-crash.mlir"
     mine.write_text("mine")
     for _ in range(2):

@@ -32,7 +32,7 @@ def test_kinds_follow_from_annotations():
     assert first_of([3], None, None) == 3
 
 
-def test_a_guard_says_yes_or_no():
+def test_a_guard_returns_true_or_false():
     with pytest.raises(InputError, match="guard how_many returns int; need bool"):
 
         @guard
@@ -40,7 +40,7 @@ def test_a_guard_says_yes_or_no():
             return 1
 
 
-def test_an_annotation_that_is_no_kind_is_refused():
+def test_an_unknown_annotation_is_refused():
     with pytest.raises(InputError, match="odd: parameter x is annotated .*; need a kind"):
 
         @function

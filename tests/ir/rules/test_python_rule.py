@@ -76,7 +76,7 @@ def test_a_rule_may_return_a_value():
     assert "nn.relu" not in text_of(applied(drop, SUM))
 
 
-def test_none_is_no_match_and_leaves_no_uses_behind():
+def test_returning_none_means_no_match_and_leaves_no_uses():
     seen: list[bool] = []
 
     @rewrite("nn.relu(x) as r")

@@ -215,7 +215,7 @@ def test_a_lower_may_change_the_type_and_regions_are_lowered_too():
     assert '"try.keep"(%0) : (tensor<32xf32>) -> ()' in text
 
 
-def test_what_a_lower_does_not_fit_is_an_error_that_says_why():
+def test_an_operation_that_no_lowering_rule_matches_is_an_error_with_the_reason():
     module = module_of('%0 = nn.neg %a : T1 loc("neg1")  "try.keep"(%0) : (T) -> ()')
     with pytest.raises(InputError) as caught:
         rules_of(LOWERS).apply(module)

@@ -92,6 +92,6 @@ def test_the_leaves_are_the_arguments_of_a_block_whose_last_operation_is_the_roo
         assert "x: tensor<" in sample.described()
 
 
-def test_what_cannot_be_made_gives_no_samples():
+def test_rules_on_states_and_regions_have_no_samples():
     assert of('rule r: nn.neg(nn.load() {state = _}) => nn.load() {state = "w"}') == []
     assert of("rule r: try.loop(...xs) as l => l(...xs)") == []

@@ -30,12 +30,12 @@ ALIKE = [
 
 
 @pytest.mark.parametrize(("attribute", "value"), ALIKE)
-def test_what_rules_compute_with_becomes_the_same_attribute_again(attribute, value):
+def test_values_of_rules_convert_back_to_the_same_attribute(attribute, value):
     assert plain(attribute) == value
     assert attribute_of(value, BaseAttr(type(attribute))) == attribute
 
 
-def test_a_truth_value_is_no_number():
+def test_a_boolean_is_not_a_number():
     assert plain(IntegerAttr(1, i1)) is True
     assert plain(IntegerAttr(1, i64)) == 1
 
@@ -46,7 +46,7 @@ def test_a_list_of_anything_else_stays_an_attribute():
     assert plain(ArrayAttr([StringAttr("a"), StringAttr("b")])) == ("a", "b")
 
 
-def test_what_a_definition_does_not_allow_has_no_attribute():
+def test_a_value_that_a_definition_does_not_allow_has_no_attribute():
     assert attribute_of("a", BaseAttr(IntegerAttr)) is None
     assert attribute_of(2, FloatAttr.constr(f64)) == FloatAttr(2.0, f64)
 

@@ -36,7 +36,7 @@ def test_other_kinds_of_operands_are_left_to_xdsl(op_class, given):
     assert flat_operands(op_class, given) is None
 
 
-def test_xdsl_takes_operations_for_values_and_says_what_is_wrong():
+def test_xdsl_accepts_operations_as_values_and_reports_errors():
     assert list(nn.ReluOp(RELU).operands) == [RELU.result]
     with pytest.raises(ValueError, match="non-variadic .* 0 'lhs'"):
         nn.MatMulOp([X, Y], Z)

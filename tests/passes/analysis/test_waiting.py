@@ -77,7 +77,7 @@ def test_a_reshape_is_read_when_its_readers_read():
     assert [each.at for each in found.readers(found.ops[0].results[0])] == [3]
 
 
-def test_what_is_read_in_a_region_is_read_by_the_operation_that_holds_it():
+def test_a_read_in_a_region_counts_as_a_read_of_its_parent_operation():
     block = block_of(f"""
       %v0 = nn.exp %x : ({T}) -> {T}
       %a = nn.exp %v0 : ({T}) -> {T}

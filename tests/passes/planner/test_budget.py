@@ -36,7 +36,7 @@ def needed(picked: tuple[Choice, ...], live: list[int]) -> int:
 
 
 @given(operators, st.data(), st.integers(0, 300))
-def test_what_is_chosen_fits_wherever_something_does(found, data, available):
+def test_the_selection_fits_if_any_choice_does(found, data, available):
     live = [data.draw(st.integers(0, 30)) for _ in found]
     every = list(itertools.product(*found))
     selection = fronts(found, live).within(available)

@@ -226,7 +226,7 @@ def test_a_proportion_outside_0_to_1_is_refused(proportion: float):
         plan_program(parse_module(NET, context()), TARGET, "", proportion)
 
 
-def test_the_module_says_what_was_relaxed_until_it_is_planned_anew(tmp_path: Path):
+def test_the_module_records_relaxed_limits_until_it_is_planned_again(tmp_path: Path):
     path = tmp_path / "c.json"
     path.write_text('{"operators": {"fc2": {"memory_proportion": 0.0005}}}')
     made = context()

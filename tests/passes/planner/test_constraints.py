@@ -10,7 +10,7 @@ from abele.ir.errors import InputError
 from abele.passes.planner.constraints import read_constraints
 
 
-def test_what_a_file_says_is_read(tmp_path: Path):
+def test_every_key_of_a_constraints_file_is_read(tmp_path: Path):
     path = tmp_path / "c.json"
     fc1 = {
         "method": "amp",

@@ -34,7 +34,7 @@ def relu(*shape: int) -> Structure:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=3), st.integers(1, 40), st.data())
-def test_a_cell_has_as_many_vertices_as_were_asked_for(
+def test_a_cell_has_as_many_vertices_as_requested(
     sizes: list[int], vertices: int, data: st.DataObject
 ):
     split = tuple(data.draw(st.integers(1, n)) for n in sizes)

@@ -36,7 +36,7 @@ func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
 """
 
 
-def test_what_a_loop_carries_goes_back_to_where_it_was():
+def test_a_carried_value_returns_to_its_first_layout():
     relu, square, back = graph(LOOP).nodes
     assert isinstance(back, Relayout)
     assert (back.source, back.destination, back.times) == (square.result, relu.result, 5)

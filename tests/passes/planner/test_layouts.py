@@ -130,7 +130,7 @@ def test_a_network_is_never_slower_than_one_operator_after_another(module: Modul
     assert plan_network(module, target).cycles <= alone.cycles
 
 
-def test_of_equal_plans_the_one_is_chosen_that_the_next_operator_likes():
+def test_the_next_operator_decides_between_equal_plans():
     net = Net(4, 8)
     relu = net.relu()
     matmul = net.matmul(8)

@@ -71,7 +71,7 @@ def test_the_front_of_the_wider_space_is_that_of_plain_loops(sizes: Sizes, tiles
         (WIDER, {"multiply": loops.wider_multiply, "merge": loops.wider_merge}),
     ],
 )
-def test_every_plan_costs_what_plain_loops_say(ways: Ways, how):
+def test_every_plan_costs_what_plain_loops_compute(ways: Ways, how):
     sizes = (20, 36, 30)
     plans = [
         (split, turns)
@@ -123,7 +123,7 @@ def test_memory_bounds_what_is_found():
     assert found.fastest > free.fastest
 
 
-def test_plans_on_the_front_cost_what_they_are_said_to():
+def test_plans_on_the_front_have_the_costs_of_the_front():
     charges = replace(T10, tiles=64)
     found = best((256,) * 3, charges, WIDER)
     again = account(found.plans, charges, WIDER)
@@ -132,7 +132,7 @@ def test_plans_on_the_front_cost_what_they_are_said_to():
     assert (np.diff(found.cost.bytes) > 0).all()
 
 
-def test_of_splits_with_equal_largest_parts_the_one_on_fewest_tiles_is_kept():
+def test_only_the_split_on_fewest_tiles_is_kept_for_each_largest_part():
     every, few = (splits((20, 30, 40), 24, fewest=fewest) for fewest in (False, True))
 
     def plans(found: Candidates) -> list[tuple[float, ...]]:
@@ -144,7 +144,7 @@ def test_of_splits_with_equal_largest_parts_the_one_on_fewest_tiles_is_kept():
     assert len(few) < len(every)
 
 
-def test_a_search_takes_milliseconds_and_one_with_turns_less_than_a_second():
+def test_a_search_takes_milliseconds_and_one_with_rotation_less_than_a_second():
     """Beside an empty loop of two million turns, which takes 20 ms."""
 
     def seconds(work: Callable[[], object]) -> float:

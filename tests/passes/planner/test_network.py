@@ -116,13 +116,13 @@ def test_less_memory_is_met_with_slower_plans():
     assert scarce.cycles >= ample.cycles
 
 
-def test_what_cannot_fit_is_planned_all_the_same():
+def test_a_network_that_cannot_fit_is_still_planned():
     target = resolve_target("tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
     found = planned(mlp(64, 2), target)
     assert found.bytes_per_tile > target.usable_bytes_per_tile
 
 
-def test_what_no_tiles_can_hold_is_not_searched_for_steps(monkeypatch: pytest.MonkeyPatch):
+def test_steps_are_not_searched_if_no_plan_can_fit(monkeypatch: pytest.MonkeyPatch):
     def searched(*_: object) -> None:
         raise AssertionError("steps were searched")
 
@@ -196,7 +196,7 @@ def test_an_illegal_plan_is_refused(plan: Plan, message: str):
         plan_network(module, resolve_target("tiny:16"))
 
 
-def test_a_loop_is_planned_inside_and_counts_its_turns():
+def test_the_body_of_a_loop_is_planned_and_counts_once_per_iteration():
     def looped(turns: int) -> NetworkPlan:
         net = Net(8, 64)
         weight = net.weight(64, 64)
@@ -210,7 +210,7 @@ def test_a_loop_is_planned_inside_and_counts_its_turns():
     assert looped(6).cycles == 6 * looped(1).cycles
 
 
-def test_a_reshaped_weight_is_resident_where_its_user_wants_it():
+def test_a_reshaped_weight_is_resident_in_its_users_layout():
     net = Net(8, 64)
     bias = net.weight(64)
     row = net.block_add(nn.ReshapeOp(bias, [1, 64]))

@@ -58,7 +58,7 @@ def test_a_single_row_goes_to_the_workers():
     assert (method, workers) == ("mac", (1, 6, 1))
 
 
-def test_what_is_decided_already_stays_decided():
+def test_a_decided_method_and_workers_are_kept():
     target = resolve_target("mk2")
     work = Workload(matmul(8, 16, 8), F32, F32, target)
     assert codelet(work, (8, 8, 16), "mac", (1, 4, 1))[1:] == ("mac", (1, 4, 1))

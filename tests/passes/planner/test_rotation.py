@@ -132,7 +132,7 @@ def test_a_chain_follows_the_last_step():
     assert without.cycles < with_chain.cycles < 1.2 * without.cycles
 
 
-def test_what_is_no_product_of_matrices_takes_no_steps():
+def test_only_matrix_products_take_steps():
     assert search_in_steps(unplaced(problem(conv(8, 8, 8, 3)), TARGET, PLENTY)) == ()
     assert search_in_steps(unplaced(problem(matmul(8, 1, 8)), TARGET, PLENTY)) == ()
 

@@ -59,7 +59,7 @@ def test_what_does_not_fit_takes_the_fewest_steps_that_do():
     assert roomy.cycles < best.cycles < 1.2 * roomy.cycles
 
 
-def test_a_decided_split_is_kept_though_it_does_not_fit():
+def test_a_decided_split_is_kept_even_if_it_does_not_fit():
     asked = product(2048, 2048, 8192, 1000, HALF)
     asked = replace(asked, terms=replace(asked.terms, split=(16, 8, 4)))
     assert {c.plan.split for c in plans(on_mk2(asked))} == {(16, 8, 4)}

@@ -100,7 +100,7 @@ def test_steps_over_a_result_are_joined_without_a_byte_between_tiles():
         assert overlap(partition_type(value).layout.data, result, move.data).received.sum() == 0
 
 
-def test_weights_lie_where_each_step_wants_its_part():
+def test_weights_are_on_the_tiles_that_read_them_in_each_step():
     module = lowered("split [2, 4, 1] steps [1, 1, 3]")
     load = next(op for op in module.walk() if isinstance(op, partition.LoadOp))
     home = partition_type(load.result).layout.data

@@ -326,7 +326,7 @@ def test_a_chain_that_is_long_enough_is_followed_by_the_next():
     assert max(stages) == LONGEST_CHAIN
 
 
-def test_a_state_that_is_stored_to_is_no_constant():
+def test_a_state_with_a_store_is_not_a_constant():
     ctx = context()
     body = f"""%0 = nn.load @w : tensor<8x4x3x3xf32>
         %1 = nn.constant {{s}} : tensor<8x1x1xf32>

@@ -44,7 +44,7 @@ def test_a_right_rule_is_blamed_for_nothing():
     assert (found.how, found.rule) == ("", "abs_of_abs")
 
 
-def test_a_rule_that_is_no_rule_is_refused():
+def test_text_that_is_not_a_rule_is_refused():
     def refused() -> None:
         parse_rule_set("rule", own_vocabulary(), "wrong.rw")
 

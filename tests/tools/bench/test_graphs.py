@@ -33,7 +33,7 @@ def test_a_batch_reaches_every_layer():
         with_batch(relu(), 3)
 
 
-def test_what_is_measured_is_the_graph(tmp_path: Path):
+def test_the_measured_figures_are_those_of_the_graph(tmp_path: Path):
     path, folder = tmp_path / "small.abele", tmp_path / "graph"
     compile_model(one_image(), target="tiny:4", vertices_per_tile=12).save(path)
     inside, outside = listed(path), written(path, folder)

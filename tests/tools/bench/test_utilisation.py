@@ -15,7 +15,7 @@ def test_a_product_by_itself_is_under_its_name(monkeypatch: pytest.MonkeyPatch):
     assert 0 < plan.utilisation < 1
 
 
-def test_layers_alike_are_one_row_and_all_are_counted():
+def test_equal_layers_share_a_row_with_their_count():
     proto = resnet((2, 2), side=32, width=8, classes=10)
     convolutions = sum(node.op_type in ("Conv", "Gemm") for node in proto.graph.node)
     rows = list(bench._alike(plan_model(proto, "tiny:16").plan.operators))

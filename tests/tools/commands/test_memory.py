@@ -239,7 +239,7 @@ builtin.module {
     ],
     ids=["a mask", "a training step"],
 )
-def test_what_does_not_fit_fits_where_what_waits_is_computed_again(text: str, target: str):
+def test_a_program_that_does_not_fit_fits_with_recomputation(text: str, target: str):
     Path("net.mlir").write_text(text)
     arguments = ("net.mlir", "--target", target)
     told = CliRunner().invoke(app, ["memory", *arguments, "--advise", "--json", "out.json"])
@@ -262,7 +262,7 @@ def test_what_does_not_fit_fits_where_what_waits_is_computed_again(text: str, ta
     assert profile["cycles"] == tried[-1]["cycles"]
 
 
-def test_where_nothing_that_waits_can_be_computed_again_one_line_says_so():
+def test_one_line_says_that_nothing_can_be_recomputed():
     line = "computing values again would free no memory on the fullest tile"
     enough = "tiny:4,memory.bytes_per_tile=24000,memory.reserved_bytes=4000"
     assert line in memory("--target", enough, "--advise").stdout

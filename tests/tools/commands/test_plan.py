@@ -45,7 +45,7 @@ def test_each_operator_has_a_row_and_all_together_the_last(network: Path):
     assert re.search(r"fullest tile: [\d,]+ of 245,760 bytes", result.stdout)
 
 
-def test_the_dearest_come_first_when_few_are_asked_for(network: Path):
+def test_the_most_expensive_operators_come_first_with_top(network: Path):
     every = rows(plan(network, "--target", "tiny:16").stdout)[:-1]
     few = rows(plan(network, "--target", "tiny:16", "--top", "2").stdout)[:-1]
     dearest = sorted(every, key=lambda row: -int(row[5].replace(",", "")))

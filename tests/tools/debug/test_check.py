@@ -117,7 +117,7 @@ def test_a_program_that_rounding_changes_much_is_reported_with_the_change(tmp_pa
     assert check_run(plain, RAMP, wrong, "exchange").problem.endswith("0.002 is allowed")
 
 
-def test_what_overflows_in_the_reference_alone_cannot_be_compared(tmp_path):
+def test_results_that_overflow_only_in_the_reference_cannot_be_compared(tmp_path):
     path = tmp_path / "large.mlir"
     path.write_text("""
 func.func @main(%x: tensor<4x8xf16>) -> tensor<4x8xf16>

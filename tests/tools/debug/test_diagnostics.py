@@ -27,14 +27,14 @@ def test_an_error_is_met_at_its_line_and_nowhere_else(comments: list[str], line:
         assert (problem == "") == (other == line), other
 
 
-def test_another_text_is_no_match():
+def test_an_error_with_another_text_does_not_match():
     expectations = Expectations("// expected-error {{no}}", "x.mlir")
     problem = expectations.match(at(1, "perhaps"))
     assert problem == "x.mlir:1: unexpected error: x.mlir:1:5: perhaps"
     assert expectations.unmatched() == ["x.mlir:1: expected error 'no' did not occur"]
 
 
-def test_each_expectation_is_met_as_often_as_it_says():
+def test_each_expectation_must_be_met_the_stated_number_of_times():
     expectations = Expectations("// expected-error 2 {{no}}", "x.mlir")
     assert expectations.match(at(1, "no")) == ""
     assert len(expectations.unmatched()) == 1

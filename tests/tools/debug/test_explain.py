@@ -65,7 +65,7 @@ def test_bad_text_is_one_error(rules: Path, tmp_path: Path):
         explain_rule("fuse", path, load=[tmp_path / "none.rw"])
 
 
-def test_a_name_that_is_no_rule_is_told_the_near_ones_or_that_it_is_a_pass(
+def test_an_unknown_rule_is_answered_with_similar_names_or_with_the_pass_of_that_name(
     rules: Path, tmp_path: Path
 ):
     onnx.save(relu(), tmp_path / "relu.onnx")

@@ -164,7 +164,9 @@ def test_a_saved_program_is_profiled_without_parsing_what_is_not_run(
 @pytest.mark.parametrize(
     "reported", [{}, {"vertices": 3, "ops": {"nn": "many"}}, {"ops": 3}, dict.fromkeys(GRAPH, True)]
 )
-def test_what_the_compiler_did_not_report_is_counted(tmp_path: Path, reported: dict[str, object]):
+def test_figures_missing_from_a_profile_are_counted_again(
+    tmp_path: Path, reported: dict[str, object]
+):
     exe = compile_model(relu(), "tiny")
     levels = {level: exe.module_at(level) for level in LEVELS[:-1]}
     path = tmp_path / "program.abele"
@@ -324,7 +326,7 @@ class Mark(ModulePass):
 """
 
 
-def test_levels_are_kept_whatever_stands_between_the_conversions(tmp_path: Path):
+def test_levels_are_kept_with_any_passes_between_the_conversions(tmp_path: Path):
     path = tmp_path / "lower.py"
     path.write_text(LOWER)
     plan = "plan-splits{target=tiny}"

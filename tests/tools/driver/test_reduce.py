@@ -144,7 +144,7 @@ KINDS = (HostInput, Copy, Vertices, HostOutput)
 
 
 @pytest.mark.parametrize("passes", [TO_TILE, TO_EXCHANGE], ids=["tile", "exchange"])
-def test_programs_of_tiles_are_cut_before_and_behind_vertices(passes: str):
+def test_reducing_a_program_of_tile_cuts_it_before_and_after_vertices(passes: str):
     module = after(passes)
     assert [count_of(module, kind) for kind in KINDS] == [1, 3, 3, 1]
     reduced = reduce_module(module, in_a_row(1))
@@ -170,7 +170,7 @@ def test_any_program_is_reduced_to_the_operation_that_fails(program: Program, da
     assert count(reduced) <= BARE + (failing is nn.LoadOp)
 
 
-def test_every_module_that_is_asked_about_verifies_and_may_be_destroyed():
+def test_every_candidate_of_the_reducer_verifies_and_may_be_modified():
     asked: list[int] = []
 
     def fails(module: ModuleOp) -> bool:

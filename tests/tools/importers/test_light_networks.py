@@ -96,14 +96,14 @@ def test_same_seed_gives_the_same_bits_with_and_without_the_cache(fresh_cache):
     assert light_networks.seeded(QUICK, 1) != first
 
 
-def test_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+def test_an_unwritable_cache_is_not_an_error(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     monkeypatch.setenv("ABELE_CACHE", str(blocked / "folder"))
     assert light_networks.seeded(QUICK).graph.node
 
 
-def test_constants_became_initializers_that_are_no_inputs():
+def test_constants_become_initializers_that_are_not_inputs():
     model = light_networks.seeded(QUICK)
     assert not [node for node in model.graph.node if node.op_type == "ConstantOfShape"]
     assert [each.name for each in model.graph.input] == list(light_networks.light_input(QUICK))

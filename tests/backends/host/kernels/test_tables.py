@@ -28,7 +28,7 @@ def test_no_other_file_defines_a_number_of_the_tables(path: Path):
         assert not stored & NUMBERS
 
 
-def test_operations_of_steps_leave_room_for_the_flag_that_turns_them_round():
+def test_opcodes_of_steps_leave_a_bit_for_swapped_operands():
     names = "TAKE", "ADD", "SUB", "MUL", "DIV", "MAX", "MIN"
     operations = [getattr(tables, name) for name in names]
     turned = [tables.REVERSED + each for each in operations]

@@ -61,7 +61,7 @@ def test_a_needed_pass_does_not_change_the_figures():
         assert figures[at] == figures[at + 1]
 
 
-def test_what_would_take_too_long_is_left_out_the_first_places_first(monkeypatch):
+def test_the_earliest_figures_are_left_out_if_time_runs_short(monkeypatch):
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr("abele.tools.driver.dump.price_each.process_time", lambda: next(clock))
     figures = priced(WAY, seconds=30.0)
@@ -83,7 +83,7 @@ class Spoil(ModulePass):
             each.erase(safe_erase=False)
 
 
-def test_what_cannot_be_built_has_the_reason_instead():
+def test_a_program_that_cannot_be_built_has_a_reason_instead_of_figures():
     figures = priced((Spoil(),))
     assert isinstance(figures[0], Figures)
     assert isinstance(figures[1], str)

@@ -364,7 +364,7 @@ def test_the_last_finite_number_is_above_a_lower_bound_that_is_infinite():
     np.testing.assert_array_equal(got, np.full(2, np.finfo(np.float32).max), strict=True)
 
 
-def test_a_bound_that_is_no_number_leaves_none():
+def test_a_clip_with_a_nan_bound_returns_nan():
     proto = one("Clip", [3], weights=[np.float32(np.nan), np.float32(1)])
     got = run_reference(imported(proto), {"x0": floats(3)}).outputs["y"]
     assert np.isnan(got).all()
@@ -378,7 +378,7 @@ def test_the_statistics_of_float64_are_kept_in_float32():
     same_as_onnxruntime(proto, {"x0": floats(2, 4).astype(np.float64)})
 
 
-def test_what_a_float_attribute_is_unless_given_is_a_float32():
+def test_the_default_of_a_float_attribute_is_rounded_to_float32():
     weights = [np.array([n], np.float64) for n in (1, 0, 0, 0)]
     proto = of_types(one("BatchNormalization", [2, 1], weights=weights), np.float64)
     x = np.array([[1.0], [2.0]])

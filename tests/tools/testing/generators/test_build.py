@@ -95,7 +95,7 @@ def test_control_flow_wraps_operations():
     assert {control.RepeatOp, control.IfOp} <= kinds
 
 
-def test_constants_are_now_and_then_one_number():
+def test_some_constants_are_one_repeated_number():
     constants = [
         op.value.array
         for sketch in some(120)

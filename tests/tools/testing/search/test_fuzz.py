@@ -50,7 +50,7 @@ class Wrong(ModulePass):
 """
 
 
-def test_the_command_exits_1_and_says_how_to_see_the_failure_again(tmp_path: Path):
+def test_the_command_exits_1_and_prints_how_to_replay_the_failure(tmp_path: Path):
     (tmp_path / "mine.py").write_text(WRONG)
     words = ["fuzz", "wrong", "--load", str(tmp_path / "mine.py"), "--seconds", "4", "--seed", "1"]
     result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])

@@ -53,7 +53,7 @@ def test_vertices_are_those_of_the_graph(folder: Path, graph: Graph):
         assert (found["codelet"][k], found["origin"][k]) == (of.codelet, of.origin)
 
 
-def test_edges_are_those_of_the_graph_and_lie_where_links_say(folder: Path, graph: Graph):
+def test_edges_are_those_of_the_graph_in_the_row_groups_that_links_name(folder: Path, graph: Graph):
     found = columns(folder / "edges.parquet")
     links = columns(folder / "links.parquet")
     assert len(found["producer"]) == graph.edge_count
@@ -140,7 +140,9 @@ def test_a_graph_takes_the_place_of_another(graph: Graph, program: Executable, t
     assert os.listdir(tmp_path) == ["graph"]
 
 
-def test_what_is_no_graph_stays(graph: Graph, program: Executable, tmp_path: Path):
+def test_other_files_in_the_folder_are_never_overwritten(
+    graph: Graph, program: Executable, tmp_path: Path
+):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"contains thesis\.tex, which is not a file of a graph"):
         write_graph(graph, program, tmp_path)

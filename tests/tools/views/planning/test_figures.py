@@ -83,7 +83,7 @@ def test_padding_counts_uneven_parts_and_unfilled_units():
     assert wasted(16, 1, 1, method="swapped") == pytest.approx(1 / 2)
 
 
-def test_what_was_asked_is_blamed_for_what_it_costs():
+def test_a_plan_limited_by_constraints_says_so():
     found = asked(64, 128, 64)
     slow = planned(found, Plan((1, 1, 1)))
     assert slow.limited_by.startswith("what was asked: ")

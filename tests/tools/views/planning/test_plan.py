@@ -58,7 +58,7 @@ builtin.module {
 """
 
 
-def test_what_a_loop_repeats_counts_as_often(tmp_path):
+def test_operations_in_a_loop_count_once_per_iteration(tmp_path):
     path = tmp_path / "loop.mlir"
     path.write_text(LOOP)
     found = plan_model(path, "tiny:16", passes="").plan

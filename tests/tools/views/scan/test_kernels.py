@@ -62,7 +62,7 @@ def test_points_are_those_that_datashader_draws():
     assert picture[..., 0] == pytest.approx(np.nan_to_num(red), rel=1e-4)
 
 
-def test_all_light_of_an_edge_is_drawn_however_it_bends():
+def test_an_edge_has_the_same_total_light_in_any_shape():
     ends = np.random.default_rng(1).uniform(60, 190, (500, 4))
     straight, bent = (drawn(ends, bend, swell=-0.3)[0] for bend in (0.0, 0.2))
     length = np.hypot(ends[:, 2] - ends[:, 0], ends[:, 3] - ends[:, 1])

@@ -9,7 +9,7 @@ def test_a_small_graph_fits():
     check_memory(LayeredGraph(), 256)
 
 
-def test_what_does_not_fit_says_so_and_what_would():
+def test_a_picture_that_does_not_fit_in_memory_suggests_one_that_does():
     graph = LayeredGraph(("a", "b"), size=400_000, fan=1)
     needed = needed_bytes(graph, 256)
     with pytest.raises(InputError, match="need about 0.* GB of memory.*; --sample 1/2 draws"):

@@ -84,7 +84,7 @@ def test_a_program_without_vertices_is_refused():
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.jpg", "x.webp"])
-def test_a_picture_is_what_its_name_says(tmp_path: Path, name: str):
+def test_the_file_ending_decides_the_format_of_the_picture(tmp_path: Path, name: str):
     write_picture(Image.new("RGB", (16, 16), "red"), tmp_path / name)
     with Image.open(tmp_path / name) as image:
         assert image.size == (16, 16)

@@ -27,7 +27,7 @@ def test_faint_and_bright_light_are_both_seen(size: int):
     assert picture[size // 4, size // 4].argmax() == 1
 
 
-def test_what_is_bright_glows():
+def test_bright_places_glow():
     light = light_of(512)
     light[250:262, 250:262] = (100, 0, 0, 100)
     picture = finished(light, Tone(), 100.0).astype(int)

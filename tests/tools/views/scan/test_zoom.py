@@ -227,7 +227,7 @@ class TestInABrowser:
         finally:
             browser.set_window_size(1366, 768)
 
-    def test_a_name_is_whole_and_near_wherever_a_layer_is_in_sight(self, browser, page):
+    def test_the_name_of_a_visible_layer_is_shown_in_full_and_near_it(self, browser, page):
         opened(browser, page)
         body = browser.find_element(By.TAG_NAME, "body")
         until(browser, lambda each: names_in_sight(each))
