@@ -76,7 +76,7 @@ class ConvolutionOp(ContractionOp, ABC):
     Lists have one entry per spatial axis; a gradient has those of its convolution.
     stride: image elements from one position of the kernel to the next, 1 or more.
     dilation: image elements from one element of the kernel to the next, 1 or more.
-    pad_low: zeros before the image; where negative, elements dropped.
+    pad_low: zeros to add before the image; negative numbers drop elements.
     groups: parts of the channels and of the outputs; each output reads one part of the channels.
     """
 
@@ -124,7 +124,7 @@ class ConvOp(ConvolutionOp):
     """Convolve an image [N, C, ...] with weights [O, C / groups, ...], as networks do it.
 
     image: [N, C, ...]. weight: [O, C / groups, kernel...]; the kernel is not mirrored. pad_high:
-    zeros after the image; where negative, elements dropped.
+    zeros to add after the image; negative numbers drop elements.
 
     Example: %1 = nn.conv %image, %weight stride [4, 4] dilation [1, 1] pad [2, 2] to [2, 2]
     : (tensor<1x3x224x224xf32>, tensor<96x3x11x11xf32>) -> tensor<1x96x55x55xf32>

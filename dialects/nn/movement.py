@@ -214,7 +214,7 @@ PAD_MODES: dict[str, Outside] = {
 
 @irdl_op_definition
 class PadOp(PureTensorOp, Movement):
-    """Add elements at the ends of axes (or drop them, where negative).
+    """Add elements at the ends of axes. Negative numbers drop elements.
 
     operand: of any shape. mode: what the new elements are: constant; edge, the nearest element;
     reflect, the elements mirrored at the edge, which is not repeated; wrap, the elements from the

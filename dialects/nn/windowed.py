@@ -97,8 +97,8 @@ def windowed_axes(
 class Windowed(IRDLOperation, ABC):
     """The properties of a window that moves over spatial axes, one entry per axis.
 
-    window: elements under it, 1 or more. stride: elements from one position to the next, 1 or
-    more. dilation: elements from one under the window to the next, 1 or more. pad_low: padding
+    window: size of the window, 1 or more. stride: elements from one position to the next, 1 or
+    more. dilation: elements from one element of the window to the next, 1 or more. pad_low: padding
     before the first element, 0 or more. pad_high: padding after the last element, 0 or more.
     """
 

@@ -48,7 +48,7 @@ def codelets_page() -> str:
         f"{link('Targets', 'targets.md')} lists the facts behind the prices.",
         "## Scalar functions",
         "Errors are in units of roundoff of the type of the computation, which is 32 bits for "
-        "narrower floats.",
+        "narrower floats. *parameters*: plus the effect of rounding them.",
         table(
             ("function", "operands", "parameters", "error", *(f"cycles, {d}" for d in DTYPES)),
             map(_function, functions),
@@ -84,7 +84,7 @@ def _error(each: ScalarFunction) -> str:
     if each.is_exact:
         return "exact"
     ulps = f"{each.ulps:g}" if each.ulps else ""
-    return " and ".join(word for word in (ulps, "its parameters'" * bool(each.sensitivity)) if word)
+    return " + ".join(word for word in (ulps, "parameters" * bool(each.sensitivity)) if word)
 
 
 def _following(each: ScalarFunction, at: tuple[int, ...]) -> tuple[str, ...]:

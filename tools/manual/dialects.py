@@ -121,7 +121,10 @@ def _family(family: Sequence[type[Operation]], rules: Rules) -> str:
     common = [
         rule for rule in rules.get(family[0], ()) if all(rule in _of(op, rules) for op in family)
     ]
-    blocks += [_form(family[0], "OPERATION"), _rules(common).replace("at it", "at each of them")]
+    blocks += [
+        _form(family[0], "OPERATION"),
+        _rules(common).replace("this operation", "any of these operations"),
+    ]
     for op in family:
         own = [mark for mark in marks(op) if mark not in shared]
         blocks += [
@@ -185,7 +188,7 @@ def _of(op: type[Operation], rules: Rules) -> Sequence[tuple[str, str]]:
 
 def _rules(rules: Iterable[tuple[str, str]]) -> str:
     found = [link(name, "../rules.md", f"{file}.{name}") for file, name in rules]
-    return f"Rules that begin at it: {', '.join(found)}." if found else ""
+    return f"Rules with this operation as root: {', '.join(found)}." if found else ""
 
 
 def _attribute(cls: type[Attribute]) -> str:
