@@ -97,7 +97,7 @@ def test_a_users_pass_shows_its_options(soft: Path):
     assert "smooth-relu" in listing
     assert "limit: an integer, default 3; how many at most" in listing
     help_text = abele("opt", "--help-pass", "smooth-relu", "--load", soft).stdout
-    assert "share: a number or nothing, default none; of what" in help_text
+    assert "share: a number or none, default none; of what" in help_text
 
 
 def test_an_option_of_a_wrong_type_is_refused(soft: Path, relu: Path):
