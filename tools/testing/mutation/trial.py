@@ -96,10 +96,10 @@ def operators(module: ModuleOp) -> int:
     Functions, variables, supersteps, constants and other operations that only hold them or their
     data are not counted.
     """
-    return sum(not _is_frame(op) for op in module.walk())
+    return sum(not _only_holds_others(op) for op in module.walk())
 
 
-_FRAME = (
+_NOT_COUNTED = (
     ModuleOp,
     func.FuncOp,
     nn.StateOp,
@@ -117,8 +117,8 @@ _FRAME = (
 )
 
 
-def _is_frame(op: Operation) -> bool:
-    return isinstance(op, _FRAME) or op.has_trait(IsTerminator)
+def _only_holds_others(op: Operation) -> bool:
+    return isinstance(op, _NOT_COUNTED) or op.has_trait(IsTerminator)
 
 
 # In the parent
@@ -227,6 +227,7 @@ def _address_space() -> int:
 def _trial(
     mutant: Mutant, known: Sequence[Case], level: str, budget: Budget, folder: Path
 ) -> Trial:
+    """Compare a mutant with the original pass, and check it unless all its results are the same."""
     try:
         wrong = mutant.make()
     except InputError as error:

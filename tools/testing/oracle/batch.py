@@ -127,11 +127,12 @@ class _Search:
             try:
                 axes = self._propagate()
             except _LeafMustBeCut as needed:
-                self._add(needed.leaf, needed.axis)
+                self._cut_leaf(needed.leaf, needed.axis)
                 continue
             return self._batch(axes)
 
-    def _add(self, leaf: SSAValue, axis: int) -> None:
+    def _cut_leaf(self, leaf: SSAValue, axis: int) -> None:
+        """Cut a leaf along an axis. Raises NoBatch if it is no leaf, is cut already or is empty."""
         owner = leaf.owner
         known = isinstance(owner, Block) or leaf in self.constants
         loaded = isinstance(owner, nn.LoadOp) and owner.state.string_value() not in self.stored
@@ -140,6 +141,7 @@ class _Search:
         self.cut[leaf] = axis
 
     def _batch(self, axes: Axes) -> Batch:
+        """The batch, from the axes of all values. Raises NoBatch if loads of a state disagree."""
         arguments = {a.index: self.cut[a] for a in self.block.args if a in self.cut}
         states: dict[str, int] = {}
         for op in self.block.ops:

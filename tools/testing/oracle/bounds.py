@@ -361,12 +361,14 @@ def _wide(array: Array) -> Array:
 
 
 def _end(array: Array, error: Errors, sign: float) -> Array:
+    """The lower (sign -1) or upper (sign 1) ends of the intervals around an array."""
     if array.dtype == np.bool_:
         return np.where(error > 0, sign > 0, array)
     return array + sign * error
 
 
 def _points(array: Array, access: AccessMap, space: Space) -> Array:
+    """The element of an operand that each point of a space reads, one axis per dimension."""
     return gathered(array, access, whole_box(space.sizes))
 
 

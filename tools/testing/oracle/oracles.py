@@ -320,6 +320,10 @@ class _ErrorTracker:
     evaluated: tuple[Array, Errors] | None = None
 
     def error(self, holder: object, array: Array | None = None) -> Errors:
+        """The error of the elements that an object holds; 0 if none is recorded.
+
+        array: the elements, if the object is not an array itself.
+        """
         found = self.by_holder.get(id(holder))
         if found is not None:
             return found[1]
@@ -330,6 +334,7 @@ class _ErrorTracker:
         self.record(result, array, self.adjust(array, error))
 
     def record(self, result: SSAValue, holder: object, error: Errors) -> None:
+        """Record the error of a result, which an object holds."""
         # Keep the holder alive, so that no other object gets its id.
         self.by_holder[id(holder)] = holder, error
         self.by_value[result] = error
@@ -520,6 +525,7 @@ class _Variables:
                 self.values[op.writes.string_value()] = program.inputs[op.host_name.data]
 
     def error_of(self, name: str, array: Array) -> Errors:
+        """The error of a variable with these elements; 0 if nothing has written it."""
         error = self.errors.get(name)
         return no_error(array) if error is None else error.reshape(array.shape)
 
