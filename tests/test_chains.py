@@ -112,7 +112,7 @@ def test_a_chain_and_separate_operations_give_the_same_bits_in_float32(plan: str
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_whole_numbers_are_right_at_every_level(plan: str):
+def test_a_chain_on_whole_numbers_is_exact_at_every_level(plan: str):
     inputs = {name: np.rint(a).astype(np.float32) for name, a in arrays("float32").items()}
     together = results(*program("float32", PLANS[plan], together=True), inputs)
     for level in LEVELS:
@@ -131,7 +131,7 @@ def test_every_dtype_stays_within_its_bound(plan: str, dtype: str):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_the_planner_takes_a_chain_all_the_way(dtype: str):
+def test_a_planned_chain_runs_at_every_level(dtype: str):
     inputs = arrays(dtype)
     plan = f'plan-splits{{target="{TARGET}"}},'
     together = results(*program(dtype, None, together=True), inputs, plan)

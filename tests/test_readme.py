@@ -29,7 +29,7 @@ def test_every_block_runs_as_it_stands(tmp_path: Path):
         assert f"{right.mean():.3f}" in README.read_text(encoding="utf-8")
 
 
-def test_a_pass_with_its_program_and_test_is_fifteen_lines_at_most():
+def test_a_pass_with_its_program_and_test_has_at_most_15_lines():
     count = 0
     for block in blocks("### Write a pass", "### See the IR between stages"):
         if is_file(block):

@@ -62,7 +62,7 @@ def test_exchange_costs_the_larger_direction():
 
 
 @given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
-def test_the_exchange_of_one_tile_costs_what_an_array_says(received: int, sent: int):
+def test_the_exchange_price_of_one_tile_equals_that_of_an_array(received: int, sent: int):
     one = cost.exchange_cycles_of_one(received, sent, MK2)
     assert one == cost.exchange_cycles(received, sent, MK2)
 

@@ -19,7 +19,7 @@ from ..tile_graphs import tile_programs
 
 @given(tile_programs())
 @settings(max_examples=60)
-def test_counts_are_those_of_every_element_followed(module: ModuleOp):
+def test_counts_equal_those_found_by_following_every_element(module: ModuleOp):
     slow, fast = ElementFlow(module).run(), counts(module)
     assert fast.vertices == slow.count
     assert fast.edges == len(slow.edges)
@@ -88,7 +88,7 @@ def test_copies_are_followed_and_counted_separately():
     assert found.relayout_elements == 18 + 24
 
 
-def test_ways_from_one_producer_to_one_operand_are_merged():
+def test_paths_from_one_producer_to_one_operand_are_merged():
     move = "#abele.space<[i = 24] ({}) of [24] -> (i) of [24]>"
     body = f"""{relu("w", "a")}
       tile.copy [@a] -> @b moves [{move.format("i")}]

@@ -50,7 +50,7 @@ def test_state_is_always_live_and_others_from_write_to_read():
     assert [(s.name, s.bytes) for s in found.steps] == [("one", 48), ("two", 72), ("three", 72)]
 
 
-def test_a_result_on_its_operand_is_counted_once():
+def test_a_result_that_overwrites_its_operand_is_counted_once():
     on_a = variable("on_a", 24)
     body = (
         step("one", relu("w", "a"))
@@ -73,16 +73,16 @@ def test_a_variable_that_the_worst_superstep_does_not_touch_is_waiting():
     assert {v.name for v in found.variables if v.live} == {"a", "b", "c", "w"}
 
 
-def test_nothing_waits_where_nothing_happens():
+def test_nothing_waits_in_an_empty_program():
     assert not any(v.waits for v in report().variables)
 
 
-def test_a_second_write_ends_what_was_there():
+def test_a_second_write_ends_the_life_of_the_old_value():
     body = step("one", relu("w", "a")) + step("two", relu("w", "b")) + step("three", relu("w", "a"))
     assert [s.bytes for s in report(body).steps] == [48, 48, 48]
 
 
-def test_what_a_loop_carries_lives_through_it():
+def test_a_carried_variable_lives_through_the_loop():
     inner = step("two", relu("a", "b")) + step("three", relu("b", "a"))
     body = (
         step("one", relu("w", "a")) + f"control.repeat 3 () : () -> () {{ {inner} control.yield }}"
@@ -91,7 +91,7 @@ def test_what_a_loop_carries_lives_through_it():
     assert [s.bytes for s in report(body).steps] == [48, 72, 72]
 
 
-def test_a_write_that_may_not_happen_ends_nothing():
+def test_a_conditional_write_does_not_end_a_life():
     body = f"""{step("one", relu("w", "a"))}
       %p = tile.read @p : i1
       control.if %p : i1 {{ {step("maybe", relu("w", "a"))} control.yield }}
@@ -119,7 +119,7 @@ def test_what_does_not_fit_says_where_what_and_how_much():
         raise problem
 
 
-def test_what_fits_has_no_problem():
+def test_a_program_that_fits_has_no_problem():
     assert report().problem() is None
     assert report().over_bytes == 0
 

@@ -47,7 +47,7 @@ def test_a_shift_sends_one_block_from_tile_to_tile():
     assert found.compute_cycles == cost.fill_cycles(24, TINY)
 
 
-def test_what_stays_on_a_tile_is_copied_and_not_exchanged():
+def test_elements_that_stay_on_a_tile_are_copied_not_exchanged():
     (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @a")), TINY)
     assert (found.exchange_bytes, found.exchange_cycles) == (0, 0)
     assert found.compute_cycles == cost.copy_cycles(24, TINY)
@@ -159,7 +159,7 @@ def moved_elements(op: Copy, variables: dict[str, Variable]) -> list[np.ndarray]
 
 @given(planned_programs())
 @settings(max_examples=40)
-def test_bytes_received_and_sent_are_those_of_every_element_followed(program: Program):
+def test_bytes_received_and_sent_equal_those_found_by_following_every_element(program: Program):
     module = lowered(program)
     variables = variables_of(module)
     for op in module.walk():

@@ -198,7 +198,7 @@ def computed(
     }}""")
 
 
-def test_a_result_lies_on_an_operand_that_nothing_needs_any_more():
+def test_a_result_overwrites_an_operand_after_its_last_read():
     found = computed(vertices(POINTS, "exp", "@x", "y"))
     assert found["y"] == found["x"]
 
@@ -213,7 +213,7 @@ def test_an_operand_that_the_chain_reads_again_is_overwritten():
     assert found["y"] == found["x"]
 
 
-def test_a_sum_of_partials_lies_on_the_first_of_them():
+def test_a_sum_of_partials_overwrites_the_first_of_them():
     found = computed(vertices(PARTIALS, "identity sum", "@x", "y"), x="3x4xf32")
     assert found["y"] == found["x"]
 
@@ -231,11 +231,11 @@ STILL_READ = {
 
 
 @pytest.mark.parametrize("how", STILL_READ)
-def test_no_result_lies_on_what_is_still_read(how: str):
+def test_no_result_overwrites_a_variable_that_is_still_read(how: str):
     assert STILL_READ[how]["y"] != STILL_READ[how]["x"]
 
 
-def test_no_result_lies_on_narrower_elements():
+def test_no_result_overwrites_narrower_elements():
     found = computed(vertices(POINTS, "exp", "@x", "y"), x="4xf16")
     assert found["y"] != found["x"]
 
@@ -253,7 +253,7 @@ def test_a_result_may_not_be_given_part_of_an_operand():
         computed(text, given="{address = 8 : i64}", given_x="{address = 0 : i64}")
 
 
-def test_no_result_lies_on_a_state():
+def test_no_result_overwrites_a_state():
     made = context()
     digest = made.blobs.add(np.ones(4, np.float32)).digest
     module = parse_module(

@@ -75,7 +75,7 @@ def test_an_unread_loop_is_removed_with_everything_that_only_it_reads():
     )
 
 
-def test_a_loop_that_stores_stays_without_what_is_dead_in_it():
+def test_a_loop_that_stores_stays_without_its_dead_operations():
     check(
         LOOP.replace(
             "INSIDE",

@@ -68,7 +68,7 @@ def test_every_option_of_an_xdsl_pass_can_be_set():
         ("abele-cse", "no pass 'abele-cse'"),
     ],
 )
-def test_a_wrong_name_is_answered_with_names_of_its_kind(name: str, says: str):
+def test_an_unknown_name_suggests_names_of_the_same_kind(name: str, says: str):
     with pytest.raises(InputError, match=says):
         load_pass(name, OPT)
 

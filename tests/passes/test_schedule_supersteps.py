@@ -29,7 +29,7 @@ def test_copies_that_depend_on_each_other_have_a_superstep_each():
     assert steps[0] != steps[1]
 
 
-def test_a_copy_does_not_overwrite_what_its_superstep_sends():
+def test_a_copy_does_not_overwrite_a_variable_that_its_superstep_sends():
     steps = numbers("tile.copy [@a] -> @b tile.copy [@c] -> @a", "a", "b", "c")
     assert steps[0] != steps[1]
 

@@ -196,7 +196,7 @@ def test_an_argument_larger_than_the_machine_is_refused_at_once(tmp_path: Path):
     assert "float32[100000000] of func.func" in result.stderr
 
 
-def test_a_program_that_makes_the_machine_stumble_is_refused(
+def test_a_program_that_makes_the_machine_fail_is_refused(
     negate: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def stumble(*_: object, **__: object) -> None:
@@ -572,7 +572,7 @@ def test_opt_reads_standard_input():
     assert "nn.neg" in result.stdout
 
 
-def test_opt_goes_all_the_way_and_abele_runs_it(negate: Path, tmp_path: Path):
+def test_opt_lowers_to_exchange_and_abele_runs_the_result(negate: Path, tmp_path: Path):
     down = (
         "plan-splits{target=tiny},convert-nn-to-partition,convert-partition-to-tile,"
         "schedule-supersteps,allocate,group-supersteps,convert-tile-to-exchange"
@@ -722,7 +722,7 @@ builtin.module attributes {abele.target = "tiny"} {
 """
 
 
-def test_opt_holds_errors_of_parser_verifier_and_passes_to_what_is_expected(tmp_path: Path):
+def test_opt_compares_errors_of_parser_verifier_and_passes_with_expected_ones(tmp_path: Path):
     path = tmp_path / "diagnosed.mlir"
     path.write_text(DIAGNOSED)
     options = ("--split-input-file", "--verify-diagnostics", "-p", "convert-nn-to-partition")
@@ -738,7 +738,7 @@ def test_opt_holds_errors_of_parser_verifier_and_passes_to_what_is_expected(tmp_
     assert f"{path}:14: expected error 'no plan; run plan-splits' did not occur" in result.stderr
 
 
-def test_opt_prints_what_passes_leave_where_no_error_comes():
+def test_opt_prints_the_result_if_the_expected_error_does_not_occur():
     result = opt("--verify-diagnostics", text=NEGATE)
     assert result.exit_code == 0, result.stderr
     assert "nn.neg" in result.stdout
@@ -797,9 +797,7 @@ def test_opt_helps_with_a_pass():
     assert opt("--help-pass", "plan-split").exit_code == 2
 
 
-def test_a_crash_leaves_what_reproduces_it(
-    small: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_crash_writes_a_reproducer(small: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch):
     def stumble(*_: object) -> None:
         raise OverflowError("too large to convert")
 
@@ -814,7 +812,7 @@ def test_a_crash_leaves_what_reproduces_it(
     )
 
 
-def test_a_pipe_that_crashes_leaves_what_reproduces_it(
+def test_a_crash_on_standard_input_writes_a_reproducer(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def stumble(*_: object) -> None:
@@ -906,7 +904,9 @@ def test_opt_takes_text(small: Path):
     refused(small.parent, "opt", small, says="opt takes .mlir")
 
 
-def test_opt_refuses_what_makes_a_pass_stumble(negate: Path, monkeypatch: pytest.MonkeyPatch):
+def test_opt_refuses_a_program_that_makes_a_pass_fail(
+    negate: Path, monkeypatch: pytest.MonkeyPatch
+):
     def stumble(*_: object) -> None:
         raise OverflowError("too large to convert")
 

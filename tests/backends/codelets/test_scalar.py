@@ -147,7 +147,7 @@ def test_a_bound_finds_an_error_of_a_few_units(name: str):
 
 @pytest.mark.parametrize("dtype", FLOATS[:3], ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
-def test_where_the_result_is_written_changes_nothing(name: str, dtype):
+def test_results_do_not_depend_on_where_they_are_written(name: str, dtype):
     arrays = operands_of(name, dtype)
     function, parameters = SCALAR_FUNCTIONS[name], PARAMETERS.get(name, ())
     alone = function.apply(parameters, *arrays)
@@ -179,7 +179,7 @@ def test_results_do_not_depend_on_the_stride_of_elements(name: str, dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
-def test_a_result_that_lies_among_its_operands_is_the_same_to_the_bit(name: str, dtype):
+def test_a_result_interleaved_with_its_operands_is_the_same_to_the_bit(name: str, dtype):
     function, parameters = SCALAR_FUNCTIONS[name], PARAMETERS.get(name, ())
     arrays = operands_of(name, dtype)
     alone = function.apply(parameters, *arrays)

@@ -52,14 +52,14 @@ def test_slic_is_for_16_bit_floats_and_short_strides():
     assert method_of(784, 64, 64, 9, 1, "float16", "float16", field_rows=28) == "amp"
 
 
-def test_a_sum_without_terms_takes_less_than_one_with_a_term():
+def test_an_empty_sum_is_cheaper_than_one_with_a_term():
     half = "float16", "float16"
     none, one = (Contraction.of(60, 4, 4, kernel, 1, *half) for kernel in (0, 1))
     for price in (amp_cycles, slic_cycles):
         assert 0 < int(price(none, MK2)) < int(price(one, MK2))
 
 
-def test_arrays_of_candidates_get_what_each_gets_alone():
+def test_an_array_of_candidates_has_the_prices_of_each_one():
     field = np.array([1, 5, 49, 3025])
     inputs = np.array([[3], [64]])
     rest = 96, 9, 1, "float16", "float32"

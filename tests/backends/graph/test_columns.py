@@ -32,7 +32,7 @@ def alone(structure: Structure, sizes: tuple[int, ...], shared: bool) -> tuple[S
 
 @given(tile_programs())
 @settings(max_examples=30)
-def test_a_vertex_costs_what_its_part_does_and_writes_its_elements(module: ModuleOp):
+def test_a_vertex_has_the_cycles_and_elements_of_its_part(module: ModuleOp):
     variables = variables_of(module)
     for op in module.walk():
         if not isinstance(op, Vertices):

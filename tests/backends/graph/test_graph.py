@@ -39,7 +39,7 @@ def listed(graph: Graph, most: int = 7, loops: bool = False) -> dict[tuple[int, 
 
 @given(tile_programs())
 @settings(max_examples=60)
-def test_the_edges_are_those_of_every_element_followed(module: ModuleOp):
+def test_the_edges_equal_those_found_by_following_every_element(module: ModuleOp):
     slow, graph = ElementFlow(module).run(), graph_of(module, TARGET)
     itemsizes = {v.symbol: v.dtype.itemsize for v in module.body.block.ops if hasattr(v, "dtype")}
     itemsize = {}
@@ -81,7 +81,7 @@ def named(op) -> list[int]:
 
 @given(tile_programs())
 @settings(max_examples=30)
-def test_counts_and_tables_are_of_one_graph(module: ModuleOp):
+def test_counts_and_tables_describe_the_same_graph(module: ModuleOp):
     graph, counted = graph_of(module, TARGET), counts(module)
     assert (graph.vertex_count, graph.edge_count) == (counted.vertices, counted.edges)
     assert graph.loop_edge_count == counted.loop_edges
@@ -187,7 +187,7 @@ def test_a_convolution_and_both_its_gradients(split: int, workers: int):
 @pytest.mark.slow
 @given(programs("tile", control_flow=False))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_graph_of_any_operator_is_that_of_every_element_followed(program: Program):
+def test_the_graph_of_any_operator_equals_that_found_by_following_every_element(program: Program):
     slow, found = ElementFlow(program.module).run(), graph_of(program.module, program.target)
     assert found.vertex_count == slow.count
     assert set(listed(found, 1000)) == set(slow.edges)
@@ -195,7 +195,7 @@ def test_the_graph_of_any_operator_is_that_of_every_element_followed(program: Pr
     assert (counted.vertices, counted.edges) == (found.vertex_count, found.edge_count)
 
 
-def test_an_operand_that_walks_a_diagonal_reads_no_square():
+def test_a_diagonal_operand_reads_only_its_diagonal():
     found = graph(
         f"""{relu("a", "b", " workers [6]")}
         tile.compute_set @c.set {{ tile.vertices
@@ -205,7 +205,7 @@ def test_an_operand_that_walks_a_diagonal_reads_no_square():
     assert sorted(listed(found)) == [(0, 24, 0), (7, 24, 0), (14, 25, 0), (21, 25, 0)]
 
 
-def test_a_block_ends_and_the_next_begins_anywhere():
+def test_blocks_may_begin_and_end_anywhere():
     body = relu("a", "b", " workers [6]") + relu("b", "c", " workers [4]")
     found = graph(body)
     (whole,) = found.edges()
@@ -232,7 +232,7 @@ def test_edges_round_a_loop_are_separate():
     assert round_it == {(n + 4, n, 0) for n in range(4)}
 
 
-def test_two_ways_from_one_producer_are_one_edge():
+def test_two_paths_from_one_producer_are_one_edge():
     move = "#abele.space<[i = 24] ({}) of [24] -> (i) of [24]>"
     found = graph(
         f"""{relu("a", "b")}
@@ -255,6 +255,6 @@ def test_unknown_ids_are_named():
         found.vertices(3, 9)
 
 
-def test_a_set_is_named_after_where_it_came_from():
+def test_a_vertex_set_has_the_name_of_its_origin():
     (made,) = graph(relu("a", "b")).sets
     assert (made.name, made.codelet, made.first, made.count) == ("b.set", "relu", 0, 4)

@@ -63,7 +63,7 @@ def test_each_result_is_rounded_to_its_own_type():
 STATE = f"nn.state @n : {T} = {{n}}\n"
 
 
-def test_loads_give_what_was_and_stores_what_will_be():
+def test_loads_return_the_old_value_and_stores_set_the_next():
     module = program(
         f"""
     %0 = nn.load @n : {T}

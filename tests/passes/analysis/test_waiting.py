@@ -38,11 +38,11 @@ def stays_of_the_first(block: Block) -> list[list[int]]:
     return [[each.at for each in stay] for stay in found.stays(readers)]
 
 
-def test_readers_are_cut_at_the_longest_wait():
+def test_readers_are_split_at_the_longest_wait():
     assert stays_of_the_first(chain(12, 10, 11)) == [[1], [10, 11]]
 
 
-def test_every_wait_of_half_the_longest_is_long():
+def test_a_wait_of_at_least_half_the_longest_is_long():
     assert stays_of_the_first(chain(20, 5, 10, 14, 15)) == [[1], [5], [10], [14, 15]]
 
 
@@ -62,7 +62,7 @@ def test_a_value_waits_only_while_something_is_computed():
     assert stays_of_the_first(block) == [[1, 4]]
 
 
-def test_a_reshape_is_read_when_its_readers_read():
+def test_a_read_of_a_reshape_counts_when_the_reshape_is_read():
     block = block_of(f"""
       %v0 = nn.exp %x : ({T}) -> {T}
       %r = nn.reshape %v0 to [2, 2] : ({T}) -> tensor<2x2xf32>

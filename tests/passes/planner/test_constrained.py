@@ -200,7 +200,7 @@ def test_what_no_plan_can_meet_is_refused(asking: Asking, operators, says):
     assert says in str(raised.value)
 
 
-def test_parts_that_a_tile_cannot_hold_are_refused_with_both(tmp_path: Path):
+def test_parts_that_do_not_fit_on_a_tile_are_refused_with_both_sizes(tmp_path: Path):
     path = tmp_path / "c.json"
     path.write_text('{"operators": {"fc1": {"tiles": 1}}}')
     target = resolve_target("tiny:16,memory.reserved_bytes=0,memory.bytes_per_tile=1024")

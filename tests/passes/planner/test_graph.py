@@ -91,7 +91,7 @@ def shared() -> ModuleOp:
     return net.module()
 
 
-def test_the_first_operator_places_a_weight_and_others_read_it_there():
+def test_the_first_operator_places_a_weight_for_all_operators():
     first, second = read_graph(shared(), TARGET, Limits()).operators
     assert first.operands == (None, None)
     assert first.shared == {1}

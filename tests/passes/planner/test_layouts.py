@@ -105,14 +105,14 @@ def extend(net: Net, draw: st.DrawFn) -> SSAValue:
 
 @given(chains(), st.sampled_from((1, 4, 6, 12)))
 @settings(max_examples=40)
-def test_with_enough_states_no_choice_is_faster_along_a_chain(module: ModuleOp, tiles: int):
+def test_with_enough_states_the_choice_along_a_chain_is_optimal(module: ModuleOp, tiles: int):
     chooser = steadfast(chooser_of(module, resolve_target(f"tiny:{tiles}")))
     assert chooser.together().cycles == pytest.approx(best_of_all(chooser))
 
 
 @given(st.data(), st.sampled_from((4, 6, 12)))
 @settings(max_examples=25)
-def test_with_enough_states_no_choice_is_faster_where_values_wait(data: st.DataObject, tiles: int):
+def test_with_enough_states_the_choice_is_optimal_if_values_wait(data: st.DataObject, tiles: int):
     net = Net(data.draw(st.integers(1, 8)), data.draw(st.sampled_from(WIDTHS)))
     kept = extend(net, data.draw) if data.draw(st.booleans()) else net.value
     width = nn.shape_of(kept)[1]
@@ -124,7 +124,7 @@ def test_with_enough_states_no_choice_is_faster_where_values_wait(data: st.DataO
 
 @given(chains(), st.sampled_from((4, 6, 16)))
 @settings(max_examples=25)
-def test_a_network_is_never_slower_than_one_operator_after_another(module: ModuleOp, tiles: int):
+def test_plans_chosen_together_are_never_slower_than_one_by_one(module: ModuleOp, tiles: int):
     target = resolve_target(f"tiny:{tiles}")
     alone = chooser_of(module, target).one_by_one()
     assert plan_network(module, target).cycles <= alone.cycles

@@ -89,7 +89,7 @@ def test_the_price_is_that_of_the_program(plan: Plan, element: str):
     assert choice.resident_bytes <= int(report.always_live_bytes.max())
 
 
-def test_round_a_ring_weights_are_there_once():
+def test_in_a_ring_weights_are_resident_once():
     own = problem(matmul(64, 64, 64), F32, (False, True))
     question = unplaced(own, TARGET, PLENTY)
     found = search_in_steps(question)

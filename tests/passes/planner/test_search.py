@@ -93,7 +93,7 @@ def test_more_memory_never_costs_cycles(structure: Structure):
     assert cycles == sorted(cycles, reverse=True)
 
 
-def test_a_bound_is_kept_where_that_is_possible():
+def test_a_bound_on_bytes_is_kept_if_possible():
     asked = problem(conv(64, 28, 64, 3, pad=1), F16, (False, True))
     for bound in (3_400, 4_000, 8_000):
         choice = fastest(question_of(asked, MK2, bound))
@@ -127,7 +127,7 @@ def test_a_convolution_with_few_images_splits_its_channels():
     assert plan.combine.split[3:] == (1,) * (len(plan.combine.split) - 3)
 
 
-def test_combining_that_is_given_is_kept():
+def test_a_given_plan_for_combining_is_kept():
     asked, plan = problem(matmul(8, 32, 8)), Plan((2, 2, 2), combine=Plan((4, 1, 1)))
     choice = exact(question_of(asked, TINY), plan)
     assert choice.plan.combine is not None
@@ -143,7 +143,7 @@ def test_figures_add_up():
     assert choice.resident_bytes == weights.block_elements * 2
 
 
-def test_a_movement_goes_to_the_cuts_of_its_operand():
+def test_a_movement_inherits_the_split_of_its_operand():
     dims = (Dim("a", 12), Dim("b", 20))
     transpose = Space(dims, (identity_map((0, 1), (12, 20)),), (identity_map((1, 0), (20, 12)),))
     source = result_layout(add(12, 20), Plan((4, 5)))

@@ -35,7 +35,7 @@ def test_a_split_reduction_becomes_a_parallel_dimension_of_blocks():
     assert order == (3, 0)
 
 
-def test_partials_get_leading_axes_and_combining_takes_them_away():
+def test_partials_get_leading_axes_that_combining_removes():
     structure, plan = (
         conv(6, 8, 4, 3, pad=1),
         Plan((2, 1, 1, 2, 3, 1), combine=Plan((4, 2, 1, 1, 1))),

@@ -38,7 +38,7 @@ def test_a_wrong_rule_among_right_passes_is_named(text: str, monkeypatch: pytest
     assert found.names_rewrite
 
 
-def test_a_right_rule_is_blamed_for_nothing():
+def test_nothing_is_blamed_on_a_right_rule():
     found = blamed(mutant(RIGHT), Budget(examples=20, seed=1))
     assert found is not None
     assert (found.how, found.rule) == ("", "abs_of_abs")

@@ -24,7 +24,7 @@ def test_each_shape_has_a_row_and_no_plan_is_worse_than_the_comparators(tmp_path
         assert 0 < row["pareto"] < row["priced"]
 
 
-def test_a_published_figure_that_is_not_met_fails(monkeypatch: pytest.MonkeyPatch):
+def test_a_published_figure_that_is_not_matched_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(comparator.PUBLISHED, (31, 257, 50), 1)
     result = CliRunner().invoke(app, ["--shapes", "31x257x50"])
     assert result.exit_code == 1

@@ -43,7 +43,7 @@ def test_the_measured_figures_are_those_of_the_graph(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_alexnet_can_be_cut_as_fine_as_pictures_of_it_show():
+def test_alexnet_can_be_split_as_finely_as_published_pictures_show():
     """18.7 million vertices and 115.8 million edges, and not many more."""
     name, batch, vertices = NETWORKS[-1].split(":")
     model = with_batch(seeded(name), int(batch))

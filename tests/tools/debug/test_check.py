@@ -31,7 +31,7 @@ def narrow(element: str) -> ModuleOp:
     return parse_module(NARROW.replace("ELEMENT", element), new_context())
 
 
-def test_two_steps_of_the_narrowest_dtype_are_allowed():
+def test_the_tolerance_is_two_steps_of_the_narrowest_dtype():
     assert tolerance(narrow("f32")) == tolerance(narrow("f16")) == TOLERANCE
     assert tolerance(narrow("bf16")) == 2 * 2.0**-7
     assert tolerance(ModuleOp([])) == TOLERANCE

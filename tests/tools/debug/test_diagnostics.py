@@ -20,7 +20,7 @@ def at(line: int, message: str) -> InputError:
         (["op  // some words expected-error{{no}}"], 1),
     ],
 )
-def test_an_error_is_met_at_its_line_and_nowhere_else(comments: list[str], line: int):
+def test_an_expected_error_must_be_at_its_line(comments: list[str], line: int):
     text = "\n".join([*comments, "", "", ""])
     for other in range(1, 6):
         problem = Expectations(text, "x.mlir").match(at(other, "no, thanks"))

@@ -44,7 +44,7 @@ def test_predictions_meet_the_calibration(family, median, worst):
     assert errors.worst <= worst
 
 
-def test_phases_of_a_stencil_are_met_but_for_one_sync():
+def test_predicted_phases_of_a_stencil_match_except_for_one_sync():
     # One program was seen to take 64 cycles to meet, another 117; no published figure tells why.
     errors = {each.measurement.name: abs(each.error) for each in calibration("bsp")}
     assert errors.pop("gbphase_half4_1ipu_sync") < 0.85
@@ -102,6 +102,6 @@ def test_an_addition_in_place_starts_later():
     assert starts[1] - starts[0] == 6 * (58 - 29)
 
 
-def test_statistics_are_of_rows():
+def test_statistics_are_errors_of_actual_rows():
     found = Statistics.of([0.01, -0.02, 0.5])
     assert (found.rows, found.median, found.p90, found.worst) == (3, 0.02, 0.5, 0.5)

@@ -85,7 +85,7 @@ def test_the_alternatives_of_an_operator_include_its_plan():
         assert not any(all(a <= b for a, b in zip(g, f, strict=True)) for g in others)
 
 
-def test_all_of_it_goes_into_json():
+def test_all_figures_are_in_the_json():
     question = plan_model(convolutions(), "tiny:16", memory_proportion=0.001)
     record = json.loads(json.dumps(question.plan.to_dict()))
     assert record["target"] == "tiny:16"

@@ -34,7 +34,7 @@ def test_phases_follow_the_program(colourings):
     assert np.array_equal(found["phase"].ink, graph.vertices()["compute_set"])
 
 
-def test_more_cycles_are_hotter(colourings):
+def test_more_cycles_have_a_hotter_colour(colourings):
     graph, _, found = colourings
     cycles = graph.vertices()["cycles"]
     order = np.argsort(cycles, kind="stable")
@@ -44,7 +44,7 @@ def test_more_cycles_are_hotter(colourings):
     assert (found["cycles"].low, found["cycles"].high) == ("10", "99")
 
 
-def test_directions_are_a_closed_wheel(colourings):
+def test_colours_of_directions_form_a_closed_wheel(colourings):
     wheel = colourings[2]["direction"].directions
     steps = np.abs(np.roll(wheel, 1, axis=0) - wheel).max(axis=1)
     assert steps[0] < 2 * steps.max()

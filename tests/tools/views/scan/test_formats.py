@@ -7,7 +7,7 @@ from abele.tools.views.scan.formats import FORMATS, check_format
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-def test_known_endings_are_taken_in_capitals_too(ending: str):
+def test_known_endings_in_capitals_are_accepted(ending: str):
     check_format(Path(f"a.b/c{ending}"))
     check_format(Path(f"a.b/c{ending.upper()}"))
 

@@ -52,7 +52,7 @@ class WithFewMore(DenseBlocks):
         yield EdgeBlock(1, consumers * 0, consumers, np.empty(0, np.int32))
 
 
-def test_the_mean_is_over_the_largest_link():
+def test_the_mean_of_neighbours_is_over_the_largest_link():
     for graph in (DenseBlocks(2, 3, 4), WithFewMore()):
         means = mean_others(graph, silent)
         # Block 0 has the consumers 0, 2, 4 and 6 of their set, block 1 the odd ones.

@@ -44,7 +44,7 @@ def test_the_same_seed_draws_the_same_picture(laid: Laid):
     assert len(np.unique(one.reshape(-1, 3), axis=0)) > 500
 
 
-def test_a_crowd_of_vertices_keeps_its_colour():
+def test_many_vertices_at_one_place_keep_their_colour():
     fibres, points = np.zeros((2, SIZE, SIZE, 4), np.float32)
     fibres[0, 0] = 1
     points[64:192, 64:192] = [50, 0, 0, 50]
