@@ -20,13 +20,14 @@ from .space import AccessMap, AxisMap, Dim, identity_map
 class Layout:
     """Blocks of a tensor over a grid of cells, one cell per tile.
 
-    grid: the cut dimensions. Cells are numbered row-major over their parts, and cell c lives on
+    grid: the split dimensions. Cells are numbered row-major over their parts, and cell c lives on
     tile first_tile + c. access: the tensor seen from the grid's dimensions.
 
-    A block holds the numerators that its cell touches, every step-th one, row-major over the
-    tensor's (viewed) axes. All blocks have the box and the strides of the largest block. Blocks
-    overlap where windows overlap, and repeat over grid dimensions that the access map does not
-    name.
+    A block is a window along each axis of the (viewed) tensor, row-major. It goes from the smallest
+    to the largest index that its cell touches, in steps. Where the access map divides, indices are
+    taken before the division: they are numerators. All blocks have the box and the strides of the
+    largest block. Blocks overlap where windows overlap, and repeat over grid dimensions that the
+    access map does not name.
 
         tensor of 7, windows of 3, grid 7-2 outputs by 2:   tile 0: 0 1 2 3 4   tile 1: 3 4 5 6 .
     """
