@@ -36,9 +36,9 @@ def compile_command(
             {"the model": Path(model), "--constraints": how.constraints},
             {"-o": output, "--profile": profile},
         )
-        with progress() as tell:
-            exe = how.compiled(model, extensions, tell)
-            tell("write")
+        with progress() as on_step:
+            exe = how.compiled(model, extensions, on_step)
+            on_step("write")
             exe.save(output)
             if profile is not None:
                 write_profile(profile, exe)

@@ -9,9 +9,10 @@ from functools import wraps
 from typing import Any, cast, get_type_hints
 
 from ...ir.instruments.reproducer import fresh_folder
-from ..driver.compile import Watcher, compile_model
+from ..driver.compile import compile_model
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
+from ..driver.on_step import OnStep
 from .arguments import (
     ConstraintsFile,
     Dims,
@@ -39,7 +40,7 @@ class Compilation:
     dump_ir: DumpFolder = None
 
     def compiled(
-        self, model: str, extensions: Extensions, tell: Watcher, *, unbounded: bool = False
+        self, model: str, extensions: Extensions, on_step: OnStep, *, unbounded: bool = False
     ) -> Executable:
         """Compile a model. unbounded: as for compile_model, and raises what that raises."""
         return compile_model(
@@ -54,7 +55,7 @@ class Compilation:
             unbounded=unbounded,
             dump_ir=self.dump_ir,
             reproducers=fresh_folder,
-            watch=tell,
+            watch=on_step,
         )
 
 

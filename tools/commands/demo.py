@@ -38,11 +38,11 @@ def demo(
         if scan is not None:
             needs_libraries()
             check_format(scan)
-        with progress() as tell:
+        with progress() as on_step:
             # onnx is an import of this command only: other commands run models without it.
             from .demo_network import demo_model  # noqa: PLC0415
 
-            tell("seed AlexNet's weights")
+            on_step("seed AlexNet's weights")
             model, values = demo_model()
             exe = compile_model(
                 model,
@@ -51,18 +51,18 @@ def demo(
                 load=extensions,
                 dump_ir=dump_ir,
                 reproducers=fresh_folder,
-                watch=tell,
+                watch=on_step,
             )
-            tell("run")
+            on_step("run")
             results = exe.run(values)
-            tell("check against the reference")
+            on_step("check against the reference")
             verdict = check_run(exe, values, results, MACHINE)
             if profile is not None:
                 write_profile(profile, exe)
             if scan is not None:
                 from .demo_network import draw_demo  # noqa: PLC0415
 
-                draw_demo(exe, model, scan, tell)
+                draw_demo(exe, model, scan, on_step)
         show(exe, "AlexNet, seeded weights, one image", verdict)
         if scan is not None:
             console().print(f"{scan} shows all its vertices and edges", highlight=False)

@@ -8,8 +8,8 @@ import onnx
 
 from ..driver.arrays import Array
 from ..driver.executable import Executable
+from ..driver.on_step import OnStep
 from ..importers.light_networks import light_input, seeded
-from ..views.scan.progress import Tell
 
 
 def demo_model() -> tuple[onnx.ModelProto, dict[str, Array]]:
@@ -21,7 +21,7 @@ SIZE = 1024
 """Width and height of the demo's picture, in pixels."""
 
 
-def draw_demo(exe: Executable, model: onnx.ModelProto, path: Path, tell: Tell) -> None:
+def draw_demo(exe: Executable, model: onnx.ModelProto, path: Path, on_step: OnStep) -> None:
     """Draw the program's vertices and edges. Raises InputError."""
     # Only drawing needs these libraries.
     from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
@@ -29,5 +29,5 @@ def draw_demo(exe: Executable, model: onnx.ModelProto, path: Path, tell: Tell) -
     from ..views.scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
 
     graph = graph_of_program(exe, telling_names(model))
-    laid = laid_out(graph, subject_of(exe, "AlexNet"), SIZE, tell=tell)
-    write_picture(scan(laid, "layer", SIZE, tell).image, path)
+    laid = laid_out(graph, subject_of(exe, "AlexNet"), SIZE, on_step=on_step)
+    write_picture(scan(laid, "layer", SIZE, on_step).image, path)

@@ -57,19 +57,19 @@ def graph_command(
             check_graph_folder(output)
         if graphml is not None:
             needs_networkx()
-        with progress() as tell:
-            exe = how.compiled(model, extensions, tell)
+        with progress() as on_step:
+            exe = how.compiled(model, extensions, on_step)
             if MACHINE not in exe.levels:
                 raise InputError(f"{model}: stops above {MACHINE}; need a complete program")
-            tell("count")
+            on_step("count")
             graph = graph_of(exe.module_at(MACHINE), exe.target)
             if graphml is not None:
                 check_small(graph, loops)
             if output is not None:
-                tell(f"write {graph.vertex_count:,} vertices and {graph.edge_count:,} edges")
+                on_step(f"write {graph.vertex_count:,} vertices and {graph.edge_count:,} edges")
                 write_graph(graph, exe, output, loops=loops)
             if graphml is not None:
-                tell("write GraphML")
+                on_step("write GraphML")
                 write_graphml(graph, graphml, loops=loops)
         warn(exe.relaxed)
         terminal = console()

@@ -70,10 +70,10 @@ def memory_command(
             )
             with _constraints(how.constraints, other.operators) as constraints:
                 changed = replace(changed, constraints=constraints)
-                return changed.compiled(model, extensions, tell, unbounded=True)
+                return changed.compiled(model, extensions, on_step, unbounded=True)
 
-        with progress() as tell:
-            exe = how.compiled(model, extensions, tell, unbounded=True)
+        with progress() as on_step:
+            exe = how.compiled(model, extensions, on_step, unbounded=True)
             found = memory_map(exe)
             own = Way(found.target, how.passes, how.memory_proportion)
             tried, again = (), ()

@@ -76,16 +76,16 @@ def mutate_command(
         budget = Budget(examples, seconds, seed)
         terminal = console()
         done: list[report.Done] = []
-        with progress() as tell:
+        with progress() as on_step:
             for right in rights:
-                tell(f"{right.name}: look for places")
+                on_step(f"{right.name}: look for places")
                 planted = study.plant(right, level, budget)
                 chosen = study.chosen_mutants(planted, wanted, limit, seed)
                 terminal.print(report.planted_line(planted), highlight=False)
                 if only_list:
                     terminal.print(report.mutant_table(chosen))
                     continue
-                tell(f"{right.name}: check the pass itself")
+                on_step(f"{right.name}: check the pass itself")
                 wrong = study.check_original(planted, budget)
                 if wrong.verdict == "found":
                     print_error_line(
@@ -96,7 +96,7 @@ def mutate_command(
                 own: list[report.Done] = []
                 for mutant, trial in study.trials(planted, chosen, budget, jobs):
                     own.append((mutant, trial))
-                    tell(f"{len(own)} of {len(chosen)}, {report.done_line(mutant, trial)}")
+                    on_step(f"{len(own)} of {len(chosen)}, {report.done_line(mutant, trial)}")
                 own.sort(key=lambda each: chosen.index(each[0]))
                 terminal.print(report.summary(own, right.name))
                 done += own

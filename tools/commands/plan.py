@@ -81,7 +81,7 @@ def plan_command(
         if matmul:
             machine = resolve_target(target or DEFAULT_TARGET)
             program = product_of_matrices(*_shape(matmul), dtype or "f16", machine)
-        with progress() as tell:
+        with progress() as on_step:
             question = plan_model(
                 program,
                 target,
@@ -90,7 +90,7 @@ def plan_command(
                 load=extensions,
                 constraints=constraints,
                 memory_proportion=memory_proportion,
-                watch=tell,
+                watch=on_step,
             )
         _show(question, operator, every, top, png)
         if output is not None:

@@ -55,19 +55,19 @@ def run(
         )
         if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
             refuse_too_little_to_map(resolve_target(how.target))
-        with progress() as tell:
-            exe = how.compiled(model, extensions, tell)
+        with progress() as on_step:
+            exe = how.compiled(model, extensions, on_step)
             exe.module_at(at)
             given = {} if inputs is None else read_npz(inputs, exe.inputs)
             values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
             missing = [each for each in exe.inputs if each.name not in given]
             if inputs is not None and missing:
                 print_error_line(f"{inputs}: missing inputs get seeded values: {listed(missing)}")
-            tell(f"run at {at}")
+            on_step(f"run at {at}")
             results = exe.run(values, at=at, strict=strict)
             verdict = None
             if check:
-                tell("check against the reference")
+                on_step("check against the reference")
                 verdict = check_run(exe, values, results, at)
             if outputs is not None:
                 write_npz(outputs, results)

@@ -85,19 +85,19 @@ def scan_command(
         if zoom is not None:
             check_zoom(zoom)
         start = perf_counter()
-        with progress() as tell:
-            exe = how.compiled(model, extensions, tell)
+        with progress() as on_step:
+            exe = how.compiled(model, extensions, on_step)
             graph = graph_of_program(exe, _names(model))
             subject = subject_of(exe, title or Path(model).stem)
             compiled = perf_counter()
-            laid = laid_out(graph, subject, size, seed, share, tell)
+            laid = laid_out(graph, subject, size, seed, share, on_step)
             placed = perf_counter()
             if output is not None:
-                found = scan(laid, color, size, tell)
-                tell("write")
+                found = scan(laid, color, size, on_step)
+                on_step("write")
                 write_picture(found.image, output)
             if zoom is not None:
-                write_zoom(laid, zoom, size, tell)
+                write_zoom(laid, zoom, size, on_step)
             done = perf_counter()
         warn(exe.relaxed)
         table = Table(title=f"{subject.network} -> {output or zoom}", show_header=False)

@@ -24,11 +24,11 @@ from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
 from ...passes.names import opt_passes
 from ...passes.pipelines import expand
-from ..driver.compile import verifiers
 from ..driver.dump.instruments import NO_DUMP, check_dump, dump_instruments
 from ..driver.executable import PROGRAM_FILE
 from ..driver.extensions.loaded import Extensions
 from ..driver.reduce import reduce_module
+from ..driver.verifiers import verifiers
 from .diagnostics import Expectations
 
 SPLIT = "// -----"

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from ..driver.compile import Watcher
+from ..driver.on_step import OnStep
 
 
 @contextmanager
-def progress() -> Generator[Watcher]:
+def progress() -> Generator[OnStep]:
     """A function that shows a step of the work on standard error; silent unless on a terminal."""
     terminal = Console(stderr=True)
     if terminal.is_terminal:

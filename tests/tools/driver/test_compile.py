@@ -9,11 +9,10 @@ from some_models import SMALL, model, node, random, relu
 from xdsl.dialects.builtin import StringAttr
 
 from abele.backends.executable import Program, save
-from abele.dialects.levels import level_named
 from abele.ir.context import AbeleContext
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.text import write_module
-from abele.ir.upstream import ModuleOp, VerifyException
+from abele.ir.upstream import ModuleOp
 from abele.tools import compile_model
 from abele.tools.debug.bisect import bisect
 from abele.tools.driver.arrays import seeded
@@ -82,15 +81,6 @@ def test_plans_made_by_hand_are_for_the_target_that_is_given(tmp_path: Path):
 
 def test_the_target_is_mk2_unless_the_program_names_another():
     assert compile_model(relu()).target.name == "mk2"
-
-
-def test_modules_are_kept_as_each_level_left_them():
-    exe = compile_model(SMALL["classifier"](), "tiny")
-    for level in LEVELS:
-        names = {op.name for op in exe.module_at(level).walk()}
-        assert level in {name.partition(".")[0] for name in names}
-        assert [name for name in names if not level_named(level).is_legal(name)] == []
-    assert any(op.name == "nn.softmax" for op in exe.module_at("nn").walk())
 
 
 def test_an_unknown_level_is_refused():
@@ -300,57 +290,3 @@ def test_compiling_leaves_garbage_collection_as_it_was():
     assert gc.isenabled()
     compile_model(relu(), "tiny")
     assert gc.isenabled()
-
-
-# Passes of one's own
-
-
-LOWER = """
-from dataclasses import dataclass
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.passes import ModulePass
-from abele.passes.convert_nn_to_partition import ConvertNnToPartition
-
-@dataclass(frozen=True)
-class Lower(ModulePass):
-    name = "lower-my-way"
-    def apply(self, ctx, op):
-        ConvertNnToPartition().apply(ctx, op)
-
-@dataclass(frozen=True)
-class Mark(ModulePass):
-    name = "mark"
-    def apply(self, ctx, op):
-        for each in op.walk():
-            each.attributes["marked"] = UnitAttr()
-"""
-
-
-def test_levels_are_kept_with_any_passes_between_the_conversions(tmp_path: Path):
-    path = tmp_path / "lower.py"
-    path.write_text(LOWER)
-    plan = "plan-splits{target=tiny}"
-    spec = f"nn,{plan},lower-my-way,mark,tile,exchange"
-    exe = compile_model(relu(), "tiny", passes=spec, load=[path])
-    plain = compile_model(relu(), "tiny")
-    assert exe.levels == LEVELS
-    marked = {op.name for op in exe.module_at("partition").walk() if "marked" in op.attributes}
-    assert any(name.startswith("partition.") for name in marked)
-    assert exe.profile["cycles"] == plain.profile["cycles"]
-    assert exe.stages.passes["mark"] > 0
-    assert set(exe.stages.seconds) == set(plain.stages.seconds)
-
-
-def test_a_pipeline_of_ones_own_must_reach_the_machine(tmp_path: Path):
-    path = tmp_path / "lower.py"
-    path.write_text(LOWER)
-    with pytest.raises(InputError, match="ends at partition; the machine runs exchange: add tile"):
-        spec = "nn,plan-splits{target=tiny},lower-my-way"
-        compile_model(relu(), "tiny", passes=spec, load=[path])
-
-
-def test_composites_that_are_left_are_blamed_on_decompose(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("abele.passes.decompose.Decompose.apply", lambda *_: None)
-    proto = model([node("Softmax", "x", "y")], {"x": [2, 3]}, ["y"])
-    with pytest.raises(VerifyException, match=r"after pass 'decompose' .*nn.softmax is not legal"):
-        compile_model(proto, "tiny")

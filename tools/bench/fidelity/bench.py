@@ -22,8 +22,8 @@ def fidelity(csv: Path = CALIBRATION, rows: bool = False, report: Path | None = 
     """
     check_files({"--csv": csv}, {"--json": report})
     measurements, skipped = read_rows(csv)
-    with progress() as tell:
-        found, unpriced = predictions(measurements, lambda name: tell(f"price {name}"))
+    with progress() as on_step:
+        found, unpriced = predictions(measurements, lambda name: on_step(f"price {name}"))
     families = by_family(found)
     show = console()
     if rows and found:

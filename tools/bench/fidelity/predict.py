@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.target import Target
+from ...driver.on_step import OnStep, ignore_step
 from . import planned, sparse, stencil, vertices
 from .cases import (
     FAMILIES,
@@ -82,13 +83,16 @@ def _error(predicted: float, measured: float) -> float:
 
 
 def predictions(
-    measurements: Sequence[Measurement], tell: Callable[[str], None] = lambda _: None
+    measurements: Sequence[Measurement], on_step: OnStep = ignore_step
 ) -> tuple[list[Prediction], list[Skipped]]:
-    """The prediction of each row, and the rows that cannot be priced. tell: is passed each name."""
+    """The prediction of each row, and the rows that cannot be priced.
+
+    on_step: called with the name of each row.
+    """
     found: list[Prediction] = []
     skipped: list[Skipped] = []
     for each in measurements:
-        tell(each.name)
+        on_step(each.name)
         try:
             phases = predict(each.case, each.target)
             without = predict(each.case, each.target.uncalibrated())

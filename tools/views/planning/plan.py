@@ -29,10 +29,12 @@ from ....passes.planner.constrained import plan_program
 from ....passes.planner.question import Question
 from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.search import traded
-from ...driver.compile import Watcher, refuse_tensors_larger_than, silent, verifiers
 from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
+from ...driver.on_step import OnStep, ignore_step
 from ...driver.program import Model, Program, plan_target, read_program
+from ...driver.tensor_sizes import refuse_tensors_larger_than
+from ...driver.verifiers import verifiers
 from ...importers.huge_weights import refusing_huge_weights
 from .figures import OperatorPlan, figures, macs, peak_macs
 
@@ -168,17 +170,17 @@ def plan_model(
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     constraints: str | os.PathLike[str] | None = None,
     memory_proportion: float | None = None,
-    watch: Watcher | None = None,
+    watch: OnStep | None = None,
 ) -> PlannedModel:
     """Plan a model, or an nn program that was read.
 
     passes: run on the program first. The other parameters are as for compile_model.
     Raises InputError, and DoesNotFit for a tensor that the target cannot hold.
     """
-    tell: Watcher = watch or silent
+    on_step: OnStep = watch or ignore_step
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     context = extensions.context()
-    tell("read")
+    on_step("read")
     program = (
         model
         if isinstance(model, Program)
@@ -189,18 +191,18 @@ def plan_model(
     machine = plan_target(program.module, target, program.path)
     refuse_tensors_larger_than(program.module, machine)
     spec = expand(passes, machine.spelling(), extensions.passes)
-    tell(f"passes: {passes}")
+    on_step(f"passes: {passes}")
     pipeline = parse_pipeline(spec, extensions.passes)
     PassManager(pipeline, verifiers(program.level)).run(context, program.module)
     level = level_of(program.module)
     if level != NN:
         raise InputError(f"pipeline '{passes}' ends at {level}; need passes that stay at {NN}")
-    tell("plan")
+    on_step("plan")
     planned = plan_program(program.module, machine, constraints or "", memory_proportion)
     network = planned.network
     rows: list[OperatorPlan] = []
     for op, choice in network.choices.items():
-        tell(f"{_node(op)}: runner-up")
+        on_step(f"{_node(op)}: runner-up")
         rows.append(
             figures(
                 _node(op),

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from ...driver.on_step import OnStep
 from .blur import blurred
 from .kernels import deposit, deposit_layers, pull, step
-from .progress import Tell
 from .threads import FEW, SLICES, in_slices
 
 Floats = NDArray[np.float32]
@@ -66,7 +66,7 @@ def relax(
     grid: int,
     caps: tuple[float, float],
     strengths: Strengths,
-    tell: Tell,
+    on_step: OnStep,
     own: int = 192,
     every: int = 3,
 ) -> None:
@@ -78,7 +78,7 @@ def relax(
     territory = _Territory.of(bodies, own)
     kernel = _Kernel(grid)
     for k in range(steps):
-        tell(f"step {k + 1} of {steps}")
+        on_step(f"step {k + 1} of {steps}")
         if strengths.separation and k % every == 0:
             territory.renew(bodies)
         cap = caps[0] * (caps[1] / caps[0]) ** (k / max(1, steps - 1))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...driver.on_step import OnStep
 from .drawable import Drawable
 from .forces import Floats, Ids
 from .kernels import add_others
-from .progress import Tell
 
 VERTICES, MOST_GROUPS = 16, 60_000
 """The smallest average number of vertices per group, and the most groups."""
@@ -30,7 +30,7 @@ class Groups:
     size: Ids
 
 
-def grouped(graph: Drawable, tell: Tell) -> Groups:
+def grouped(graph: Drawable, on_step: OnStep) -> Groups:
     """Groups of the vertices of each set, by their neighbours.
 
     Half of the groups are shared out by the number of vertices, and half by the number of edges.
@@ -40,7 +40,7 @@ def grouped(graph: Drawable, tell: Tell) -> Groups:
     counts = np.array([each.count for each in graph.sets], np.int64)
     groups = _shares(graph, counts)
     bases, starts = np.cumsum(groups) - groups, np.cumsum(counts) - counts
-    others = mean_others(graph, tell)
+    others = mean_others(graph, on_step)
     group_of, inside = np.empty((2, len(others)), np.int32)
     for k in range(len(counts)):
         first, count = int(starts[k]), int(counts[k])
@@ -65,7 +65,7 @@ def _shares(graph: Drawable, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.clip(np.ceil(share * all_groups).astype(np.int64), 1, np.maximum(counts, 1))
 
 
-def mean_others(graph: Drawable, tell: Tell) -> Floats:
+def mean_others(graph: Drawable, on_step: OnStep) -> Floats:
     """The mean index of the neighbours of a vertex, in the largest link of its set: (n,).
 
     Indices count from the first vertex of a set. In a dense block, all vertices of one side have
@@ -81,7 +81,7 @@ def mean_others(graph: Drawable, tell: Tell) -> Floats:
     seen = 0
     for block in graph.edges():
         seen += len(block.producer)
-        tell(f"group vertices: edge {seen:,} of {graph.edge_count:,}")
+        on_step(f"group vertices: edge {seen:,} of {graph.edge_count:,}")
         ends = graph.links[block.link]
         sides = (
             (ends.producer, block.producer, ends.consumer, block.consumer),

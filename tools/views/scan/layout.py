@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...driver.on_step import OnStep
 from .drawable import Drawable
 from .forces import Bodies, Floats, Ids, Strengths, relax
 from .groups import Groups, grouped
 from .measures import edge_length, purity
-from .progress import Tell, within
+from .progress import within
 from .sample import Sample
 from .territory import separate_layers
 
@@ -57,7 +58,7 @@ MOST_CELLS = 40_000_000
 """The most cells in the grids of all layers together."""
 
 
-def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
+def lay_out(graph: Drawable, sample: Sample, seed: int, on_step: OnStep) -> Layout:
     """Places for all vertices, the same for the same seed."""
     random = np.random.default_rng([seed, 2])
     counts = np.array([each.count for each in graph.sets], np.int64)
@@ -66,10 +67,10 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
     number = {name: k for k, name in enumerate(layers)}
     layer = np.array([number[name] for name in names], np.int32)
     set_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    groups = grouped(graph, tell)
-    x, y = _sets(graph, counts, layer, random, within(tell, "lay out vertex sets"))
+    groups = grouped(graph, on_step)
+    x, y = _sets(graph, counts, layer, random, within(on_step, "lay out vertex sets"))
     x, y = _scattered(x[groups.set_of], y[groups.set_of], 0.03, random)
-    strengths = _place_groups(groups, sample, layer, x, y, seed, within(tell, "lay out groups"))
+    strengths = _place_groups(groups, sample, layer, x, y, seed, within(on_step, "lay out groups"))
     x, y = _discs(x, y, groups, FILLED * float(np.ptp(x)) / len(set_of) ** 0.5)
     del groups
     bodies = Bodies(
@@ -81,8 +82,8 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, tell: Tell) -> Layout:
         sample.consumer,
         np.reciprocal(sample.share),
     )
-    _place_vertices(bodies, strengths, sample, seed, within(tell, "lay out vertices"))
-    tell("separate layers")
+    _place_vertices(bodies, strengths, sample, seed, within(on_step, "lay out vertices"))
+    on_step("separate layers")
     separate_layers(x, y, bodies.layer)
     return Layout(x, y, layers, layer, set_of)
 
@@ -92,35 +93,35 @@ FILLED = 0.4
 
 
 def _place_groups(
-    groups: Groups, sample: Sample, layer: Ids, x: Floats, y: Floats, seed: int, tell: Tell
+    groups: Groups, sample: Sample, layer: Ids, x: Floats, y: Floats, seed: int, on_step: OnStep
 ) -> Strengths:
     """Move groups in place until edges are short. Returns the strengths that achieve this."""
     ends = Sample(groups.group_of[sample.producer], groups.group_of[sample.consumer], sample.share)
     mine = layer[groups.set_of]
     bodies = Bodies(x, y, groups.size.astype(np.float32), mine, *_quotient(ends, len(x)))
     grid = _grid(len(x), 512)
-    relax(bodies, 100, grid, (0.05, 0.01), Strengths(), tell, _layer_grid(grid))
+    relax(bodies, 100, grid, (0.05, 0.01), Strengths(), on_step, _layer_grid(grid))
     strengths = Strengths(separation=SEPARATION, bind=BIND, falloff=0.03, fall=1.4)
-    relax(bodies, 120, grid, (0.02, 0.002), strengths, tell, _layer_grid(grid))
-    return _shorten(bodies, 30, grid, (0.005, 0.002), strengths, ends, seed, tell)
+    relax(bodies, 120, grid, (0.02, 0.002), strengths, on_step, _layer_grid(grid))
+    return _shorten(bodies, 30, grid, (0.005, 0.002), strengths, ends, seed, on_step)
 
 
 def _place_vertices(
-    bodies: Bodies, strengths: Strengths, sample: Sample, seed: int, tell: Tell
+    bodies: Bodies, strengths: Strengths, sample: Sample, seed: int, on_step: OnStep
 ) -> None:
     """Move vertices in place, starting from the places of their groups."""
     n = len(bodies.x)
     grid = _grid(n, 1024)
     steps = int(np.clip(20_000_000 / max(n, 1), 4, 25))
-    relax(bodies, steps, grid, (0.005, 0.001), strengths, tell, _layer_grid(grid))
-    strengths = _shorten(bodies, steps // 2, grid, (0.004, 0.001), strengths, sample, seed, tell)
+    relax(bodies, steps, grid, (0.005, 0.001), strengths, on_step, _layer_grid(grid))
+    strengths = _shorten(bodies, steps // 2, grid, (0.004, 0.001), strengths, sample, seed, on_step)
     fine = int(min(384, grid, (MOST_CELLS / (int(bodies.layer.max()) + 1)) ** 0.5))
     while (
         purity(bodies.x, bodies.y, bodies.layer) < PURE_ENOUGH
         and strengths.separation < MOST_SEPARATION
     ):
         strengths = replace(strengths, separation=strengths.separation * 2)
-        relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, tell, fine)
+        relax(bodies, min(12, steps // 2), grid, (0.004, 0.001), strengths, on_step, fine)
 
 
 def _shorten(
@@ -131,7 +132,7 @@ def _shorten(
     strengths: Strengths,
     ends: Sample,
     seed: int,
-    tell: Tell,
+    on_step: OnStep,
 ) -> Strengths:
     """Increase the attraction of edges until they are short. Moves bodies in place.
 
@@ -139,7 +140,7 @@ def _shorten(
     """
     while edge_length(bodies.x, bodies.y, ends, seed) > SHORT_FIRST and strengths.bind < MOST_BIND:
         strengths = replace(strengths, bind=strengths.bind * 1.5)
-        relax(bodies, steps, grid, caps, strengths, tell, _layer_grid(grid))
+        relax(bodies, steps, grid, caps, strengths, on_step, _layer_grid(grid))
     return strengths
 
 
@@ -154,7 +155,11 @@ def _layer_grid(grid: int) -> int:
 
 
 def _sets(
-    graph: Drawable, counts: NDArray[np.int64], layer: Ids, random: np.random.Generator, tell: Tell
+    graph: Drawable,
+    counts: NDArray[np.int64],
+    layer: Ids,
+    random: np.random.Generator,
+    on_step: OnStep,
 ) -> tuple[Floats, Floats]:
     """Places of vertex sets. Layers start on an open circle, in program order."""
     angle = layer / max(int(layer.max()) + 1, 1) * 5.5
@@ -172,7 +177,7 @@ def _sets(
         np.sqrt(np.array([link.count for link in links], np.float32)),
     )
     strengths = replace(Strengths(), cohesion=0.0, separation=0.0, falloff=0.1)
-    relax(bodies, 400, _grid(len(x) * 16, 128), (0.03, 0.004), strengths, tell, own=4)
+    relax(bodies, 400, _grid(len(x) * 16, 128), (0.03, 0.004), strengths, on_step, own=4)
     return x, y
 
 

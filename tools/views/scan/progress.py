@@ -1,15 +1,10 @@
-"""Progress messages."""
+"""Progress messages of a part of the work."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-Tell = Callable[[str], None]
-"""Takes a short message about the current step."""
-
-
-def silent(_: str) -> None:
-    """Show nothing."""
+from ...driver.on_step import OnStep
 
 
-def within(tell: Tell, what: str) -> Tell:
+def within(on_step: OnStep, what: str) -> OnStep:
     """A function that shows messages as steps of a larger task."""
-    return lambda text: tell(f"{what}: {text}")
+    return lambda text: on_step(f"{what}: {text}")

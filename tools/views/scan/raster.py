@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....backends.graph import EdgeBlock
+from ...driver.on_step import OnStep
 from .colours import Colouring
 from .drawable import Drawable
 from .forces import Floats
 from .kernels import dots, fibres
-from .progress import Tell
 from .threads import SLICES, in_slices
 
 SAMPLES = 400_000_000
@@ -65,17 +65,17 @@ class Sheet:
 
 
 def draw(
-    graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, tell: Tell
+    graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, on_step: OnStep
 ) -> Sheet:
     """Draw all edges and vertices. x, y: places in pixels."""
-    traces, edges = draw_edges(graph, x, y, colouring, size, tell)
-    tell("draw vertices")
+    traces, edges = draw_edges(graph, x, y, colouring, size, on_step)
+    on_step("draw vertices")
     points, vertices = draw_vertices(x, y, colouring, size)
     return Sheet(traces, points, edges, vertices)
 
 
 def draw_edges(
-    graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, tell: Tell
+    graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, on_step: OnStep
 ) -> tuple[Floats, int]:
     """The light of all edges, and the number drawn."""
     pictures = np.zeros((SLICES, size, size, 4), np.float32)
@@ -85,7 +85,7 @@ def draw_edges(
     for block in graph.edges():
         drawn += _draw_block(block, x, y, colouring, samples, seen, pictures)
         seen += len(block.producer)
-        tell(f"draw edges: {seen:,} of {graph.edge_count:,}")
+        on_step(f"draw edges: {seen:,} of {graph.edge_count:,}")
     for other in pictures[1:]:
         pictures[0] += other
     return pictures[0], drawn

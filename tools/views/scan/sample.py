@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...driver.on_step import OnStep
 from .drawable import Drawable
-from .progress import Tell
 
 EDGES_A_VERTEX, LEAST, MOST = 8, 2_000_000, 24_000_000
 
@@ -25,7 +25,7 @@ class Sample:
     share: NDArray[np.float32]
 
 
-def sample_edges(graph: Drawable, seed: int, tell: Tell, most: int | None = None) -> Sample:
+def sample_edges(graph: Drawable, seed: int, on_step: OnStep, most: int | None = None) -> Sample:
     """At most about `most` edges: the same number from every link, or all if it has fewer.
 
     A link of a thousand edges is therefore not lost next to one of a million.
@@ -41,7 +41,7 @@ def sample_edges(graph: Drawable, seed: int, tell: Tell, most: int | None = None
     for block in graph.edges():
         share = float(shares[block.link])
         seen += len(block.producer)
-        tell(f"look at edges: {seen:,} of {graph.edge_count:,}")
+        on_step(f"look at edges: {seen:,} of {graph.edge_count:,}")
         if share >= 1:
             parts.append((block.producer, block.consumer, share))
         else:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from ....ir.errors import InputError
 from ....ir.whole_file import whole_file
+from ...driver.on_step import OnStep, ignore_step
 from .blur import blurred
 from .colours import COLOURINGS
 from .drawable import Drawable
@@ -20,7 +21,6 @@ from .layout import Layout, lay_out
 from .lettering import labels_of, lettered
 from .measures import Measures, measured
 from .memory import check_memory
-from .progress import Tell, silent
 from .raster import Sheet, Window, draw
 from .sample import sample_edges
 from .sampled import Sampled
@@ -76,7 +76,7 @@ def laid_out(
     size: int,
     seed: int = 0,
     share: int = 1,
-    tell: Tell = silent,
+    on_step: OnStep = ignore_step,
 ) -> Laid:
     """Find places for all vertices, or for every share-th. size: of the planned picture.
 
@@ -86,14 +86,14 @@ def laid_out(
         raise InputError(f"{subject.network}: computes nothing on the device: no vertex to draw")
     part = Sampled(graph, share) if share > 1 else graph
     check_memory(part, size)
-    sample = sample_edges(part, seed, tell)
-    layout = lay_out(part, sample, seed, tell)
-    tell("measure")
+    sample = sample_edges(part, seed, on_step)
+    layout = lay_out(part, sample, seed, on_step)
+    on_step("measure")
     found = measured(layout.x, layout.y, layout.layer_of, sample, seed)
     return Laid(part, graph, subject, layout, found)
 
 
-def scan(laid: Laid, colour: str, size: int, tell: Tell = silent) -> Scan:
+def scan(laid: Laid, colour: str, size: int, on_step: OnStep = ignore_step) -> Scan:
     """Draw a graph with places, in a square of size x size pixels.
 
     Asserts that as many vertices and edges were drawn as the graph counts.
@@ -102,9 +102,9 @@ def scan(laid: Laid, colour: str, size: int, tell: Tell = silent) -> Scan:
     graph, layout = laid.graph, laid.layout
     colouring = COLOURINGS[colour](graph, layout)
     window = Window.around(layout.x, layout.y, size)
-    sheet = draw(graph, *window.pixels(layout.x, layout.y), colouring, size, tell)
+    sheet = draw(graph, *window.pixels(layout.x, layout.y), colouring, size, on_step)
     check_drawn(graph, sheet)
-    tell("develop")
+    on_step("develop")
     picture = developed(sheet)
     image, labels = lettered(
         picture, labels_of(layout, window), laid.subject.network, legend(laid, sheet), colouring

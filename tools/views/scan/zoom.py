@@ -19,8 +19,9 @@ from PIL import Image
 
 from ....ir.errors import InputError
 from ....ir.whole_file import check_folder
+from ...driver.on_step import OnStep, ignore_step
 from .colours import COLOURINGS, Colouring, screen
-from .progress import Tell, silent, within
+from .progress import within
 from .pyramid import OVERLAP, TILE, levels_of, write_pyramid
 from .raster import Window, draw
 from .scan import Laid, check_drawn, developed, legend
@@ -60,7 +61,7 @@ def _is_ours(page: Path) -> bool:
         return False
 
 
-def write_zoom(laid: Laid, folder: Path, size: int, tell: Tell = silent) -> None:
+def write_zoom(laid: Laid, folder: Path, size: int, on_step: OnStep = ignore_step) -> None:
     """Write the page and its pictures, completely or not at all. Raises InputError.
 
     size: pixels per side of each picture.
@@ -69,7 +70,7 @@ def write_zoom(laid: Laid, folder: Path, size: int, tell: Tell = silent) -> None
     beside = folder.with_name(f".{uuid4().hex}.{folder.name}")
     try:
         beside.mkdir(parents=True)
-        (beside / PAGE).write_bytes(_written(laid, beside, size, tell).encode())
+        (beside / PAGE).write_bytes(_written(laid, beside, size, on_step).encode())
         _exchanged(beside, folder)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from None
@@ -88,7 +89,7 @@ def _exchanged(made: Path, folder: Path) -> None:
         os.replace(made, folder)
 
 
-def _written(laid: Laid, folder: Path, size: int, tell: Tell) -> str:
+def _written(laid: Laid, folder: Path, size: int, on_step: OnStep) -> str:
     """Write the pictures. Returns the text of the page."""
     window = Window.around(laid.layout.x, laid.layout.y, size)
     x, y = window.pixels(laid.layout.x, laid.layout.y)
@@ -99,10 +100,10 @@ def _written(laid: Laid, folder: Path, size: int, tell: Tell) -> str:
         colouring = make(laid.graph, laid.layout)
         if name == "layer":
             layer_colours = colouring.palette
-        sheet = draw(laid.graph, x, y, colouring, size, within(tell, f"by {name}"))
+        sheet = draw(laid.graph, x, y, colouring, size, within(on_step, f"by {name}"))
         check_drawn(laid.graph, sheet)
         lines = legend(laid, sheet)
-        tell(f"by {name}: develop")
+        on_step(f"by {name}: develop")
         write_pyramid(_image(developed(sheet)), folder / name)
         shown.append(_key(name, colouring))
     levels = levels_of(size)

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from layered_graph import DenseBlocks, LayeredGraph
 
+from abele.tools.driver.on_step import ignore_step
 from abele.tools.views.scan.bound import RANDOM_PAIR, least_edge
 from abele.tools.views.scan.layout import lay_out
 from abele.tools.views.scan.measures import edge_length
-from abele.tools.views.scan.progress import silent
 from abele.tools.views.scan.sample import Sample, sample_edges
 
 
@@ -24,7 +24,7 @@ def test_half_of_the_larger_side_of_a_block_cannot_be_nearer_than_it_is_wide():
 
 def test_no_even_layout_is_better():
     graph = DenseBlocks(20, 10, 100)
-    edges = sample_edges(graph, 0, silent)
+    edges = sample_edges(graph, 0, ignore_step)
     block = np.concatenate([np.arange(200) % 20, np.arange(2000) % 20])
     # Rows of a sunflower's seeds by angle: sectors, one a block, which fill the circle evenly.
     order = np.argsort(block, kind="stable")
@@ -38,11 +38,11 @@ def test_no_even_layout_is_better():
 
 def test_dense_blocks_are_found_and_pulled_together():
     graph = DenseBlocks(20, 10, 100)
-    edges = sample_edges(graph, 0, silent)
-    layout = lay_out(graph, edges, 0, silent)
+    edges = sample_edges(graph, 0, ignore_step)
+    layout = lay_out(graph, edges, 0, ignore_step)
     assert edge_length(layout.x, layout.y, edges, 0) < 1.3 * least_edge(graph)
 
 
 def test_a_graph_without_edges_has_no_bound():
     assert least_edge(LayeredGraph(("only",), size=1)) == 0
-    assert isinstance(sample_edges(LayeredGraph(("only",), size=1), 0, silent), Sample)
+    assert isinstance(sample_edges(LayeredGraph(("only",), size=1), 0, ignore_step), Sample)

@@ -2,16 +2,16 @@ import numpy as np
 import pytest
 from layered_graph import LayeredGraph
 
+from abele.tools.driver.on_step import ignore_step
 from abele.tools.views.scan.colours import COLOURINGS, ramp, screen
 from abele.tools.views.scan.layout import lay_out
-from abele.tools.views.scan.progress import silent
 from abele.tools.views.scan.sample import sample_edges
 
 
 @pytest.fixture(scope="module")
 def colourings():
     graph = LayeredGraph(("a", "b", "c", "d"))
-    layout = lay_out(graph, sample_edges(graph, 0, silent), 0, silent)
+    layout = lay_out(graph, sample_edges(graph, 0, ignore_step), 0, ignore_step)
     return graph, layout, {name: make(graph, layout) for name, make in COLOURINGS.items()}
 
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from layered_graph import LayeredGraph
 
+from abele.tools.driver.on_step import ignore_step
 from abele.tools.views.scan.kernels import deposit, deposit_layers, pull, step
 from abele.tools.views.scan.layout import lay_out
 from abele.tools.views.scan.measures import measured
-from abele.tools.views.scan.progress import silent
 from abele.tools.views.scan.sample import sample_edges
 
 
@@ -15,12 +15,12 @@ def graph() -> LayeredGraph:
 
 
 def placed(graph: LayeredGraph, seed: int = 0):
-    return lay_out(graph, sample_edges(graph, seed, silent), seed, silent)
+    return lay_out(graph, sample_edges(graph, seed, ignore_step), seed, ignore_step)
 
 
 def test_layers_form_lobes_and_edges_are_short(graph: LayeredGraph):
     layout = placed(graph)
-    found = measured(layout.x, layout.y, layout.layer_of, sample_edges(graph, 0, silent), 0)
+    found = measured(layout.x, layout.y, layout.layer_of, sample_edges(graph, 0, ignore_step), 0)
     assert found.purity >= 0.95
     assert found.edge < 0.4
     for k in range(len(layout.layers)):

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from layered_graph import LayeredGraph
 
+from abele.tools.driver.on_step import ignore_step
 from abele.tools.views.scan.colours import COLOURINGS
 from abele.tools.views.scan.layout import lay_out
 from abele.tools.views.scan.lettering import Label, labels_of, lettered, shortened
-from abele.tools.views.scan.progress import silent
 from abele.tools.views.scan.raster import Window
 from abele.tools.views.scan.sample import sample_edges
 
@@ -15,7 +15,7 @@ SIZE = 512
 @pytest.fixture(scope="module")
 def layout():
     graph = LayeredGraph(("one", "two", "three"))
-    return graph, lay_out(graph, sample_edges(graph, 0, silent), 0, silent)
+    return graph, lay_out(graph, sample_edges(graph, 0, ignore_step), 0, ignore_step)
 
 
 def test_a_label_lies_on_a_vertex_of_its_layer(layout):

@@ -3,20 +3,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from layered_graph import LayeredGraph
 
-from abele.tools.views.scan.progress import silent
+from abele.tools.driver.on_step import ignore_step
 from abele.tools.views.scan.sample import even_share, sample_edges
 
 
 def test_a_small_graph_is_sampled_whole():
     graph = LayeredGraph()
-    sample = sample_edges(graph, 0, silent)
+    sample = sample_edges(graph, 0, ignore_step)
     assert len(sample.producer) == graph.edge_count
     assert (sample.share == 1).all()
 
 
 def test_every_link_keeps_some_edges():
     graph = LayeredGraph(("a", "b", "c", "d"), size=4000, fan=5)
-    sample = sample_edges(graph, 0, silent, most=20_000)
+    sample = sample_edges(graph, 0, ignore_step, most=20_000)
     assert 15_000 < len(sample.producer) < 25_000
     sets = np.repeat(np.arange(len(graph.sets)), [each.count for each in graph.sets])
     kept = np.bincount(sets[sample.consumer], minlength=len(graph.sets))[1:]
@@ -25,7 +25,7 @@ def test_every_link_keeps_some_edges():
 
 def test_the_same_seed_gives_the_same_sample():
     graph = LayeredGraph(size=400)
-    one, same, other = (sample_edges(graph, seed, silent, most=500) for seed in (1, 1, 2))
+    one, same, other = (sample_edges(graph, seed, ignore_step, most=500) for seed in (1, 1, 2))
     assert np.array_equal(one.producer, same.producer)
     assert not np.array_equal(one.producer, other.producer)
 

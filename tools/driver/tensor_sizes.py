@@ -1,0 +1,48 @@
+"""Refuse tensors that all tiles together cannot hold, before planning them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+from ...backends.reference import tensor_kind
+from ...backends.target import Target
+from ...dialects import nn
+from ...ir.errors import DoesNotFit
+from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
+
+PLANNED_ELEMENTS = 1 << 20
+"""Tensors with at most this many elements are planned even if they cannot fit."""
+
+PLANNED_STORED_ELEMENTS = 1 << 28
+"""The same for states and constants. Planning them shows the size of each layer's weights."""
+
+STORED = (nn.LoadOp, nn.ConstantOp)
+
+
+def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
+    """Raise DoesNotFit for a huge tensor that all tiles together cannot hold.
+
+    A plan shows best what fills the tiles of a program that is too large. But planning takes memory
+    for each element of such a tensor.
+    """
+    available = target.usable_bytes_per_tile * target.tiles
+    for op in module.walk():
+        planned = PLANNED_STORED_ELEMENTS if isinstance(op, STORED) else PLANNED_ELEMENTS
+        values = [*op.results, *(v for region in op.regions for b in region.blocks for v in b.args)]
+        for value in values:
+            if not isinstance(value.type, TensorType):
+                continue
+            shape, dtype = tensor_kind(cast(Attribute, value.type))
+            if prod(shape) > planned and prod(shape) * dtype.itemsize > available:
+                raise DoesNotFit(
+                    f"{dtype.name}{list(shape)} of {op.name} at {place(op)}",
+                    prod(shape) * dtype.itemsize,
+                    available,
+                    units="bytes on all tiles together",
+                    remedy="a smaller batch, or a target with more memory",
+                )

@@ -1,0 +1,80 @@
+"""Read and check the pipeline that a user gives for compiling a model."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from ...dialects.levels import EXCHANGE, LEVELS
+from ...ir.errors import InputError
+from ...ir.level import Level
+from ...ir.pass_manager import parse_pipeline, parse_specs
+from ...ir.upstream import ModulePass, VerifyException
+from ...ir.verify import verify
+from ...passes.pipelines import expand, level_after_all, levels_below, shorthand_from
+from ...passes.plan_splits import PlanSplits
+from ...passes.planner.fineness import check_vertices
+from ...passes.planner.limits import check_proportion
+from .executable import MACHINE
+from .extensions.loaded import Extensions
+from .program import Program
+
+
+def checked_pipeline(
+    spec: str, level: Level, target: str, extensions: Extensions
+) -> tuple[ModulePass, ...]:
+    """The passes of a pipeline from a level to the last level.
+
+    spec: "" for all of them. Raises InputError for a bad pipeline, and for one that is known to end
+    above the last level. A user's pass may lead to any level.
+    """
+    above = {str(each) for each in LEVELS if each not in levels_below(level)}
+    for each in parse_specs(spec):
+        if each.name in above:
+            raise InputError(
+                f"pipeline '{spec}': the program is at {level} already; leave out {each.name}"
+            )
+    passes = parse_pipeline(
+        expand(spec or shorthand_from(level), target, extensions.passes), extensions.passes
+    )
+    check_end(f"pipeline '{spec}'", level_after_all(passes, level))
+    return passes
+
+
+def limited(
+    passes: tuple[ModulePass, ...],
+    constraints: str | os.PathLike[str] | None,
+    memory_proportion: float | None,
+    vertices_per_tile: int | None = None,
+) -> tuple[ModulePass, ...]:
+    """Set the constraints, memory proportion and fineness of the pass that plans.
+
+    Raises InputError if no pass plans.
+    """
+    more: dict[str, str | float] = {}
+    if constraints is not None:
+        more["constraints"] = os.fspath(constraints)
+    if memory_proportion is not None:
+        check_proportion(memory_proportion)
+        more["memory_proportion"] = memory_proportion
+    if vertices_per_tile is not None:
+        check_vertices(vertices_per_tile)
+        more["vertices_per_tile"] = vertices_per_tile
+    if more and not any(isinstance(each, PlanSplits) for each in passes):
+        raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
+    return tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)
+
+
+def check_end(what: str, level: Level | None) -> None:
+    """Raise InputError if a pipeline is known to end above the last level."""
+    if level is not None and level != EXCHANGE:
+        missing = ",".join(map(str, LEVELS[LEVELS.index(level) + 1 :]))
+        raise InputError(f"{what} ends at {level}; the machine runs {MACHINE}: add {missing}")
+
+
+def check_all_down(program: Program) -> None:
+    """Raise InputError for an operation that the machine would ignore."""
+    try:
+        verify(program.module, EXCHANGE.legal)
+    except VerifyException as error:
+        raise InputError(f"{program.path}: {error}; no pass of the pipeline lowers it") from None

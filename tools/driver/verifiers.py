@@ -1,0 +1,58 @@
+"""Instruments that verify a module before and after each pass: levels, operations, symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...dialects.levels import LEVELS, NN, NN_CORE
+from ...dialects.verify_symbols import verify_symbols
+from ...ir.errors import InputError
+from ...ir.instruments.verify_each import VerifyEach
+from ...ir.level import Level
+from ...ir.pass_levels import declared_levels
+from ...ir.pass_manager import Instrument, Step
+from ...ir.provenance import place
+from ...ir.upstream import ModuleOp, VerifyException
+from ...ir.xdsl.walk import operations
+from ...passes.decompose import Decompose
+from ...passes.pipelines import level_after_all
+
+
+def verifiers(level: Level | None) -> tuple[Instrument, ...]:
+    """Instruments that verify a module after each pass. level: where it begins; None if unknown."""
+
+    def legal_after(step: Step) -> Collection[str] | None:
+        found = level_after_all(step.pipeline[: step.index + 1], level)
+        if found == NN and isinstance(step.current, Decompose):
+            found = NN_CORE
+        return None if found is None else found.legal
+
+    return CheckLevel(), VerifyEach(legal_after), VerifySymbols()
+
+
+class CheckLevel(Instrument):
+    """Raises InputError for a pass on a module of another level than it takes."""
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Search for an operation of another level."""
+        declared = declared_levels(type(step.current))
+        level = declared.needs if declared else None
+        if level is None:
+            return
+        others = {each.name for each in LEVELS if each != level}
+        for op in operations(module):
+            if op.name.partition(".")[0] in others:
+                raise InputError(
+                    f"{op.name} at {place(op)}: {step.current.name} takes modules of {level}"
+                )
+
+
+class VerifySymbols(Instrument):
+    """Raises VerifyException if a pass left an operation that disagrees with a symbol it names."""
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Verify all symbols after the pass."""
+        try:
+            verify_symbols(module)
+        except VerifyException as error:
+            raise VerifyException(f"after {step}: {error}") from None
