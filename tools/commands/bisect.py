@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..debug.bisect import bisect
+from ..debug.bisect.bisect import bisect
 from ..views.progress import progress
 from .arguments import Dims, Load, Pipeline, TargetName, sizes
 from .user_errors import CHECK_FAILED, text_in, user_errors
@@ -32,7 +32,7 @@ def bisect_command(
     """
     with user_errors(text_in(model)) as context:
         extensions = context.load(load)
-        with progress() as tell:
+        with progress() as on_step:
             verdict = bisect(
                 model,
                 target,
@@ -41,7 +41,7 @@ def bisect_command(
                 seed=seed,
                 dims=sizes(dim),
                 load=extensions,
-                watch=tell,
+                watch=on_step,
             )
         sys.stdout.write(f"{verdict.text}\n")
         if not verdict.passed:

@@ -193,14 +193,14 @@ def _with_bytes(module: ModuleOp) -> ModuleOp:
 def _run_machine(
     module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
 ) -> Run:
-    observers = () if watch is None else (_Tell(watch),)
+    observers = () if watch is None else (_Report(watch),)
     machine = Machine(module, target, strict=True, observers=observers)
     outputs = machine.run(inputs)
     states = [name for name, op in machine.variables.items() if op.state is not None]
     return Run(outputs, {name: machine.read(name) for name in states})
 
 
-class _Tell(Observer):
+class _Report(Observer):
     """Reports what a machine moves and computes."""
 
     def __init__(self, watch: Watch) -> None:

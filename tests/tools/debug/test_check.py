@@ -11,7 +11,7 @@ from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.ir.text import parse_module
 from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
-from abele.tools.debug.bisect import bisect
+from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.check import TOLERANCE, check_run, rounding_error, tolerance
 from abele.tools.driver.program import new_context
 

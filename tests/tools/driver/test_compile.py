@@ -14,7 +14,7 @@ from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.text import write_module
 from abele.ir.upstream import ModuleOp
 from abele.tools import compile_model
-from abele.tools.debug.bisect import bisect
+from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.executable import GRAPH
 

@@ -12,7 +12,7 @@ from ....ir.errors import DoesNotFit, InputError
 from ....ir.provenance import origin
 from ....ir.rewriting import Source, Watcher, limited, watched
 from ....ir.upstream import ModulePass
-from ...debug.bisect import BlamedRewrite
+from ...debug.bisect.verdict import BlamedRewrite
 from ..generators.program import Program
 from ..limits import TooLong, at_most
 from .failures import AtFault, Wrong

@@ -1,0 +1,13 @@
+from abele.tools.debug.bisect.verdict import Verdict, WrongValue
+
+
+def test_a_verdict_on_a_users_pass_says_if_its_rewrites_are_not_recorded():
+    for name in ("mine", "fuse-chains"):
+        verdict = Verdict((name,), 0.0, index=0, since=0, kind="value", problem="wrong")
+        seen = "not recorded: run the patterns under abele.ir.provenance.LocatingWalker"
+        assert (seen in verdict.text) == (name == "mine")
+
+
+def test_a_wrong_value_says_its_place():
+    value = WrongValue("tile.copy", "conv", "conv/in0", (0, 3), 1.5, 2.0, 0.25, tile=7)
+    assert str(value) == 'tile.copy "conv" @conv/in0: element [0, 3] is 1.5; need 2; tile 7'

@@ -1,0 +1,152 @@
+"""Run a module between two passes, and say what is wrong with it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ....backends.evaluate.host import Run
+from ....backends.evaluate.shadow import MachineFault
+from ....backends.target import Target
+from ....dialects.levels import NN, level_of
+from ....dialects.verify_symbols import verify_symbols
+from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.verify import verify
+from ...driver.arrays import Array
+from ...driver.program import target_of
+from ..check import relative_error, tolerance
+from ..run_level import PhaseConflict, Value, run_level
+from .made_from import node_of
+from .verdict import Kind, WrongValue
+
+WORTH_COLLECTING = 1 << 26
+"""Bytes of all tiles together. Collecting fewer takes longer than the memory is worth."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong. value: the wrong value, if known without a comparison."""
+
+    kind: Kind
+    text: str
+    value: WrongValue | None = None
+
+
+class CannotRun(Exception):
+    """Raised for a module on several levels at once, which no evaluator can run."""
+
+
+@dataclass
+class Judge:
+    """Says what is wrong with a module, by comparison with a run of the module before all passes.
+
+    reference: that run. allowed: the largest error for an output, relative to its largest value.
+    worst: the largest error of any output so far.
+    """
+
+    inputs: Mapping[str, Array]
+    target: Target
+    reference: Run = field(default_factory=lambda: Run({}, {}))
+    allowed: float = 0.0
+    worst: float = 0.0
+
+    @staticmethod
+    def of(module: ModuleOp, inputs: Mapping[str, Array], target: Target) -> Judge:
+        """The judge of all modules that passes make of this one."""
+        judge = Judge(inputs, target)
+        judge.reference = judge.run(module)
+        judge.allowed = tolerance(module)
+        return judge
+
+    def run(self, module: ModuleOp, watch: Callable[[Value], None] | None = None) -> Run:
+        """Run a module on its level. watch: called with each value, in program order."""
+        level = level_of(module)
+        target = target_of(module, None, "<module>") if level != NN else self.target
+        try:
+            return run_level(level, module, target, self.inputs, watch)
+        finally:
+            # Evaluators are reference cycles: only a collection frees the memory of their tiles.
+            if target.tiles * target.bytes_per_tile > WORTH_COLLECTING:
+                gc.collect()
+
+    def problem(self, module: ModuleOp) -> Problem | None:
+        """What is wrong with a module, or None. Raises CannotRun."""
+        try:
+            verify(module)
+            verify_symbols(module)
+        except VerifyException as error:
+            return Problem("invalid", f"does not verify: {error}", _invalid(module))
+        try:
+            verify(module, level_of(module).legal)
+        except VerifyException as error:
+            raise CannotRun from error
+        try:
+            run = self.run(module)
+        except (MemoryError, CannotRun):
+            raise
+        except MachineFault as fault:
+            return Problem("fault", str(fault), _of_fault(fault))
+        except PhaseConflict as conflict:
+            op, name = conflict.op, conflict.variable
+            return Problem("fault", str(conflict), WrongValue(op.name, node_of(op), name))
+        except Exception as error:
+            return Problem("fault", f"cannot be run: {summary(error)}")
+        # The pass may have made the program compute in a narrower dtype.
+        return self._differs(run, max(self.allowed, tolerance(module)))
+
+    def _differs(self, run: Run, allowed: float) -> Problem | None:
+        kinds = (
+            ("output", run.outputs, self.reference.outputs),
+            ("state", run.state, self.reference.state),
+        )
+        for kind, found, expected in kinds:
+            for name, right in expected.items():
+                if name not in found:
+                    # A pass may remove unused states, but no output.
+                    if kind == "output":
+                        return Problem("value", f"output '{name}' is missing")
+                    continue
+                if found[name].shape != right.shape:
+                    shapes = f"{list(found[name].shape)}; need {list(right.shape)}"
+                    return Problem("value", f"{kind} '{name}' is {shapes}")
+                error = relative_error(found[name], right)
+                if not error <= allowed:
+                    described = _described(error, allowed)
+                    return Problem("value", f"{kind} '{name}' is {described}")
+                self.worst = max(self.worst, error)
+        return None
+
+
+def _described(error: float, allowed: float) -> str:
+    """An error relative to the largest value, in words; infinite for integers and for NaN."""
+    if not np.isfinite(error):
+        return "not what it should be"
+    return f"off by {error:.3g} of its largest value; {allowed:g} is allowed"
+
+
+def _invalid(module: ModuleOp) -> WrongValue | None:
+    """The first operation that does not verify on its own."""
+    for op in module.walk(region_first=True):
+        try:
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, ValueError):
+            return WrongValue(op.name, node_of(op))
+    return None
+
+
+def _of_fault(fault: MachineFault) -> WrongValue:
+    return WrongValue(
+        fault.op or "exchange.variable",
+        fault.node,
+        fault.variable or "",
+        tile=fault.tile,
+        addresses=fault.addresses,
+    )
+
+
+def summary(error: Exception) -> str:
+    """The type of an error and the first line of its message."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

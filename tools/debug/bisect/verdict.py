@@ -1,0 +1,129 @@
+"""The verdict of bisection: the pass, the rewrite and the value that are wrong, as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ....ir.rewriting import Source
+from ....passes.pipelines import PASSES
+
+Kind = Literal["value", "fault", "invalid", "crash"]
+"""What is wrong: a value, the run, the module, or the pass itself."""
+
+UNSEEN = (
+    "  rewrites under xDSL's own walker are not recorded: run the patterns under "
+    "abele.ir.provenance.LocatingWalker"
+)
+"""A possible reason why a pass that is not abele's has no rewrites."""
+
+
+@dataclass(frozen=True)
+class BlamedRewrite:
+    """The rewrite that made a program wrong.
+
+    number: counts the rewrites of the pass from 1. root, node: the matched operation, and the
+    framework's node that it came from. searched: whether the program is right without this rewrite
+    and wrong with it; otherwise, this rewrite made the operation whose value is wrong.
+    """
+
+    number: int
+    of: int
+    source: Source
+    root: str
+    node: str | None
+    searched: bool = True
+
+    def __str__(self) -> str:
+        where = f' at "{self.node}"' if self.node else ""
+        likely = "" if self.searched else ", which made that operation"
+        return f"{self.number} of {self.of}: {self.source} on {self.root}{where}{likely}"
+
+
+@dataclass(frozen=True)
+class WrongValue:
+    """The first value, in program order, that differs from its value before the pass.
+
+    node: the framework's. variable: the variable that holds the value, "" above tile. index: of the
+    worst element, in the tensor's shape. tile: the first tile that holds it; None at nn. addresses:
+    the bytes on that tile that a machine fault names, end exclusive; a fault has no index and no
+    numbers. error: relative to the largest expected value.
+    """
+
+    op: str
+    node: str | None
+    variable: str = ""
+    index: tuple[int, ...] | None = None
+    found: float | None = None
+    expected: float | None = None
+    error: float | None = None
+    tile: int | None = None
+    addresses: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        words = [self.op]
+        words += [f'"{self.node}"'] if self.node else []
+        words += [f"@{self.variable}"] if self.variable else []
+        text = " ".join(words)
+        if self.index is not None:
+            text += f": element {list(self.index)} is {self.found:.9g}; need {self.expected:.9g}"
+        if self.addresses is not None:
+            text += f": bytes {self.addresses[0]}..{self.addresses[1] - 1}"
+        return text if self.tile is None else f"{text}; tile {self.tile}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of bisection.
+
+    passes: names, in order. index: the first pass after which the program is wrong; None if there
+    is none. since: the first pass that may be to blame, if the program could not run in between.
+    worst: the largest error of any output before that, relative to its largest value. not_run:
+    passes that left the program on several levels at once, so that it could not run.
+    """
+
+    passes: tuple[str, ...]
+    worst: float
+    index: int | None = None
+    since: int | None = None
+    kind: Kind | None = None
+    problem: str = ""
+    rewrite: BlamedRewrite | None = None
+    rewrites: int = 0
+    value: WrongValue | None = None
+    not_run: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str | None:
+        """The name of the wrong pass; None if nothing is wrong."""
+        return None if self.index is None else self.passes[self.index]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.index is None
+
+    @property
+    def text(self) -> str:
+        """A description for users."""
+        count = len(self.passes)
+        if self.index is None:
+            which = "the pass" if count == 1 else f"any of {count} passes"
+            text = f"nothing is wrong after {which}: outputs are within "
+            text += f"{self.worst:.1e} of their largest value"
+            return text + "".join(f"\nnot run: after '{name}'" for name in self.not_run)
+        place = f"({self.index + 1} of {count})"
+        lines = [f"pass '{self.name}' {place}: {self.problem}"]
+        if self.since is not None and self.since != self.index:
+            lines.append(f"  or a pass since '{self.passes[self.since]}': no run in between")
+        if self.rewrite is not None:
+            lines.append(f"  rewrite {self.rewrite}")
+        elif self.rewrites:
+            lines.append(f"  rewrite: no single one of the {self.rewrites} makes the difference")
+        else:
+            lines.append("  rewrite: the pass records none")
+            if self.name not in PASSES:
+                lines.append(UNSEEN)
+        if self.value is not None:
+            lines.append(f"  value: {self.value}")
+        return "\n".join(lines)
