@@ -38,6 +38,17 @@ func.func @clip_of_clip(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %1 : tensor<4xf32>
 }
 
+// The same with the tighter limits in the other one.
+//
+// CHECK-LABEL: func.func @clip_of_tighter_clip
+// CHECK-NEXT:    %[[ONCE:[0-9]+]] = nn.clip %x to 0.0, 4.0
+// CHECK-NEXT:    func.return %[[ONCE]]
+func.func @clip_of_tighter_clip(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = nn.clip %x to -1.0, 4.0 : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = nn.clip %0 to 0.0, 6.0 : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+
 // Limits that do not overlap stay: no single pair gives 2.0 for every element.
 //
 // CHECK-LABEL: func.func @clips_apart

@@ -37,4 +37,21 @@ builtin.module attributes {abele.target = "tiny:4"} {
       : (tensor<4x6xf32>) -> tensor<4xf32>
     func.return %0 : tensor<4xf32>
   }
+
+  // Readers that want one layout share a relayout; a reader that wants another has its own.
+  //
+  // CHECK-LABEL: func.func @readers
+  // CHECK:         %[[HALVES:[0-9]+]] = partition.relayout(%x)
+  // CHECK-NEXT:      -> !partition.tensor<24xf32, [24 by 2] (d0) of [24]>
+  // CHECK-NEXT:    partition.compute(%[[HALVES]]) {{.*}} body <relu>
+  // CHECK:         partition.compute(%[[HALVES]]) {{.*}} body <neg>
+  // CHECK:         %[[THREE:[0-9]+]] = partition.relayout(%x)
+  // CHECK-NEXT:      -> !partition.tensor<24xf32, [24 by 3] (d0) of [24]>
+  // CHECK-NEXT:    partition.compute(%[[THREE]]) {{.*}} body <exp>
+  func.func @readers(%x: tensor<24xf32>) -> (tensor<24xf32>, tensor<24xf32>, tensor<24xf32>) {
+    %0 = nn.relu %x {plan = #abele.plan<split [2]>} : (tensor<24xf32>) -> tensor<24xf32>
+    %1 = nn.neg %x {plan = #abele.plan<split [2]>} : (tensor<24xf32>) -> tensor<24xf32>
+    %2 = nn.exp %x {plan = #abele.plan<split [3]>} : (tensor<24xf32>) -> tensor<24xf32>
+    func.return %0, %1, %2 : tensor<24xf32>, tensor<24xf32>, tensor<24xf32>
+  }
 }

@@ -27,3 +27,19 @@ func.func @two_readers(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>)
   %1 = nn.relu %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
   func.return %0, %1 : tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// The same for functions of two operands, whichever of them the product is.
+//
+// CHECK-LABEL: func.func @two_readers_of_two_operands
+// CHECK:         %[[PRODUCT:[0-9]+]] = nn.matmul %x, %w : (
+// CHECK-NEXT:    %[[ABOVE:[0-9]+]] = nn.sub %[[PRODUCT]], %b
+// CHECK-NEXT:    %[[BELOW:[0-9]+]] = nn.sub %b, %[[PRODUCT]]
+// CHECK-NEXT:    func.return %[[ABOVE]], %[[BELOW]]
+func.func @two_readers_of_two_operands(
+    %x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<2x4xf32>)
+    -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %0 = nn.matmul %x, %w : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.sub %0, %b : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.sub %b, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  func.return %1, %2 : tensor<2x4xf32>, tensor<2x4xf32>
+}
