@@ -4,6 +4,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
+def one_line(error: BaseException) -> str:
+    """The type of an error and the first line of its message."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def one_line_with_notes(error: BaseException) -> str:
+    """An error in one line, with the notes added to it, such as the rule that raised it."""
+    return "; ".join([one_line(error), *map(str, getattr(error, "__notes__", ()))])
+
+
 class InputError(ValueError):
     """The user's input is bad. The message names the place and what is allowed there."""
 

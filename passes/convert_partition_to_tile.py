@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
@@ -21,6 +20,7 @@ from ..dialects.partition import PartitionTensor, partition_type
 from ..dialects.program import Variable
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin_names, place
+from ..ir.unused_names import UnusedNames
 from .analysis.states_in_place import states_in_place
 
 ENTRY = "main"
@@ -57,8 +57,7 @@ class _Function:
 class _Conversion:
     module: ModuleOp
     variables: list[Variable] = field(default_factory=list[Variable])
-    names: set[str] = field(default_factory=set[str])
-    clashes: Counter[str] = field(default_factory=Counter[str])
+    names: UnusedNames = field(default_factory=UnusedNames)
     where: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     types: dict[str, PartitionTensor] = field(default_factory=dict[str, PartitionTensor])
     functions: dict[str, _Function] = field(default_factory=dict[str, _Function])
@@ -72,10 +71,10 @@ class _Conversion:
         for op in list(self.module.body.block.ops):
             self.source = op
             if isinstance(op, partition.StateOp):
-                self.names.add(op.sym_name.data)
+                self.names.taken.add(op.sym_name.data)
                 self._declare(op.sym_name.data, op.type, op.initial, state=True)
             elif isinstance(op, func.FuncOp):
-                self.names.add(op.sym_name.data)
+                self.names.taken.add(op.sym_name.data)
                 functions.append(op)
             else:
                 raise InputError(f"{op.name} at {place(op)}: cannot stand at the top of a module")
@@ -110,20 +109,11 @@ class _Conversion:
         assert self.source is not None
         paths = origin_names(self.source)
         base = hint or ("+".join(paths) if paths else self.source.name.split(".")[-1])
-        return self._declare(self._unused(base), type_)
+        return self._declare(self.names.unused(base), type_)
 
     def _result(self, value: SSAValue) -> str:
         """The variable that an operation writes: the state that its value is for, or a new one."""
         return self.written.get(value) or self._fresh(partition_type(value))
-
-    def _unused(self, base: str) -> str:
-        """The name, with a number if it is taken."""
-        name = base
-        while name in self.names:
-            self.clashes[base] += 1
-            name = f"{base}.{self.clashes[base]}"
-        self.names.add(name)
-        return name
 
     def _add(self, op: Operation) -> None:
         assert self.source is not None

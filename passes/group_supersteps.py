@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -17,7 +16,8 @@ from ..dialects.program import Copy, HostInput, HostOutput
 from ..dialects.superstep import conflict, zone_of
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin, place
-from .schedule_supersteps import SUPERSTEP
+from ..ir.unused_names import UnusedNames
+from .schedule_supersteps import SUPERSTEP, scheduled_blocks
 
 
 @dataclass(frozen=True)
@@ -40,35 +40,10 @@ class GroupSupersteps(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        names = _Names()
-        for block in list(_blocks(op)):
+        names = UnusedNames()
+        for block in list(scheduled_blocks(op)):
             for group in _groups(block):
                 _group(group, names)
-
-
-@dataclass
-class _Names:
-    """The names of supersteps, each used once."""
-
-    taken: set[str] = field(default_factory=set[str])
-    clashes: Counter[str] = field(default_factory=Counter[str])
-
-    def unused(self, base: str) -> str:
-        name = base
-        while name in self.taken:
-            self.clashes[base] += 1
-            name = f"{base}.{self.clashes[base]}"
-        self.taken.add(name)
-        return name
-
-
-def _blocks(op: Operation) -> Iterator[Block]:
-    for region in op.regions:
-        for block in region.blocks:
-            yield block
-            for inner in block.ops:
-                if not isinstance(inner, tile.ComputeSetOp | tile.SuperstepOp):
-                    yield from _blocks(inner)
 
 
 def _groups(block: Block) -> list[list[Operation]]:
@@ -86,7 +61,7 @@ def _groups(block: Block) -> list[list[Operation]]:
     return groups
 
 
-def _group(group: Sequence[Operation], names: _Names) -> None:
+def _group(group: Sequence[Operation], names: UnusedNames) -> None:
     """Move a group into a superstep at the place of its first operation."""
     _check_at_once(group)
     block = group[0].parent

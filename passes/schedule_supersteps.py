@@ -42,18 +42,19 @@ class ScheduleSupersteps(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        for block in _blocks(op):
+        for block in scheduled_blocks(op):
             if not any(SUPERSTEP in o.attributes for o in block.ops):
                 _number(block)
 
 
-def _blocks(op: Operation) -> Iterator[Block]:
+def scheduled_blocks(op: Operation) -> Iterator[Block]:
+    """The blocks of an operation whose own operations are put into supersteps, outermost first."""
     for region in op.regions:
         for block in region.blocks:
             yield block
             for inner in block.ops:
                 if not isinstance(inner, tile.ComputeSetOp | tile.SuperstepOp):
-                    yield from _blocks(inner)
+                    yield from scheduled_blocks(inner)
 
 
 def _number(block: Block) -> None:

@@ -1,6 +1,6 @@
 import pickle
 
-from abele.ir.errors import DoesNotFit
+from abele.ir.errors import DoesNotFit, one_line, one_line_with_notes
 
 
 def test_does_not_fit_says_what_where_how_much_and_what_to_do():
@@ -12,3 +12,10 @@ def test_does_not_fit_says_what_where_how_much_and_what_to_do():
 def test_does_not_fit_crosses_processes():
     error = DoesNotFit("x", 2, 1, units="tiles", tile=3, remedy="wait")
     assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
+
+
+def test_an_error_is_said_in_one_line():
+    error = KeyError("x")
+    error.add_note("in rule r")
+    assert one_line(ValueError("first\nsecond")) == "ValueError: first"
+    assert one_line_with_notes(error) == "KeyError: 'x'; in rule r"

@@ -13,7 +13,7 @@ import typer
 
 from ...backends.evaluate.control import IterationLimit
 from ...backends.machine import MachineFault
-from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory
+from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line
 from ...ir.pass_manager import InPass, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
@@ -128,7 +128,7 @@ def _report(error: Exception, context: ErrorContext) -> None:
         where = "" if error.filename is None else f"{error.filename}: "
         fail(BAD_INPUT, f"{where}{error.strerror or error}")
     if context.text and isinstance(error, STUMBLES):
-        problem = "; ".join([f"cannot be compiled or run: {_summary(error)}", *_places(error)])
+        problem = "; ".join([f"cannot be compiled or run: {one_line(error)}", *_places(error)])
         shows = f"{TRACEBACK}=1 shows where"
         fail(BAD_INPUT, "\n".join([f"{context.text}: {problem}; {shows}", *_advice(error)]))
 
@@ -153,11 +153,7 @@ def _blame(error: Exception, extensions: Extensions) -> str:
         return "\n".join([str(error), *_advice(error)])
     at = "" if op is None else f" at {op.name}, {place(op)}"
     traceback = extensions.traceback(error)
-    return "\n".join([f"{where} failed{at}: {_summary(error)}", traceback, *_advice(error)])
-
-
-def _summary(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    return "\n".join([f"{where} failed{at}: {one_line(error)}", traceback, *_advice(error)])
 
 
 def _notes(error: BaseException) -> tuple[str, ...]:

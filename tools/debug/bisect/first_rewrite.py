@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.rewriting import limited
 from ....ir.upstream import Context, ModuleOp, ModulePass
@@ -31,13 +33,24 @@ def first_wrong_rewrite(
     try:
         if is_wrong(0) or not is_wrong(made):
             return None
-        low, high = 0, made
-        while high - low > 1:
-            middle = (low + high) // 2
-            if is_wrong(middle):
-                high = middle
-            else:
-                low = middle
+        number = fewest_wrong(made, is_wrong)
     except (CannotRun, InputError, DoesNotFit):
         return None
-    return logs[high].blamed(high - 1, made, searched=True), modules[low], modules[high]
+    rewrite = logs[number].blamed(number - 1, made, searched=True)
+    return rewrite, modules[number - 1], modules[number]
+
+
+def fewest_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
+    """The number of the first wrong rewrite, by bisection.
+
+    is_wrong: whether the program is wrong after this many rewrites. It has to be right after none
+    and wrong after count.
+    """
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_wrong(middle):
+            high = middle
+        else:
+            low = middle
+    return high

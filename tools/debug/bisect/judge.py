@@ -13,6 +13,7 @@ from ....backends.evaluate.shadow import MachineFault
 from ....backends.target import Target
 from ....dialects.levels import NN, level_of
 from ....dialects.verify_symbols import verify_symbols
+from ....ir.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
 from ...driver.arrays import Array
@@ -93,7 +94,7 @@ class Judge:
             op, name = conflict.op, conflict.variable
             return Problem("fault", str(conflict), WrongValue(op.name, node_of(op), name))
         except Exception as error:
-            return Problem("fault", f"cannot be run: {summary(error)}")
+            return Problem("fault", f"cannot be run: {one_line(error)}")
         # The pass may have made the program compute in a narrower dtype.
         return self._differs(run, max(self.allowed, tolerance(module)))
 
@@ -145,8 +146,3 @@ def _of_fault(fault: MachineFault) -> WrongValue:
         tile=fault.tile,
         addresses=fault.addresses,
     )
-
-
-def summary(error: Exception) -> str:
-    """The type of an error and the first line of its message."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.upstream import Context, ModuleOp, ModulePass
-from .judge import Problem, summary
+from .judge import Problem
 from .made_from import node_of
 from .verdict import BlamedRewrite, WrongValue
 
@@ -71,6 +71,5 @@ def apply_recorded(
     except (InputError, DoesNotFit, MemoryError):
         raise
     except Exception as error:
-        notes = getattr(error, "__notes__", ())
-        return Problem("crash", "; ".join([summary(error), *notes]))
+        return Problem("crash", one_line_with_notes(error))
     return None

@@ -32,6 +32,7 @@ from ....dialects.host import host_names
 from ....dialects.levels import EXCHANGE, NN
 from ....dialects.structured import Structured
 from ....ir.equal import same_program
+from ....ir.errors import one_line
 from ....ir.provenance import at, locate
 from ....passes.decompose import Decompose
 from ....passes.plans.planned import TARGET
@@ -87,8 +88,7 @@ def _run(program: Program) -> Run:
     except MemoryError:
         raise
     except Exception as error:
-        problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        raise _Violated(f"the compiled program cannot be run: {problem}") from error
+        raise _Violated(f"the compiled program cannot be run: {one_line(error)}") from error
 
 
 def _unplanned(before: Program) -> Program:

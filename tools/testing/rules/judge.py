@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from ....dialects.levels import level_of
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.errors import DoesNotFit, InputError, one_line
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import RuleSet, Vocabulary
@@ -152,8 +152,7 @@ class RuleJudge:
         return after, firing.count
 
     def _raised(self, program: Program, error: BaseException) -> RuleFailed:
-        first = str(error).partition("\n")[0]
-        return self._failed(program, f"raised {type(error).__name__}: {first}")
+        return self._failed(program, f"raised {one_line(error)}")
 
     def _failed(self, program: Program, problem: str) -> RuleFailed:
         return RuleFailed(self.law, program, problem)

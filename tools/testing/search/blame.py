@@ -12,6 +12,7 @@ from ....ir.errors import DoesNotFit, InputError
 from ....ir.provenance import origin
 from ....ir.rewriting import Source, Watcher, limited, watched
 from ....ir.upstream import ModulePass
+from ...debug.bisect.first_rewrite import fewest_wrong
 from ...debug.bisect.verdict import BlamedRewrite
 from ..generators.program import Program
 from ..limits import TooLong, at_most
@@ -98,15 +99,9 @@ def bisected_rewrite(
     count = len(_rewritten(each, program).made)
     if not count or is_wrong(0):
         return None
-    low, high = 0, count
-    while high - low > 1:
-        middle = (low + high) // 2
-        if is_wrong(middle):
-            high = middle
-        else:
-            low = middle
-    log = _rewritten(each, program, high)
-    return log.blamed(high, count) if len(log.made) >= high else None
+    number = fewest_wrong(count, is_wrong)
+    log = _rewritten(each, program, number)
+    return log.blamed(number, count) if len(log.made) >= number else None
 
 
 class _Rewrites(Watcher):

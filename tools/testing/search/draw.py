@@ -7,12 +7,13 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from ....ir.errors import one_line_with_notes
 from ....ir.upstream import ModulePass
 from ..generators.build import build, default_operators
 from ..generators.levels import at_level
 from ..generators.program import Program
 from ..generators.sketch import Sketch, Step, random_sketch
-from .failures import StrategyFailed, error_text
+from .failures import StrategyFailed
 from .focus import about, named_operators, programs_of_rules
 from .judge import invalid
 from .settings import LIMIT
@@ -91,7 +92,7 @@ def drawn(programs: SearchStrategy[Program], count: int, seed: int, look: Look) 
         raise inner.error from None
     # All other errors come from the strategy.
     except Exception as error:
-        raise StrategyFailed(f"raised {error_text(error)}") from error
+        raise StrategyFailed(f"raised {one_line_with_notes(error)}") from error
 
 
 class _FromLook(BaseException):

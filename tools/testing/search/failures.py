@@ -129,9 +129,3 @@ class StrategyFailed(Exception):
             [] if program is None else [", on " + program.target.spelling() + ":\n", program.text]
         )
         super().__init__(f"the strategy {problem}" + "\n".join(shown))
-
-
-def error_text(error: BaseException) -> str:
-    """An error in one line, with the notes added to it, such as the rule that raised it."""
-    first = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    return "; ".join([first, *(str(note) for note in getattr(error, "__notes__", ()))])

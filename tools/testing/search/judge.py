@@ -8,7 +8,7 @@ from typing import Any
 
 from ....dialects.levels import level_of
 from ....ir.equal import same_program
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.pass_levels import declared_levels
 from ....ir.text import blobs_of, parse_module, print_module
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
@@ -30,7 +30,6 @@ from .failures import (
     StrategyFailed,
     Wrong,
     ending,
-    error_text,
 )
 from .report import Report
 from .run import PassList, Refused
@@ -132,7 +131,9 @@ class Judge:
             except (AtFault, MemoryError):
                 raise
             except Exception as error:
-                raise RelationFailed(program, name, f"raised {error_text(error)}") from error
+                raise RelationFailed(
+                    program, name, f"raised {one_line_with_notes(error)}"
+                ) from error
             if problem is not None:
                 return Wrong("relation", f"{name} does not hold: {problem}", name)
             self.report.held[name] += 1
@@ -147,7 +148,9 @@ class Judge:
         except MemoryError:
             raise
         except Exception as error:
-            problem = f"made a program that cannot run before any pass ({error_text(error)})"
+            problem = (
+                f"made a program that cannot run before any pass ({one_line_with_notes(error)})"
+            )
             raise StrategyFailed(problem, source) from error
 
     def compiled(self, program: Program) -> Program:

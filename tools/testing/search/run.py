@@ -10,14 +10,14 @@ from itertools import chain
 from typing import TypeAlias
 
 from ....backends.target import DEFAULT_TARGET
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.pass_manager import parse_pipeline
 from ....ir.rewriting import limited
 from ....ir.upstream import ModulePass
 from ....passes.pipelines import PASSES, expand
 from ..generators.program import Program
 from ..limits import TooLong, at_most
-from .failures import PassFailed, error_text
+from .failures import PassFailed
 from .watch import Counts, watching_rules
 
 Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass | str]"
@@ -95,4 +95,4 @@ def apply(
     except MemoryError:
         raise
     except Exception as error:
-        raise PassFailed(before, each.name, f"raised {error_text(error)}") from error
+        raise PassFailed(before, each.name, f"raised {one_line_with_notes(error)}") from error
