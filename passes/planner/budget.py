@@ -24,7 +24,8 @@ Integers = NDArray[np.int64]
 CAPS = 12
 """Caps on the temporary bytes of any moment that are tried at most.
 
-Assumed: enough steps between the least and the most; no measurement is recorded.
+Chosen by trial. The roomy trial gives the same with half and double. In the tight one, ResNet-50
+finds no plan that fits with half, and takes 2.3 % more cycles with double.
 """
 
 BISECTIONS = 24
@@ -35,7 +36,11 @@ They narrow the logarithm of the price, log(1e3 / 1e-4) = 16.1 wide, to 1e-6.
 
 HIGHEST_BYTE_PRICE = 1e3
 LOWEST_BYTE_PRICE = 1e-4
-"""Cycles that a resident byte may cost. Assumed: the range covers all useful trades."""
+"""Cycles that a resident byte may cost.
+
+Chosen by trial, tight, and on the networks of the roomy one that a price is searched for (AlexNet
+on mk1, ResNet-50): same with 100 as the highest, and with 0.01 as the lowest.
+"""
 
 
 @dataclass(frozen=True)

@@ -25,19 +25,22 @@ from .terms import Terms, relaxed
 PRICED = 2_048
 """Splits that are priced with start-up costs; the others are worse even without them.
 
-Assumed: it bounds the time of planning one operator; no measurement is recorded.
+Chosen by trial, roomy. Half: up to 0.57 % more cycles in the same time. Double: same.
 """
 
 FAST = 6
 """Splits whose exchange is computed exactly, besides inherited ones and those of less memory.
 
-Assumed: it bounds the time of planning one operator; no measurement is recorded.
+Chosen by trial, roomy. Half: up to 0.35 % more cycles (0.12 % fewer in one network), 10 % less
+planning time. Double: at most 0.01 % fewer cycles, 15 % more time.
 """
 
 BYTE_PRICES = tuple(float(p) for p in np.geomspace(1e-2, 30.0, 8))
 """Prices of a resident byte, in cycles, for each of which the best split is kept.
 
-Assumed: they cover all useful trades; no measurement is recorded.
+Chosen by trial. With 4 prices in the same range, ResNet-50 takes 1.1 % more cycles on mk1, and
+finds no plan that fits mk2:250. With 16, the roomy trial gives the same, the tight one up to 1.8 %
+more.
 """
 
 

@@ -39,13 +39,15 @@ from .serial import plans, priced
 STATES = 3
 """States that are kept after every operator.
 
-Assumed: a trade of planning time for cycles; no measurement is recorded.
+Chosen by trial, roomy and tight. With 1, up to 0.35 % more cycles and 24 % less planning time; with
+2, up to 0.02 % more and 20 % less time. With 6, no fewer cycles: 0.10 % more in one network, whose
+operators are offered other plans.
 """
 
 WORTH_MOVING = 1.01
 """How much slower an operator may become by moving to tiles that hold fewer weights: 1 %.
 
-Assumed: little, against the room it makes; no measurement is recorded.
+Chosen by trial, roomy and tight: 0.5 % and 2 % give the same.
 """
 
 

@@ -33,19 +33,21 @@ BOUNDS = (1.0, 0.5, 0.25, 0.1)
 together.
 
 For each share, an operator gets plans to choose from.
-Assumed: a trade of planning time for cycles; no measurement is recorded.
+Chosen by trial, roomy and tight: same with every second share, and with twice as many. Smaller
+shares are only reached if larger ones give no plans that fit.
 """
 
 DEARER = (1, 2)
 """Factors on the price of a resident byte, tried to find plans that are better together.
 
-Assumed; no measurement is recorded.
+Chosen by trial, roomy and tight. With 1 alone: up to 0.11 % more cycles. With 1, 2, 4, 8: same.
 """
 
 ROUNDS = 5
 """How often the choice of plans that fit is corrected by what they really need, at most.
 
-Assumed; no measurement is recorded.
+Chosen by trial. With 2, the roomy trial gives the same, but in the tight one ResNet-50 finds no
+plan that fits. With 10: same.
 """
 
 

