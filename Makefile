@@ -17,7 +17,7 @@ demo: install
 	$(BIN)/abele demo --scan demo.png
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --maxfail 20 --durations 20
+	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20
 
 lint: install
 	$(BIN)/ruff check .
