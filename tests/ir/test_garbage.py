@@ -1,6 +1,8 @@
 """When Python looks for garbage, it is afterwards as it was before."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -52,6 +54,13 @@ def test_objects_made_without_collection_are_in_the_oldest_generation():
 
 
 def test_garbage_of_earlier_work_does_not_pile_up():
+    # In a process of its own: it makes several times as many objects as the process has.
+    script = f"from runpy import run_path; run_path({__file__!r})['make_garbage_of_earlier_work']()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def make_garbage_of_earlier_work() -> None:
     many = len(gc.get_objects())
     left: list[weakref.ref[Cycle]] = []
     for _ in range(6):
