@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dialects.program import Copy, Vertices
 from ..dialects.structured import Structure
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..ir.geometry.blocks import block_view, numerators, window_view
@@ -179,7 +178,7 @@ class OpCheck(Observer):
     def _add(
         self,
         kind: Literal["operand", "result", "value", "move"],
-        op: Copy | Vertices,
+        op: CopyOp | VerticesOp,
         variable: str,
         tile: int,
         worst: Worst,

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
-from ..dialects.program import HostInput, Variable, Vertices
+from ..dialects.tile import InputOp, VerticesOp
+from ..dialects.variable import Variable
 from ..ir.provenance import origin
 from ..ir.upstream import ModuleOp
 from .graph.flow import flow_of, set_of
@@ -63,12 +64,12 @@ def counts(module: ModuleOp) -> Counts:
     Raises InputError if the module has no entry function or names an unknown variable.
     """
     flow = flow_of(module)
-    edges: Counter[Vertices] = Counter()
+    edges: Counter[VerticesOp] = Counter()
     source_edges = loop_edges = 0
     sources: set[Operation] = set()
     for reach in reaches(flow):
         found = reach.pairs().count
-        if not isinstance(reach.producer, Vertices):
+        if not isinstance(reach.producer, VerticesOp):
             sources.add(reach.producer)
             source_edges += found
         elif reach.loop:
@@ -94,7 +95,7 @@ def counts(module: ModuleOp) -> Counts:
             for copy in flow.copies
             for shared in copy_overlaps(copy, flow.variables)
         ),
-        host_sources=sum(isinstance(s, HostInput) for s in sources),
+        host_sources=sum(isinstance(s, InputOp) for s in sources),
         state_sources=sum(isinstance(s, Variable) for s in sources),
         source_edges=source_edges,
         loop_edges=loop_edges,

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialects.dtypes import numpy_dtype
-from ..dialects.program import HostInput, HostOutput
+from ..dialects.tile import InputOp, OutputOp
 from ..ir.blob import Blob, BlobStore
 from ..ir.context import AbeleContext
 from ..ir.errors import InputError
@@ -108,8 +108,8 @@ def save(
     modules = {MACHINE: module, **levels}
     texts = {level: print_module(m).encode() for level, m in modules.items()}
     blobs = {blob.digest: blob for m in modules.values() for blob in blobs_of(m)}
-    inputs = [op for op in module.walk() if isinstance(op, HostInput)]
-    outputs = [op for op in module.walk() if isinstance(op, HostOutput)]
+    inputs = [op for op in module.walk() if isinstance(op, InputOp)]
+    outputs = [op for op in module.walk() if isinstance(op, OutputOp)]
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -131,7 +131,7 @@ def save(
             _write(archive, stream, f"blobs/{digest}.bin", blob.array.reshape(-1).view(np.uint8))
 
 
-def _tensor(op: HostInput | HostOutput) -> dict[str, Any]:
+def _tensor(op: InputOp | OutputOp) -> dict[str, Any]:
     return {
         "name": op.host_name.data,
         "shape": list(op.tensor.get_shape()),

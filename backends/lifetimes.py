@@ -10,8 +10,7 @@ from xdsl.ir import Block, Operation
 
 from ..dialects import control
 from ..dialects.exchange import VariableOp
-from ..dialects.program import Copy, HostInput, HostOutput, Vertices
-from ..dialects.tile import ReadOp, SuperstepOp
+from ..dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
 from .price import ENTRY, callee_of
 
 EXCHANGE, BEFORE, AFTER = range(3)
@@ -85,7 +84,7 @@ class Timeline:
         for name in names:
             self._touch(name, phase, writes, certain)
 
-    def _lies_on(self, op: Vertices, source: str) -> bool:
+    def _lies_on(self, op: VerticesOp, source: str) -> bool:
         """Whether the result of a vertex set overwrites a variable that it reads."""
         own, other = self.variables.get(op.destination), self.variables.get(source)
         return (
@@ -105,19 +104,19 @@ class Timeline:
             case SuperstepOp():
                 self.names.append(op.sym_name.data)
                 self._block(op.body.block, calling, certain)
-            case Copy():
+            case CopyOp():
                 self._touch_all(op.sources, EXCHANGE, False, certain)
                 self._touch(op.destination, EXCHANGE, True, certain)
-            case Vertices():
+            case VerticesOp():
                 # The result replaces the operand that it overwrites: they are never live together.
                 under = [name for name in op.sources if self._lies_on(op, name)]
                 apart = [name for name in op.sources if name not in under]
                 self._touch_all(under, BEFORE, False, certain)
                 self._touch_all(apart, AFTER, False, certain)
                 self._touch(op.destination, AFTER if under else BEFORE, True, certain)
-            case HostInput():
+            case InputOp():
                 self._touch(op.writes.string_value(), EXCHANGE, True, certain)
-            case HostOutput():
+            case OutputOp():
                 self._touch(op.reads.string_value(), EXCHANGE, False, certain)
             case ReadOp():
                 self._touch(op.variable.string_value(), AFTER, False, certain)

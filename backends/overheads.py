@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialects.abele import Plan
-from ..dialects.program import Copy, Variable, Vertices
-from ..dialects.tile import SuperstepOp
+from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ..dialects.variable import Variable
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
@@ -65,7 +65,7 @@ def overheads(
     state, exchange = np.zeros(tiles, np.int64), np.zeros(tiles, np.int64)
     for step in steps:
         for op in step.body.block.ops:
-            if isinstance(op, Vertices):
+            if isinstance(op, VerticesOp):
                 plan = op.plan.data
                 here = slice(plan.first_tile, plan.first_tile + prod(plan.split))
                 types = tuple(v.dtype.str for v in operands_of(op, variables))
@@ -73,7 +73,7 @@ def overheads(
                 runs = codelets.setdefault((body, plan.method, types), np.zeros(tiles, bool))
                 runs[here] |= True
                 state[here] += _vertices(op.space.data, plan) * _state_bytes(op, target)
-            elif isinstance(op, Copy):
+            elif isinstance(op, CopyOp):
                 _add_messages(op, variables, target, exchange)
     run = target.code
     code = run.instruction_bytes * (
@@ -102,7 +102,7 @@ def _vertices(space: Space, plan: Plan) -> Integers:
     return count.transpose(order).ravel()
 
 
-def _state_bytes(op: Vertices, target: Target) -> int:
+def _state_bytes(op: VerticesOp, target: Target) -> int:
     """Bytes of the state of one vertex."""
     counts = sum(dim.size > 1 for dim in op.space.data.dims)
     pointers = len(op.sources) + 1
@@ -110,7 +110,7 @@ def _state_bytes(op: Vertices, target: Target) -> int:
 
 
 def _add_messages(
-    op: Copy, variables: Mapping[str, Variable], target: Target, exchange: Integers
+    op: CopyOp, variables: Mapping[str, Variable], target: Target, exchange: Integers
 ) -> None:
     """Add the bytes of the instructions that send and receive the messages of a copy."""
     run, itemsize = target.code, variables[op.destination].dtype.itemsize

@@ -13,8 +13,8 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ..dialects import control
-from ..dialects.program import Copy, Variable, Vertices
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ..dialects.variable import Variable
 from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.overlap import Overlap, overlap, parts_of_cells
@@ -126,7 +126,7 @@ def callee_of(
     return functions[name]
 
 
-def operands_of(op: Vertices | Copy, variables: Mapping[str, Variable]) -> list[Variable]:
+def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> list[Variable]:
     """The variables that an operation reads and, last, the variable that it writes.
 
     Raises InputError for a variable that does not exist.
@@ -222,15 +222,15 @@ def superstep_price(
 def _last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
     last = 0
     for op in step.body.block.ops:
-        if isinstance(op, Copy | Vertices):
+        if isinstance(op, CopyOp | VerticesOp):
             used = operands_of(op, variables)
             last = max(last, *(v.placed.first_tile + v.placed.cells for v in used))
-        if isinstance(op, Vertices):
+        if isinstance(op, VerticesOp):
             last = max(last, op.plan.data.first_tile + prod(op.plan.data.split))
     return last
 
 
-def copy_overlaps(op: Copy, variables: Mapping[str, Variable]) -> list[Overlap]:
+def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap]:
     """For each source of a copy, the overlap of its blocks with those that the copy fills."""
     *sources, destination = operands_of(op, variables)
     moves = op.spaces or (None,) * len(sources)

@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..ir.geometry.layout import Layout
 from .abele import LayoutAttr
 from .blob_attr import BlobAttr
-from .program import ALIGNMENT, Variable
+from .variable import ALIGNMENT, Variable
 
 
 @irdl_op_definition

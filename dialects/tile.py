@@ -8,29 +8,37 @@ the first byte of a variable's block on each tile.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     StringAttr,
     SymbolNameConstraint,
+    SymbolRefAttr,
     TensorType,
     UnitAttr,
+    i1,
 )
 from xdsl.ir import Block, Dialect, Operation, Region
-from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, traits_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
 from xdsl.traits import NoTerminator, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
-from .abele import LayoutAttr
+from ..ir.geometry.space import Space
+from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
-from .program import (
-    Copy,
-    HostInput,
-    HostOutput,
-    ReadPredicate,
-    Variable,
-    Vertices,
-)
-from .superstep import Superstep, Sync
+from .partition import access_layout, verify_cut
+from .structured import Structure
+from .variable import Variable, references, symbols
 
 
 @irdl_op_definition
@@ -67,23 +75,127 @@ class VariableOp(Variable):
 
 
 @irdl_op_definition
-class CopyOp(Copy):
-    """Example: tile.copy [@image] -> @conv1.in"""
+class CopyOp(IRDLOperation):
+    """Fill a variable with the elements of others, on all tiles at once, padding included.
+
+    reads: variables whose layouts give each element one owner. writes: another variable, of the
+    same element type. moves: one space per variable that is read, from its tensor to the one
+    written (transpose, concat, slice, pad, ...); without it, the only variable is copied as it is,
+    row-major.
+
+    Example: tile.copy [@image] -> @conv1.in
+    """
 
     name = "tile.copy"
+    reads = prop_def(ArrayAttr[SymbolRefAttr])
+    writes = prop_def(SymbolRefAttr)
+    moves = opt_prop_def(ArrayAttr[SpaceAttr])
     assembly_format = "$reads `->` $writes (`moves` $moves^)? attr-dict"
+
+    def __init__(self, reads: Sequence[str], writes: str, moves: Sequence[Space] | None = None):
+        super().__init__(
+            properties={
+                "reads": references(reads),
+                "writes": SymbolRefAttr(writes),
+                "moves": None if moves is None else ArrayAttr(map(SpaceAttr, moves)),
+            }
+        )
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the variables read."""
+        return symbols(self.reads)
+
+    @property
+    def destination(self) -> str:
+        """Name of the variable written."""
+        return self.writes.string_value()
+
+    @property
+    def spaces(self) -> tuple[Space, ...] | None:
+        """One move per source; None if the only source is copied as it is."""
+        return None if self.moves is None else tuple(m.data for m in self.moves)
+
+    def verify_(self) -> None:
+        """Check what can be seen without other operations."""
+        if self.destination in self.sources:
+            raise VerifyException(f"copy of @{self.destination} onto itself")
 
 
 @irdl_op_definition
-class VerticesOp(Vertices):
-    """Example: tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
+class VerticesOp(IRDLOperation):
+    """One codelet on every cell of a split: which blocks it reads and writes.
+
+    space: where each point reads and writes; it has one result. body: what happens at each point.
+    plan: how the space is split over tiles, in parallel dimensions only, and over workers; combine
+    is not set. reads: one variable per operand of the space, in the layout that the plan needs.
+    writes: the variable of the result, in the layout that the plan needs.
+
+    Example: tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
     plan <split [6]> reads [@x] writes @y
     """
 
     name = "tile.vertices"
+    space = prop_def(SpaceAttr)
+    body = prop_def(BodyAttr)
+    plan = prop_def(PlanAttr)
+    reads = prop_def(ArrayAttr[SymbolRefAttr])
+    writes = prop_def(SymbolRefAttr)
     assembly_format = (
         "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes attr-dict"
     )
+
+    def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], writes: str):
+        super().__init__(
+            properties={
+                "space": SpaceAttr(structure.space),
+                "body": BodyAttr(structure.body),
+                "plan": PlanAttr(plan),
+                "reads": references(reads),
+                "writes": SymbolRefAttr(writes),
+            }
+        )
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the variables read, one per operand."""
+        return symbols(self.reads)
+
+    @property
+    def destination(self) -> str:
+        """Name of the variable written."""
+        return self.writes.string_value()
+
+    def structure(self) -> Structure:
+        """The space and the body."""
+        return Structure(self.space.data, self.body.data)
+
+    def layouts(self) -> tuple[Layout, ...]:
+        """The layouts that operands and, last, the result must have."""
+        return _layouts(self.space.data, self.plan.data)
+
+    def overwritable(self) -> frozenset[str]:
+        """The variables that the result may be written over, both from the same address on, if
+        their elements are as wide and nothing else needs what they held."""
+        reads, structure = list(enumerate(self.sources)), self.structure()
+        apart = {name for i, name in reads if not structure.reads_in_place(i)}
+        return frozenset(name for _, name in reads) - apart
+
+    def verify_(self) -> None:
+        """Check what can be seen without other operations."""
+        verify_cut(self.structure(), self.plan.data)
+        if len(self.space.data.operands) != len(self.reads) or len(self.space.data.results) != 1:
+            raise VerifyException(
+                f"reads {len(self.reads)} variables for a space of "
+                f"{len(self.space.data.operands)} operands and "
+                f"{len(self.space.data.results)} results"
+            )
+
+
+@lru_cache(maxsize=4096)
+def _layouts(space: Space, plan: Plan) -> tuple[Layout, ...]:
+    """The layouts that a split needs: each is asked for at every verification."""
+    return tuple(access_layout(space, a, plan) for a in (*space.operands, *space.results))
 
 
 @irdl_op_definition
@@ -112,32 +224,111 @@ class ComputeSetOp(IRDLOperation):
 
 
 @irdl_op_definition
-class InputOp(HostInput):
-    """Example: tile.input "image" -> @image : tensor<1x3x224x224xf32>"""
+class InputOp(IRDLOperation):
+    """The host writes a run's input into a variable.
+
+    host_name: what the host calls the input. writes: the variable. tensor: the shape at the host,
+    of as many elements as the variable, and of its element type.
+
+    Example: tile.input "image" -> @image : tensor<1x3x224x224xf32>
+    """
 
     name = "tile.input"
+    host_name = prop_def(StringAttr)
+    writes = prop_def(SymbolRefAttr)
+    tensor = prop_def(TensorType)
     assembly_format = "$host_name `->` $writes `:` $tensor attr-dict"
 
+    def __init__(self, host_name: str, writes: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "host_name": StringAttr(host_name),
+                "writes": SymbolRefAttr(writes),
+                "tensor": tensor,
+            }
+        )
+
 
 @irdl_op_definition
-class OutputOp(HostOutput):
-    """Example: tile.output @prob -> "prob" : tensor<1x1000xf32>"""
+class OutputOp(IRDLOperation):
+    """The host reads a result of the run from a variable.
+
+    reads: the variable. host_name: what the host calls the result. tensor: the shape at the host,
+    of as many elements as the variable, and of its element type.
+
+    Example: tile.output @prob -> "prob" : tensor<1x1000xf32>
+    """
 
     name = "tile.output"
+    reads = prop_def(SymbolRefAttr)
+    host_name = prop_def(StringAttr)
+    tensor = prop_def(TensorType)
     assembly_format = "$reads `->` $host_name `:` $tensor attr-dict"
 
+    def __init__(self, reads: str, host_name: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "reads": SymbolRefAttr(reads),
+                "host_name": StringAttr(host_name),
+                "tensor": tensor,
+            }
+        )
+
+
+SYNC_ZONES = ("internal", "external")
+"""internal: the tiles of one chip; external: the host takes part."""
+
+
+def zone_of(*, host: bool) -> str:
+    """The zone of a superstep's sync. host: whether it takes part."""
+    return SYNC_ZONES[host]
+
 
 @irdl_op_definition
-class SyncOp(Sync):
-    """Example: tile.sync "internal"."""
+class SyncOp(IRDLOperation):
+    """All tiles of a zone wait for each other.
+
+    zone: internal, the tiles alone, or external, the host too.
+
+    Example: tile.sync "internal".
+    """
 
     name = "tile.sync"
+    zone = prop_def(StringAttr)
     assembly_format = "$zone attr-dict"
+
+    def __init__(self, zone: str):
+        super().__init__(properties={"zone": StringAttr(zone)})
+
+    def verify_(self) -> None:
+        """Check what can be seen without other operations."""
+        if self.zone.data not in SYNC_ZONES:
+            raise VerifyException(
+                f'sync zone "{self.zone.data}"; need one of {", ".join(SYNC_ZONES)}'
+            )
+
+
+PHASES: tuple[tuple[type[Operation], ...], ...] = (
+    (SyncOp,),
+    (InputOp, CopyOp, OutputOp),
+    (VerticesOp,),
+)
+"""What may stand in each phase of a superstep, in order."""
+
+IN_A_SUPERSTEP = tuple(kind for phase in PHASES for kind in phase)
+"""The operations of a superstep. Once variables have addresses, they stand nowhere else."""
+
+
+def _phase(op: Operation) -> int:
+    """The phase of an operation; -1 if no phase of a superstep has it."""
+    return next((i for i, kinds in enumerate(PHASES) if isinstance(op, kinds)), -1)
 
 
 @irdl_op_definition
-class SuperstepOp(Superstep):
+class SuperstepOp(IRDLOperation):
     """A sync, and the copies and vertices that had one `superstep` number.
+
+    sym_name: what reports call it. body: one sync, then copies and host traffic, then vertices.
 
     Example:
         tile.superstep @relu1 {
@@ -149,16 +340,46 @@ class SuperstepOp(Superstep):
     """
 
     name = "tile.superstep"
+    sym_name = prop_def(SymbolNameConstraint())
+    body = region_def("single_block")
     assembly_format = "$sym_name $body attr-dict"
     traits = traits_def(NoTerminator())
 
+    def __init__(self, name: str, ops: Sequence[Operation]):
+        super().__init__(properties={"sym_name": StringAttr(name)}, regions=[Region(Block(ops))])
+
+    def verify_(self) -> None:
+        """Check what can be seen without other operations."""
+        phases = [_phase(op) for op in self.body.block.ops]
+        if -1 in phases or phases != sorted(phases) or phases[:1] != [0] or phases.count(0) != 1:
+            raise VerifyException(
+                "a superstep is one sync, then moves and host traffic, then compute"
+            )
+        sync = self.body.block.first_op
+        host = any(isinstance(op, InputOp | OutputOp) for op in self.body.block.ops)
+        if isinstance(sync, SyncOp) and sync.zone.data != zone_of(host=host):
+            takes = "takes part" if host else "takes no part"
+            raise VerifyException(
+                f'sync zone "{sync.zone.data}", but the host {takes}; need "{zone_of(host=host)}"'
+            )
+
 
 @irdl_op_definition
-class ReadOp(ReadPredicate):
-    """Example: %c = tile.read @more : i1"""
+class ReadOp(IRDLOperation):
+    """The single i1 that a variable holds, for the control program.
+
+    variable: of one element, an i1.
+
+    Example: %c = tile.read @more : i1
+    """
 
     name = "tile.read"
+    variable = prop_def(SymbolRefAttr)
+    result = result_def(i1)
     assembly_format = "$variable attr-dict `:` type($result)"
+
+    def __init__(self, variable: str):
+        super().__init__(properties={"variable": SymbolRefAttr(variable)}, result_types=[i1])
 
 
 Tile = Dialect(

@@ -18,8 +18,8 @@ from ..ir.xdsl.walk import operations
 from . import exchange, partition
 from .abele import LayoutAttr, verify_chain
 from .partition import PartitionTensor, verify_moves
-from .program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
-from .superstep import IN_A_SUPERSTEP, Superstep
+from .tile import IN_A_SUPERSTEP, CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
+from .variable import Variable
 
 T = TypeVar("T")
 
@@ -62,11 +62,11 @@ def _named(name: str, known: Mapping[str, T], what: str) -> T:
     return known[name]
 
 
-def verify_use(op: Vertices | Copy, variables: Mapping[str, Variable]) -> None:
+def verify_use(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> None:
     """Check an operation against the variables that it names. Raises VerifyException."""
     sources = [_named(n, variables, "variable") for n in op.sources]
     destination = _named(op.destination, variables, "variable")
-    if isinstance(op, Vertices):
+    if isinstance(op, VerticesOp):
         verify_chain(op.body.data.then, destination.tensor.element_type)
         for variable, need in zip((*sources, destination), op.layouts(), strict=True):
             if variable.placed != need:
@@ -83,17 +83,17 @@ def verify_use(op: Vertices | Copy, variables: Mapping[str, Variable]) -> None:
             raise VerifyException(f"blocks of @{v.symbol} overlap: elements have no one owner")
 
 
-def _verify_program(op: Vertices | Copy, declared: _Declared) -> None:
+def _verify_program(op: VerticesOp | CopyOp, declared: _Declared) -> None:
     verify_use(op, declared.variables)
 
 
 def _verify_superstep(op: Operation) -> None:
-    if isinstance(op, IN_A_SUPERSTEP) and not isinstance(op.parent_op(), Superstep):
+    if isinstance(op, IN_A_SUPERSTEP) and not isinstance(op.parent_op(), SuperstepOp):
         raise VerifyException("in no superstep; need one around it, as variables have addresses")
 
 
-def _verify_host(op: HostInput | HostOutput, declared: _Declared) -> None:
-    name = (op.writes if isinstance(op, HostInput) else op.reads).string_value()
+def _verify_host(op: InputOp | OutputOp, declared: _Declared) -> None:
+    name = (op.writes if isinstance(op, InputOp) else op.reads).string_value()
     variable = _named(name, declared.variables, "variable")
     if prod(op.tensor.get_shape()) != prod(variable.placed.shape):
         raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
@@ -101,7 +101,7 @@ def _verify_host(op: HostInput | HostOutput, declared: _Declared) -> None:
         raise VerifyException(f"@{name} is {variable.tensor}; the host's tensor is {op.tensor}")
 
 
-def _verify_predicate(op: ReadPredicate, declared: _Declared) -> None:
+def _verify_predicate(op: ReadOp, declared: _Declared) -> None:
     variable = _named(op.variable.string_value(), declared.variables, "variable")
     if variable.dtype != np.bool_ or prod(variable.placed.shape) != 1:
         raise VerifyException(f"@{variable.symbol} is {variable.tensor}; need a single i1")
@@ -115,11 +115,11 @@ def _verify_state(op: partition.LoadOp | partition.StoreOp, declared: _Declared)
 
 
 _CHECKS: dict[type[Operation], Callable[[Any, _Declared], None]] = {
-    Vertices: _verify_program,
-    Copy: _verify_program,
-    HostInput: _verify_host,
-    HostOutput: _verify_host,
-    ReadPredicate: _verify_predicate,
+    VerticesOp: _verify_program,
+    CopyOp: _verify_program,
+    InputOp: _verify_host,
+    OutputOp: _verify_host,
+    ReadOp: _verify_predicate,
     partition.LoadOp: _verify_state,
     partition.StoreOp: _verify_state,
 }

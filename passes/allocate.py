@@ -15,7 +15,7 @@ from ..backends.memory import NARROWER
 from ..backends.target import Target, with_more_memory
 from ..dialects import tile
 from ..dialects.levels import TILE
-from ..dialects.program import ALIGNMENT, Variable
+from ..dialects.variable import ALIGNMENT, Variable
 from ..ir.distinct import distinct
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place

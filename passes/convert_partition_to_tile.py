@@ -17,7 +17,7 @@ from ..dialects.blob_attr import BlobAttr
 from ..dialects.host import host_names
 from ..dialects.levels import PARTITION, TILE
 from ..dialects.partition import PartitionTensor, partition_type
-from ..dialects.program import Variable
+from ..dialects.variable import Variable
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin_names, place
 from ..ir.unused_names import UnusedNames

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects import tile
 from ..dialects.levels import EXCHANGE, TILE
-from ..dialects.superstep import IN_A_SUPERSTEP, Superstep
+from ..dialects.tile import IN_A_SUPERSTEP, SuperstepOp
 from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
@@ -41,7 +41,7 @@ class ConvertTileToExchange(RulesPass):
         for each in op.walk():
             if isinstance(each, tile.VariableOp) and ADDRESS not in each.attributes:
                 raise InputError(f"@{each.symbol} at {place(each)}: no address; run allocate")
-            if isinstance(each, IN_A_SUPERSTEP) and not isinstance(each.parent_op(), Superstep):
+            if isinstance(each, IN_A_SUPERSTEP) and not isinstance(each.parent_op(), SuperstepOp):
                 raise InputError(
                     f"{each.name} at {place(each)}: in no superstep; run schedule-supersteps and "
                     "group-supersteps"

@@ -12,8 +12,8 @@ from xdsl.passes import ModulePass
 
 from ..dialects import tile
 from ..dialects.levels import TILE
-from ..dialects.program import Copy, HostInput, HostOutput
-from ..dialects.superstep import conflict, zone_of
+from ..dialects.superstep import conflict
+from ..dialects.tile import zone_of
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin, place
 from ..ir.unused_names import UnusedNames
@@ -67,7 +67,7 @@ def _group(group: Sequence[Operation], names: UnusedNames) -> None:
     block = group[0].parent
     assert block is not None
     before, last = group[0], group[-1]
-    host = any(isinstance(op, HostInput | HostOutput) for op in group)
+    host = any(isinstance(op, tile.InputOp | tile.OutputOp) for op in group)
     sync = tile.SyncOp(zone_of(host=host))
     step = tile.SuperstepOp(names.unused(_name(last)), [sync])
     locate(step, last)
@@ -88,7 +88,7 @@ def _name(last: Operation) -> str:
     """The name of the compute set, or of the value that is moved."""
     if isinstance(last, tile.ComputeSetOp):
         return last.sym_name.data
-    if isinstance(last, HostInput | HostOutput):
+    if isinstance(last, tile.InputOp | tile.OutputOp):
         return "host"
     return origin(last) or "exchange"
 
@@ -96,7 +96,7 @@ def _name(last: Operation) -> str:
 def _check_at_once(group: Sequence[Operation]) -> None:
     """Raise InputError if the operations of a group cannot share a superstep."""
     for op in group:
-        if not isinstance(op, tile.ComputeSetOp | Copy | HostInput | HostOutput):
+        if not isinstance(op, tile.ComputeSetOp | tile.CopyOp | tile.InputOp | tile.OutputOp):
             raise InputError(f"{op.name} at {place(op)}: cannot be part of a superstep")
     found = conflict(group)
     if found is not None:

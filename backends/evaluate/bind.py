@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...dialects.program import Copy, Variable, Vertices
+from ...dialects.tile import CopyOp, VerticesOp
+from ...dialects.variable import Variable
 from ...dialects.verify_symbols import verify_use
 from ..codelets.calls import Call, Scratch
 from ..codelets.numerics import bind_vertices
@@ -16,7 +17,7 @@ from .blocks import Blocks, bind_copy
 
 
 def calls_of_copy(
-    op: Copy, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks], scratch: Scratch
+    op: CopyOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks], scratch: Scratch
 ) -> list[Call]:
     """The calls of a copy.
 
@@ -28,7 +29,7 @@ def calls_of_copy(
 
 
 def calls_of_vertices(
-    op: Vertices,
+    op: VerticesOp,
     variables: Mapping[str, Variable],
     blocks: Mapping[str, Blocks],
     scratch: Scratch,

@@ -13,7 +13,7 @@ from ...dialects import partition
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
-from ...dialects.program import ALIGNMENT, bytes_per_tile
+from ...dialects.variable import ALIGNMENT, bytes_per_tile
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout
 from ...ir.provenance import place

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.exchange import VariableOp
-from ...dialects.program import Copy, HostInput, HostOutput, Vertices
-from ...dialects.tile import SuperstepOp
+from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.provenance import origin, place
@@ -96,7 +95,7 @@ class Shadow:
                 marks[...] = base + number
         for number, op in enumerate(ops):
             for index, name in enumerate(_read(op)):
-                every = isinstance(op, Vertices)
+                every = isinstance(op, VerticesOp)
                 self._check_defined(step, op, name, every)
                 harmless = base + number if _is_in_place(op, index, self._variables) else 0
                 for cls, marks in self._marks(self._writer, name, every):
@@ -199,20 +198,20 @@ def _who(op: Operation) -> str:
 
 
 def _written(op: Operation) -> str | None:
-    if isinstance(op, Copy | Vertices):
+    if isinstance(op, CopyOp | VerticesOp):
         return op.destination
-    return op.writes.string_value() if isinstance(op, HostInput) else None
+    return op.writes.string_value() if isinstance(op, InputOp) else None
 
 
 def _read(op: Operation) -> list[str]:
-    if isinstance(op, Copy | Vertices):
+    if isinstance(op, CopyOp | VerticesOp):
         return op.sources
-    return [op.reads.string_value()] if isinstance(op, HostOutput) else []
+    return [op.reads.string_value()] if isinstance(op, OutputOp) else []
 
 
 def _is_in_place(op: Operation, operand: int, variables: Mapping[str, VariableOp]) -> bool:
     """Whether every point reads exactly those bytes of an operand that it writes itself."""
-    if not isinstance(op, Vertices) or not op.structure().reads_in_place(operand):
+    if not isinstance(op, VerticesOp) or not op.structure().reads_in_place(operand):
         return False
     source, target = variables[op.sources[operand]], variables[op.destination]
     return source.start == target.start and source.dtype.itemsize == target.dtype.itemsize

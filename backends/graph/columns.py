@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects.program import Variable, Vertices
+from ...dialects.tile import VerticesOp
+from ...dialects.variable import Variable
 from ...ir.distinct import distinct
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
@@ -73,7 +74,7 @@ class SetColumns:
     tile's clock, as if all workers ran such vertices at the same time. bytes: that it writes.
     """
 
-    def __init__(self, op: Vertices, variables: Mapping[str, Variable], target: Target) -> None:
+    def __init__(self, op: VerticesOp, variables: Mapping[str, Variable], target: Target) -> None:
         structure, plan = op.structure(), op.plan.data
         dtypes = [v.dtype for v in operands_of(op, variables)]
         self._parts = dim_parts(structure.space, plan)

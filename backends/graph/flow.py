@@ -9,9 +9,8 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ...dialects import control
-from ...dialects.program import Copy, HostInput, Variable, Vertices
-from ...dialects.superstep import Superstep
-from ...dialects.tile import ComputeSetOp
+from ...dialects.tile import ComputeSetOp, CopyOp, InputOp, SuperstepOp, VerticesOp
+from ...dialects.variable import Variable
 from ...ir.geometry.space import Space
 from ...ir.upstream import ModuleOp
 from ..price import ENTRY, callee_of, functions_of, operands_of, variables_of
@@ -41,11 +40,11 @@ class Flow:
 
     variables: Mapping[str, Variable]
     functions: Mapping[str, func.FuncOp]
-    reads: dict[tuple[Vertices, int], dict[Way, None]] = field(
-        default_factory=dict[tuple[Vertices, int], dict[Way, None]]
+    reads: dict[tuple[VerticesOp, int], dict[Way, None]] = field(
+        default_factory=dict[tuple[VerticesOp, int], dict[Way, None]]
     )
-    vertices: dict[Vertices, None] = field(default_factory=dict[Vertices, None])
-    copies: dict[Copy, None] = field(default_factory=dict[Copy, None])
+    vertices: dict[VerticesOp, None] = field(default_factory=dict[VerticesOp, None])
+    copies: dict[CopyOp, None] = field(default_factory=dict[CopyOp, None])
     loops: int = 0
 
     def run(self) -> None:
@@ -62,7 +61,7 @@ class Flow:
 
     def _operation(self, op: Operation, state: State, calling: tuple[str, ...]) -> State:
         match op:
-            case Vertices():
+            case VerticesOp():
                 operands_of(op, self.variables)
                 self.vertices[op] = None
                 for i, source in enumerate(op.sources):
@@ -70,13 +69,13 @@ class Flow:
                         dict.fromkeys(state.get(source, frozenset()))
                     )
                 return {**state, op.destination: frozenset([Way(op)])}
-            case Copy():
+            case CopyOp():
                 operands_of(op, self.variables)
                 self.copies[op] = None
                 return {**state, op.destination: _copied(op, state)}
-            case HostInput():
+            case InputOp():
                 return {**state, op.writes.string_value(): frozenset([Way(op)])}
-            case Superstep() | ComputeSetOp():
+            case SuperstepOp() | ComputeSetOp():
                 return self._block(op.body.block, state, calling)
             case control.IfOp():
                 branches = [self._block(r.block, state, calling) for r in (op.then, op.otherwise)]
@@ -109,7 +108,7 @@ class Flow:
             entering = again
 
 
-def _copied(op: Copy, state: State) -> Ways:
+def _copied(op: CopyOp, state: State) -> Ways:
     spaces: Sequence[Space | None] = op.spaces or (None,) * len(op.sources)
     return frozenset(
         replace(way, moves=(*way.moves, space) if space else way.moves)
@@ -158,7 +157,7 @@ def flow_of(module: ModuleOp) -> Flow:
     return flow
 
 
-def set_of(op: Vertices) -> Superstep | ComputeSetOp | None:
+def set_of(op: VerticesOp) -> SuperstepOp | ComputeSetOp | None:
     """The superstep or compute set that a vertex set is in."""
     outer = op.parent_op()
-    return outer if isinstance(outer, Superstep | ComputeSetOp) else None
+    return outer if isinstance(outer, SuperstepOp | ComputeSetOp) else None

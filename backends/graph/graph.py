@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ...dialects.program import Vertices
+from ...dialects.tile import VerticesOp
 from ...ir.errors import InputError
 from ...ir.geometry.pairs import Pairs
 from ...ir.provenance import origin
@@ -209,7 +209,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
     products: list[Pairs] = []
     itemsizes: list[int] = []
     for reach in sorted(
-        (each for each in reaches(flow) if isinstance(each.producer, Vertices)),
+        (each for each in reaches(flow) if isinstance(each.producer, VerticesOp)),
         key=lambda each: (index[each.consumer], each.operand, index[each.producer], each.loop),
     ):
         pairs = reach.pairs()
@@ -232,7 +232,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
     )
 
 
-def _codelet(op: Vertices) -> str:
+def _codelet(op: VerticesOp) -> str:
     """The codelet that a vertex runs: its method, if any, and its body without parameters."""
     body = op.body.data
     core = " ".join(filter(None, (op.plan.data.method, body.function, body.combiner)))

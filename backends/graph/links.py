@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ...dialects.abele import Plan
-from ...dialects.program import Vertices
+from ...dialects.tile import VerticesOp
 from ...ir.geometry.pairs import Factor, Pairs, Side, pairs
 from ...ir.geometry.space import Space, identity_map
 from .flow import Flow, Way
@@ -27,7 +27,7 @@ class Reach:
     """
 
     producer: Operation
-    consumer: Vertices
+    consumer: VerticesOp
     operand: int
     ways: tuple[Way, ...]
     loop: bool
@@ -78,7 +78,9 @@ def _merged(reach: Reach, chains: tuple[Moves, ...]) -> Pairs:
     op, producer = reach.consumer, reach.producer
     taken = (op.space.data, _cut(op.plan.data), reach.operand)
     made = (
-        (producer.space.data, _cut(producer.plan.data)) if isinstance(producer, Vertices) else None
+        (producer.space.data, _cut(producer.plan.data))
+        if isinstance(producer, VerticesOp)
+        else None
     )
     found = [_pairs(made, taken, moves) for moves in chains]
     if len(found) == 1:

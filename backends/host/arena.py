@@ -20,7 +20,7 @@ import numpy as np
 from xdsl.ir import Block
 
 from ...dialects import tile
-from ...dialects.program import Variable
+from ...dialects.variable import Variable
 from ...ir.symbols import symbols_named
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import address

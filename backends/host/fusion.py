@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects import exchange, tile
-from ...dialects.program import Copy, HostInput, Vertices
+from ...dialects.tile import CopyOp, InputOp, VerticesOp
 from ...dialects.verify_symbols import verify_use
 from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
@@ -64,7 +64,7 @@ class FusedBinder(FastBinder):
         written = {
             op.writes.string_value()
             for op in module.walk()
-            if isinstance(op, (Copy, HostInput, Vertices))
+            if isinstance(op, (CopyOp, InputOp, VerticesOp))
         }
         self._weights = {
             name

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation
 
 from ...dialects import control, tile
-from ...dialects.program import Variable
+from ...dialects.variable import Variable
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ..schedule_supersteps import SUPERSTEP

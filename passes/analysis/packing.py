@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects.program import Variable
+from ...dialects.variable import Variable
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from .lifetimes import FOREVER, Lifetimes

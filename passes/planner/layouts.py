@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ...backends import cost
 from ...backends.target import Target
 from ...dialects.abele import Plan
-from ...dialects.program import bytes_per_tile
+from ...dialects.variable import bytes_per_tile
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place

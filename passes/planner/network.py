@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
-from ...dialects.program import bytes_per_tile
+from ...dialects.variable import bytes_per_tile
 from ...ir.geometry.layout import Layout
 from .budget import Fronts
 from .choice import Choice

@@ -9,7 +9,7 @@ from abele.backends.graph import graph_of
 from abele.backends.overheads import Overheads, overheads
 from abele.backends.price import variables_of
 from abele.backends.target import Target, resolve_target
-from abele.dialects.program import Vertices
+from abele.dialects.tile import VerticesOp
 from abele.ir.upstream import ModuleOp
 
 from ..strategies import Program, planned_programs
@@ -80,7 +80,7 @@ def test_states_are_those_of_the_vertices_that_are_counted(program: Program):
     nothing = resolve_target(f"{target.spelling()},code.count_bytes=0")
     graph = graph_of(module, nothing)
     columns = graph.vertices()
-    sets = [op for op in module.walk() if isinstance(op, Vertices)]
+    sets = [op for op in module.walk() if isinstance(op, VerticesOp)]
     pointers = np.array([len(op.sources) + 1 for op in sets])[columns["set"]]
     per_tile = np.bincount(columns["tile"], pointers, target.tiles).astype(int)
     more = overheads(module, variables_of(module), len(per_tile), nothing)

@@ -21,8 +21,8 @@ from abele.backends.price import (
 from abele.backends.reference.moves import evaluate_moves
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
-from abele.dialects.program import Copy, Variable
 from abele.dialects.tile import CopyOp, VerticesOp
+from abele.dialects.variable import Variable
 from abele.ir.errors import InputError
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
@@ -140,7 +140,7 @@ def test_a_wrong_name_is_an_input_error(body: str, message: str):
 # Traffic, element by element
 
 
-def moved_elements(op: Copy, variables: dict[str, Variable]) -> list[np.ndarray]:
+def moved_elements(op: CopyOp, variables: dict[str, Variable]) -> list[np.ndarray]:
     """For each source, the number of the element that goes to each place of the result; from 1."""
     shape = variables[op.destination].placed.shape
     found = []

@@ -27,9 +27,9 @@ from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect
 from abele.dialects.nn.movement import PAD_MODES
-from abele.dialects.program import ALIGNMENT
 from abele.dialects.scalar_functions import COMBINERS
-from abele.dialects.superstep import SYNC_ZONES
+from abele.dialects.tile import SYNC_ZONES
+from abele.dialects.variable import ALIGNMENT
 from abele.ir.pass_manager import load_pass
 from abele.ir.pass_options import pass_options
 from abele.passes.pipelines import PASSES

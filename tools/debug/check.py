@@ -20,7 +20,7 @@ from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
-from ...dialects.program import Variable
+from ...dialects.variable import Variable
 from ...ir.upstream import ModuleOp
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable

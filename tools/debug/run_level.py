@@ -18,8 +18,9 @@ from ...backends.target import Target
 from ...dialects import exchange, tile
 from ...dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ...dialects.partition import PartitionTensor
-from ...dialects.program import Copy, Variable, Vertices
 from ...dialects.superstep import Conflict, conflict
+from ...dialects.tile import CopyOp, VerticesOp
+from ...dialects.variable import Variable
 from ...ir.geometry.layout import Layout
 from ...ir.level import Level
 from ...ir.provenance import place
@@ -110,7 +111,7 @@ def _run_tile(
     variables = {op.symbol: op for op in module.ops if isinstance(op, Variable)}
 
     def observe(op: Operation, read: Callable[[str], Array]) -> None:
-        if isinstance(op, Copy | Vertices):
+        if isinstance(op, CopyOp | VerticesOp):
             assert watch is not None
             watch(_written(op, variables, read))
 
@@ -118,7 +119,7 @@ def _run_tile(
 
 
 def _written(
-    op: Copy | Vertices,
+    op: CopyOp | VerticesOp,
     variables: Mapping[str, Variable],
     read: Callable[[str], Array],
     gone: Mapping[str, Array] | None = None,

@@ -16,7 +16,7 @@ from ...backends.target import DEFAULT_TARGET, Target, resolve_target
 from ...dialects.host import host_names
 from ...dialects.levels import DIALECTS, LEVELS, NN, PARTITION, level_of, load_dialect
 from ...dialects.partition import PartitionTensor
-from ...dialects.program import HostInput, HostOutput
+from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, taking_memory
@@ -186,8 +186,8 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
             _distinct(map(_tensor, host_names(main, "result_names", len(given)), given), path),
         )
     ops = tuple(main.walk())
-    reads = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, HostInput))
-    writes = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, HostOutput))
+    reads = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, InputOp))
+    writes = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, OutputOp))
     return Signature(_distinct(reads, path), _distinct(writes, path))
 
 

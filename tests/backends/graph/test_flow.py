@@ -3,7 +3,7 @@ import pytest
 from abele.backends.graph import graph_of
 from abele.backends.graph.flow import flow_of, set_of
 from abele.backends.target import resolve_target
-from abele.dialects.program import HostInput
+from abele.dialects.tile import InputOp
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
 
@@ -34,7 +34,7 @@ def test_grouped_supersteps_are_followed():
     ((read, operand),) = ((op, i) for op, i in flow.reads if op is second)
     (way,) = flow.reads[read, operand]
     assert (way.producer, way.moves, way.rounds) == (first, (), frozenset())
-    assert isinstance(next(iter(flow.reads[first, 0])).producer, HostInput)
+    assert isinstance(next(iter(flow.reads[first, 0])).producer, InputOp)
     assert [set_of(op).sym_name.data for op in flow.vertices] == ["first", "second"]
     graph = graph_of(module, resolve_target("tiny"))
     assert (graph.vertex_count, graph.edge_count) == (8, 4)

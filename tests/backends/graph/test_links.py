@@ -2,7 +2,7 @@ import pytest
 
 from abele.backends.graph.flow import flow_of
 from abele.backends.graph.links import reaches
-from abele.dialects.program import HostInput
+from abele.dialects.tile import InputOp
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
 
@@ -37,7 +37,7 @@ func.func @main() {{
 def test_edges_round_a_loop_are_those_that_a_first_iteration_lacks():
     """The loop's first turn reads @b as it is, later ones reversed."""
     found = list(reaches(flow_of(parse_module(ROUND, context()))))
-    straight, loop = (r for r in found if not isinstance(r.producer, HostInput))
+    straight, loop = (r for r in found if not isinstance(r.producer, InputOp))
     assert (straight.loop, loop.loop) == (False, True)
     pairs = [
         sorted(zip(p.source.tolist(), p.destination.tolist(), strict=True))
@@ -50,7 +50,7 @@ def test_a_source_is_one_whatever_its_layout():
     (source,) = (
         r
         for r in reaches(flow_of(parse_module(ROUND, context())))
-        if isinstance(r.producer, HostInput)
+        if isinstance(r.producer, InputOp)
     )
     assert source.pairs().count == 4
 

@@ -30,8 +30,8 @@ from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import PLANNED, TILE_DECISIONS
 from ....dialects.nn import element_of
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
-from ....dialects.program import ALIGNMENT
 from ....dialects.structured import Movement, Structure, Structured
+from ....dialects.variable import ALIGNMENT
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.geometry.layout import Layout, canonical, raw_layout

@@ -23,9 +23,9 @@ from ....dialects import control, exchange, nn, partition
 from ....dialects.abele import PlanAttr, SpaceAttr
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.partition import laid_out, partition_type
-from ....dialects.program import ALIGNMENT, Copy, HostOutput, Variable, Vertices
 from ....dialects.scalar_functions import FUNCTIONS
-from ....dialects.superstep import Superstep, Sync
+from ....dialects.tile import CopyOp, OutputOp, SuperstepOp, SyncOp, VerticesOp
+from ....dialects.variable import ALIGNMENT, Variable
 from ....ir.blob import Blob
 from ....ir.equal import same_program
 from ....ir.geometry.space import Space
@@ -74,7 +74,7 @@ def _swap_operands(module: ModuleOp) -> Iterator[Break]:
             continue
         for values in _swapped(tuple(op.operands), lambda a, b: a.type == b.type):
             yield partial(setattr, op, "operands", values)
-        if isinstance(op, Vertices | Copy):
+        if isinstance(op, VerticesOp | CopyOp):
             for names in _swapped(op.reads.data, lambda a, b: True):
                 yield partial(_set, op, "reads", ArrayAttr(names))
 
@@ -88,7 +88,7 @@ def _swapped(items: Sequence[Any], may: Callable[[Any, Any], bool]) -> Iterator[
 
 def _commutes(op: Operation) -> bool:
     """Whether swapping operands keeps the meaning, so that it is not a mistake."""
-    if isinstance(op, Vertices | partition.ComputeOp):
+    if isinstance(op, VerticesOp | partition.ComputeOp):
         body = op.structure().body
         return FUNCTIONS[body.function].commutative and not body.then
     return op.has_trait(Commutative)
@@ -164,15 +164,15 @@ def _narrow_values(values: Sequence[SSAValue]) -> None:
 
 def _narrow_variables(ops: Sequence[Operation]) -> Iterator[Break]:
     variables = {op.symbol: op for op in ops if isinstance(op, Variable)}
-    shown = {op.reads.string_value() for op in ops if isinstance(op, HostOutput)}
+    shown = {op.reads.string_value() for op in ops if isinstance(op, OutputOp)}
     for op in ops:
-        if not isinstance(op, Vertices) or op.structure().body.combiner != "sum":
+        if not isinstance(op, VerticesOp) or op.structure().body.combiner != "sum":
             continue
         made = op.destination
-        readers = [each for each in ops if isinstance(each, Copy | Vertices)]
+        readers = [each for each in ops if isinstance(each, CopyOp | VerticesOp)]
         readers = [each for each in readers if made in each.sources]
         names = {made, *(each.destination for each in readers)}
-        copied = all(isinstance(each, Copy) and len(each.sources) == 1 for each in readers)
+        copied = all(isinstance(each, CopyOp) and len(each.sources) == 1 for each in readers)
         wide = variables[made].tensor.element_type == f32
         if readers and copied and wide and names.isdisjoint(shown):
             yield partial(_narrow_named, [variables[name] for name in sorted(names)])
@@ -183,7 +183,7 @@ def _narrow_named(variables: Sequence[Variable]) -> None:
         each.properties["tensor"] = TensorType(f16, each.tensor.get_shape())
 
 
-_STORES = (nn.StoreOp, partition.StoreOp, Copy)
+_STORES = (nn.StoreOp, partition.StoreOp, CopyOp)
 
 
 def _skip_copy(module: ModuleOp) -> Iterator[Break]:
@@ -268,23 +268,23 @@ def _drop_sync(module: ModuleOp) -> Iterator[Break]:
         before = op.prev_op
         if before is None:
             continue
-        if isinstance(op, Superstep) and isinstance(before, Superstep):
+        if isinstance(op, SuperstepOp) and isinstance(before, SuperstepOp):
             yield partial(_merge, before, op)
         own, other = op.attributes.get(SUPERSTEP), before.attributes.get(SUPERSTEP)
         if isinstance(own, IntegerAttr) and isinstance(other, IntegerAttr) and own != other:
             yield partial(op.attributes.__setitem__, SUPERSTEP, other)
 
 
-def _merge(first: Superstep, second: Superstep) -> None:
+def _merge(first: SuperstepOp, second: SuperstepOp) -> None:
     """Merge two consecutive supersteps into one."""
     ops = [*first.body.block.ops, *second.body.block.ops]
-    syncs = [each for each in ops if isinstance(each, Sync)]
+    syncs = [each for each in ops if isinstance(each, SyncOp)]
     for each in ops:
         each.detach()
     for each in syncs[1:]:
         each.erase()
-    moves = [each for each in ops if not isinstance(each, Sync | Vertices)]
-    computes = [each for each in ops if isinstance(each, Vertices)]
+    moves = [each for each in ops if not isinstance(each, SyncOp | VerticesOp)]
+    computes = [each for each in ops if isinstance(each, VerticesOp)]
     second.body.block.add_ops([syncs[0], *moves, *computes])
     Rewriter.erase_op(first)
 

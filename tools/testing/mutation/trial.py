@@ -23,8 +23,8 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from ....dialects import nn, partition, tile
-from ....dialects.program import HostInput, HostOutput, Variable
-from ....dialects.superstep import Superstep, Sync
+from ....dialects.tile import InputOp, OutputOp, SuperstepOp, SyncOp
+from ....dialects.variable import Variable
 from ....ir.errors import InputError
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.pipelines import PASSES
@@ -110,10 +110,10 @@ _NOT_COUNTED = (
     partition.ConstantOp,
     tile.ComputeSetOp,
     Variable,
-    Superstep,
-    Sync,
-    HostInput,
-    HostOutput,
+    SuperstepOp,
+    SyncOp,
+    InputOp,
+    OutputOp,
 )
 
 

@@ -31,8 +31,9 @@ from ....backends.reference import (
 from ....dialects import control, nn, partition
 from ....dialects.host import host_names
 from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
-from ....dialects.program import Copy, HostInput, HostOutput, ReadPredicate, Variable, Vertices
 from ....dialects.structured import Movement, Reinterpretation, Structured
+from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
+from ....dialects.variable import Variable
 from ....ir.level import Level
 from ...debug.run_level import Value, run_level
 from ...driver.arrays import Array
@@ -500,7 +501,7 @@ def _bounded_program(program: Program, adjust: AdjustError) -> Outcome:
     state = {name: array for name, array in done.state.items() if name in variables.errors}
     errors = {f"@{name}": variables.error_of(name, array) for name, array in state.items()}
     for op in program.module.walk():
-        if isinstance(op, HostOutput):
+        if isinstance(op, OutputOp):
             name = op.host_name.data
             array = done.outputs[name]
             errors[name] = variables.error_of(op.reads.string_value(), array)
@@ -519,9 +520,9 @@ class _Variables:
         for op in program.module.walk():
             if isinstance(op, Variable) and op.initial is not None:
                 self.values[op.symbol] = op.initial.array
-            elif isinstance(op, ReadPredicate):
+            elif isinstance(op, ReadOp):
                 self.read.add(op.variable.string_value())
-            elif isinstance(op, HostInput):
+            elif isinstance(op, InputOp):
                 self.values[op.writes.string_value()] = program.inputs[op.host_name.data]
 
     def error_of(self, name: str, array: Array) -> Errors:
@@ -532,11 +533,11 @@ class _Variables:
     def wrote(self, value: Value) -> None:
         """Bound the error of the variable that a copy or a set of vertices has written."""
         op = value.op
-        assert isinstance(op, Copy | Vertices)
+        assert isinstance(op, CopyOp | VerticesOp)
         names = op.sources
         operands = [self.values[name] for name in names]
         errors = [self.error_of(name, array) for name, array in zip(names, operands, strict=True)]
-        if isinstance(op, Vertices):
+        if isinstance(op, VerticesOp):
             error = structure_error(op.structure(), operands, errors, value.values)
         else:
             error = moved_error(op.spaces, errors, value.values.shape)

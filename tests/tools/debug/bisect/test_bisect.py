@@ -18,8 +18,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import BodyAttr
 from abele.dialects.levels import EXCHANGE, NN
-from abele.dialects.program import references
 from abele.dialects.structured import Body
+from abele.dialects.variable import references
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.provenance import LocatingWalker, origin
