@@ -27,7 +27,7 @@ from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
 from ..ir.hash_once import hash_once
 from ..ir.printer import TextPrinter
-from ..ir.signed import same_number
+from ..ir.same_number import same_number
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
 from .structured import Body, Stage

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ..ir.geometry.space import AxisMap, Space
 from ..ir.hash_once import hash_once
-from ..ir.signed import same_numbers
+from ..ir.same_number import same_numbers
 from .scalar_functions import COMBINERS, FUNCTIONS, chain_operands, chainable
 
 

@@ -1,1 +1,1 @@
-"""What every level shares and no dialect owns."""
+"""The parts of the compiler that all levels share and that depend on no dialect."""

@@ -1,4 +1,4 @@
-"""Long attributes under short names: `#layout0 = ...` at the top of a text, `#layout0` below."""
+"""Aliases for long attributes: `#layout0 = ...` at the top of a text, `#layout0` below it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .line_wrap import wrapped
 from .upstream import MLIRTokenKind
 
 LONGEST_INLINE = 40
-"""Characters. A longer attribute gets an alias; one that is as short or shorter stays in place."""
+"""Characters. An attribute with a longer text gets an alias; all others are printed in place."""
 
 
 class Aliased(Attribute):
-    """An attribute that gets an alias where its text is long.
+    """An attribute that is printed as an alias if its text is long.
 
     alias: the first part of the alias; a number follows it.
     """
@@ -32,9 +32,9 @@ class Aliased(Attribute):
 
 
 class Aliases:
-    """The aliases that have been given, and their definitions.
+    """The aliases assigned so far, and their definitions.
 
-    Printers that share them give an attribute the same alias.
+    Printers that share one such object give an attribute the same alias.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Aliases:
         self._numbers: Counter[str] = Counter()
 
     def of(self, attribute: Aliased) -> str:
-        """The alias of an attribute, given when it is first asked for; "" if it is short."""
+        """The alias of an attribute, or "" if its text is short. Assigns it on the first call."""
         known = self._names.get(attribute)
         if known is None:
             known = ""
@@ -56,9 +56,9 @@ class Aliases:
         return known
 
     def definitions(self, names: Mapping[str, str]) -> list[str]:
-        """The definitions of some aliases, by kind and number; a long one has several lines.
+        """The definitions of some aliases, sorted by kind and number. Long ones are broken.
 
-        names: the aliases, each with the name that it is defined under.
+        names: the aliases, each with the name under which to define it.
         """
         ordered = sorted(names.items(), key=lambda each: _kind_and_number(each[1]))
         return [
@@ -75,9 +75,9 @@ _STRING_OR_ALIAS = re.compile(r'"(?:[^"\\]|\\.)*"|(#[a-z]+)[0-9]+')
 
 
 def numbered_by_appearance(text: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """A text with each kind of alias numbered from 0 in order of appearance, and the new names.
+    """Renumber aliases in order of appearance, each kind from 0.
 
-    names: the aliases in the text.
+    names: the aliases in the text. Returns the new text, and the new name of each alias.
     """
     found: dict[str, str] = {}
     numbers = Counter[str]()
@@ -93,9 +93,9 @@ def numbered_by_appearance(text: str, names: Collection[str]) -> tuple[str, dict
 
 
 def parse_alias(parser: AttrParser, cls: type[Aliased]) -> Attribute | None:
-    """The attribute whose alias is next, or None if something else is next.
+    """Parse an alias and return the attribute it stands for, or None if the next token is no alias.
 
-    Raises ParseError for an unknown alias, and for an alias of another class.
+    Raises ParseError for an unknown alias, and for an alias of an attribute of another class.
     """
     # xDSL has no public way to look at the next token.
     kind = parser._current_token.kind  # pyright: ignore[reportPrivateUsage]
@@ -104,5 +104,5 @@ def parse_alias(parser: AttrParser, cls: type[Aliased]) -> Attribute | None:
     start = parser.pos
     found = parser.parse_attribute()
     if not isinstance(found, cls):
-        parser.raise_error(f"{found} is no {cls.name}", start, parser.pos)
+        parser.raise_error(f"found {found}; need {cls.name}", start, parser.pos)
     return found

@@ -1,4 +1,4 @@
-"""Read-only arrays known by the digest of their contents: weights, constants, tables."""
+"""Read-only arrays identified by a digest of their contents: weights, constants, tables."""
 
 import os
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from .garbage import count_held
 from .whole_file import whole_file
 
-# NumPy's own file format forgets these: they travel as unsigned integers of the same width, and
-# the file is named after the type.
+# NumPy's file format does not keep these types. Files hold them as unsigned integers of the same
+# width, and the file's name states the type.
 _EXTENSION_DTYPES = {
     np.dtype(scalar).name: np.dtype(scalar)
     for scalar in (
@@ -36,16 +36,16 @@ _EXTENSION_DTYPES = {
 _STANDARD_KINDS = "biufc"
 
 _SAMPLE_BYTES = 4096
-"""About how many bytes of an array tell it from most others of its shape and type."""
+"""About how many bytes to sample from an array. Arrays whose samples differ are not equal."""
 
 
 class Blob:
-    """An array that nobody can write to any more, equal to every blob with the same contents.
+    """An immutable array. Two blobs are equal if their types, shapes and contents are.
 
-    array: C order, native bytes, read-only. An array that owns its memory is frozen where it is; a
-    view into memory that somebody could still write is copied; a read-only memory map is kept.
-    Hashing looks at shape and type only, so that a blob in an attribute costs nothing; the contents
-    are read once, when two blobs are compared or the digest is asked for.
+    array: C order, native byte order, read-only. An array that owns its memory is made read-only in
+    place; a view into writable memory is copied; a read-only memory map is kept as it is.
+    The hash depends on shape and type only, so hashing an attribute that holds a blob is cheap. The
+    contents are read once, by the first comparison or the first access to the digest.
 
     Raises ValueError for arrays of objects, strings or records.
     """
@@ -101,23 +101,23 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 class BlobStore:
     """The blobs of one program, by digest.
 
-    A digest is found out where it is asked for, or where two blobs may be equal: whole networks are
-    compiled without most of them.
+    A digest is computed only when it is requested or when two blobs may be equal. Most digests are
+    never computed, even for whole networks.
 
-    On disk a store is a folder of `<digest>.npy` files; types unknown to NumPy's format are in
-    `<digest>.<type>.npy` as unsigned integers of the same width.
+    On disk a store is a folder of `<digest>.npy` files. Types that NumPy's format does not know are
+    stored in `<digest>.<type>.npy` as unsigned integers of the same width.
     """
 
     def __init__(self) -> None:
         self._blobs: list[Blob] = []
-        # By shape, type and sample: what differs in one of these is not equal.
+        # By shape, type and sample. Blobs that differ in one of these are not equal.
         self._first: dict[tuple[int, int], Blob] = {}
         self._by_digest: dict[str, Blob] = {}
-        # Those that are not found by digest yet.
+        # Blobs that are not in _by_digest yet.
         self._without: list[Blob] = []
 
     def add(self, array: NDArray[Any] | Blob) -> Blob:
-        """The blob of these contents, now in the store; equal contents give the same object."""
+        """Add an array and return its blob. Arrays with equal contents give the same blob."""
         blob = array if isinstance(array, Blob) else Blob(array)
         key = hash(blob), _sampled(blob.array)
         if key not in self._first:
@@ -135,7 +135,7 @@ class BlobStore:
         return self._by_digest[blob.digest]
 
     def get(self, digest: str) -> Blob | None:
-        """The blob of that digest, if the store has it."""
+        """The blob with this digest, or None if the store does not have it."""
         for blob in self._without:
             self._by_digest.setdefault(blob.digest, blob)
         self._without.clear()
@@ -151,7 +151,7 @@ class BlobStore:
         return len(self._blobs)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write each blob into the folder, unless its file is there already."""
+        """Write each blob into a folder, except those whose files already exist."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         for blob in self:
@@ -160,9 +160,9 @@ class BlobStore:
                 _write(blob, target)
 
     def load(self, directory: str | os.PathLike[str]) -> None:
-        """Add the blobs of a folder, memory-mapped, each checked against its digest.
+        """Memory-map the blobs in a folder, check each against its digest, and add them.
 
-        Raises ValueError if the folder is missing, or a file is damaged or is no blob.
+        Raises ValueError if the folder is missing, or if a file is damaged or is not a blob.
         """
         folder = Path(directory)
         if not folder.is_dir():
@@ -173,7 +173,7 @@ class BlobStore:
 
 
 def _sampled(array: NDArray[Any]) -> int:
-    """A checksum of a few bytes of an array, spread over all of it: where it differs, so do all."""
+    """A checksum of bytes sampled evenly from an array. Equal arrays have equal checksums."""
     contents = array.reshape(-1).view(np.uint8)
     step = max(len(contents) // _SAMPLE_BYTES, 1)
     return crc32(contents[::step].tobytes())
@@ -202,9 +202,9 @@ def _read(path: Path) -> Blob:
         if types:
             array = array.view(_EXTENSION_DTYPES[types[0]])
         blob = Blob(array)
-    # NumPy parses a file's header as Python: damage may raise anything.
+    # NumPy parses a file's header as Python, so a damaged file may raise anything.
     except Exception as error:
-        # NumPy offers to unpickle what it does not know; that would run what is in the file.
+        # NumPy's message suggests to allow pickles, which would run code from the file.
         what = "need an array of numbers" if "pickle" in str(error) else error
         raise ValueError(f"{path}: damaged blob: {what}") from error
     if blob.digest != digest:

@@ -1,4 +1,4 @@
-"""What is known about one program besides its operations: its dialects and its blobs."""
+"""The context of one program: its dialects, its levels and its blobs."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from .upstream import Context
 
 @dataclass
 class AbeleContext(Context):
-    """An xDSL context that also keeps the blobs which attributes in the text refer to.
+    """An xDSL context that also holds the blobs to which attributes in IR text refer.
 
     levels: the levels that a program passes through, from the highest to the lowest.
     """
@@ -18,7 +18,7 @@ class AbeleContext(Context):
     levels: tuple[Level, ...] = ()
 
     def clone(self) -> "AbeleContext":
-        """A context with the same dialects, and the same store: blobs never change."""
+        """A context with the same dialects. It shares the blob store, since blobs never change."""
         copy = AbeleContext(blobs=self.blobs, levels=self.levels)
         vars(copy).update(vars(super().clone()))
         return copy

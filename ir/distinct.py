@@ -1,4 +1,4 @@
-"""The different values of an array."""
+"""The distinct values of an array."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T", bound=np.generic)
 
 
 def distinct(values: NDArray[T]) -> NDArray[T]:
-    """The different values of an array, ascending: (different values,).
+    """The distinct values of an array in ascending order, (distinct values,).
 
-    np.unique of NumPy 2.3 and later hashes, which takes 50 times as long for a million numbers
-    that differ; what is asked for counts is sorted.
+    Since NumPy 2.3, np.unique hashes the values, which takes 50 times as long for a million
+    distinct numbers. With return_counts it still sorts them.
     """
     return np.unique(values, return_counts=True)[0]

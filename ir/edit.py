@@ -1,4 +1,4 @@
-"""A rewrite that a pass makes by hand, reported as an event."""
+"""Rewrites by passes that use no patterns, each reported to watchers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .rewriting import Rewrite, Source
 class Edit(Rewrite):
     """One rewrite of a pass without patterns. Each method changes the program and reports it.
 
-    The rewrite counts when the block ends without an error. Ask may_rewrite before:
+    The rewrite counts when the block ends without an error. Check may_rewrite first:
 
         if may_rewrite():
             with Edit(source_at("fold nn.add", fold), op) as edit:
@@ -43,10 +43,10 @@ class Edit(Rewrite):
         Rewriter.insert_op(op, point)
         self.inserted(op)
 
-    def pass_on(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
-        """Let the users of an operation's results use these values; None leaves a result as it is.
+    def replace_uses(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
+        """Replace the uses of an operation's results by these values. The operation stays.
 
-        The operation stays.
+        values: one per result; None keeps the uses of that result.
         """
         self.replaced(op, values)
         for old, new in zip(op.results, values, strict=True):
@@ -59,18 +59,18 @@ class Edit(Rewrite):
         Rewriter.erase_op(op)
 
     def replace(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
-        """Let the users of an operation's results use these values, and remove it."""
-        self.pass_on(op, values)
+        """Replace the uses of an operation's results by these values, and remove the operation."""
+        self.replace_uses(op, values)
         self.erase(op)
 
-    def read(self, op: Operation, index: int, value: SSAValue) -> None:
-        """Let an operation read another value as its operand of that index."""
+    def set_operand(self, op: Operation, index: int, value: SSAValue) -> None:
+        """Set the operand of an operation at an index."""
         op.operands[index] = value
         self.modified(op)
 
 
 @cache
 def source_at(name: str, function: Callable[..., Any]) -> Source:
-    """The source of a rewrite that a function makes: the function's file and line."""
+    """A source with this name and with the file and line of the function that makes the rewrite."""
     code = inspect.unwrap(function).__code__
     return Source(name, Path(code.co_filename).name, code.co_firstlineno)

@@ -6,10 +6,10 @@ from .upstream import ModuleOp
 
 
 def same_program(module: ModuleOp, other: ModuleOp) -> bool:
-    """Whether two modules say the same, locations and names of values apart.
+    """Whether two modules are equal, except for locations and the names of values.
 
-    xDSL's structural equivalence compares the types of block arguments, but not those of results:
-    for it, two programs of which one keeps its sums in float16 are equal.
+    xDSL's structural equivalence compares the types of block arguments but not of results. It would
+    call two programs equal if they differ only in that one keeps its sums in float16.
     """
     return module.is_structurally_equivalent(other) and all(
         result.type == also.type

@@ -1,4 +1,4 @@
-"""The failures that are nobody's bug: bad input, and programs too large for machine or host."""
+"""Errors that are not bugs of abele: bad input, and programs too large for machine or host."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ def one_line_with_notes(error: BaseException) -> str:
 
 
 class InputError(ValueError):
-    """The user's input is bad. The message names the place and what is allowed there."""
+    """The user's input is wrong. The message names the place and what is allowed there."""
 
 
 class DoesNotFit(Exception):
-    """A program needs more of something than the machine has.
+    """A program needs more of a resource than the machine has.
 
-    what: the thing that is too large, by the user's name for it. needed, available: in units.
-    tile: where, or None if it is no single tile. remedy: what to change, or "".
+    what: what needs it, by the user's name for it. needed, available: in units. tile: the tile that
+    lacks it, or None if no single tile does. remedy: what to change, or "".
     """
 
     def __init__(
@@ -53,12 +53,15 @@ class DoesNotFit(Exception):
 
 
 class NotEnoughMemory(MemoryError):
-    """This host has not enough memory. The message says for what: "reading net.onnx"."""
+    """This host has too little memory. The message names the task: "reading net.onnx"."""
 
 
 @contextmanager
 def taking_memory(what: str) -> Generator[None]:
-    """Turn a MemoryError inside into NotEnoughMemory for what was done, unless it is one."""
+    """Turn a MemoryError raised in the block into NotEnoughMemory(what).
+
+    A NotEnoughMemory passes through unchanged.
+    """
     try:
         yield
     except NotEnoughMemory:

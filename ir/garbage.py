@@ -1,4 +1,7 @@
-"""When Python looks for garbage: operations form cycles, and looking through them takes time."""
+"""Control over Python's garbage collector.
+
+Operations refer to each other in cycles, and searching a large program for garbage takes long.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 HELD_BYTES = 1 << 29
-"""Bytes of arrays after which garbage is looked for, however few the objects are that hold them."""
+"""Bytes. If new arrays hold more than this, garbage is collected however few objects there are."""
 
 OPEN_FILE_BYTES = 1 << 20
-"""What an open file counts as: hosts have a thousand."""
+"""Bytes that an open file counts as, because hosts allow about a thousand of them."""
 
 _FROZEN_AT_START = gc.get_freeze_count()
-"""Objects that Python itself sets aside at its start: some hundreds in Python 3.12, else none."""
+"""Objects that Python itself freezes at its start: some hundreds in Python 3.12, else none."""
 
 _frozen_here: list[bool] = []
 """Holds one entry while a block of `heap_frozen` has the heap frozen."""
 
 
 def _is_frozen() -> bool:
-    """True if the heap is frozen, by `heap_frozen` or by somebody else.
+    """True if the heap is frozen, by `heap_frozen` or by other code.
 
-    Python counts frozen objects one by one, which takes long for a large heap, so it is asked only
-    if `heap_frozen` did not freeze it.
+    Python counts frozen objects one by one, which takes long for a large heap. So it is asked only
+    if `heap_frozen` did not freeze the heap.
     """
     return bool(_frozen_here) or gc.get_freeze_count() > _FROZEN_AT_START
 
 
 @dataclass
 class _Count:
-    """How many objects Python has to look through, and how many more there have been since; and
-    bytes of arrays."""
+    """Counts since the last full search.
+
+    seen: objects that Python had at that search, 0 before the first one. more: objects made since
+    while collection was paused. held: bytes of arrays held by objects made since.
+    """
 
     seen: int = 0
     more: int = 0
@@ -43,16 +49,17 @@ _COUNT = _Count()
 
 
 def count_held(size: int) -> None:
-    """Say that objects hold so many bytes that Python knows nothing of."""
+    """Record that objects hold this many bytes that Python's collector does not count."""
     _COUNT.held += size
 
 
 @contextmanager
-def uncollected() -> Generator[None]:
-    """Look for none inside: for work whose operations live as long as their module.
+def collection_paused() -> Generator[None]:
+    """Pause garbage collection in the block.
 
-    What is made inside counts as old, without being looked through: Python does not know that it
-    has become more, and `collect_if_much` is there for that.
+    For work that makes operations which live as long as their module. Objects made in the block
+    move to the oldest generation without being searched. Python does not count them towards its
+    next collection, so call `collect_if_grown` before the next such work.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -68,12 +75,12 @@ def uncollected() -> Generator[None]:
             gc.enable()
 
 
-def collect_if_much() -> None:
-    """Look through everything if as much as there was has been made uncollected since, or much
-    memory is held by what has been.
+def collect_if_grown() -> None:
+    """Collect garbage if the number of objects has doubled, or if new ones hold much memory.
 
-    For the begin of work that makes a network: what is left of others then is garbage, more often
-    than not. A process that makes one network never waits for it.
+    Only objects made while collection was paused count; memory is much above HELD_BYTES. Call this
+    before work on another network: most of the previous one is garbage by then. A process that
+    makes only one network never waits for a collection.
     """
     if not gc.isenabled():
         return
@@ -86,9 +93,9 @@ def collect_if_much() -> None:
 
 @contextmanager
 def heap_frozen_after() -> Generator[None]:
-    """Freeze the heap after the block, so that Python does not search it for garbage as it exits.
+    """Freeze the heap after the block, so that Python does not search it for garbage at exit.
 
-    For the last work of a process, whose memory goes back to the host as a whole.
+    For the last work of a process: its memory goes back to the host as a whole.
     """
     try:
         yield
@@ -98,9 +105,10 @@ def heap_frozen_after() -> Generator[None]:
 
 @contextmanager
 def heap_frozen() -> Generator[None]:
-    """Freeze the heap during the block, so that only objects made inside are searched for garbage.
+    """Freeze the heap during the block, so that only objects made in it are searched for garbage.
 
-    For work that makes much garbage while much else stays. Blocks may nest; the outermost counts.
+    For work that makes much garbage while many older objects stay alive. Blocks may nest; only the
+    outermost one has an effect.
     """
     if _is_frozen():
         yield

@@ -1,4 +1,4 @@
-"""Values that are asked for their hash all the time, and are long to hash."""
+"""A cached hash for values that are hashed often and slowly."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _KEPT = "_hash"
 
 
 def hash_once(cls: T) -> T:
-    """A frozen dataclass whose objects compute their hash once and keep it.
+    """Class decorator for a frozen dataclass: each object computes its hash once and keeps it.
 
-    For values made of many others, which are keys of caches. A hash is no part of what is pickled:
-    that of a text differs between processes.
+    For values with many parts that are used as keys of caches. The kept hash is not pickled,
+    because the hash of a string differs between processes.
     """
     made = cast(Any, cls)
     computed: Callable[[Any], int] = made.__hash__

@@ -1,4 +1,4 @@
-"""How much memory of this host is still free."""
+"""How much memory this host has left."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ LIMITS = (
     ("memory.max", "memory.current"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
-"""Files of a control group, version 2 and version 1: its limit, and the usage of its processes."""
+"""Files of a control group: its limit and its usage, for version 2 and for version 1."""
 
 
 def available_bytes() -> int | None:
-    """Bytes that this process can still allocate; None where the system does not say.
+    """Bytes that this process can still allocate; None if the system does not report them.
 
-    The smaller of free_bytes and free_mapped_bytes.
+    This is the smaller of free_bytes and free_mapped_bytes.
     """
     found = [each for each in (free_bytes(), free_mapped_bytes()) if each is not None]
     return min(found, default=None)
 
 
 def free_bytes() -> int | None:
-    """Bytes of memory that are free on this host and in this container; None if unknown."""
+    """Bytes of memory that are free both on this host and in its container; None if unknown."""
     return min(_free(), default=None)
 
 
 def free_mapped_bytes() -> int | None:
-    """Bytes of addresses that this process may still map; None without a limit (`ulimit -v`)."""
+    """Bytes of address space that this process may still map; None without a `ulimit -v`."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None
@@ -52,14 +52,14 @@ def _free() -> Iterator[int]:
 
 
 def _free_pages() -> int | None:
-    """Free memory for a system without /proc. Leaves out caches that could be dropped."""
+    """Free memory on a system without /proc. Does not count caches that could be dropped."""
     if "SC_AVPHYS_PAGES" not in os.sysconf_names:
         return None
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _field(path: Path, name: str) -> int | None:
-    """The bytes of a field given in kibibytes; None without the file or the field."""
+    """The value, in bytes, of a field in kibibytes; None if the file or the field is missing."""
     try:
         lines = path.read_text().splitlines()
     except OSError:
@@ -69,7 +69,7 @@ def _field(path: Path, name: str) -> int | None:
 
 
 def _number(path: Path) -> int | None:
-    """The number in a file; None without the file, and for "max"."""
+    """The number in a file; None if the file is missing or says "max"."""
     try:
         text = path.read_text().strip()
     except OSError:

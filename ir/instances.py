@@ -1,10 +1,11 @@
-"""Valid operations of any class, generated from its definition and its verifier alone.
+"""Random valid operations of any class, generated from its definition and its verifier alone.
 
-Each class is explored once, by trial: types, attributes and numbers of operands are chosen in named
-ways, and where the verifier rejects an operation leads to the next choice. Choices that worked are
-kept as recipes, by the rank and element type of the operand that they began with. After that,
-making an operation for a given operand takes a few tries, with new sizes and attributes each time.
-A new class of operations needs no line here.
+Each class is explored once, by trial and error. Every choice (an operand's type, an attribute, the
+number of operands) has several named ways to make it. When the verifier rejects an operation, its
+error decides what to choose differently next. Choices that worked are kept as recipes, by the rank
+and element type of the operand with which they began. After that, generating an operation for a
+given operand takes a few tries, with new sizes and attributes each time. A new class of operations
+needs no code here.
 """
 
 from __future__ import annotations
@@ -27,23 +28,25 @@ from .tensor_type import tensor_type
 from .upstream import UNKNOWN_LOC
 
 FIRST_TRIES = 4000
-"""Operations of a class to try until one verifies."""
-TRIES_OF_A_KIND = 10
-"""Operations to try for each rank and element type of the first operand after that."""
-RECIPES_OF_A_KIND = 4
+"""Operations to try until one of a class verifies for the first time."""
+TRIES_PER_KIND = 10
+"""Operations to try after that, for each rank and element type of the first operand."""
+RECIPES_PER_KIND = 4
 """Recipes to keep for each rank and element type."""
 TRIES = 24
-"""Operations to try when a caller wants one."""
+"""Operations to try per call of Instances.make."""
 MOST_ELEMENTS = 1024
-"""Elements of a generated operand."""
+"""The largest number of elements of a generated operand."""
 RANKS = range(5)
 _LIKELY_RANKS = "0122334444"
 MOST_OPERANDS = 6
 
 _FAVOUR: Mapping[Attribute, int] = {f32: 6, f16: 4, i32: 2}
-"""Weights of element types; others have weight 1. Most mistakes show with floats."""
+"""Weights of element types; all others have weight 1. Floats reveal most mistakes."""
 
 _Ways = Mapping[str, str]
+"""The way of making each choice, by the choice's name: a recipe."""
+
 _Kind = tuple[int, Attribute]
 """The rank and element type of an operand."""
 
@@ -61,7 +64,7 @@ def _signed(choices: Choices, shape: Shape) -> Shape:
 
 
 def _backwards(choices: Choices) -> Sequence[bool]:
-    """For each axis, whether the lists of this operation run from its end."""
+    """For each axis, whether the lists of this operation run backwards along it."""
     assert isinstance(choices, _Draws)
     return choices.backwards
 
@@ -88,7 +91,7 @@ MORE_LISTS: dict[str, Callable[[Choices, Shape], Shape]] = {
     "directions": _directions,
     "equal": _equal,
 }
-"""Lists that only testing needs: negative values, and the last element of an axis."""
+"""Ways to choose lists of integers that only testing needs, such as negative values."""
 
 _EVERY_LIST = {**LISTS, **MORE_LISTS}
 _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
@@ -106,13 +109,13 @@ class _Draws(Choices):
 
     @property
     def backwards(self) -> Sequence[bool]:
-        """For each axis, whether the lists of this operation run from its end."""
+        """For each axis, whether the lists of this operation run backwards along it."""
         while len(self._backwards) < 8:
             self._backwards.append(self.random.random() < 0.5)
         return self._backwards
 
     def fresh(self) -> int:
-        """A size."""
+        """A random size of an axis."""
         return self.random.choice(self.sizes) if self.sizes else super().fresh()
 
     def _plain(self, what: str, kind: str, shape: Shape, texts: Sequence[str]) -> Plain:
@@ -124,10 +127,10 @@ class _Draws(Choices):
 
 @dataclass
 class _Found:
-    """What is known about a class.
+    """What exploring a class has found.
 
-    by_kind: its recipes, by the kind of the operand that each begins with. texts: the texts that
-    its verifier allows.
+    by_kind: its recipes, by the kind of the operand with which each begins. texts: strings that its
+    verifier has listed as allowed.
     """
 
     info: OpInfo
@@ -141,17 +144,17 @@ class _Found:
 
 @dataclass
 class Instances:
-    """Makes operations of the classes of a vocabulary.
+    """Generates operations of the classes in a vocabulary.
 
-    An operation depends on the arguments and the definition of its class alone, not on earlier
-    ones: the same seed gives the same operation in every process.
+    The result of make depends on its arguments and the definition of the class, not on earlier
+    calls: the same seed gives the same operation in every process.
     """
 
     vocabulary: Vocabulary
     _known: dict[type[Operation], _Found] = field(default_factory=dict[type[Operation], "_Found"])
 
     def takes(self, cls: type[Operation], type_: Attribute) -> bool:
-        """Whether recipes of a class begin with an operand of this rank and element type."""
+        """Whether a class has recipes that begin with an operand of this rank and element type."""
         kind = _kind(type_)
         return kind is not None and kind in self._found(cls).by_kind
 
@@ -164,12 +167,12 @@ class Instances:
         elements: Sequence[Attribute] = (),
         accepts: Callable[[Operation], bool] = lambda _: True,
     ) -> Operation | None:
-        """An operation that verifies, in no block; None if a few tries find none.
+        """A random operation that verifies and is in no block; None if TRIES tries find none.
 
-        Its operands are the arguments of a detached block, to be replaced by values of the same
-        types. sizes: sizes for the axes. first: the type that one of the operands must have.
+        Its operands are arguments of a detached block; replace them by values of the same types.
+        sizes: the sizes that axes may have. first: the type that one of the operands must have.
         elements: the element types that operands may have, besides i1; any if empty. accepts:
-        whether to take an operation that verifies.
+        whether the caller can use an operation that verifies.
         """
         found = self._found(cls)
         for tried in range(TRIES):
@@ -185,8 +188,8 @@ class Instances:
             if not recipes:
                 return None
             ways = random.choice(recipes)
-            # Choosing a part of a recipe anew finds new operations; if it fails, the recipe as it
-            # is will work.
+            # Changing some choices of a recipe finds new operations. Half of the tries use the
+            # recipe unchanged, in case no change works.
             if tried < TRIES // 2 and random.random() < 0.5:
                 ways = without_some(ways, random)
             draws = _Draws(random, Hints(), dict(ways), sizes=sizes)
@@ -228,19 +231,22 @@ class Instances:
     def _of_kind(self, found: _Found, kind: _Kind, random: Random) -> None:
         climb = Climb()
         known = found.recipes
-        for tried in range(TRIES_OF_A_KIND):
+        for tried in range(TRIES_PER_KIND):
             # A recipe for another rank or element type may work for this one.
             ways = random.choice(known)
             if tried % 2:
                 ways = without_some(random.choice(found.by_kind.get(kind) or known), random)
             self._explore(found, kind, ways, random, climb)
-            if len(found.by_kind.get(kind, ())) >= RECIPES_OF_A_KIND:
+            if len(found.by_kind.get(kind, ())) >= RECIPES_PER_KIND:
                 return
 
     def _explore(
         self, found: _Found, kind: _Kind | None, ways: _Ways, random: Random, climb: Climb
     ) -> bool:
-        """Try one operation, and learn from it. kind: of the first operand; any if None."""
+        """Try one operation and learn from the outcome; returns whether it verified.
+
+        kind: the kind of the operand with which it begins; chosen at random if None.
+        """
         uniform = random.choice(_WAYS_OF_LISTS) if random.random() < 0.5 else ""
         draws = _Draws(random, Hints(), dict(ways), uniform=uniform)
         if kind is None:
@@ -251,7 +257,7 @@ class Instances:
         if isinstance(made, Operation):
             made.operands = []
             recipes = found.by_kind.setdefault(kind, [])
-            if draws.taken not in recipes and len(recipes) < RECIPES_OF_A_KIND:
+            if draws.taken not in recipes and len(recipes) < RECIPES_PER_KIND:
                 recipes.append(draws.taken)
             return True
         climb.failed(made, draws)
@@ -276,7 +282,7 @@ def _free_shape(rank: int, sizes: Sequence[int], random: Random) -> list[int]:
 
 
 def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
-    """Whether all tensors of an operation are small, and its operands have the wanted elements."""
+    """Whether all tensors of an operation are small, and its operands have these element types."""
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType):
             shape = cast("TensorType[Attribute]", value.type).get_shape()
@@ -293,9 +299,9 @@ def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
 def _attempt(
     info: OpInfo, draws: _Draws, begin: TensorType[Attribute], texts: Sequence[str]
 ) -> Operation | Failure:
-    """One try at an operation; if it does not verify, how the verifier failed.
+    """Build one operation and verify it; returns the failure if it does not verify.
 
-    texts: candidates for attributes that are texts.
+    begin: the type of the operand with which it begins. texts: candidates for string attributes.
     """
     counts = [str(n) for n in range(1, MOST_OPERANDS + 1) if info.takes(n, False, ())]
     if not counts:
@@ -350,7 +356,10 @@ def _attempt(
 
 
 def _element(draws: _Draws, what: str, known: Sequence[TensorType[Attribute]]) -> Attribute:
-    """An element type. If it is that of the first tensor, the recipe says so rather than which."""
+    """A random element type.
+
+    If it is that of the first tensor, the recipe records "same", so that it works for other types.
+    """
     found = draws.element(what, known)
     if found == known[0].element_type:
         draws.taken[what] = "same"

@@ -1,4 +1,4 @@
-"""JSON that people write: what it says, and the line of every key, for messages about it."""
+"""JSON files that people write, parsed with the line number of every key for error messages."""
 
 from __future__ import annotations
 
@@ -13,81 +13,82 @@ from .errors import InputError
 
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\n{}\[\],:]')
 
-Way = tuple[str | int, ...]
-"""The keys, and numbers in lists, that lead to a value."""
+KeyPath = tuple[str | int, ...]
+"""The keys and list indices that lead from the top of a file to a value."""
 
 
 @dataclass(frozen=True)
 class JsonText:
-    """A JSON file that was read. value: what it says. lines: of each key, by the way to it."""
+    """A parsed JSON file. value: its contents. lines: the line of each key, by its path."""
 
     file: str
     value: object
-    lines: Mapping[Way, int] = field(default_factory=dict[Way, int])
+    lines: Mapping[KeyPath, int] = field(default_factory=dict[KeyPath, int])
 
-    def place(self, *way: str | int) -> str:
-        """Where a value stands, for the head of a message: "plans.json:4: operators.conv1"."""
+    def place(self, *path: str | int) -> str:
+        """The place of a value, to begin a message with: "plans.json:4: operators.conv1"."""
         line = next(
-            (self.lines[way[:n]] for n in range(len(way), 0, -1) if way[:n] in self.lines), 1
+            (self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), 1
         )
-        return f"{self.file}:{line}: {'.'.join(map(str, way))}".removesuffix(": ")
+        return f"{self.file}:{line}: {'.'.join(map(str, path))}".removesuffix(": ")
 
 
 def read_json(path: str | os.PathLike[str]) -> JsonText:
-    """A JSON file. Raises InputError for one that cannot be read, and as parse_json."""
+    """Read and parse a JSON file. Raises InputError if it cannot be read, and as parse_json."""
     file = os.fspath(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{file}: no UTF-8 text: byte {error.start}") from None
+        raise InputError(f"{file}: not UTF-8 text: byte {error.start}") from None
     return parse_json(text, file)
 
 
 def parse_json(text: str, file: str = "<json>") -> JsonText:
-    """What a text of JSON says. Raises InputError for bad syntax and for a key given twice."""
+    """Parse JSON text. Raises InputError for bad syntax, and for a key that an object has twice."""
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{file}:{error.lineno}:{error.colno}: no JSON: {error.msg}") from None
+        raise InputError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except RecursionError:
         raise InputError(f"{file}: nested too deeply") from None
     except ValueError as error:
-        # A number of thousands of digits.
-        raise InputError(f"{file}: no JSON: {error}") from None
+        # A number has thousands of digits.
+        raise InputError(f"{file}: not JSON: {error}") from None
     return JsonText(file, value, _lines(text, file))
 
 
-def _lines(text: str, file: str) -> dict[Way, int]:
-    """The line of every key of a text that is JSON."""
-    lines: dict[Way, int] = {}
-    way: list[str | int] = []
+def _lines(text: str, file: str) -> dict[KeyPath, int]:
+    """The line of every key in valid JSON text."""
+    lines: dict[KeyPath, int] = {}
+    path: list[str | int] = []
     line, is_key = 1, False
     for found in TOKEN.finditer(text):
         match token := found[0]:
             case "\n":
                 line += 1
             case "{":
-                way.append("")
+                path.append("")
                 is_key = True
             case "[":
-                way.append(0)
+                path.append(0)
                 is_key = False
             case "}" | "]":
-                way.pop()
+                path.pop()
             case ":":
                 is_key = False
             case ",":
-                last = way[-1]
+                last = path[-1]
                 is_key = isinstance(last, str)
-                way[-1] = last if isinstance(last, str) else last + 1
+                path[-1] = last if isinstance(last, str) else last + 1
             case _ if is_key:
-                way[-1] = str(json.loads(token))
-                where = tuple(way)
+                path[-1] = str(json.loads(token))
+                where = tuple(path)
                 if where in lines:
                     raise InputError(
-                        f"{file}:{line}: {way[-1]!r} a second time, after line {lines[where]}"
+                        f"{file}:{line}: key {path[-1]!r} is given twice, first on line "
+                        f"{lines[where]}"
                     )
                 lines[where] = line
             case _:

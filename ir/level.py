@@ -1,4 +1,4 @@
-"""A level of abstraction: its name, and the operations that are legal on it."""
+"""A level of abstraction: its name and the operations that are legal on it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def _nothing() -> frozenset[str]:
 class Level:
     """A level that a program passes through on its way to the machine.
 
-    name: as pipelines, files and commands spell it. own: the names of the dialects whose operations
-    are all legal ("nn"), and of single operations ("nn.conv"). added: returns the names of the same
-    kind that users' dialects have added so far. decisions: names for how far the decisions that the
-    level leaves open have been made in a module, from none to all.
+    name: as pipelines, files and commands spell it. own: the names of dialects whose operations are
+    all legal ("nn"), and of single legal operations ("nn.conv"). added: returns the names, of the
+    same kinds, that users' dialects have added so far. decisions: names for how much a module of
+    this level has decided of what the level leaves open, from nothing to everything.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Level:
 
     @property
     def legal(self) -> frozenset[str]:
-        """The names of the dialects and operations that are legal on this level."""
+        """The names of all dialects and operations that are legal on this level."""
         return self.own | self.added()
 
     def is_legal(self, op_name: str) -> bool:
-        """Whether an operation may stand on this level."""
+        """Whether an operation is legal on this level."""
         legal = self.legal
         return op_name in legal or op_name.partition(".")[0] in legal
 

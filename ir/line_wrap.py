@@ -1,4 +1,4 @@
-"""Long lines of IR text as several lines, broken where a reader expects it."""
+"""Breaks long lines of IR text where a reader expects a break."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 
 WIDTH = 120
-"""Columns. A line is longer only if it has no place to break it."""
+"""Columns. A line is longer only if there is no place to break it."""
 
 INDENT = 4
-"""Columns by which the second and all later lines of one operation are indented further."""
+"""Columns by which all lines of an operation but the first are indented further."""
 
 _LEAST = 24
-"""Characters that a line holds at least before an early break is worth having."""
+"""Characters. A break that leaves fewer than these on a line is used only if no other fits."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|->|<[\w ,#.]+>|<\{|\}>|[<({\[]|[>)}\]]|[ ](?!\{?$)')
-"""Strings, arrows, short angle brackets, brackets, and the spaces at which a line may break."""
+"""Strings, arrows, short text in angle brackets, brackets, and spaces at which a line may break."""
 
 _OPEN = frozenset(("<", "(", "{", "[", "<{"))
 _CLOSED = frozenset((">", ")", "}", "]", "}>"))
@@ -23,16 +23,16 @@ _CLOSED = frozenset((">", ")", "}", "]", "}>"))
 # A clause begins with a colon, an arrow, a location or a word.
 _CLAUSE = re.compile(r":(?= )|->|loc\(|[a-z_]+(?=[ ])")
 
-# These belong to what is after them, and to what is before them.
+# A line does not break after the first of these, nor before the second.
 _TIES = re.compile(r"(?:[:=]|->|of)$")
 _TIED = re.compile(r"=|of ")
 
 
 def wrapped(text: str, inside: bool = False) -> str:
-    """A text in which lines of more than WIDTH columns are broken.
+    """Break the lines of a text that have more than WIDTH columns.
 
-    Only spaces become line breaks, so the text means the same. Strings stay whole, and so does
-    what is in angle brackets, which belongs to a dialect; inside: break within them too.
+    Only spaces become line breaks, so the text means the same. Strings stay whole. Text in angle
+    brackets belongs to a dialect and stays whole too, unless inside is true.
     """
     if all(len(line) <= WIDTH for line in text.split("\n")):
         return text
@@ -61,9 +61,12 @@ def _pieces(line: str, inside: bool) -> Iterator[str]:
 
 
 def _gaps(line: str, inside: bool) -> Iterator[tuple[int, int]]:
-    """The spaces at which a line may break, each with its cost: the depth of brackets first."""
+    """The positions of spaces at which a line may break, each with the cost of breaking there.
+
+    A break in fewer brackets costs less; with as many, one before a clause or after a comma does.
+    """
     depth = 0
-    # Where what belongs to a dialect ends: its depth is one more than this.
+    # Text of a dialect lasts until the depth is back at this; -1 outside of such text.
     opaque = -1
     for token in _TOKEN.finditer(line):
         found, at = token[0], token.start()

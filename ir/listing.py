@@ -1,4 +1,4 @@
-"""A module as numbered lines that know their operations."""
+"""The lines of a module's text, each with the operation that it shows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .upstream import LocationAttr, ModuleOp
 class Line:
     """A line of a module's text.
 
-    text: the line, indented, without locations. op: the innermost operation on the line; the module
-    for the definition of an alias. location: of op, when it was printed. is_alias: whether the line
-    belongs to the definition of an alias.
+    text: the line, indented, without locations. op: the first operation that begins on the line, or
+    else the innermost one around it; the module for the definition of an alias. location: that of
+    op at the time of printing. is_alias: whether the line belongs to the definition of an alias.
     """
 
     text: str
@@ -40,9 +40,10 @@ class Listing:
 
 
 class ListingPrinter(TextPrinter):
-    """Prints a module, and later any of its operations again. Values keep their first names.
+    """Prints a module, and can print any of its operations again later.
 
-    New values get names that no value has had. aliases: the aliases given so far.
+    Values keep the names of the first listing; new values get names that no value has had before.
+    aliases: the aliases assigned so far.
     """
 
     def __init__(self, aliases: Aliases | None = None) -> None:
@@ -56,7 +57,8 @@ class ListingPrinter(TextPrinter):
     def listing(self, module: ModuleOp) -> Listing:
         """Print a module, below the definitions of its aliases.
 
-        The text is what module_text returns; the lines keep the aliases that were given before.
+        The text is the one that module_text returns. The lines keep the aliases that were assigned
+        earlier.
         """
         self.forget_used()
         text, lines = self._printed(module, 0)
@@ -67,11 +69,11 @@ class ListingPrinter(TextPrinter):
 
     @property
     def alias_count(self) -> int:
-        """The number of aliases printed in the last listing and the lines since."""
+        """The number of aliases used by the last listing and the lines printed since."""
         return len(self._used)
 
     def aliases(self, module: Operation) -> tuple[Line, ...]:
-        """The definitions of the aliases printed in the last listing and the lines since."""
+        """The definitions of the aliases used by the last listing and the lines printed since."""
         return tuple(
             Line(text, module, module.location, is_alias=True)
             for each in self.definitions()
@@ -79,7 +81,7 @@ class ListingPrinter(TextPrinter):
         )
 
     def lines(self, op: Operation) -> tuple[Line, ...]:
-        """Print an operation and those inside it, indented as in the module."""
+        """Print an operation and those nested in it, indented as in the module."""
         return self._printed(op, sum(1 for _ in _ancestors(op)))[1]
 
     def _printed(self, op: Operation, depth: int) -> tuple[str, tuple[Line, ...]]:
@@ -89,7 +91,7 @@ class ListingPrinter(TextPrinter):
         self._indent = depth
         self._text.write(" " * (depth * self.indent_num_spaces))
         self.print_op(op)
-        # The names of closed scopes stay taken.
+        # Names from scopes that are closed must not be used again.
         self._next_valid_name_id[-1] = max(self._names, self._next_valid_name_id[-1])
         self._ssa_names[-1].update(self._hints)
         text = self._text.getvalue()
@@ -104,7 +106,7 @@ class ListingPrinter(TextPrinter):
         self._spans[span] = (start, self._text.tell(), op)
 
     def exit_scope(self) -> None:
-        """Leave a scope and record the names that it used."""
+        """Leave a scope and record which names it used."""
         self._names = max(self._names, self._next_valid_name_id[-1])
         for hint, count in self.ssa_names.items():
             self._hints[hint] = max(count, self._hints.get(hint, 0))
@@ -144,10 +146,10 @@ def _lines(
 
 
 def _operations(starts: list[int], spans: list[tuple[int, int, Operation]]) -> list[Operation]:
-    """The operation of each line: the first that begins on it, or else the innermost around it."""
+    """The operation of each line: the first that begins on it, else the innermost around it."""
     begun: dict[int, Operation] = {}
     around: dict[int, Operation] = {}
-    # Outer operations come before those in them.
+    # Operations come before those nested in them.
     for start, end, op in spans:
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end) - 1
         begun.setdefault(first, op)

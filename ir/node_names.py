@@ -1,7 +1,7 @@
-"""Operations by what users call them: the framework's node, or a pattern of names.
+"""Finds operations by the names of the framework's nodes they came from, or by a pattern.
 
-A name is the whole path of a node ("bn1/scale"), of one of those that were fused, or of all of them
-("conv1+relu1"). In what is no operation's name, * stands for any letters.
+A name is the whole path of a node ("bn1/scale"). A fused operation has the name of each node in it,
+and their combination ("conv1+relu1"). In a pattern, * stands for any text.
 """
 
 from __future__ import annotations
@@ -15,32 +15,35 @@ from .provenance import origin_names
 from .suggestions import suggestion
 
 EVERY = "*"
-"""The pattern that every operation fits, one without a name too."""
+"""The pattern that matches every operation, even one without a name."""
 
 MOST_STEPS = 6
-"""Of how many steps of a node's lowering all are said."""
+"""How many steps of a node's lowering a message lists at most."""
 
 
 def node_names(op: Operation) -> tuple[str, ...]:
-    """What an operation may be called; () if nobody named it."""
+    """All names of an operation; () if it has none."""
     names = origin_names(op)
     return (*names, "+".join(names)) if len(names) > 1 else names
 
 
-def called(name: str, ops: Iterable[Operation]) -> list[Operation]:
-    """The operations of that very name, in their order."""
+def operations_named(name: str, ops: Iterable[Operation]) -> list[Operation]:
+    """The operations that have exactly this name, in order."""
     return [op for op in ops if name in node_names(op)]
 
 
-def fitting(pattern: str, ops: Iterable[Operation]) -> list[Operation]:
-    """The operations with a name that fits a pattern, in their order."""
+def operations_matching(pattern: str, ops: Iterable[Operation]) -> list[Operation]:
+    """The operations with a name that matches a pattern, in order."""
     return [op for op in ops if any(fnmatchcase(n, pattern) for n in node_names(op) or ("",))]
 
 
-def nobody(name: str, ops: Sequence[Operation], others: Iterable[Operation], lack: str) -> str:
-    """What to say of a name that no operation of a choice has, nor fits if it is a pattern.
+def no_such_operator(
+    name: str, ops: Sequence[Operation], others: Iterable[Operation], reason: str
+) -> str:
+    """The end of a message about a name or pattern that no eligible operation matches.
 
-    others: the operations that were not to choose from, too. lack: why one of these was not.
+    ops: the eligible operations. others: more operations, which may have the name without being
+    eligible. reason: why such an operation is not eligible, such as "needs no plan".
     """
     names = list(dict.fromkeys(n for op in ops for n in node_names(op)))
     below = [each for each in names if each.startswith(f"{name}/")]
@@ -48,5 +51,5 @@ def nobody(name: str, ops: Sequence[Operation], others: Iterable[Operation], lac
         return f"became {', '.join(below[:MOST_STEPS])}; name one of them, or all as '{name}/*'"
     other = next((op for op in others if name in origin_names(op)), None)
     if other is not None:
-        return f"{other.name} {lack}"
+        return f"{other.name} {reason}"
     return f"no operator of that name{suggestion(name, names)}"

@@ -1,5 +1,7 @@
-"""Attributes of numbers, each made once: xDSL checks an attribute whenever it makes one, and what
-is known of an operation holds for others that have the very same attributes.
+"""Attributes of numbers. Equal numbers give the same attribute object.
+
+xDSL checks every attribute that it makes, so making one once saves time. Sharing the objects also
+lets `xdsl.cached_by_form` recognise operations with the same attributes.
 """
 
 from __future__ import annotations
@@ -19,18 +21,18 @@ from xdsl.dialects.builtin import (
 )
 
 _LONGEST = 64
-"""Numbers of a list that is kept."""
+"""The length of the longest list that is kept for reuse."""
 
 
 @lru_cache(maxsize=4096)
 def integer_attr(value: int, type_: IntegerType | IndexType = i64) -> IntegerAttr:
-    """An integer. Raises VerifyException for one that the type cannot hold."""
+    """An integer attribute. Raises VerifyException if the type cannot hold the value."""
     return IntegerAttr(int(value), type_)
 
 
 def float_attr(value: float, type_: AnyFloat = f64) -> FloatAttr[AnyFloat]:
-    """A floating-point number."""
-    # 0.0 and -0.0 are equal, and not the same; one NaN is as good as another.
+    """A floating-point attribute."""
+    # The cache must tell 0.0 from -0.0, which are equal. All NaNs may share one attribute.
     return _float_attr(float(value).hex(), type_)
 
 
@@ -40,7 +42,7 @@ def _float_attr(digits: str, type_: AnyFloat) -> FloatAttr[AnyFloat]:
 
 
 def integers_attr(values: Iterable[int], type_: IntegerType = i64) -> DenseArrayBase[IntegerType]:
-    """A list of integers. Raises VerifyException for one that the type cannot hold."""
+    """A list of integers. Raises VerifyException if the type cannot hold one of the values."""
     given = tuple([int(v) for v in values])
     if len(given) > _LONGEST:
         return DenseArrayBase.from_list(type_, given)

@@ -1,6 +1,6 @@
-"""What a pass declares about levels: which one it takes, which one it leaves, and how exactly.
+"""The levels that a pass declares: which one it takes, which one it leaves, and whether it rounds.
 
-A pass declares this with class attributes, all of them optional:
+A pass declares them with class attributes, all of which are optional:
 
     @dataclass(frozen=True)
     class MergeCopies(ModulePass):
@@ -8,10 +8,10 @@ A pass declares this with class attributes, all of them optional:
         takes = TILE
         decided = "numbered"
 
-A file of rules declares it in its first lines: `takes tile`, `leaves exchange`, `rounds`.
+A file of rules declares them in its first lines: `takes tile`, `leaves exchange`, `rounds`.
 
-`abele opt` then refuses a module of another level and verifies that the result is legal on the
-level that the pass leaves; the testing kit generates programs of the level that the pass takes, in
+`abele opt` then refuses a module of another level, and verifies that the result is legal on the
+level that the pass leaves. The testing kit generates programs of the level that the pass takes, in
 which as much is decided as the pass needs.
 """
 
@@ -26,15 +26,16 @@ from .upstream import ModulePass
 
 @dataclass(frozen=True)
 class PassLevels:
-    """The declarations of a pass. Each field is the class attribute of that name.
+    """The declarations of a pass. Each field is the class attribute of the same name.
 
-    takes: the level whose operations the pass works on; None: any level.
-    leaves: the level of the module afterwards; None: the level that it was on before.
-    rounds: whether the pass may give up precision. Each loss must be a cast in the module that it
-    leaves, so that an error bound can be computed for it.
-    skips_other_levels: whether the pass leaves the operations of other levels as they are. If not,
-    a module that has some is refused.
-    decided: how far a module must be decided for the pass, one of `takes.decisions`; "": no matter.
+    takes: the level whose operations the pass works on; None for any level.
+    leaves: the level of the module afterwards; None for the level it was on before.
+    rounds: whether the pass may lose precision. Each loss must be a cast in the resulting module,
+    so that an error bound can be computed for it.
+    skips_other_levels: whether the pass leaves operations of other levels unchanged. If not, a
+    module with such operations is refused.
+    decided: how much must be decided in a module for the pass: one of `takes.decisions`, or "" if
+    it does not matter.
     """
 
     takes: Level | None = None
@@ -44,7 +45,7 @@ class PassLevels:
     decided: str = ""
 
     def declare(self, cls: type[ModulePass]) -> None:
-        """Give these declarations to a pass, as its class attributes."""
+        """Set these declarations as class attributes of a pass."""
         for name in DECLARATIONS:
             setattr(cls, name, getattr(self, name))
 
@@ -82,10 +83,10 @@ _NEED = {
 
 
 def declared_levels(cls: type[ModulePass]) -> PassLevels | None:
-    """What a pass declares; None for a pass without declarations, which may do anything.
+    """The declarations of a pass; None for a pass without any, which may do anything.
 
-    Raises InputError for an attribute of another type, and for a `decided` that the level that the
-    pass takes does not have.
+    Raises InputError if an attribute has the wrong type, or if `decided` is not one of the
+    `decisions` of the level that the pass takes.
     """
     values: dict[str, object] = {
         name: getattr(cls, name) for name in DECLARATIONS if hasattr(cls, name)
@@ -105,9 +106,9 @@ def declared_levels(cls: type[ModulePass]) -> PassLevels | None:
 
 
 def level_after(cls: type[ModulePass], before: Level | None) -> Level | None:
-    """The level of a module after a pass; None if it is not known.
+    """The level of a module after a pass; None if unknown.
 
-    before: the level of the module that the pass is given; None if it is not known.
+    before: the level of the module before the pass; None if unknown.
     """
     declared = declared_levels(cls)
     return None if declared is None else declared.leaves or before

@@ -1,4 +1,4 @@
-"""Running a pipeline of xDSL passes under instruments, and reading a pipeline from text."""
+"""Runs a pipeline of xDSL passes under instruments, and parses a pipeline from text."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,12 +15,12 @@ PassEntry: TypeAlias = str | type[ModulePass] | Callable[[], type[ModulePass]]
 """A pass in a registry: its class, "module:Class", or a function that imports its class."""
 
 ABELE, XDSL = "abele-", "xdsl-"
-"""The beginnings of full names, which say whose pass is meant where both have one."""
+"""Prefixes of full names. They choose between a pass of abele and one of xDSL of the same name."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One pass at its place in a pipeline that is being run."""
+    """One pass at its position in a pipeline that is running."""
 
     index: int
     pipeline: tuple[ModulePass, ...]
@@ -33,7 +33,7 @@ class Step:
 
     @property
     def rest(self) -> tuple[ModulePass, ...]:
-        """This pass and those after it."""
+        """This pass and all later ones."""
         return self.pipeline[self.index :]
 
     def __str__(self) -> str:
@@ -41,49 +41,49 @@ class Step:
 
 
 class InPass(str):
-    """The note on an error that was raised in a pass. step: where."""
+    """The note on an error that was raised in a pass. step: the step that failed."""
 
     step: Step
 
     def __new__(cls, step: Step) -> "InPass":
-        """The note as text."""
+        """The text of the note, with the step attached."""
         note = super().__new__(cls, f"in {step}")
         note.step = step
         return note
 
 
 def failed_step(error: BaseException) -> Step | None:
-    """The step that an error was raised in; None if no pass was running."""
+    """The step in which an error was raised; None if no pass was running."""
     notes = getattr(error, "__notes__", ())
     return next((note.step for note in notes if isinstance(note, InPass)), None)
 
 
 class Instrument:
-    """Something that watches a pipeline run; each hook does nothing unless overridden."""
+    """An observer of a pipeline run. Each hook does nothing unless overridden."""
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Called with the module that the pass will get."""
+        """Called before the pass, with the module that it will transform."""
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Called with the module that the pass has left; an error raised here fails the pass."""
+        """Called after the pass, with its result. An error raised here fails the pass."""
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
-        """Called when a hook or the pass has raised; the error goes on to the caller."""
+        """Called when the pass or a hook has raised. The error then propagates to the caller."""
 
 
 @dataclass(frozen=True)
 class PassManager:
-    """Passes in order, each inside its instruments.
+    """A pipeline of passes, and the instruments around each pass.
 
-    Instruments nest: the first is the outermost, so it is called first before a pass and last after
-    it. Put a timer last, and what must see every failure first.
+    Instruments nest: the first is the outermost, called first before a pass and last after it. Put
+    a timer last. Put an instrument that must see the failures of all others first.
     """
 
     passes: tuple[ModulePass, ...]
     instruments: tuple[Instrument, ...] = ()
 
     def run(self, context: Context, module: ModuleOp) -> None:
-        """Apply the passes to a module in place; an error gets a note that names the pass."""
+        """Apply the passes to a module in place. An error gets a note that names the pass."""
         for index in range(len(self.passes)):
             self._run_step(Step(index, self.passes, context), module)
 
@@ -101,8 +101,8 @@ class PassManager:
             raise
 
 
-# xDSL's lexer wants a point before an exponent, and quotes around text with : . / * or + in it.
-# Quoted text, and numbers, which are matched first, are left alone.
+# xDSL's lexer requires a point before an exponent, and quotes around text with : . / * or + in it.
+# The first alternative matches quoted text and numbers, which stay unchanged.
 _UNREADABLE = re.compile(
     r"""(?P<kept>"(?:\\.|[^"\\])*"|(?<=[=,])[-+]?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?(?=[\s,}]|$))"""
     r"|(?<=[=,])(?P<pointless>[-+]?\d+)(?=[eE][-+]?\d+(?:[\s,}]|$))"
@@ -117,21 +117,24 @@ def _readable(match: re.Match[str]) -> str:
 
 
 def pipeline_spec(passes: Sequence[ModulePass]) -> str:
-    """The text that parse_pipeline reads these passes back from."""
+    """The text of a pipeline, which parse_pipeline turns back into these passes."""
     return ",".join(str(each.spec()) for each in passes)
 
 
 def parse_pipeline(spec: str, registry: Mapping[str, PassEntry]) -> tuple[ModulePass, ...]:
-    """The passes of a text such as 'split-reductions,merge-copies{limit=4}'.
+    """Parse a pipeline such as 'split-reductions,merge-copies{limit=4}'.
 
-    registry: passes by name; only the classes that are named get imported.
-    Raises InputError for bad syntax, an unknown pass (with the nearest names) and bad options.
+    registry: passes by name; only the classes of passes in the text are imported.
+    Raises InputError for bad syntax, for an unknown pass (with similar names) and for bad options.
     """
     return tuple(_instance(each, registry) for each in parse_specs(spec))
 
 
 def parse_specs(spec: str) -> tuple[ArgSpec, ...]:
-    """The names and options of a pipeline's passes, not looked up. Raises InputError."""
+    """Parse the names and options of a pipeline without looking up the passes.
+
+    Raises InputError for bad syntax.
+    """
     try:
         return tuple(parse_arg_specs(_UNREADABLE.sub(_readable, spec.strip())))
     except ArgSpecParseError as error:
@@ -140,23 +143,23 @@ def parse_specs(spec: str) -> tuple[ArgSpec, ...]:
 
 
 _UNQUOTED = re.compile(r"(?:[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false)\Z")
-"""Text that would be none without quotes."""
+"""Text that would be a number or a boolean without its quotes."""
 
 
 def check_options(cls: type[ModulePass]) -> None:
-    """Raise InputError for an option of a pass that no pipeline can give."""
+    """Raise InputError if a pass has an option whose type a pipeline cannot express."""
     for option, hint in option_types(cls).items():
         if not settable(hint):
             called = hint.__name__ if isinstance(hint, type) else str(hint)
             raise InputError(
-                f"pass '{cls.name}': option '{dashed(option)}' is a {called}, which no pipeline "
-                "can give; need int, float, bool, str, a Literal, a tuple of these, or one of them "
-                "or None"
+                f"pass '{cls.name}': option '{dashed(option)}' has type {called}, which a pipeline "
+                "cannot express; need int, float, bool, str, a Literal, a tuple of these, or one "
+                "of them or None"
             )
 
 
 def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
-    """The class of a pass. Raises InputError if no pass is called so."""
+    """The class of a pass. Raises InputError if there is no pass of this name."""
     entry = registry.get(name)
     if entry is None:
         raise unknown_pass(name, registry)
@@ -169,12 +172,12 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
 
 
 def unknown_pass(name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that no pass has. For a full name it suggests full names alone."""
-    alike = (each for each in known if _whose(each) == _whose(name))
-    return InputError(f"no pass '{name}'{suggestion(name, alike)}")
+    """The error for an unknown pass. For a full name, it suggests only names of the same prefix."""
+    candidates = (each for each in known if _prefix(each) == _prefix(name))
+    return InputError(f"no pass '{name}'{suggestion(name, candidates)}")
 
 
-def _whose(name: str) -> str:
+def _prefix(name: str) -> str:
     return next((full for full in (ABELE, XDSL) if name.startswith(full)), "")
 
 
@@ -184,8 +187,8 @@ def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
     values = {key.replace("-", "_"): value for key, value in spec.parameters.items()}
     for option in values:
         if option not in options:
-            near = suggestion(dashed(option), map(dashed, options))
-            raise InputError(f"pass '{spec.name}': no option '{dashed(option)}'{near}")
+            hint = suggestion(dashed(option), map(dashed, options))
+            raise InputError(f"pass '{spec.name}': no option '{dashed(option)}'{hint}")
     numbers = {
         option: tuple(map(_as_float, value)) if _wants_float(options[option]) else value
         for option, value in values.items()
@@ -210,11 +213,11 @@ def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
 
 
 def _wants_float(hint: Any) -> bool:
-    """Whether an option takes fractions and neither text nor integers."""
+    """Whether an option takes floats but neither text nor integers."""
     kinds = leaves(hint)
     return float in kinds and not kinds & {str, int}
 
 
 def _as_float(value: str | int | bool | float) -> str | int | bool | float:
-    """A number as the option wants it: xDSL reads 1 as an integer, and takes no integer for 1.0."""
+    """An integer as a float: xDSL reads 1 as an integer, which it does not accept for a float."""
     return float(value) if type(value) is int else value

@@ -1,4 +1,4 @@
-"""The options of passes: their types, and what people are told of them."""
+"""The options of passes: their types, defaults and descriptions."""
 
 import dataclasses
 import re
@@ -14,9 +14,10 @@ from .upstream import ModulePass
 
 @dataclass(frozen=True)
 class PassOption:
-    """An option of a pass, for people. default: as a pipeline spells it; None if one must be given.
+    """The documentation of an option of a pass.
 
-    meaning: what the pass says of it, or "".
+    default: as a pipeline spells it; None if the option is required. meaning: its description in
+    the pass, or "".
     """
 
     name: str
@@ -32,7 +33,8 @@ class PassOption:
 def pass_options(cls: type[ModulePass]) -> tuple[PassOption, ...]:
     """The options of a pass.
 
-    A meaning is the field's metadata "doc", or what the class's docstring says after "name: ".
+    The meaning of an option is its field's metadata "doc", or else the text after "name: " in the
+    class's docstring.
     """
     types = option_types(cls)
     fields = [each for each in dataclasses.fields(cls) if each.name in types]
@@ -49,7 +51,7 @@ def pass_options(cls: type[ModulePass]) -> tuple[PassOption, ...]:
 
 
 def dashed(option: str) -> str:
-    """An option as pipelines spell it."""
+    """The name of an option as pipelines spell it."""
     return option.replace("_", "-")
 
 
@@ -67,7 +69,7 @@ def _default_text(option: dataclasses.Field[Any]) -> str | None:
 
 
 def _described(text: str, names: Collection[str]) -> dict[str, str]:
-    """What a docstring says of some names: from "name: " to the next name, or a blank line."""
+    """The texts that follow "name: " in a docstring, up to the next name or blank line."""
     if not names:
         return {}
     found: dict[str, str] = {}
@@ -90,7 +92,7 @@ def option_types(cls: type[ModulePass]) -> dict[str, Any]:
 
 
 def suits(value: tuple[object, ...], hint: Any) -> bool:
-    """Whether the values of an option, as the pipeline gives them, are of its type."""
+    """Whether the values that a pipeline gives for an option match the option's type."""
     if not value:
         return NoneType in leaves(hint)
     return (len(value) == 1 and isa(value[0], hint)) or isa(value, hint)
@@ -106,7 +108,7 @@ _WORDS: dict[Any, tuple[str, str]] = {
 
 
 def settable(hint: Any) -> bool:
-    """Whether a pipeline can give a value of a type."""
+    """Whether a pipeline can express values of a type."""
     if get_origin(hint) in (Union, UnionType):
         return any(map(settable, get_args(hint)))
     if get_origin(hint) is tuple:
@@ -132,7 +134,7 @@ def type_words(hint: Any) -> str:
 
 
 def leaves(hint: Any) -> set[Any]:
-    """The plain types that a union or a tuple type is made of."""
+    """The types in a union or tuple type, including nested ones; else the type itself."""
     if get_origin(hint) in (Union, UnionType, tuple):
         return {leaf for each in get_args(hint) for leaf in leaves(each)}
     return {hint}

@@ -1,4 +1,4 @@
-"""The text of modules: xDSL's printer, quicker, with aliases for long attributes."""
+"""The text of modules: a faster version of xDSL's printer, with aliases for long attributes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .line_wrap import wrapped
 from .upstream import ModuleOp, Printer
 
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
-"""Bytes that need no escapes in a string literal."""
+"""Bytes that need no escapes in a string literal: printable ASCII without " and backslash."""
 
 
 def module_text(module: ModuleOp, *, locations: bool, generic: bool = False) -> str:
-    """The text of a module, ending in a newline: aliases first, no line longer than it must be.
+    """The text of a module, ending in a newline. Aliases come first, and long lines are broken.
 
-    locations: with loc(...). generic: every operation in the generic form.
+    locations: whether to print loc(...). generic: whether to print operations in generic form.
     """
     stream = StringIO()
     printer = TextPrinter(stream, print_debuginfo=locations, print_generic_format=generic)
@@ -30,9 +30,10 @@ def module_text(module: ModuleOp, *, locations: bool, generic: bool = False) -> 
 
 
 class TextPrinter(Printer):
-    """Prints the same text as xDSL's printer, to a stream, with aliases for long attributes.
+    """Prints what xDSL's printer prints, to a stream, except that long attributes become aliases.
 
-    An alias means something only below its definition. aliases: those that were given before.
+    The caller must print the definitions above the text that uses them. aliases: those assigned so
+    far.
     """
 
     def __init__(
@@ -64,24 +65,24 @@ class TextPrinter(Printer):
             super().print_attribute(attribute)
 
     def alias(self, attribute: Aliased) -> str:
-        """The alias of an attribute; "" if it is short and has none."""
+        """The alias of an attribute, or "" if it is short."""
         found = self._aliases.of(attribute)
         if found:
             self._used.add(found)
         return found
 
     def forget_used(self) -> None:
-        """Forget which aliases were printed, so that definitions() starts again."""
+        """Forget which aliases were printed, so that definitions() starts empty."""
         self._used.clear()
-        # A type from the cache would not record the aliases in it.
+        # Printing a type from the cache does not record the aliases in it.
         self._types.clear()
 
     def definitions(self) -> list[str]:
-        """The definitions of the aliases that were printed; a long one has several lines."""
+        """The definitions of the aliases that were printed. Long ones are broken into lines."""
         return self._aliases.definitions(dict(zip(self._used, self._used, strict=True)))
 
     def _type(self, attribute: Attribute) -> str:
-        """The text of a dialect's type. Equal types are printed once."""
+        """The text of a dialect's type. It is computed once for equal types."""
         known = self._types.get(attribute)
         if known is None:
             stream, column = self.stream, self._current_column
@@ -101,7 +102,7 @@ class TextPrinter(Printer):
             super().print_bytes_literal(bytestring)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
-        """Print a text. Each line after the first is indented, by indent if it is given."""
+        """Print a text. Lines after the first are indented, by this indent if it is given."""
         if "\n" in text or self.stream is None:
             super().print_string(text, indent=indent)
         else:

@@ -1,8 +1,8 @@
 """Where an operation came from: a framework's node, a line of a file, or both.
 
-A node's name is a NameLoc; the steps of its lowering hang below it as a path ("bn1/scale"), so the
-name of the framework's node is always the head of the path. Rewrites of xDSL drop locations: use
-LocatingWalker for patterns, and located or locate for conversions written by hand.
+A NameLoc holds the name of the node. Each step of the node's lowering adds a part to the name
+("bn1/scale"), so the first part is always the name that the framework uses. xDSL's rewriters drop
+locations: use LocatingWalker for patterns, and located or locate for hand-written conversions.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -33,7 +33,7 @@ from .upstream import (
 
 
 def named(name: str, location: LocationAttr | None = None) -> NameLoc:
-    """The location of a framework's node, and of its place in a file if that is known."""
+    """The location of a framework's node. location: its place in a file, if known."""
     return _named(name) if location is None else NameLoc(StringAttr(name), location)
 
 
@@ -43,7 +43,7 @@ def _named(name: str) -> NameLoc:
 
 
 def fused(sources: Iterable[Operation | LocationAttr]) -> LocationAttr:
-    """The location of one operation made from several: each known location once, in order."""
+    """The location of an operation made from several: each of their known locations, once."""
     parts: dict[Attribute, None] = {}
     for source in sources:
         location = _location(source)
@@ -56,7 +56,10 @@ def fused(sources: Iterable[Operation | LocationAttr]) -> LocationAttr:
 
 
 def at(source: Operation | LocationAttr | str, *path: str) -> LocationAttr:
-    """The location of a step below a source: at(op, "scale") is node "bn1/scale" if op is "bn1"."""
+    """The location of a step in the lowering of a source.
+
+    at(op, "scale") names the node "bn1/scale" if op came from the node "bn1".
+    """
     if isinstance(source, str):
         return named("/".join((source, *path)))
     location = _location(source)
@@ -67,14 +70,14 @@ def at(source: Operation | LocationAttr | str, *path: str) -> LocationAttr:
 
 
 def is_known(location: Attribute) -> bool:
-    """Whether a location says anything."""
+    """Whether a location holds any information."""
     return not isinstance(location, UnknownLoc | NoneAttr)
 
 
 def origin_names(source: Operation | LocationAttr) -> tuple[str, ...]:
-    """The paths of all nodes an operation was made from, each once, in order.
+    """The paths of all nodes from which an operation was made, each once, in order.
 
-    An operation without a name, but with a place in a file, is called "file:line:column".
+    If there are none but the place in a file is known: "file:line:column" of that place.
     """
     location = _location(source)
     names = _names(location)
@@ -85,12 +88,12 @@ def origin_names(source: Operation | LocationAttr) -> tuple[str, ...]:
 
 
 def origin(source: Operation | LocationAttr) -> str | None:
-    """The path of the node that an operation came from, joined by "+" where it was fused."""
+    """The paths from origin_names, joined by "+"; None if there are none."""
     return "+".join(origin_names(source)) or None
 
 
 def place(op: Operation) -> str:
-    """Where an operation is, for a message: its node, its line, or the symbol it stands in."""
+    """Where an operation is, for messages: its node, its line, or the symbol around it."""
     text = _text(op.location)
     if text:
         return text
@@ -109,7 +112,7 @@ def origins(module: ModuleOp) -> tuple[str, ...]:
 
 
 def locate(ops: Operation | Iterable[Operation], source: Operation | LocationAttr) -> None:
-    """Give operations, and those nested in them, a location; those that have one keep it."""
+    """Set the location of operations, and of those nested in them, that have none yet."""
     location = _location(source)
     for outer in (ops,) if isinstance(ops, Operation) else ops:
         for op in outer.walk():
@@ -121,7 +124,10 @@ def locate(ops: Operation | Iterable[Operation], source: Operation | LocationAtt
 def located(
     builder: BuilderListener, source: Operation | LocationAttr, *path: str
 ) -> Generator[None]:
-    """Within the block, operations inserted by a builder or rewriter get at(source, *path)."""
+    """Within the block, operations inserted by a builder or rewriter get at(source, *path).
+
+    Those that already have a location keep it.
+    """
     location = at(source, *path)
 
     def give_location(op: Operation) -> None:
@@ -136,13 +142,13 @@ def located(
 
 @dataclass(eq=False, repr=False)
 class LocatingWalker(PatternRewriteWalker):
-    """xDSL's walker, under which no operation loses its origin and no rewrite goes unseen.
+    """xDSL's walker, which also gives new operations locations and reports every rewrite.
 
-    An operation that takes over the results of another gets that one's location; any other
-    new operation gets the matched one's. Constants made by folding are such operations. A pattern
-    that sets a location itself (by at, or fused) is left alone. When a pattern fails, the note
-    names the matched operation; xDSL would print the whole module. Raises InputError for patterns
-    that rewrite for ever.
+    A new operation that replaces another gets the location of that one. Any other new operation,
+    such as a constant made by folding, gets the location of the matched operation. Locations that
+    a pattern sets itself (by at or fused) stay. When a pattern fails, a note on the error names the
+    matched operation; xDSL would print the whole module. Raises InputError for patterns that
+    rewrite for ever.
     """
 
     def __post_init__(self) -> None:
@@ -160,7 +166,7 @@ class LocatingWalker(PatternRewriteWalker):
 
 
 class _PatternFailure(BaseException):
-    """Carries a pattern's error past xDSL's handler, which would print the module into it."""
+    """Carries a pattern's error past xDSL's handler, which would add the whole module to it."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -182,7 +188,7 @@ class _LocatingPattern(RewritePattern):
         def begun() -> Rewrite:
             nonlocal rewrite
             if rewrite is None:
-                # Which of its rules has matched, a pattern knows by its first change.
+                # By its first change, a pattern knows which of its rules has matched.
                 rewrite = Rewrite(source_of(self.pattern), op)
             return rewrite
 
@@ -224,7 +230,7 @@ class _LocatingPattern(RewritePattern):
 
 
 def _text(location: Attribute) -> str:
-    """A location in words: the node, the line, or ""."""
+    """A location in words: its node, its line, or "" if it has neither."""
     names, file = _names(location), _file_place(location)
     if names:
         return "+".join(names) + (f" ({_file_text(file)})" if file else "")
@@ -252,7 +258,10 @@ def _children(location: Attribute) -> tuple[Attribute, ...]:
 
 
 def _names(location: Attribute) -> tuple[str, ...]:
-    """The names in a location, outermost first on each branch; a call site's callee decides."""
+    """The names in a location: only the outermost on each branch, once each.
+
+    A call site has the names of its callee, or else of its caller.
+    """
     match location:
         case NameLoc():
             return (location.desc.data,)

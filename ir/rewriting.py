@@ -1,7 +1,7 @@
-"""Single rewrites: which rule made each, who watches them, how many may happen.
+"""Single rewrites: the rule that made each, watchers of them, and limits on their number.
 
-LocatingWalker reports every rewrite of every pattern here. A pass that rewrites by hand uses
-`edit.Edit`, which reports each change. Nothing is kept unless somebody watches.
+LocatingWalker reports the rewrites of patterns. A pass that rewrites by hand uses `edit.Edit`,
+which reports each change. Without a watcher, nothing is recorded.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from xdsl.ir import Operation, SSAValue
 
 from .errors import InputError
 
-FEWEST_REWRITES = 2_000
-REWRITES_AN_OPERATION = 64
-"""Patterns that terminate stay far below this many rewrites for each operation they began with."""
+MIN_REWRITES = 2_000
+REWRITES_PER_OPERATION = 64
+"""Patterns that terminate stay far below MIN_REWRITES plus this many per initial operation."""
 
 REMEMBERED = 256
+"""Rewrites, up to the limit, whose sources are kept to find the cycle among them."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a rule or a pattern is written. line: from 1; 0 where it is not known."""
+    """Where a rule or a pattern is written. line: from 1; 0 if unknown."""
 
     name: str
     file: str = ""
@@ -50,7 +51,7 @@ class Sourced(Protocol):
 
 
 def source_of(pattern: object) -> Source:
-    """Where a pattern is written: what it says itself, or the lines of its class."""
+    """Where a pattern is written: its `source` if it is Sourced, else the place of its class."""
     if isinstance(pattern, Sourced):
         return pattern.source
     return _source_of_class(type(pattern))
@@ -58,7 +59,7 @@ def source_of(pattern: object) -> Source:
 
 @cache
 def _source_of_class(cls: type) -> Source:
-    # The method may be a wrapper's, whose code stands elsewhere: the class is the user's own.
+    # Look up the class, not its method: the method may belong to a wrapper in another file.
     try:
         file, (_, line) = inspect.getsourcefile(cls), inspect.getsourcelines(cls)
     except (OSError, TypeError):
@@ -67,25 +68,25 @@ def _source_of_class(cls: type) -> Source:
 
 
 class Watcher:
-    """Something that is told of every rewrite; each hook does nothing unless overridden."""
+    """An observer of rewrites. Each hook does nothing unless overridden."""
 
     def begin(self, source: Source, root: Operation) -> None:
-        """Before the first change of a rewrite; root is the operation that was matched."""
+        """Called before the first change of a rewrite. root: the matched operation."""
 
     def inserted(self, op: Operation) -> None:
-        """An operation is there now."""
+        """Called after an operation was inserted."""
 
     def replaced(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
-        """Users of the results of an operation are about to take these values instead."""
+        """Called before the results of an operation are replaced by these values."""
 
     def modified(self, op: Operation) -> None:
-        """An operation has other operands or attributes now."""
+        """Called after the operands or attributes of an operation changed."""
 
     def removed(self, op: Operation) -> None:
-        """An operation is about to go."""
+        """Called before an operation is erased."""
 
     def end(self) -> None:
-        """The rewrite is done."""
+        """Called after the last change of a rewrite."""
 
 
 @dataclass
@@ -99,7 +100,7 @@ _fuel: ContextVar[_Fuel | None] = ContextVar("fuel", default=None)
 
 @contextmanager
 def watched(watcher: Watcher) -> Generator[None]:
-    """Within the block, a watcher is told of every rewrite."""
+    """Within the block, report every rewrite to a watcher."""
     token = _watchers.set((*_watchers.get(), watcher))
     try:
         yield
@@ -109,9 +110,9 @@ def watched(watcher: Watcher) -> Generator[None]:
 
 @contextmanager
 def limited(rewrites: int) -> Generator[None]:
-    """Within the block, only so many rewrites happen; after them patterns match nothing.
+    """Within the block, allow only this many rewrites. After them, no pattern matches.
 
-    The program stays valid after any rewrite, so the one that breaks it can be searched for.
+    The program is valid after each rewrite, so bisection can find the rewrite that breaks it.
     """
     token = _fuel.set(_Fuel(rewrites))
     try:
@@ -121,14 +122,15 @@ def limited(rewrites: int) -> Generator[None]:
 
 
 def may_rewrite() -> bool:
-    """False once the rewrites that limited allows have happened."""
+    """Whether `limited` still allows a rewrite; true outside of it."""
     fuel = _fuel.get()
     return fuel is None or fuel.left > 0
 
 
 class Rewrite:
-    """One rewrite, reported as it happens: it begins with its first change, and ends with done.
+    """Reports one rewrite to the watchers. It begins with the first change and ends with done().
 
+    Report removals and replacements before making the change, insertions and modifications after.
     `edit.Edit` makes the changes as well.
     """
 
@@ -145,31 +147,31 @@ class Rewrite:
                 watcher.begin(self.source, self.root)
 
     def inserted(self, op: Operation) -> None:
-        """An operation is there now."""
+        """Report that an operation was inserted."""
         self._begin()
         for watcher in self._watchers:
             watcher.inserted(op)
 
     def replaced(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
-        """Users of the results of an operation are about to take these values instead."""
+        """Report that the results of an operation are about to be replaced by these values."""
         self._begin()
         for watcher in self._watchers:
             watcher.replaced(op, values)
 
     def modified(self, op: Operation) -> None:
-        """An operation has other operands or attributes now."""
+        """Report that the operands or attributes of an operation changed."""
         self._begin()
         for watcher in self._watchers:
             watcher.modified(op)
 
     def removed(self, op: Operation) -> None:
-        """An operation is about to go."""
+        """Report that an operation is about to be erased."""
         self._begin()
         for watcher in self._watchers:
             watcher.removed(op)
 
     def done(self) -> None:
-        """The rewrite is complete: it counts, if it has changed anything."""
+        """End the rewrite. It counts if it has changed anything."""
         if not self.begun:
             return
         for watcher in self._watchers:
@@ -180,32 +182,32 @@ class Rewrite:
 
 
 class Termination:
-    """Stops patterns that rewrite for ever. operations: how many there were at the start."""
+    """Stops patterns that rewrite for ever. operations: their number before the first rewrite."""
 
     def __init__(self, operations: int) -> None:
-        self._left = FEWEST_REWRITES + REWRITES_AN_OPERATION * operations
+        self._left = MIN_REWRITES + REWRITES_PER_OPERATION * operations
         self._recent: deque[Source] = deque(maxlen=REMEMBERED)
 
     def count(self, source: Source, place: str) -> None:
-        """Count a rewrite. Raises InputError that names the cycle of rules when it is one too many.
+        """Count a rewrite. At the limit, raises InputError with the cycle of rules.
 
-        place: where the operation came from.
+        place: where the matched operation came from.
         """
         self._left -= 1
-        # Rules are remembered only when there is reason for doubt.
+        # Only the last rewrites before the limit are needed to find the cycle.
         if self._left > REMEMBERED:
             return
         self._recent.append(source)
         if self._left <= 0:
             cycle = " -> ".join(map(str, period(tuple(self._recent))))
             raise InputError(
-                f"these rewrites do not come to an end, last at {place}: {cycle}; guard one of "
-                "them, so that what it makes is not rewritten again"
+                f"these rewrites never end, last at {place}: {cycle}; add a guard to one of them, "
+                "so that its result is not rewritten again"
             )
 
 
 def period(items: tuple[Source, ...]) -> tuple[Source, ...]:
-    """The shortest run that the items' tail repeats; without one, each item once, in order."""
+    """The shortest sequence repeated at the end of items; without one, each item once, in order."""
     last = items[::-1]
     for length in range(1, len(items) // 2 + 1):
         if last[length : 2 * length] == last[:length]:

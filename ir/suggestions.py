@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 MOST_NAMES = 12
-"""If no name is similar, all names are listed, provided that there are at most this many."""
+"""If no name is similar, a message lists all names, unless there are more than this."""
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Text to append to "no such name": the most similar names, or all names if they are few."""
+    """Text to append to "no such name": the most similar names, or all names if there are few."""
     known = sorted(set(names))
     # Operations of one dialect share a prefix, which must not make their names similar.
     dialect, dot, own = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""The symbols that a module's operations have and name, whatever operations these are."""
+"""The symbols that operations of any dialect define and reference."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from xdsl.ir import Attribute, Operation
 from .upstream import ModuleOp
 
 SYMBOL = "sym_name"
-"""The property in which an operation has its symbol."""
+"""The property that holds the symbol which an operation defines."""
 
 
 def symbol_of(op: Operation) -> str | None:
-    """The symbol that an operation has; None if it has none."""
+    """The symbol that an operation defines; None if it defines none."""
     symbol = op.properties.get(SYMBOL)
     return symbol.data if isinstance(symbol, StringAttr) else None
 
 
 def symbols_in(attribute: Attribute | None) -> Iterator[str]:
-    """The symbols that an attribute names: one, or a list of them."""
+    """The symbols that an attribute references, itself or in a list."""
     listed = (attribute,)
     if isinstance(attribute, ArrayAttr):
         listed = cast("ArrayAttr[Attribute]", attribute).data
@@ -31,14 +31,17 @@ def symbols_in(attribute: Attribute | None) -> Iterator[str]:
             yield each.string_value()
 
 
-def symbols_named(op: Operation) -> Iterator[str]:
-    """The symbols that an operation names."""
+def referenced_symbols(op: Operation) -> Iterator[str]:
+    """The symbols that an operation references."""
     for attribute in (*op.properties.values(), *op.attributes.values()):
         yield from symbols_in(attribute)
 
 
-def name_others(module: ModuleOp, names: Mapping[str, str]) -> None:
-    """Let operations name other symbols, in place. names: the new one for each old one."""
+def rename_references(module: ModuleOp, names: Mapping[str, str]) -> None:
+    """Rename the symbols that operations reference, in place. names: the new name for each old one.
+
+    The operations that define the symbols are not renamed.
+    """
     for op in module.walk():
         for where in (op.properties, op.attributes):
             for key, attribute in where.items():
@@ -47,17 +50,19 @@ def name_others(module: ModuleOp, names: Mapping[str, str]) -> None:
 
 
 def number_symbols(module: ModuleOp) -> None:
-    """Give all symbols but functions' new names, by the order in which they stand, in place.
+    """Rename all symbols except those of functions to s0, s1, ... in program order, in place.
 
-    What is named stands in the module itself; what stands further in has a name for people only,
-    which may be that of something else too.
+    Only symbols at the top of the module are referenced. Symbols of nested operations serve as
+    labels for people, and may repeat other names.
     """
-    having = [
+    definitions = [
         op for op in module.walk() if symbol_of(op) is not None and not isinstance(op, FuncOp)
     ]
-    named = {str(symbol_of(op)): f"s{i}" for i, op in enumerate(having) if op.parent_op() is module}
-    name_others(module, named)
-    for i, op in enumerate(having):
+    names = {
+        str(symbol_of(op)): f"s{i}" for i, op in enumerate(definitions) if op.parent_op() is module
+    }
+    rename_references(module, names)
+    for i, op in enumerate(definitions):
         op.properties[SYMBOL] = StringAttr(f"s{i}")
 
 

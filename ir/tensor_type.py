@@ -1,4 +1,4 @@
-"""Tensor types, each made once: xDSL checks an attribute whenever it makes one."""
+"""Tensor types, each made only once, because xDSL checks every attribute that it makes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 
 
 def tensor_type(element: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
-    """The type of tensors of that shape, whose elements are of that type."""
+    """The tensor type with this element type and shape. Equal types are one object."""
     return _made(element, tuple([int(n) for n in shape]))
 
 

@@ -1,4 +1,4 @@
-"""Modules as text, and as files with their blobs beside them."""
+"""Prints and parses modules, and writes and reads files of modules with their blobs."""
 
 import os
 import re
@@ -36,17 +36,17 @@ BLOBS = "blobs"
 
 
 def print_module(module: ModuleOp, locations: bool = True) -> str:
-    """The text of a module, ending in a newline, with aliases for long attributes first.
+    """The text of a module, ending in a newline. Aliases for long attributes come first.
 
-    Blobs appear as digests only.
+    Blobs are printed as digests only.
     """
     return module_text(module, locations=locations)
 
 
 def print_inline(module: ModuleOp) -> str:
-    """The text of a module with locations as xDSL prints it: no aliases, one line per operation.
+    """The text of a module as xDSL prints it, with locations, without aliases or line breaks.
 
-    It stays the same when the layout of print_module's text changes.
+    It does not change when print_module's format does.
     """
     stream = StringIO()
     Printer(stream, print_debuginfo=True).print_op(module)
@@ -54,10 +54,11 @@ def print_inline(module: ModuleOp) -> str:
 
 
 def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> ModuleOp:
-    """The module that a text describes; not verified.
+    """Parse the text of a module. Does not verify it.
 
-    An operation without a location gets its place in the text. Raises one InputError for any
-    problem with the text, including bytes that are not UTF-8; it begins with "path:line:column: ".
+    An operation without a location gets its place in the text. Raises InputError for any problem
+    with the text, including bytes that are not UTF-8. The message begins with "path:line:column: "
+    if the place is known.
     """
     if isinstance(text, bytes):
         text = _decode(text, path)
@@ -71,8 +72,8 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
         raise _input_error(error, text, path, _place_of(error, text)) from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be parsed") from None
-    # Attributes check themselves while they are built, and xDSL's parser has bugs on text that is
-    # far from IR. Both raise other exceptions.
+    # Attributes raise other exceptions when they are invalid, and so does xDSL's parser on some
+    # text that is far from IR.
     except Exception as error:
         raise _input_error(error, text, path, parser.pos) from error
 
@@ -80,8 +81,8 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
 def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = "") -> None:
     """Write a module with locations to a file, and its blobs to the folder "blobs" beside it.
 
-    heading: comment lines for the top of the file. Blobs are written first. No file is ever
-    partly written.
+    heading: comment lines for the top of the file. Blobs are written first. Each file is complete
+    or absent.
     """
     target = Path(path)
     blobs = blobs_of(module)
@@ -93,10 +94,10 @@ def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = 
 
 
 def read_module(path: str | os.PathLike[str], context: AbeleContext) -> ModuleOp:
-    """The module in a file. Adds the blobs in the folder "blobs" beside it to the context.
+    """Read a module from a file, and add the blobs in the folder "blobs" beside it to the context.
 
-    Raises InputError if the file is missing or cannot be read, if a blob is damaged, and wherever
-    parse_module does.
+    Raises InputError if the file is missing or cannot be read, if a blob is damaged, and as
+    parse_module.
     """
     source = Path(path)
     try:
@@ -124,8 +125,8 @@ def blobs_of(module: ModuleOp) -> BlobStore:
 
 
 def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
-    # Operations share attributes. They are told apart by identity, because comparing them may read
-    # the contents of blobs.
+    # Operations share attributes. `seen` compares attributes by identity, because comparing their
+    # values may read the contents of blobs.
     if id(attribute) in seen:
         return
     seen.add(id(attribute))
@@ -147,7 +148,7 @@ def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
 _MOST_KNOWN = 8192
 
 _TENSOR = re.compile(r"tensor<(?:[0-9]+x)*[a-z][a-zA-Z0-9]*>")
-"""A tensor type without an encoding: equal texts mean equal types."""
+"""A tensor type without an encoding. Equal texts of such types mean equal types."""
 
 _PLAIN_LOCATION = re.compile(r'loc\((?:unknown|"[^"\\\n]*")\)')
 """A location that contains no other location."""
@@ -160,9 +161,9 @@ _locations: dict[str, LocationAttr] = {}
 
 
 class _PlacingParser(Parser):
-    """xDSL's parser, which also gives each operation without a location its place in the text.
+    """xDSL's parser, which also gives operations without a location their place in the text.
 
-    It parses equal texts of tensor types and plain locations once.
+    It parses equal texts of tensor types and of plain locations only once.
     """
 
     def __init__(self, context: Context, text: str, path: str) -> None:
@@ -191,7 +192,7 @@ class _PlacingParser(Parser):
     def _known(
         self, pattern: re.Pattern[str], known: dict[str, T], parse: Callable[[], T | None]
     ) -> T | None:
-        """The next value. It is parsed only if its text does not match or is not known yet."""
+        """The next value, from `known` if its text matches the pattern and was parsed before."""
         match = pattern.match(self._text, self.pos)
         if match is None:
             return parse()
@@ -207,7 +208,7 @@ class _PlacingParser(Parser):
         return made
 
     def parse_optional_str_literal(self) -> str | None:
-        """A string literal. xDSL's lexer takes one with letters beyond ASCII for bytes."""
+        """A string literal, if one is next. xDSL's lexer treats non-ASCII text as bytes."""
         text = super().parse_optional_str_literal()
         if text is None and self._current_token.kind is MLIRTokenKind.BYTES_LIT:
             span = self._current_token.span
@@ -245,7 +246,7 @@ def _decode(text: bytes, path: str) -> str:
 
 
 def _place_of(error: ParseError, text: str) -> int:
-    """The position of an error. For a value without a definition, that of its last use.
+    """The position of an error. For a value that is never defined, the position of its last use.
 
     xDSL reports such a value at the end of its region.
     """
@@ -270,12 +271,13 @@ def _input_error(error: Exception, text: str, path: str, position: int) -> Input
         message = str(error) or type(error).__name__
     if message.startswith("unknown blob"):
         message += (
-            f"; the folder {BLOBS}/ belongs beside the file, with standard input, where abele runs"
+            f"; put the folder {BLOBS}/ beside the file, or for standard input into the current "
+            "folder"
         )
     if not text.strip():
         message = "no operations; need the text of a module"
     source = text.split("\n")[line - 1]
-    # A line of a generated file may be very long: show what is near the place.
+    # A line of a generated file may be very long. Show only the part around the place.
     first = max(0, column - 1 - 60)
     shown = source[first : column + 39].rstrip("\r")
     return InputError(f"{path}:{line}:{column}: {message}\n{shown}\n{' ' * (column - 1 - first)}^")

@@ -1,4 +1,4 @@
-"""A condition that an operation does not meet, in words and in a form that programs can read."""
+"""Verification errors that programs can read as well as people."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .upstream import VerifyException
 class Unmet(VerifyException):
     """A condition that an operation does not meet.
 
-    The search for operations that verify (rules/climb.py) reads what and allowed, and never the
-    message, so a message can be reworded without changing what is generated.
+    The search for operations that verify (rules/climb.py) reads `what` and `allowed` but never the
+    message, so rewording a message does not change which operations are generated.
 
-    what: the operand, attribute or result that is wrong, by name. allowed: the texts that it may
-    be, or () if they are not a short list.
+    what: the name of the operand, attribute or result that is wrong. allowed: the strings that it
+    may be, or () if there is no short list of them.
     """
 
     def __init__(self, message: str, what: str, allowed: Collection[str] = ()) -> None:
@@ -24,7 +24,7 @@ class Unmet(VerifyException):
 
 
 def need_one_of(what: str, found: str, allowed: Collection[str]) -> None:
-    """Raise Unmet unless a text is one of those allowed."""
+    """Raise Unmet unless a string is one of those allowed."""
     if found not in allowed:
         message = f"{what} {found!r}; need one of {', '.join(allowed)}"
         raise Unmet(message, what, allowed)

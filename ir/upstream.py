@@ -1,6 +1,6 @@
-"""The xDSL names that move between releases, imported in one place.
+"""Imports, in one place, the xDSL names that move between releases.
 
-xDSL is pinned; when the pin changes, this file and the checker show what broke.
+xDSL is pinned. When the pin changes, this file and the type checker show what broke.
 """
 
 from xdsl.context import Context

@@ -1,4 +1,4 @@
-"""Entries that users add to abele's tables: whose each one is, and how they are taken back."""
+"""Entries that users add to abele's tables. Each has an owner and can be removed again."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def add_entry(
 ) -> None:
     """Add a user's entry to a table.
 
-    what: what such an entry is called, such as "dialect". owner: what brings it, as messages call
-    it. reserved: names of abele's own that are not in the table.
-    Raises InputError that names both sides if the name is taken.
+    what: the kind of entry, for messages, such as "dialect". owner: the file or package that adds
+    the entry, for messages. reserved: names of abele that are taken without being in the table.
+    Raises InputError that names both owners if the name is taken.
     """
     entry = _ENTRIES.get((what, name))
     if entry is not None or name in table or name in reserved:
         holder = "abele" if entry is None else entry.owner
         raise InputError(
-            f"{owner}: {what} {name!r} is there already, from {holder}; need another name"
+            f"{owner}: {what} {name!r} is already defined by {holder}; need another name"
         )
     table[name] = value
 
@@ -49,7 +49,7 @@ def add_entry(
 
 
 def remove_entries(owner: str) -> None:
-    """Take back all that an owner has added, before it is added anew."""
+    """Remove all entries that an owner has added, so that they can be added again."""
     for key, entry in list(_ENTRIES.items()):
         if entry.owner == owner:
             entry.remove()

@@ -1,4 +1,4 @@
-"""Whether a module is well formed: xDSL's checks, dominance, and the operations of a level."""
+"""Verifies modules: xDSL's own checks, dominance, and which operations a level allows."""
 
 from collections.abc import Collection
 from functools import cache
@@ -14,7 +14,7 @@ from .xdsl.walk import operations
 
 
 class IllFormed(VerifyException):
-    """An operation that is not well formed. op: which."""
+    """An operation is not well formed. op: the operation."""
 
     def __init__(self, message: str, op: Operation) -> None:
         super().__init__(message)
@@ -24,8 +24,8 @@ class IllFormed(VerifyException):
 def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
     """Raise IllFormed, a VerifyException, for the first operation that is not well formed.
 
-    legal: names of dialects ("nn") and operations ("func.func") allowed; None allows all. The
-    message is short: the operation, where it came from, and what is wrong; never the module.
+    legal: the names of allowed dialects ("nn") and operations ("func.func"); None allows all. The
+    message names the operation, where it came from and what is wrong. It never contains the module.
     """
     _verify_operations(module)
     verify_dominance(module)
@@ -34,9 +34,9 @@ def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
 
 
 def verify_legal(module: ModuleOp, legal: Collection[str]) -> None:
-    """Raise IllFormed for the first operation that is none of a level's, and of no dialect of it.
+    """Raise IllFormed for the first operation that is not legal, and check nothing else.
 
-    legal: as of verify, which asks much else.
+    legal: the names of allowed dialects and operations, as in verify.
     """
     allowed: set[type[Operation]] = set()
     for op in operations(module):
@@ -51,10 +51,10 @@ def verify_legal(module: ModuleOp, legal: Collection[str]) -> None:
 
 
 def verify_dominance(module: ModuleOp) -> None:
-    """Raise VerifyException if a value is used where it is not defined, which xDSL lets pass.
+    """Raise IllFormed if a value is used where it is not visible. xDSL does not check this.
 
-    A value is defined for the operations after it in its block, for the blocks its block dominates,
-    and for the regions in those, up to an operation that is isolated from above.
+    A value is visible to later operations in its block, to the blocks that its block dominates, and
+    in regions nested in either, except below an operation that is isolated from above.
     """
     for region in module.regions:
         _verify_region(region, set())
@@ -72,7 +72,7 @@ def _sped_up(op_class: type[Operation]) -> None:
 def _verify_operations(module: ModuleOp) -> None:
     for kind in {type(op) for op in operations(module)}:
         _sped_up(kind)
-    if _is_plainly_right(module):
+    if _passes_all_checks(module):
         return
     try:
         module.verify()
@@ -80,24 +80,24 @@ def _verify_operations(module: ModuleOp) -> None:
         problem: Exception = error
     else:
         return
-    # xDSL's error tells neither which operation it was, nor less than the whole module.
+    # xDSL's error contains the whole module, but not which operation is wrong. Look for it.
     for op in module.walk(region_first=True):
         try:
             op.verify(verify_nested_ops=False)
         except (VerifyException, ValueError) as error:
-            # Isolation is broken by an operation inside, and this one only tells of it.
+            # If isolation is broken, the operation to blame is the nested one that breaks it.
             if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
                 verify_dominance(module)
             _fail(op, error)
-    # A block's own complaint: it is empty, or linked into the wrong parent.
+    # No operation is wrong by itself: a block is empty, or has the wrong parent.
     _fail(module, problem)
 
 
-def _is_plainly_right(op: Operation) -> bool:
-    """Whether xDSL's own checks find nothing wrong with an operation and those inside it.
+def _passes_all_checks(op: Operation) -> bool:
+    """Whether an operation and those nested in it surely pass xDSL's checks.
 
-    These are its checks, made without what they take to say what is wrong. False where they have to
-    be made: something is wrong, or there are several blocks.
+    Makes the same checks faster, without preparing error messages. False means that xDSL has to
+    check: something is wrong, or a region has several blocks.
     """
     if op.successors or any(type(value) is ErasedSSAValue for value in op.operands):
         return False
@@ -111,7 +111,7 @@ def _is_plainly_right(op: Operation) -> bool:
                 return False
             each = block.first_op
             while each is not None:
-                if each.parent is not block or not _is_plainly_right(each):
+                if each.parent is not block or not _passes_all_checks(each):
                     return False
                 each = each.next_op
     try:
@@ -162,7 +162,7 @@ def _hint(value: SSAValue) -> str:
 
 
 def _absence(value: SSAValue, user: Operation) -> str:
-    """Why a value is not defined for a user."""
+    """Why a value is not visible to a user."""
     owner = value.owner
     block = owner if isinstance(owner, Block) else owner.parent
     if block is None or block.get_toplevel_object() is not user.get_toplevel_object():

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside and renamed."""
+"""Files that are complete or absent: each is written under another name and then renamed."""
 
 import os
 from collections.abc import Generator
@@ -14,10 +14,10 @@ from .errors import InputError
 
 @contextmanager
 def whole_file(path: Path) -> Generator[BinaryIO]:
-    """A stream whose bytes become the file when the block ends, and vanish when it fails.
+    """A stream whose contents become the file when the block succeeds. They are lost if it fails.
 
-    What a link leads to is replaced, not the link. A device or a pipe is written into: renaming
-    onto it would take it out of the system.
+    If the path is a link, its target is replaced, not the link. A device or a pipe is written to
+    directly, because renaming a file onto it would remove it from the system.
     """
     if path.exists() and not path.is_file():
         with TemporaryFile() as whole:
@@ -38,9 +38,9 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
 
 
 def check_file(path: Path) -> None:
-    """Raise InputError unless a file can be written there; nothing is made.
+    """Raise InputError unless a file can be written at this path. Creates nothing.
 
-    For use before long work: what the system refuses later still raises OSError.
+    Call it before long work. Writing the file later may still raise OSError.
     """
     if path.is_dir():
         raise InputError(f"{path}: cannot be written: it is a folder; need the path of a file")
@@ -52,7 +52,7 @@ def check_file(path: Path) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise InputError unless files can be written into a folder, which need not be there yet."""
+    """Raise InputError unless files can be written into a folder, which need not exist yet."""
     _check_parents(path, Path(os.path.realpath(path)))
 
 
@@ -61,9 +61,9 @@ def _check_parents(path: Path, folder: Path) -> None:
         folder = folder.parent
     if not folder.is_dir():
         raise InputError(
-            f"{path}: cannot be written: {folder} is no folder; choose another path, or move it"
+            f"{path}: cannot be written: {folder} is not a folder; choose another path, or move it"
         )
-    # A try, not a question for permissions: those do not tell of read-only systems and of /proc.
+    # Try to write instead of reading permissions, which do not cover read-only systems and /proc.
     try:
         with TemporaryFile(dir=folder):
             pass

@@ -167,7 +167,7 @@ class _Narrowing:
             locate(wide, at(made_by, "widen"))
             edit.inserted(wide)
             for use in readers:
-                edit.read(use.operation, use.index, wide.result)
+                edit.set_operand(use.operation, use.index, wide.result)
 
     def _insert(self, op: Operation, value: SSAValue) -> None:
         """Insert an operation after the definition of a value.

@@ -17,7 +17,7 @@ from ..dialects.levels import NN
 from ..dialects.structured import Reinterpretation
 from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
-from ..ir.node_names import EVERY, called, fitting, nobody
+from ..ir.node_names import EVERY, no_such_operator, operations_matching, operations_named
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
 from ..ir.xdsl.walk import operations
@@ -68,9 +68,9 @@ def chosen(nodes: Sequence[str], module: ModuleOp) -> frozenset[Operation]:
     ops = [each for each in every if is_repeatable(each)]
     found: set[Operation] = set()
     for name in nodes:
-        own = called(name, ops) or fitting(name, ops)
+        own = operations_named(name, ops) or operations_matching(name, ops)
         if not own and name != EVERY:
-            why = nobody(name, ops, every, "cannot be computed again")
+            why = no_such_operator(name, ops, every, "cannot be computed again")
             raise InputError(f"pass '{Recompute.name}': option 'nodes': {name}: {why}")
         found.update(own)
     return frozenset(found)
@@ -119,7 +119,7 @@ class _Block:
             shapes = _Shapes(dict(zip(op.results, copy.results, strict=True)), copy, edit)
             for each in readers:
                 user, index = each.use.operation, each.use.index
-                edit.read(user, index, shapes.of(user.operands[index]))
+                edit.set_operand(user, index, shapes.of(user.operands[index]))
             for shape in shapes.left:
                 edit.erase(shape)
 
@@ -130,7 +130,7 @@ class _Block:
             locate(again, readers[0].use.operation)
             self._insert(again, readers[0].at, edit)
             for each in readers:
-                edit.read(each.use.operation, each.use.index, again.result)
+                edit.set_operand(each.use.operation, each.use.index, again.result)
 
     def _insert(self, op: Operation, at: int, edit: Edit) -> None:
         """Insert an operation before all other new operations at an index, which may read it."""

@@ -21,7 +21,7 @@ from xdsl.ir import Block
 
 from ...dialects import tile
 from ...dialects.variable import Variable
-from ...ir.symbols import symbols_named
+from ...ir.symbols import referenced_symbols
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import address
 from ..evaluate.blocks import Blocks
@@ -108,7 +108,7 @@ def _bodies(module: ModuleOp) -> Iterator[Block]:
 
 def times_named(module: ModuleOp) -> Counter[str]:
     """How often operations name each variable, to write it or to read it."""
-    return Counter(name for op in module.walk() for name in symbols_named(op))
+    return Counter(name for op in module.walk() for name in referenced_symbols(op))
 
 
 def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Life, int]]:

@@ -169,8 +169,8 @@ class Overlap:
     def sent(self) -> Counts:
         """Upper bound of the elements that each source cell puts on the fabric: (source cells,).
 
-        A word that several tiles need is sent once. Words that only the own tile needs are
-        counted too.
+        A word that several tiles need is sent once. Words that only the sending tile itself needs
+        are counted too.
         """
         total = self.at_sources(tuple(g.sent for g in self.groups))
         for d in self.source.replica_dims:

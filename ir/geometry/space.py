@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..hash_once import hash_once
-from ..signed import same_number
+from ..same_number import same_number
 
 Kind = Literal["parallel", "reduction", "whole"]
 """parallel: one result element per point; reduction: merged by the combiner; whole: never cut."""

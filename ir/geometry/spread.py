@@ -1,4 +1,4 @@
-"""A home for a tensor that many tiles need: on these tiles, with every element stored once."""
+"""Where to store a tensor that many tiles need: on those tiles, but each element only once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from .space import AccessMap, AxisMap
 
 
 def spread(layout: Layout) -> Layout | None:
-    """A layout on the same tiles that keeps blocks where a layout needs them, without copies.
+    """A layout on the same tiles that stores each element once, on a tile that needs it.
 
     If several tiles need a copy of a block, the block is divided among them. The dimension that
     numbers the copies cuts the axis that the dimension before it cuts (for the first dimension:
-    the one after it), as far as possible, and then an axis that nothing cuts. Padding is left out,
-    and windows are cut as if they did not overlap. A layout without copies is returned as it is.
-    Returns None if the tiles cannot be numbered this way, or if there are too few elements.
+    the one after it), as far as possible, and then axes that nothing else cuts. Padding is left
+    out, and windows are cut as if they did not overlap. A layout without copies is returned
+    unchanged. Returns None if the tiles cannot be numbered this way, or if there are too few
+    elements.
 
         [8, 6], rows in 2 parts, 3 copies of each:   rows in 6 parts
     """
@@ -43,9 +44,9 @@ def spread(layout: Layout) -> Layout | None:
         if d in axis_of:
             cuts.append((axis_of[d], layout.parts[d]))
             continue
-        near = [cuts[-1][0]] if cuts else own[:1]
+        neighbour = [cuts[-1][0]] if cuts else own[:1]
         rest = layout.parts[d]
-        for i in dict.fromkeys((*near, *free)):
+        for i in dict.fromkeys((*neighbour, *free)):
             share = _largest_divisor(rest, left[i])
             if share > 1:
                 cuts.append((i, share))

@@ -1,1 +1,1 @@
-"""What may watch a pipeline run: dumps, timing, verification, reproducers."""
+"""Instruments that watch a pipeline run: dumps, timing, verification, reproducers."""

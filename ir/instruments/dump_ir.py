@@ -1,4 +1,4 @@
-"""The program after each pass, as numbered files."""
+"""Dumps the program after each pass to numbered files."""
 
 import json
 import re
@@ -17,32 +17,34 @@ from .record_ir import RecordIR
 INPUT = "00-input.mlir"
 
 MANIFEST = ".abele-dump.json"
-"""Beside a dump: its files, with the SHA-256 of what was written into each."""
+"""The file in a dump that lists the dump's other files with their SHA-256 digests."""
 
 _NAME = re.compile(r"[0-9]{2}-[a-z0-9-]+\.mlir")
 
 
 def file_name(number: int, name: str) -> str:
-    """What the dump after a pass is called. number: from 1."""
+    """The name of the file for the program after a pass. number: the pass's position, from 1."""
     return f"{number:02d}-{name}.mlir"
 
 
 def check_dump_folder(folder: Path, source: str) -> None:
-    """Raise InputError if a dump cannot go into a folder, or would remove its own source, or what
-    is no dump of abele's, or is one no more.
+    """Raise InputError if a program cannot be dumped into a folder.
+
+    source: the file of the program, which the dump must not remove. A file with a dump's name must
+    come from an earlier dump and be unchanged since.
     """
     check_folder(folder)
     file = Path(source)
     if file.exists() and file.resolve() in [each.resolve() for each in _named(folder)]:
         raise InputError(
-            f"{folder}: {file.name} would be lost: a dump removes the one before; need another "
-            "folder"
+            f"{folder}: {file.name} would be lost, since a dump removes the previous one; need "
+            "another folder"
         )
-    _dump_before(folder)
+    _previous_dump(folder)
 
 
-def _dump_before(folder: Path) -> list[Path]:
-    """The files of an earlier dump. Raises InputError if somebody has changed or added one."""
+def _previous_dump(folder: Path) -> list[Path]:
+    """The files of an earlier dump. Raises InputError if one was changed or added by hand."""
     written = _written(folder)
     files = _named(folder)
     for each in files:
@@ -52,19 +54,19 @@ def _dump_before(folder: Path) -> list[Path]:
             what = "changed since it was dumped"
         else:
             continue
-        raise InputError(f"{each}: {what}, so it stays; need another folder, or remove it")
+        raise InputError(f"{each}: {what}, so abele keeps it; need another folder, or remove it")
     return files
 
 
 def _named(folder: Path) -> list[Path]:
-    """What is called as the files of a dump are."""
+    """The files in a folder that have names as in a dump."""
     if not folder.is_dir():
         return []
     return [each for each in sorted(folder.iterdir()) if _NAME.fullmatch(each.name)]
 
 
 def _written(folder: Path) -> dict[str, str]:
-    """The digest of each file that the dump before has written; none if nothing tells."""
+    """The digest of each file of the previous dump, by name; {} without a readable manifest."""
     try:
         found: object = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError):
@@ -79,12 +81,12 @@ def _digest(content: bytes) -> str:
 class DumpIR(Instrument):
     """Write 00-input.mlir, then NN-pass-name.mlir for each pass that changed the text.
 
-    What an earlier dump has left in the folder goes when the first pass begins, blobs excepted:
-    others may name them. InputError is raised then if somebody has changed or added a file of such
-    a name. Files have locations, blobs lie beside them in blobs/, and each can be
-    read and continued from.
+    When the first pass begins, the files of an earlier dump are removed, except for blobs, which
+    other files may use. InputError is raised then if such a file was changed or added by hand.
+    Files contain locations, and their blobs are in blobs/ beside them. A pipeline can continue from
+    each of them.
 
-    recorded: has printed the program already; put it after this one among the instruments.
+    recorded: another instrument whose text to reuse; put it after this one among the instruments.
     """
 
     def __init__(self, directory: Path, recorded: RecordIR | None = None) -> None:
@@ -95,17 +97,17 @@ class DumpIR(Instrument):
         self._written: dict[str, str] = {}
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Remove the dump before, and write the input, once."""
+        """Before the first pass, remove the previous dump and write the input."""
         if step.index == 0:
             self._previous = ""
-            for each in _dump_before(self.directory):
+            for each in _previous_dump(self.directory):
                 each.unlink()
             self._written = {}
-            # What is recorded is not printed yet: it comes after this one.
+            # The recording instrument runs later, so it has not printed the input yet.
             self._write(INPUT, print_module(module), module)
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Write what the pass has made of it."""
+        """Write the program after the pass."""
         recorded = self._recorded
         text = print_module(module) if recorded is None else recorded.listing.text
         self._write(file_name(step.index + 1, step.current.name), text, module)
@@ -122,7 +124,7 @@ class DumpIR(Instrument):
             blobs.save(self.directory / BLOBS)
             self._saved.update(blob.digest for blob in blobs)
         content = text.encode()
-        # First who wrote it: a dump that is broken off must not leave a file of nobody's.
+        # Write the manifest first: an interrupted dump must not leave a file that it does not list.
         self._written[name] = _digest(content)
         with whole_file(self.directory / MANIFEST) as stream:
             stream.write(json.dumps(self._written, indent=1).encode())

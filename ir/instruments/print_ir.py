@@ -1,4 +1,4 @@
-"""The program around passes, under mlir-opt's headings: into a stream, or as files of a tree."""
+"""Prints the program before and after passes as mlir-opt does, to a stream or to files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ from ..whole_file import whole_file
 
 
 class _Every:
-    """All names."""
+    """A container of all names."""
 
     def __contains__(self, name: object) -> bool:
         return True
 
 
 EVERY: Container[str] = _Every()
-"""Every pass, as a choice of passes."""
+"""Selects every pass."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """When to print: before and after these passes, after those that changed or failed."""
+    """When to print.
+
+    before, after: the names of the passes before and after which to print. on_change: whether to
+    print after each pass that changed the text. on_failure: whether to print after a pass failed.
+    """
 
     before: Container[str] = ()
     after: Container[str] = ()
@@ -36,7 +40,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Style:
-    """How to print. generic: every operation in the generic form. locations: with loc(...)."""
+    """How to print. generic: whether to use the generic form. locations: whether to print them."""
 
     generic: bool = False
     locations: bool = False
@@ -49,11 +53,11 @@ class Style:
 BEFORE, AFTER, FAILED = "Before", "After", "After failed"
 
 Sink = Callable[[str, Step, str], None]
-"""Takes BEFORE, AFTER or FAILED, the step, and a text."""
+"""Writes a text. Takes BEFORE, AFTER or FAILED, then the step, then the text."""
 
 
 def into_stream(stream: TextIO) -> Sink:
-    """Texts one after the other, each under a heading."""
+    """A sink that writes the texts one after another, each under a heading."""
 
     def write(when: str, step: Step, text: str) -> None:
         stream.write(f"// -----// IR Dump {when} {step.current.name} //----- //\n{text}\n")
@@ -62,7 +66,10 @@ def into_stream(stream: TextIO) -> Sink:
 
 
 def into_tree(folder: Path) -> Sink:
-    """A file each: FOLDER/builtin_module_NAME/INDEX_pass-name.mlir, as mlir-opt calls them."""
+    """A sink that writes each text to a file, named as by mlir-opt.
+
+    The name is FOLDER/builtin_module_NAME/INDEX_pass-name.mlir.
+    """
     suffixes = {BEFORE: ".before", AFTER: "", FAILED: ".failed"}
 
     def write(when: str, step: Step, text: str) -> None:
@@ -74,7 +81,7 @@ def into_tree(folder: Path) -> Sink:
 
 
 class PrintIR(Instrument):
-    """Print the module around the passes that are chosen."""
+    """Print the module before and after the chosen passes."""
 
     def __init__(self, chosen: Chosen, sink: Sink, style: Style | None = None) -> None:
         self._chosen = chosen
@@ -83,14 +90,14 @@ class PrintIR(Instrument):
         self._previous = ""
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Print it if it is wanted; remember the text, to see what changes."""
+        """Print the module if chosen. Keep its text if needed to detect a change."""
         wanted = step.current.name in self._chosen.before
         self._previous = self._style.text(module) if wanted or self._chosen.on_change else ""
         if wanted:
             self._sink(BEFORE, step, self._previous)
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Print it if it is wanted."""
+        """Print the module if chosen."""
         if not self._chosen.on_change and step.current.name not in self._chosen.after:
             return
         text = self._style.text(module)
@@ -98,6 +105,6 @@ class PrintIR(Instrument):
             self._sink(AFTER, step, text)
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
-        """Print what a failing pass has left, as far as it can be printed."""
+        """Print the module that a failed pass left, if chosen."""
         if self._chosen.on_failure or step.current.name in self._chosen.after:
             self._sink(FAILED, step, self._style.text(module))

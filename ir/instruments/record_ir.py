@@ -1,4 +1,4 @@
-"""The program after each pass, and every single rewrite that led there, kept to be shown."""
+"""Records the program after each pass and the single rewrites that led to it, for display."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ..rewriting import Source, Watcher, watched
 from ..upstream import ModuleOp
 
 UNREPORTED = Source("changes that the pass does not report")
-"""The rule of a last rewrite, which holds what is left between the reported ones and the result."""
+"""The source of a last change, which holds all differences that no reported rewrite explains."""
 
 TOP = -1
-"""Where lines go that come before all others."""
+"""In place of a line number: before all lines."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One rewrite, in numbers of lines.
+    """One rewrite as a change of lines, which are identified by number.
 
-    root: the line of the operation that was matched; TOP if it has none. inserted: runs of new
-    lines, each with the line that it comes after, to be put there in this order. removed: lines
-    that go once those are there.
+    root: the line of the matched operation; TOP if it has none. inserted: runs of new lines, each
+    with the line that it follows; insert them in this order. removed: the lines to remove after
+    that.
     """
 
     source: Source
@@ -40,11 +40,11 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The program after a pass. name, spec: "" for the input. listing: None where it is as before.
+    """The program after a pass. name, spec: "" for the input. listing: None if it has not changed.
 
-    changes: the rewrites that the pass reported. new_lines: those that they inserted; lines are
-    numbered from those of the stage before on to these. error: why the pass failed. seconds: that
-    keeping the rewrites has added to the pass.
+    changes: the rewrites that the pass reported. new_lines: the lines that they inserted; their
+    numbers continue those of the previous stage's lines. error: why the pass failed, or "".
+    seconds: the time that recording the rewrites added to the pass.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Stage:
 
 
 class RecordIR(Instrument):
-    """Keep a Stage for the input and for each pass. listing: of the program as it is now."""
+    """Record a Stage for the input and for each pass. listing: the current program."""
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
@@ -68,7 +68,7 @@ class RecordIR(Instrument):
         self._watching = ExitStack()
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Keep the input, once; watch the pass."""
+        """Watch the pass. Before the first one, record the input."""
         if step.index == 0:
             self.stages = []
             self._print(module)
@@ -77,7 +77,7 @@ class RecordIR(Instrument):
         self._watching.enter_context(watched(self._changes))
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Keep what the pass has made of it."""
+        """Record the program after the pass."""
         self._watching.close()
         self._changes.finish(module)
         before = self.listing
@@ -85,19 +85,19 @@ class RecordIR(Instrument):
         self._keep(step, self.listing if self.listing.text != before.text else None)
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
-        """Keep what the pass has left, if it can be printed; its rewrites in any case."""
+        """Record the rewrites of a failed pass, and the program it left if that can be printed."""
         self._watching.close()
         if len(self.stages) == step.index + 2:
             self.stages.pop()
         try:
             self._print(module)
             left = self.listing
-        except Exception:  # a broken module may fail to print in any way
+        except Exception:  # printing a broken module may raise anything
             left = None
         self._keep(step, left, f"{type(error).__name__}: {error}")
 
     def _print(self, module: ModuleOp) -> None:
-        # An alias means the same in all stages.
+        # Stages share aliases, so that each alias means the same in all of them.
         self._printer = ListingPrinter(self._aliases)
         self.listing = self._printer.listing(module)
 
@@ -119,7 +119,7 @@ class RecordIR(Instrument):
 
 @dataclass
 class _Pending:
-    """What a rewrite has done so far."""
+    """The changes of a rewrite that has not ended yet."""
 
     source: Source
     root: int
@@ -129,10 +129,10 @@ class _Pending:
 
 
 class RewriteRecorder(Watcher):
-    """Turns the rewrites of one pass into changes of the lines that its module had before.
+    """Turns the rewrites of one pass into changes of the lines of its module.
 
-    printer: has printed the listing. Only what a rewrite touches is printed again. seconds: that
-    this has taken within the pass.
+    listing: the module before the pass. printer: the one that printed the listing; it prints only
+    the operations that a rewrite touches. seconds: the time that recording has taken.
     """
 
     def __init__(self, printer: ListingPrinter, listing: Listing) -> None:
@@ -150,7 +150,7 @@ class RewriteRecorder(Watcher):
         self._alias_count = printer.alias_count
 
     def begin(self, source: Source, root: Operation) -> None:
-        """A rewrite begins; the first asks for the lines of all operations."""
+        """Begin a rewrite. The first one computes the lines of all operations."""
         if self._own is None:
             self._own = {}
             for number, line in enumerate(self._known):
@@ -163,12 +163,12 @@ class RewriteRecorder(Watcher):
         self._open.append(_Pending(source, lines[0] if lines else TOP))
 
     def inserted(self, op: Operation) -> None:
-        """It is printed once the rewrite is done: it may be modified before."""
+        """Note a new operation. It is printed at the end, since it may still be modified."""
         if self._open:
             self._open[-1].placed[op] = None
 
     def replaced(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
-        """Users will show other operands."""
+        """Note the users of the results, whose operands will change."""
         if self._open:
             users = (use.operation for result in op.results for use in result.uses)
             self._open[-1].touched.update(dict.fromkeys(users))
@@ -184,7 +184,7 @@ class RewriteRecorder(Watcher):
             self._open[-1].removed += op.walk()
 
     def end(self) -> None:
-        """Note what has changed between the lines before and those that are there now."""
+        """Record the rewrite as a change between the lines before and after it."""
         start = perf_counter()
         done = self._open.pop()
         gone = [number for op in done.removed for number in self._forget(op)]
@@ -202,7 +202,7 @@ class RewriteRecorder(Watcher):
         self.seconds += perf_counter() - start
 
     def finish(self, module: ModuleOp) -> None:
-        """After the pass: add what changed without a report, if there were reports at all."""
+        """Call after the pass. Adds the unreported changes, if any rewrite was reported."""
         if not self.changes:
             return
         order = list(self._order())
@@ -222,7 +222,7 @@ class RewriteRecorder(Watcher):
             if p < q:
                 after = numbers[j - 1] if j else last_alias
                 inserted.append((after, self._add(after, lines[p:q])))
-        # The listing has counted anew.
+        # The listing has counted its aliases from 0.
         self._alias_count = -1
         self._define_aliases(inserted)
         self.changes.append(Change(UNREPORTED, TOP, tuple(inserted), tuple(gone)))
@@ -236,9 +236,9 @@ class RewriteRecorder(Watcher):
         return (self._own or {}).pop(op, [])
 
     def _place(self, op: Operation, inserted: list[tuple[int, tuple[int, ...]]]) -> None:
-        """Print an operation where it stands, after those before it."""
+        """Print a new operation and the new ones before it, each after its predecessor."""
         outer = op.parent_op()
-        # One that has left again is not there; what came inside of another is printed with that.
+        # Skip an operation that was removed again, and one that was printed with its parent.
         if outer is None or not self._lines(outer) or self._lines(op):
             return
         first = op
@@ -250,7 +250,7 @@ class RewriteRecorder(Watcher):
             first = first.next_op or op
 
     def _place_after(self, op: Operation) -> int:
-        """The line that an operation comes after."""
+        """The line after which to insert an operation."""
         if op.prev_op is not None:
             return self._last(op.prev_op)
         following = op.next_op
@@ -260,7 +260,7 @@ class RewriteRecorder(Watcher):
             following = following.next_op
         outer = op.parent_op()
         lines = self._lines(outer) if outer is not None else []
-        # A long line is broken: what follows comes after the piece that opens the region.
+        # A long line is broken into several. The region starts after the one that opens it.
         opening = (number for number in lines if self._line(number).text.endswith("{"))
         return next(opening, lines[0] if lines else TOP)
 
@@ -272,7 +272,7 @@ class RewriteRecorder(Watcher):
     def _print_again(
         self, op: Operation, inserted: list[tuple[int, tuple[int, ...]]], gone: list[int]
     ) -> None:
-        """Print an operation that may have changed, with all that it holds if so."""
+        """Print an operation that may have changed. If it has, replace all lines of it."""
         if not self._lines(op) or not _is_attached(op):
             return
         old = self._all_lines(op)
@@ -286,7 +286,7 @@ class RewriteRecorder(Watcher):
         gone += old
 
     def _all_lines(self, op: Operation) -> list[int]:
-        """The lines from an operation's first to its last, those of what it holds among them."""
+        """All lines from an operation's first to its last, including those of nested operations."""
         first, *_, last = (*self._lines(op), self._last(op))
         numbers = [first]
         while numbers[-1] != last:
@@ -296,7 +296,7 @@ class RewriteRecorder(Watcher):
     # Aliases and their lines
 
     def _define_aliases(self, inserted: list[tuple[int, tuple[int, ...]]]) -> None:
-        """Put the definitions of new aliases where they belong among the others."""
+        """Insert the definitions of new aliases at their places among the others."""
         if self._printer.alias_count == self._alias_count or not self._known:
             return
         self._alias_count = self._printer.alias_count
@@ -314,7 +314,7 @@ class RewriteRecorder(Watcher):
         return self._known[number] if number < before else self.new[number - before]
 
     def _add(self, after: int, lines: Sequence[Line]) -> tuple[int, ...]:
-        """New lines behind another; their numbers."""
+        """Insert new lines after another one, and return their numbers."""
         numbers: list[int] = []
         for line in lines:
             number = len(self._known) + len(self.new)
@@ -344,7 +344,7 @@ class RewriteRecorder(Watcher):
 
 
 def _keyed(aliases: Sequence[Line]) -> Iterator[tuple[tuple[str, int], Line]]:
-    """Lines that define aliases, each under its definition's first line and its place in it."""
+    """Lines that define aliases, each with a key: its definition's first line, and its index."""
     first, place = "", 0
     for line in aliases:
         first, place = (line.text, 0) if line.text.startswith("#") else (first, place + 1)

@@ -1,4 +1,4 @@
-"""What is needed to see a failure again, written when a pass fails."""
+"""Writes a reproducer when a pass fails: the module and the command that shows the failure."""
 
 import re
 import shlex
@@ -16,19 +16,23 @@ from ..whole_file import check_folder
 
 COMMAND = "abele-opt"
 HEADING = f"// {COMMAND} "
-"""What a reproducer begins with."""
+"""The text with which every reproducer begins."""
 
 REDUCE_SECONDS = 20.0
+"""The default time limit for making the module smaller."""
 
 Reduce = Callable[[ModuleOp, Callable[[ModuleOp], bool]], ModuleOp]
-"""Makes a module smaller, as long as the smaller one still fails."""
+"""Makes a module smaller. Takes the module, and a predicate that tests whether one still fails."""
 
 Folder = Path | Callable[[str], Path]
-"""A folder, or what finds one for the name of a pass."""
+"""A folder, or a function that returns one for the name of a pass."""
 
 
 def fresh_folder(name: str) -> Path:
-    """A folder that is not there yet, named after a pass: here, else among temporary files."""
+    """A path for a new folder, named after a pass.
+
+    It is in the current folder, or among temporary files if that cannot be written to.
+    """
     here = Path()
     try:
         check_folder(here)
@@ -40,15 +44,15 @@ def fresh_folder(name: str) -> Path:
 
 
 class Reproducer(Instrument):
-    """Keep the module before each pass; when the pass fails, write it with the one command line.
+    """Keep the module before each pass. If the pass fails, write that module and a command line.
 
-    The file is reproducer-NN-pass-name.mlir, its blobs beside it in blobs/; the error gets a note
-    with the command. A file of that name that is no reproducer is left alone. InputError and
-    DoesNotFit are answers to the user, and a lack of memory is nobody's bug: they write nothing.
-    Put it first among the instruments, so that it sees what the others find.
+    The file is reproducer-NN-pass-name.mlir, with its blobs beside it in blobs/. The error gets a
+    note with the command. A file of that name that is not a reproducer is not overwritten.
+    InputError, DoesNotFit and MemoryError are not bugs of a pass, so nothing is written for them.
+    Put this instrument first, so that it sees the failures of all others.
 
-    arguments: more of the command line. reduce: makes the module smaller, given some seconds.
-    checks: the instruments whose findings are to be reproduced, such as verification.
+    arguments: more arguments for the command. reduce: makes the module smaller within `seconds`.
+    checks: the instruments whose errors to reproduce, such as verification.
     """
 
     def __init__(
@@ -68,7 +72,7 @@ class Reproducer(Instrument):
         self._before: ModuleOp | None = None
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Keep a clone: cheaper than text, and most passes succeed."""
+        """Keep a clone of the module. It is cheaper than its text, and most passes succeed."""
         self._before = module.clone()
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
@@ -87,13 +91,13 @@ class Reproducer(Instrument):
                 f"// {command}\n// {type(error).__name__}: {_first_line(error)}\n",
             )
         except OSError as trouble:
-            # The pass's error is the one to be told.
+            # Report the error of the pass. This one is only a note on it.
             error.add_note(f"no reproducer: {path}: cannot be written: {trouble.strerror}")
         else:
             error.add_note(f"reproduce with: {command}")
 
     def _reduced(self, module: ModuleOp, step: Step, error: Exception) -> ModuleOp:
-        """The module, or a smaller one on which the pass fails alike."""
+        """The module, or a smaller one on which the pass fails with the same error."""
         if self.reduce is None or not self._fails_alike(module, step, error):
             return module
         end = monotonic() + self.seconds
@@ -117,13 +121,13 @@ class Reproducer(Instrument):
 
 
 def _first_line(error: Exception) -> str:
-    """The first line of a message, without the place of a pass in its pipeline."""
+    """The first line of a message, without the prefix that names the pass and its position."""
     line = str(error).partition("\n")[0]
     return re.sub(r"^after pass '[^']*' \(\d+ of \d+\): ", "", line)
 
 
 def _free(path: Path) -> Path:
-    """The path, numbered if something that is no reproducer has it."""
+    """The path, with a number added if something other than a reproducer is there."""
     numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
     return path if _may_write(path) else next(each for each in numbered if _may_write(each))
 
@@ -135,5 +139,5 @@ def _may_write(path: Path) -> bool:
     except FileNotFoundError:
         return True
     except OSError:
-        # Writing will say why not; there is no other name to try.
+        # Another name would not help. Writing the file will raise an error with the reason.
         return not path.is_dir()

@@ -1,4 +1,4 @@
-"""What each pass did, in numbers: operations, rewrites by rule, and what a pass counts itself."""
+"""Statistics of each pass: operations, rewrites by rule, and the pass's own counters."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _counts: ContextVar[Counter[str] | None] = ContextVar("counts", default=None)
 
 
 def count(what: str, number: int = 1) -> None:
-    """Count something in a pass, under a name of its own; nothing happens unless somebody looks.
+    """Add to a counter of the pass that is running: count("constants folded").
 
-    count("constants folded")
+    Does nothing if no Statistics are being collected.
     """
     counter = _counts.get()
     if counter is not None:
@@ -28,10 +28,11 @@ def count(what: str, number: int = 1) -> None:
 
 @dataclass(frozen=True)
 class PassStatistics:
-    """One run of one pass.
+    """The statistics of one run of a pass.
 
-    operations_before, operations_after: of the module, by name, nested ones too. rewrites: by the
-    rule or pattern, and where it is written. counts: what the pass counted itself.
+    operations_before, operations_after: the numbers of operations in the module by name, including
+    nested ones. rewrites: by rule or pattern, with its file and line. counts: the pass's own
+    counters.
     """
 
     name: str
@@ -41,7 +42,7 @@ class PassStatistics:
     counts: Counter[str]
 
     def lines(self) -> list[str]:
-        """Text for people."""
+        """The statistics as text for people."""
         before, after = self.operations_before, self.operations_after
         changed = sorted(name for name in before | after if before[name] != after[name])
         return [
@@ -56,7 +57,7 @@ class PassStatistics:
 
 
 class Statistics(Instrument):
-    """Collect PassStatistics of every pass that succeeds."""
+    """Collect PassStatistics for every pass that succeeds."""
 
     def __init__(self) -> None:
         self.passes: list[PassStatistics] = []
@@ -66,14 +67,14 @@ class Statistics(Instrument):
         self._stack = ExitStack()
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Count operations, and listen."""
+        """Count the operations, and start counting rewrites."""
         self._before = _operations(module)
         self._rewrites, self._counts = Counter(), Counter()
         self._stack.enter_context(watched(_Tally(self._rewrites)))
         self._stack.callback(_counts.reset, _counts.set(self._counts))
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Stop listening, and count again."""
+        """Stop counting rewrites, and count the operations again."""
         self._stack.close()
         self.passes.append(
             PassStatistics(
@@ -86,11 +87,11 @@ class Statistics(Instrument):
         )
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
-        """Stop listening."""
+        """Stop counting rewrites."""
         self._stack.close()
 
     def table(self) -> str:
-        """Text for people, a few lines a pass."""
+        """All statistics as text for people, a few lines per pass."""
         return "\n".join(line for each in self.passes for line in each.lines())
 
 

@@ -1,4 +1,4 @@
-"""How long each pass took, and how many operations it left."""
+"""The time that each pass took, and the number of operations before and after it."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -10,7 +10,10 @@ from ..xdsl.walk import operations
 
 @dataclass(frozen=True)
 class PassTiming:
-    """One run of one pass. seconds: wall clock. operations: of the module, nested ones too."""
+    """One run of a pass. seconds: wall-clock time.
+
+    operations_before, operations_after: operations in the module, including nested ones.
+    """
 
     name: str
     seconds: float
@@ -19,7 +22,7 @@ class PassTiming:
 
 
 class Timing(Instrument):
-    """Collect a PassTiming a pass; last among the instruments, it times nothing but the passes."""
+    """Collect a PassTiming per pass. Put it last, so that it does not time other instruments."""
 
     def __init__(self) -> None:
         self.passes: list[PassTiming] = []
@@ -28,22 +31,22 @@ class Timing(Instrument):
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time of all passes together."""
+        """The total wall-clock time of all passes."""
         return sum(each.seconds for each in self.passes)
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Count, then start the clock."""
+        """Count the operations, then start the clock."""
         self._before = _count(module)
         self._start = perf_counter()
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Stop the clock, then count."""
+        """Stop the clock, then count the operations."""
         seconds = perf_counter() - self._start
         timing = PassTiming(step.current.name, seconds, self._before, _count(module))
         self.passes.append(timing)
 
     def table(self) -> str:
-        """Text for people, one line a pass and one for the sum."""
+        """The times as text for people: one line per pass, and one for the total."""
         width = max((len(each.name) for each in self.passes), default=0)
         lines = [
             f"{each.name:{width}}  {each.seconds:9.3f} s  "

@@ -1,4 +1,4 @@
-"""Verification before the first pass and after every pass."""
+"""Verifies the module before the first pass and after every pass."""
 
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
@@ -15,42 +15,42 @@ def anything_legal(_: Step) -> None:
     """Every operation is legal after every pass."""
 
 
-class _Makers(Watcher):
-    """The rule that has last made or changed each operation of a pass."""
+class _LastRules(Watcher):
+    """Records the rule that last inserted or changed each operation in a pass."""
 
     def __init__(self) -> None:
         self.by_op: dict[Operation, Source] = {}
         self._source = Source("")
 
     def begin(self, source: Source, root: Operation) -> None:
-        """Remember whose changes follow."""
+        """Remember the rule that makes the following changes."""
         self._source = source
 
     def inserted(self, op: Operation) -> None:
-        """Note who made it."""
+        """Record the rule for an operation that it inserted or modified."""
         self.by_op[op] = self._source
 
     modified = inserted
 
     def replaced(self, op: Operation, values: object) -> None:
-        """Note who gave its users other operands."""
+        """Record the rule for the users, whose operands it replaces."""
         for result in op.results:
             for use in result.uses:
                 self.by_op[use.operation] = self._source
 
 
 class VerifyEach(Instrument):
-    """Raise VerifyException that blames the pass after which the module is not well formed.
+    """Raise VerifyException, naming the pass, if the module is not well formed after a pass.
 
-    It names the rule too, if one has last made or changed the operation that is wrong.
-    legal_after: what a step may leave, as in verify; None allows all.
+    The message also names the rule that last inserted or changed the wrong operation, if any.
+    legal_after: returns the legal dialects and operations after a step, as in verify; None for all.
     """
 
     def __init__(
         self, legal_after: Callable[[Step], Collection[str] | None] = anything_legal
     ) -> None:
         self.legal_after = legal_after
-        self._makers = _Makers()
+        self._last_rules = _LastRules()
         self._watching = ExitStack()
 
     def before(self, step: Step, module: ModuleOp) -> None:
@@ -60,19 +60,19 @@ class VerifyEach(Instrument):
                 verify(module)
             except VerifyException as error:
                 raise VerifyException(f"input of the pipeline: {error}") from None
-        self._makers = _Makers()
-        self._watching.enter_context(watched(self._makers))
+        self._last_rules = _LastRules()
+        self._watching.enter_context(watched(self._last_rules))
 
     def after(self, step: Step, module: ModuleOp) -> None:
-        """Verify what the pass has left."""
+        """Verify the module after the pass."""
         self._watching.close()
         try:
             verify(module, self.legal_after(step))
         except IllFormed as error:
-            maker = self._makers.by_op.get(error.op)
-            by = f"; last changed by {maker}" if maker else ""
+            rule = self._last_rules.by_op.get(error.op)
+            by = f"; last changed by {rule}" if rule else ""
             raise VerifyException(f"after {step}: {error}{by}") from None
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._watching.close()

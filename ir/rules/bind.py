@@ -61,7 +61,7 @@ def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[Law, ...]:
         try:
             names[rule.name] += 1
             if names[rule.name] > 1:
-                raise refusal(rule.place, f"there is a rule {rule.name} already", file.text)
+                raise refusal(rule.place, f"rule {rule.name} is already defined", file.text)
             laws.append(_Binder(rule, file, scope).law())
         except InputError as error:
             problems.append(str(error))
@@ -116,7 +116,7 @@ class _Scope:
         classes: dict[str, frozenset[type[Operation]]] = {}
         for each in file.classes:
             if each.name in classes:
-                raise refusal(each.place, f"there is a class {each.name} already", file.text)
+                raise refusal(each.place, f"class {each.name} is already defined", file.text)
             classes[each.name] = _members(each, file, vocabulary)
         for name, belongs in CLASSES.items():
             classes.setdefault(name, frozenset(vocabulary.members(belongs)))
@@ -272,8 +272,8 @@ class _Binder:
         for head in pattern.heads:
             if "." in head:
                 if head not in self.scope.vocabulary.ops:
-                    near = suggestion(head, self.scope.vocabulary.ops)
-                    self.refuse(pattern.place, f"no operation {head}{near}")
+                    hint = suggestion(head, self.scope.vocabulary.ops)
+                    self.refuse(pattern.place, f"no operation {head}{hint}")
                 found.add(self.scope.vocabulary.ops[head])
             elif head in self.scope.classes:
                 found |= self.scope.classes[head]
@@ -543,7 +543,7 @@ class _Binder:
                 self.refuse(each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} needs numbers")
         if symbol in ("<", "<=", ">", ">="):
             return "bool"
-        # An operand of any kind may turn out not to be an integer; only a match can tell.
+        # An operand of kind "any" may not be an integer. This is checked when the rule matches.
         if symbol == "/" and set(kinds) == {"int"}:
             self._divisible(expression)
         return next((each for each in ("float", "any") if each in kinds), "int")
@@ -609,8 +609,8 @@ class _Binder:
         vocabulary = self.scope.vocabulary
         if "." in build.head:
             if build.head not in vocabulary.ops:
-                near = suggestion(build.head, vocabulary.ops)
-                self.refuse(build.place, f"no operation {build.head}{near}")
+                hint = suggestion(build.head, vocabulary.ops)
+                self.refuse(build.place, f"no operation {build.head}{hint}")
             infos: tuple[OpInfo, ...] = (vocabulary.info(vocabulary.ops[build.head]),)
         else:
             bound = self._use(build.place, build.head)
@@ -720,11 +720,7 @@ class _Binder:
                 self.refuse(
                     bound.place,
                     f"{name} is bound and never used; use it, or "
-                    + (
-                        "leave out its as"
-                        if bound.kind == "op"
-                        else "write _ for what may be anything"
-                    ),
+                    + ("leave out its as" if bound.kind == "op" else "write _ for any value"),
                 )
 
     def level(self, pattern: BoundPattern) -> None:

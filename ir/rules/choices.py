@@ -1,8 +1,8 @@
 """Chooses sizes, types and attributes where a pattern leaves them open.
 
-Each choice is one of a few named ways to make a value from known values. The names that an
-operation accepts are remembered, so after the first program, others with other numbers are found
-at once.
+Each choice is one of a few named ways to make a value from known values. The ways that an operation
+accepts are remembered, so after the first program, more programs with other numbers are found at
+once.
 """
 
 from __future__ import annotations

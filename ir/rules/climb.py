@@ -1,7 +1,7 @@
-"""The search for an operation that verifies, led by how its verifier fails.
+"""The search for an operation that verifies, guided by the errors of its verifier.
 
-The search reads where a verifier raises and what an Unmet names. It never reads a message, so a
-message can be reworded without changing what is generated.
+The search reads the line on which a verifier raises and what an Unmet names. It never reads a
+message, so rewording a message does not change which operations are generated.
 """
 
 from __future__ import annotations

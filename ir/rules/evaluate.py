@@ -17,8 +17,10 @@ from .vocabulary import Vocabulary
 
 
 class NoValue(Exception):
-    """An expression has no value: for example, a division leaves a remainder, an absent number is
-    added, or a function does not accept its argument. The message says why.
+    """An expression has no value. The message says why.
+
+    For example, a division leaves a remainder, an absent number is added, or a function does not
+    accept its argument.
     """
 
 

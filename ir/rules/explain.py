@@ -254,10 +254,10 @@ def _told(law: Law, attempts: Sequence[Attempt], module: ModuleOp) -> str:
         return f"{law.source}: no {heads} here{_others(heads, module)}"
     fits = sum(each.fits for each in attempts)
     title = f"{law.source}: matches {fits} of {len(attempts)} {heads}"
-    told = [title, *map(str, attempts[:SHOWN])]
+    parts = [title, *map(str, attempts[:SHOWN])]
     if len(attempts) > SHOWN:
-        told.append("\n".join(_counted(attempts[SHOWN:])))
-    return "\n\n".join(told)
+        parts.append("\n".join(_counted(attempts[SHOWN:])))
+    return "\n\n".join(parts)
 
 
 def _others(heads: str, module: ModuleOp) -> str:

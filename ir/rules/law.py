@@ -55,7 +55,7 @@ class BoundPattern:
 
     @cached_property
     def fixed(self) -> int:
-        """The number of operands that each stand for one operand."""
+        """The number of operands in the pattern that stand for exactly one operand."""
         return sum(not isinstance(each, Rest) for each in self.operands)
 
     @cached_property

@@ -13,12 +13,12 @@ from .vocabulary import Vocabulary
 def bind_levels(file: RuleFile, vocabulary: Vocabulary) -> PassLevels | None:
     """The declarations of a file; None if there are none.
 
-    Raises InputError for an unknown level, and for a declaration that is there twice.
+    Raises InputError for an unknown level, and for a declaration that occurs twice.
     """
     found: dict[str, Level | bool] = {}
     for each in file.declared:
         if each.what in found:
-            raise refusal(each.place, f"{each.what} is declared already", file.text)
+            raise refusal(each.place, f"{each.what} is already declared", file.text)
         found[each.what] = True if each.what == "rounds" else _level(each, file, vocabulary)
     return PassLevels(**found) if found else None  # pyright: ignore[reportArgumentType]
 

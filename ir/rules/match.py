@@ -61,9 +61,9 @@ class Matcher:
         """The first obstacle."""
         assert self._why is not None
         where, text, parts = self._why
-        # Parts of the message that are expensive to make are calls, made only now.
-        said = [str(part() if callable(part) else part) for part in parts]
-        return Obstacle(where, text.format(*said), self.steps)
+        # Expensive parts of the message are functions, which are called only here.
+        texts = [str(part() if callable(part) else part) for part in parts]
+        return Obstacle(where, text.format(*texts), self.steps)
 
     def _no(self, place: Place, text: str, *parts: object) -> bool:
         """Remember the reason. This must be cheap: most attempts fail and nobody asks why."""
@@ -81,7 +81,7 @@ class Matcher:
                 pattern.heads,
             )
         if self.matched and op.operands and op.parent is not self.matched[0].parent:
-            # Rebuilt at the root, it would be computed in every iteration of a loop.
+            # If the root is in a loop, rebuilding it there would compute it in every iteration.
             return self._no(
                 pattern.place, "{0} at {1} is outside the root's block", op.name, partial(place, op)
             )
@@ -193,7 +193,7 @@ class Matcher:
             return self._bind(pattern.place, pattern.name, type_)
         parts = tensor_parts(type_)
         if parts is None:
-            return self._no(pattern.place, "the type is {0}, no tensor", type_)
+            return self._no(pattern.place, "the type is {0}, not a tensor", type_)
         sizes, element = parts
         return self._element(pattern, element) and self._sizes(pattern, sizes)
 

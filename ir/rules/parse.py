@@ -173,7 +173,7 @@ _HINTS: dict[tuple[str, str], str] = {
     ("#", "OP"): _NUMBERS,
     ("-", "OP"): _NUMBERS,
 }
-"""Hints for common mistakes, by the text found where one terminal was expected; # is any number."""
+"""Hints for common mistakes, by the text found and a terminal expected there; # is any number."""
 
 
 def _hint(error: UnexpectedInput, wanted: set[str], text: str) -> str:
@@ -181,10 +181,10 @@ def _hint(error: UnexpectedInput, wanted: set[str], text: str) -> str:
     if at is None or at >= len(text):
         return ""
     word = re.match(r"\w+|.", text[at:])
-    said = "" if word is None else word[0]
-    said = "#" if said[:1].isdigit() else said
+    found = "" if word is None else word[0]
+    found = "#" if found[:1].isdigit() else found
     return next(
-        (hint for (each, one), hint in _HINTS.items() if each == said and one in wanted), ""
+        (hint for (each, one), hint in _HINTS.items() if each == found and one in wanted), ""
     )
 
 

@@ -56,7 +56,7 @@ class PythonRule:
 
     @property
     def file(self) -> str:
-        """The function's file, relative to the current folder if it is inside."""
+        """The function's file, relative to the current folder if that contains it."""
         return _file_of(self.call)
 
     @property
@@ -73,7 +73,7 @@ def rewrite(
     commutative: bool = False,
     lower: bool = False,
 ) -> Callable[[Callable[..., Any]], PythonRule]:
-    """Make a rule of a function.
+    """Decorator that makes a function the right side of a rule.
 
     The function takes by name what the pattern binds. It returns the replacement of the root: an
     operation, a value, a tuple of them for several results, or () to erase a root without results.
@@ -105,7 +105,7 @@ def bind_python_rules(rules: Iterable[PythonRule], vocabulary: Vocabulary) -> Ru
     for rule in rules:
         try:
             if rule.name in laws:
-                _refuse(_site(rule.call), f"there is a rule {rule.name} already")
+                _refuse(_site(rule.call), f"rule {rule.name} is already defined")
             laws[rule.name] = _law(rule, vocabulary)
         except InputError as error:
             problems.append(str(error))

@@ -86,7 +86,7 @@ class RuleSet:
             if type(op) in law.roots
             for obstacle in obstacles(law, op, self.vocabulary)
         ]
-        return max(found, default=(0, "none is for it"))[1]
+        return max(found, default=(0, "none has it on its left side"))[1]
 
 
 class RulePattern(RewritePattern):

@@ -52,8 +52,9 @@ class Attributed:
 
 @dataclass(frozen=True)
 class OpInfo:
-    """The definition of an operation. most: the most operands; None without a limit. The same holds
-    for results.
+    """The definition of an operation.
+
+    least, most: the fewest and the most operands; None for no limit. The same holds for results.
 
     companions: some operands exist only together with an attribute, as a class declares with
     COMPANIONS = {"extras": "then"}. For each such attribute: the most operands without it; None
@@ -176,7 +177,7 @@ class Vocabulary:
 def common(infos: Sequence[OpInfo], name: str) -> Attributed | None:
     """The attribute of a name that all operations have; None if one of them lacks it.
 
-    Where they disagree on its kind it is the first one's.
+    If they disagree on its kind, the attribute of the first operation is returned.
     """
     found = [info.attributes.get(name) for info in infos]
     return found[0] if found and all(each is not None for each in found) else None

@@ -1,4 +1,7 @@
-"""Answers about operations, which are the same for all that are alike."""
+"""A cache for functions of an operation whose result depends only on the operation's form.
+
+The form is the class, the types of operands and results, the properties and the attributes.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,17 @@ Op = TypeVar("Op", bound=Operation)
 T = TypeVar("T")
 
 _MOST = 4096
-"""Answers that are kept."""
+"""The number of results to keep."""
 
 
 def cached_by_form(answer: Callable[[Op], T]) -> Callable[[Op], T]:
-    """Keep what an operation without regions answers, for others of its class.
+    """Decorator that keeps the results of a function for operations of the same form.
 
-    answer: looks at nothing but the types of operands and results, properties and attributes.
-    Alike are those of the very same attributes, which is quick to see: types are made once, and
-    copies of an operation share the rest. What operations without operands answer is not kept,
-    since constants have attributes of any size.
+    answer: depends only on the class of the operation, the types of its operands and results, its
+    properties and its attributes. Forms are compared by the identity of these attributes, which is
+    fast. It is also enough: equal types are one object, and copies of an operation share the rest.
+    Nothing is kept for operations with regions, nor for those without operands, because constants
+    have attributes of any size.
     """
     known: dict[tuple[object, ...], tuple[tuple[Attribute, ...], T]] = {}
 
@@ -42,7 +46,7 @@ def cached_by_form(answer: Callable[[Op], T]) -> Callable[[Op], T]:
         if found is None:
             if len(known) >= _MOST:
                 known.clear()
-            # The parts are kept as well, so that no others bear their identities.
+            # Keep the parts alive too, so that no other objects get their identities.
             found = known[key] = parts, answer(op)
         return found[1]
 

@@ -1,8 +1,8 @@
-"""xDSL's check of an operation against its definition, decided sooner where all is well.
+"""A faster version of xDSL's check of an operation against its definition.
 
-xDSL finds out anew for every operation what its definition asks for. Here that is found out once
-for each definition. Whatever is not plainly as it should be is left to xDSL, which says what is
-wrong; so is a definition that asks for more than counts and kinds.
+xDSL interprets the definition again for every operation that it checks. This module prepares a
+check once per definition. If an operation does not pass it, xDSL checks the operation again and
+raises its own error. A definition that constrains more than numbers and kinds is left to xDSL.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Test = Callable[[Attribute], bool]
 
 
 def speed_up_check(op_class: type[Operation]) -> None:
-    """Check operations of a class sooner from now on. What is right or wrong stays the same."""
+    """Replace the check of a class by a faster one, with the same verdicts and errors."""
     if issubclass(op_class, IRDLOperation):
         definition = op_class.get_irdl_definition()
         check = _Check.of(definition)
@@ -52,9 +52,10 @@ def speed_up_check(op_class: type[Operation]) -> None:
 
 @dataclass(frozen=True)
 class _Arguments:
-    """What operands or results must be: some, then any number up to a most, then some again.
+    """A check of the operands or of the results: single ones, at most one list, single ones.
 
-    between: None where there are none of these. most: None where there is no limit.
+    before, after: a test per single value before and after the list. between: the test of each
+    value in the list; None without a list. most: the greatest length of the list; None for any.
     """
 
     before: tuple[_Test, ...]
@@ -64,7 +65,7 @@ class _Arguments:
 
     @staticmethod
     def of(definitions: Iterable[OperandDef | ResultDef]) -> _Arguments | None:
-        """None where only xDSL can tell."""
+        """The check that definitions describe; None if only xDSL can check them."""
         before: list[_Test] = []
         after: list[_Test] = []
         between: _Test | None = None
@@ -101,10 +102,11 @@ class _Arguments:
 
 @dataclass
 class _Check:
-    """The check of one definition, in place of its own.
+    """The faster check of one definition.
 
-    properties, attributes: name, test, and whether it may be absent. traits: those there were when
-    own_checks, which are what they check themselves, was found.
+    properties, attributes: for each, its name, its test, and whether it may be absent. own_checks:
+    the checks that the operation's traits make. traits: the traits from which own_checks was made,
+    to notice when traits are added.
     """
 
     definition: OpDef
@@ -120,7 +122,7 @@ class _Check:
 
     @staticmethod
     def of(definition: OpDef) -> _Check | None:
-        """None where only xDSL can tell."""
+        """The check of a definition; None if only xDSL can check it."""
         operands = _Arguments.of(each for _, each in definition.operands)
         results = _Arguments.of(each for _, each in definition.results)
         properties, attributes = _named(definition.properties), _named(definition.attributes)
@@ -131,7 +133,7 @@ class _Check:
         return _Check(definition, operands, results, properties, attributes)
 
     def __call__(self, op: Operation) -> None:
-        """Raise VerifyException if an operation is not as its definition says."""
+        """Raise VerifyException if an operation does not match its definition."""
         if op.successors or not self.holds(op):
             OpDef.verify(self.definition, op)
             return
@@ -162,7 +164,7 @@ class _Check:
 def _present(
     wanted: tuple[tuple[str, _Test, bool], ...], found: Mapping[str, Attribute]
 ) -> int | None:
-    """How many of the wanted attributes are there; None if one is missing or of a wrong kind."""
+    """The number of attributes that are present; None if one is missing or fails its test."""
     count = 0
     for name, test, optional in wanted:
         attribute = found.get(name)
@@ -189,7 +191,10 @@ def _named(
 
 
 def _range_test(constraint: RangeConstraint, variadic: bool) -> _Test | None:
-    """Whether an attribute satisfies what is asked of each one of some, or of the only one."""
+    """A test for each value in a list, or for a single value; None if only xDSL can check it.
+
+    variadic: whether the values are a list.
+    """
     if not variadic and isinstance(constraint, RangeLengthConstraint):
         if constraint.length != EqIntConstraint(1):
             return None
@@ -198,7 +203,7 @@ def _range_test(constraint: RangeConstraint, variadic: bool) -> _Test | None:
 
 
 def _test(constraint: AttrConstraint) -> _Test | None:
-    """Whether an attribute satisfies a constraint. None where constraints depend on each other."""
+    """A test whether an attribute satisfies a constraint; None if the constraint uses variables."""
     if isinstance(constraint, AnyAttr):
         return _always
     if isinstance(constraint, BaseAttr):
@@ -217,7 +222,7 @@ def _always(attribute: Attribute) -> bool:
 
 
 def _is_a(kind: type[Attribute]) -> _Test:
-    # The type itself is compared first: kinds are abstract classes, slow to ask.
+    # Compare the class first: isinstance is slow for abstract classes.
     return lambda attribute: type(attribute) is kind or isinstance(attribute, kind)
 
 

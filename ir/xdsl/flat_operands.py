@@ -1,7 +1,8 @@
-"""The operands of an operation that is built, in one list, where no more is to be found out.
+"""A faster way to flatten the operands of a new operation into one list.
 
-xDSL's constructor asks the same of every operation of a class: which fields are several operands,
-and whether sizes of them are kept. That takes as long as making the operation.
+For every operation that it builds, xDSL's constructor finds out which fields of the class are
+variadic and whether the operation stores their sizes. That takes as long as the rest of building
+the operation.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _VALUES = (OpResult, BlockArgument)
 def flat_operands(
     op_class: type[IRDLOperation], given: Sequence[SSAValue | Sequence[SSAValue]]
 ) -> list[SSAValue] | None:
-    """The operands of a new operation, given as a value, or several, a field.
+    """The operands of a new operation as one list; None if xDSL's constructor has to make it.
 
-    None where only xDSL's own constructor can tell whether they are right: what it would refuse,
-    or build otherwise, is left to it.
+    given: for each field, a value or a list of values. The constructor has to handle whatever it
+    might refuse or build differently.
     """
     most = _most(op_class)
     if most is None or len(most) != len(given):
@@ -44,7 +45,10 @@ def flat_operands(
 
 @cache
 def _most(op_class: type[IRDLOperation]) -> tuple[float | None, ...] | None:
-    """How many operands each field may be, None for just one; None where there is more to build."""
+    """The greatest number of operands per field, None for a field of exactly one.
+
+    None in all if the operation has options, regions, successors, or other than one result.
+    """
     definition = op_class.get_irdl_definition()
     if definition.options or definition.regions or definition.successors:
         return None

@@ -21,7 +21,7 @@ from ...dialects.nn import element_of
 from ...dialects.structured import Movement, Structure, Structured
 from ...ir.errors import InputError
 from ...ir.json_lines import JsonText
-from ...ir.node_names import called, fitting, nobody
+from ...ir.node_names import no_such_operator, operations_matching, operations_named
 from ...ir.provenance import origin, place
 from ...ir.suggestions import suggestion
 from ...ir.upstream import ModuleOp
@@ -137,13 +137,13 @@ def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]
     """The constraints on each operator; full names override patterns."""
     planned = [op for op in module.walk() if isinstance(op, Structured | Movement)]
     asked: dict[Operation, Asked] = {}
-    every = {name: called(name, planned) for name in constraints.operators}
+    every = {name: operations_named(name, planned) for name in constraints.operators}
     patterns = [name for name, found in every.items() if not found]
     for name in patterns:
-        every[name] = fitting(name, planned)
+        every[name] = operations_matching(name, planned)
         if not every[name]:
             where = constraints.json.place("operators", name)
-            why = nobody(name, planned, module.walk(), "needs no plan")
+            why = no_such_operator(name, planned, module.walk(), "needs no plan")
             raise InputError(f"{where}: {why}")
     for name in (*patterns, *(name for name in every if name not in patterns)):
         values = constraints.operators[name]

@@ -47,7 +47,7 @@ builtin.module {{
     )
 
 
-def test_both_forms_are_read():
+def test_text_with_and_without_aliases_is_parsed():
     made = module(*LAYOUTS, PLAN, SHORT)
     known = context()
     known.load_op(TestOp)
@@ -69,26 +69,26 @@ def test_layouts_that_differ_in_the_sign_of_a_zero_have_two_aliases():
         ('"test.op"() {a = #layout0} : () -> ()', "undefined symbol alias '#layout0'"),
         (
             f'#a = {PLAN}\n%0 = "test.op"() : () -> !partition.tensor<4xf32, #a>',
-            r"2:\d+: .*plan.* is no abele.layout",
+            r"2:\d+: .*plan.* need abele.layout",
         ),
         (f"#a = {PLAN}\n#a = {PLAN}", "re-declaration of alias '#a'"),
     ],
 )
-def test_wrong_aliases_are_named_at_their_place(text: str, message: str):
+def test_the_error_for_a_wrong_alias_has_its_place(text: str, message: str):
     known = context()
     known.load_op(TestOp)
     with pytest.raises(InputError, match=message):
         parse_module(text, known)
 
 
-def test_an_alias_stands_wherever_an_operation_leaves_out_the_attribute_s_name():
+def test_an_alias_is_parsed_where_an_operation_omits_the_attribute_s_name():
     text = f"#l = {LAYOUTS[0]}\ntile.variable @a : tensor<4x5x11xf32> layout #l\n"
     made = parse_module(text, context())
     (op,) = made.body.block.ops
     assert op.properties["layout"] == attribute(LAYOUTS[0])
 
 
-def test_printers_that_share_aliases_agree():
+def test_printers_that_share_aliases_print_the_same_ones():
     aliases = Aliases()
     first, second = (attribute(each) for each in LAYOUTS)
     assert isinstance(first, LayoutAttr)
@@ -110,7 +110,7 @@ def test_aliases_are_numbered_by_appearance_and_strings_are_left_alone():
 
 def test_the_alias_of_an_attribute_of_another_kind_is_refused():
     known = context()
-    with pytest.raises(ParseError, match="is no abele.space"):
+    with pytest.raises(ParseError, match="need abele.space"):
         parser = Parser(known, "#plan0")
         parser.attribute_aliases["#plan0"] = attribute(PLAN)
         SpaceAttr.parse_parameter(parser)

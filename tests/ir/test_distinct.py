@@ -1,4 +1,4 @@
-"""Different values are found once each, in order."""
+"""The distinct values of arrays."""
 
 import numpy as np
 from hypothesis import given
@@ -8,5 +8,5 @@ from abele.ir.distinct import distinct
 
 
 @given(st.lists(st.integers(-5, 5)))
-def test_each_value_is_there_once_and_in_order(values: list[int]):
+def test_each_value_occurs_once_and_in_order(values: list[int]):
     assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))

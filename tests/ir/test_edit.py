@@ -1,4 +1,4 @@
-"""Rewrites that passes make by hand are reported change by change."""
+"""Rewrites that passes make by hand, and their reports."""
 
 import pytest
 from xdsl.dialects.builtin import i32
@@ -48,7 +48,7 @@ def test_each_change_is_made_and_reported():
         new = TestOp(result_types=[i32])
         edit.insert(new, InsertPoint.before(made))
         edit.replace(made, [new.results[0]])
-        edit.read(used, 0, new.results[0])
+        edit.set_operand(used, 0, new.results[0])
     assert list(block.ops) == [new, used]
     assert used.operands[0] is new.results[0]
     assert log.events == [
@@ -77,10 +77,10 @@ def test_a_rewrite_that_fails_does_not_count():
     assert "end" not in log.events
 
 
-def test_results_without_a_value_stay_as_they_are():
+def test_results_without_a_new_value_keep_their_uses():
     _, made, used = program()
     with Edit(SOURCE, made) as edit:
-        edit.pass_on(made, [None])
+        edit.replace_uses(made, [None])
     assert used.operands[0] is made.results[0]
 
 

@@ -1,4 +1,4 @@
-"""The same program, types included."""
+"""Equality of programs, including types."""
 
 from xdsl.dialects.builtin import TensorType, f16, f32
 from xdsl.dialects.test import TestOp

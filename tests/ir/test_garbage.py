@@ -1,4 +1,4 @@
-"""When Python looks for garbage, it is afterwards as it was before."""
+"""Control over the garbage collector, which restores its state."""
 
 import gc
 import subprocess
@@ -9,11 +9,11 @@ import pytest
 
 from abele.ir.garbage import (
     HELD_BYTES,
-    collect_if_much,
+    collect_if_grown,
+    collection_paused,
     count_held,
     heap_frozen,
     heap_frozen_after,
-    uncollected,
 )
 
 
@@ -24,7 +24,7 @@ class Cycle:
 
 
 def test_collection_is_off_inside_and_on_again_after_an_error():
-    with pytest.raises(ValueError, match="inside"), uncollected():
+    with pytest.raises(ValueError, match="inside"), collection_paused():
         assert not gc.isenabled()
         raise ValueError("inside")
     assert gc.isenabled()
@@ -33,7 +33,7 @@ def test_collection_is_off_inside_and_on_again_after_an_error():
 def test_collection_that_was_off_stays_off():
     gc.disable()
     try:
-        with uncollected():
+        with collection_paused():
             pass
         assert not gc.isenabled()
     finally:
@@ -41,12 +41,12 @@ def test_collection_that_was_off_stays_off():
 
 
 def test_objects_made_without_collection_are_in_the_oldest_generation():
-    with uncollected():
+    with collection_paused():
         made = Cycle()
     assert any(made is each for each in gc.get_objects(generation=2))
     gc.freeze()
     try:
-        with uncollected():
+        with collection_paused():
             pass
         assert gc.get_freeze_count()
     finally:
@@ -64,8 +64,8 @@ def make_garbage_of_earlier_work() -> None:
     many = len(gc.get_objects())
     left: list[weakref.ref[Cycle]] = []
     for _ in range(6):
-        collect_if_much()
-        with uncollected():
+        collect_if_grown()
+        with collection_paused():
             made = Cycle()
             made.others = [Cycle() for _ in range(many)]
         left.append(weakref.ref(made))
@@ -73,24 +73,24 @@ def make_garbage_of_earlier_work() -> None:
     assert sum(reference() is not None for reference in left) <= 2
 
 
-def test_a_few_objects_that_hold_much_do_not_pile_up():
-    collect_if_much()
-    with uncollected():
+def test_a_few_objects_that_hold_much_memory_are_collected():
+    collect_if_grown()
+    with collection_paused():
         left = weakref.ref(Cycle())
         count_held(HELD_BYTES + 1)
     assert left() is not None
-    collect_if_much()
+    collect_if_grown()
     assert left() is None
 
 
-def test_nothing_is_looked_through_where_collection_is_off():
+def test_nothing_is_collected_if_collection_is_off():
     gc.disable()
     try:
-        with uncollected():
+        with collection_paused():
             made = [Cycle() for _ in range(len(gc.get_objects()))]
         left = weakref.ref(made[0])
         del made
-        collect_if_much()
+        collect_if_grown()
         assert left() is not None
     finally:
         gc.enable()

@@ -60,7 +60,7 @@ VALUES = (
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_a_hash_does_not_go_into_another_process(value: object):
+def test_a_hash_is_not_pickled(value: object):
     hash(value)
     for copied in (deepcopy(value), pickle.loads(pickle.dumps(value))):
         assert copied == value

@@ -41,7 +41,7 @@ def test_the_limit_of_a_control_group_counts(host: Path, limit: str, usage: str)
     assert available_bytes() == 5 << 30
 
 
-def test_a_limit_on_addresses_counts_for_what_is_available(
+def test_a_limit_on_address_space_limits_available_memory(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (host / "proc/self/status").write_text("VmPeak: 9 kB\nVmSize: 1024 kB\n")

@@ -1,4 +1,4 @@
-"""Properties of operations made from definitions alone."""
+"""Properties of operations that are generated from their definitions alone."""
 
 from random import Random
 
@@ -31,7 +31,7 @@ def test_operations_of_every_class_are_made(cls: type[Operation]):
         op.verify()
 
 
-def test_what_is_made_does_not_depend_on_what_was_made_before():
+def test_an_operation_does_not_depend_on_earlier_ones():
     fresh = Instances(Vocabulary(new_context()))
     for cls in (nn.ConvOp, nn.SliceOp, nn.AddOp):
         first = fresh.make(cls, Random(7), SIZES)
@@ -52,13 +52,13 @@ def test_a_given_operand_is_one_of_the_operands():
         assert given in [v.type for v in op.operands]
 
 
-def test_a_kind_of_operand_that_a_class_refuses_is_known():
+def test_takes_is_false_for_operands_that_a_class_refuses():
     assert not INSTANCES.takes(nn.ConvOp, TensorType(f32, [3, 5]))
     assert not INSTANCES.takes(nn.LogicalNotOp, TensorType(f32, [3, 5]))
     assert INSTANCES.takes(nn.LogicalNotOp, TensorType(i1, [3, 5]))
 
 
-def test_slices_go_backwards_and_padding_takes_away():
+def test_slices_may_run_backwards_and_padding_may_be_negative():
     random = Random(0)
     slices = [INSTANCES.make(nn.SliceOp, random, SIZES) for _ in range(200)]
     pads = [INSTANCES.make(nn.PadOp, random, SIZES) for _ in range(200)]
@@ -84,13 +84,13 @@ class TopOp(IRDLOperation):
             raise VerifyException("result; need as many")
 
 
-def test_an_operation_that_infers_nothing_is_made_as_well():
+def test_an_operation_without_type_inference_is_made():
     op = INSTANCES.make(TopOp, Random(0), SIZES)
     assert op is not None
     op.verify()
 
 
-def test_operations_with_nothing_to_begin_with_are_not_made():
+def test_operations_without_operands_are_not_made():
     assert INSTANCES.make(nn.ConstantOp, Random(0), SIZES) is None
 
 
@@ -119,7 +119,7 @@ def worded(words: str) -> type[Operation]:
     return WordedOp
 
 
-def test_the_words_of_a_message_do_not_change_what_is_made():
+def test_the_wording_of_errors_does_not_change_the_operations_made():
     made = [
         [
             str(op and (op.operands[0].type, op.properties))

@@ -45,7 +45,7 @@ def ways(value: object, way: tuple[str | int, ...] = ()) -> set[tuple[str | int,
 
 
 @given(VALUES, st.sampled_from((None, 2)))
-def test_the_keys_that_have_lines_are_all_there_are(value, indent):
+def test_exactly_the_keys_have_lines(value, indent):
     text = json.dumps(value, indent=indent)
     found = parse_json(text)
     assert found.value == value
@@ -58,11 +58,11 @@ def test_the_keys_that_have_lines_are_all_there_are(value, indent):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"a": 1,\n "a": 2}', "t.json:2: 'a' a second time, after line 1"),
-        ('{"a":\n }', "t.json:2:2: no JSON: Expecting value"),
-        ("", "t.json:1:1: no JSON"),
+        ('{"a": 1,\n "a": 2}', "t.json:2: key 'a' is given twice, first on line 1"),
+        ('{"a":\n }', "t.json:2:2: not JSON: Expecting value"),
+        ("", "t.json:1:1: not JSON"),
         ("[" * 100_000, "nested too deeply"),
-        ("1" * 5000, "no JSON"),
+        ("1" * 5000, "not JSON"),
     ],
 )
 def test_invalid_json_is_refused_with_its_line(text, says):
@@ -76,5 +76,5 @@ def test_an_unreadable_file_is_reported(tmp_path):
         read_json(tmp_path / "absent.json")
     path = tmp_path / "bytes.json"
     path.write_bytes(b'{"\xff": 1}')
-    with pytest.raises(InputError, match="no UTF-8 text: byte 2"):
+    with pytest.raises(InputError, match="not UTF-8 text: byte 2"):
         read_json(path)

@@ -27,7 +27,7 @@ def test_a_line_is_broken_before_its_clauses():
     ]
 
 
-def test_a_list_is_broken_after_a_comma_if_no_clause_is_near():
+def test_a_list_is_broken_after_a_comma_if_no_clause_fits():
     line = f"  func.func @main({', '.join(f'%x{i}: {TYPE}' for i in range(4))}) {{"
     assert wrapped(line).split("\n") == [
         f"  func.func @main(%x0: {TYPE}, %x1: {TYPE},",

@@ -62,7 +62,7 @@ def test_an_operation_printed_again_has_the_lines_it_had():
         assert again == [each.text for each in listing.lines[first : first + len(again)]]
 
 
-def test_new_values_take_no_name_that_another_has():
+def test_new_values_get_unused_names():
     printer, program = ListingPrinter(), module()
     listing = printer.listing(program)
     first = listing.lines[2].op

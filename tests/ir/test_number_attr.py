@@ -1,4 +1,4 @@
-"""Numbers as attributes: made once, and told apart where equal numbers are not the same."""
+"""Attributes of numbers: each is made once, and 0.0 and -0.0 have different ones."""
 
 import math
 
@@ -9,7 +9,7 @@ from abele.ir.number_attr import float_attr, integer_attr, integers_attr
 from abele.ir.upstream import VerifyException
 
 
-def test_attributes_are_those_of_xdsl_and_made_once():
+def test_attributes_equal_those_of_xdsl_and_are_made_once():
     for made, own in (
         (lambda: integer_attr(3), IntegerAttr(3, i64)),
         (lambda: integer_attr(3, i32), IntegerAttr(3, i32)),
@@ -22,7 +22,7 @@ def test_attributes_are_those_of_xdsl_and_made_once():
         assert made() is made()
 
 
-def test_a_zero_keeps_its_sign_and_infinities_and_nan_are_what_they_are():
+def test_zeros_keep_their_signs_and_infinities_and_nan_their_values():
     for value in (0.0, -0.0, math.inf, -math.inf, math.nan):
         found = float_attr(value).value.data
         assert math.copysign(1, found) == math.copysign(1, value)
@@ -39,7 +39,7 @@ def test_long_lists_are_not_kept():
     assert integers_attr(range(1000)) is not integers_attr(range(1000))
 
 
-def test_what_a_type_cannot_hold_is_refused():
+def test_a_value_that_the_type_cannot_hold_is_refused():
     for _ in range(2):
         with pytest.raises(VerifyException):
             integer_attr(1 << 40, i32)

@@ -87,7 +87,7 @@ def test_a_declaration_of_another_type_is_refused(attribute: str, value: Any, sa
         declared_levels(made)
 
 
-def test_declarations_are_given_to_a_class():
+def test_declarations_become_attributes_of_a_class():
     made = type("Made", (Anything,), {})
     PassLevels(HIGH, rounds=True).declare(made)
     assert declared_levels(made) == PassLevels(HIGH, rounds=True)

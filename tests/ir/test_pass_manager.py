@@ -54,7 +54,7 @@ def test_instruments_nest():
     ]
 
 
-def test_every_instrument_hears_of_a_failing_pass_and_the_rest_does_not_run():
+def test_every_instrument_is_called_for_a_failing_pass_and_later_passes_do_not_run():
     log: list[str] = []
     manager = PassManager((Nothing(), Crash(), Append()), (Log("a", log), Log("b", log)))
     with pytest.raises(RuntimeError, match="half way") as caught:
@@ -122,7 +122,7 @@ def test_a_pipeline_is_read_from_text(spec: str, passes: tuple[ModulePass, ...])
 @example(Nothing(rate=1e16))
 @example(Nothing(rate=-1e-5))
 @example(Nothing(label="=1e5,"))
-def test_a_pipeline_survives_its_own_text(made: Nothing):
+def test_the_text_of_a_pipeline_parses_to_the_same_pipeline(made: Nothing):
     passes = (made, Append(2))
     assert parse_pipeline(pipeline_spec(passes), REGISTRY) == passes
 
@@ -148,13 +148,15 @@ def test_a_pipeline_survives_its_own_text(made: Nothing):
         ("append;nothing", r"^pipeline 'append;nothing': "),
     ],
 )
-def test_a_bad_pipeline_says_what_is_wrong(spec: str, message: str):
+def test_the_error_for_a_bad_pipeline_says_what_is_wrong(spec: str, message: str):
     with pytest.raises(InputError, match=message):
         parse_pipeline(spec, REGISTRY)
 
 
-def test_a_pass_with_an_option_that_no_pipeline_can_give_is_refused():
-    with pytest.raises(InputError, match=r"'needs-table': option 'most-of' is a dict\[str, int\],"):
+def test_a_pass_with_an_option_of_a_type_that_pipelines_cannot_express_is_refused():
+    with pytest.raises(
+        InputError, match=r"'needs-table': option 'most-of' has type dict\[str, int\],"
+    ):
         check_options(NeedsTable)
     check_options(Chooses)
 

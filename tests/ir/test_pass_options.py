@@ -31,7 +31,7 @@ class Told(ModulePass):
         pass
 
 
-def test_meanings_are_in_the_docstring_or_in_the_field():
+def test_meanings_come_from_the_docstring_or_the_field():
     assert [str(each) for each in pass_options(Told)] == [
         "first-limit: an integer, default 2; at most so many; over two lines",
         "second: a list a,b,... of integers, default 1,2; another",
@@ -48,12 +48,12 @@ def test_the_values_of_a_literal_are_listed():
 
 
 @pytest.mark.parametrize("hint", [dict[str, int], dict, list[int], bytes, tuple[Path, ...]])
-def test_a_pipeline_cannot_give_every_type(hint: object):
+def test_a_pipeline_cannot_express_every_type(hint: object):
     assert not settable(hint)
 
 
 @pytest.mark.parametrize("hint", [int | None, tuple[int | str, ...], Literal["a"], int | bytes])
-def test_a_pipeline_can_give_what_is_plain_or_a_tuple_of_it(hint: object):
+def test_a_pipeline_can_express_plain_types_and_tuples_of_them(hint: object):
     assert settable(hint)
 
 

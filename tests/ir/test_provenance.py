@@ -68,7 +68,7 @@ def test_the_origin_of_a_fusion_is_every_node_once():
     assert origin(CallSiteLoc(named("inner"), named("outer"))) == "inner"
 
 
-def test_a_fusion_of_fusions_is_flat_and_of_one_is_that_one():
+def test_a_fusion_of_fusions_is_flat_and_a_fusion_of_one_is_that_location():
     pair = fused([named("a"), named("b")])
     assert fused([pair, named("c"), named("a")]) == FusedLoc(
         (named("a"), named("b"), named("c")), NoneAttr()
@@ -86,7 +86,7 @@ def test_the_location_of_a_step_is_below_its_node_and_keeps_the_line():
     assert at(op_at(LINE)) == LINE
 
 
-def test_the_place_of_an_operation_is_what_is_known_of_it():
+def test_the_place_of_an_operation_is_the_best_known_one():
     assert place(op_at(named("conv1", LINE))) == "conv1 (net.mlir:3:5)"
     assert place(op_at(named("conv1"))) == "conv1"
     assert place(op_at(LINE)) == "net.mlir:3:5"
@@ -102,7 +102,7 @@ def test_each_origin_of_a_module_is_listed_once_in_the_order_of_the_program():
     assert origins(ModuleOp(ops)) == ("conv", "relu", "pool")
 
 
-def test_locate_reaches_nested_operations_and_keeps_what_is_known():
+def test_locate_covers_nested_operations_and_keeps_known_locations():
     known, unknown = op_at(named("known")), op_at(UnknownLoc())
     outer = TestOp(regions=[Region(Block([known, unknown]))])
     locate(outer, named("new"))
@@ -224,7 +224,7 @@ def test_folded_constants_keep_the_origin_of_what_was_folded():
     assert [origin(op) for op in constants] == ["sum"]
 
 
-def test_canonicalization_leaves_nothing_without_an_origin():
+def test_after_canonicalization_every_operation_has_an_origin():
     module = canonicalized("""
         %a = "test.op"() : () -> i32 loc("a")
         %z = arith.constant 0 : i32 loc("z")

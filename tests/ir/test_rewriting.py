@@ -104,7 +104,7 @@ def test_a_pattern_is_named_by_its_class_file_and_line(pattern: RewritePattern):
 
 
 @pytest.mark.parametrize(("allowed", "expected"), [(0, "ab"), (1, "xb"), (2, "xy"), (9, "xy")])
-def test_only_so_many_rewrites_happen_as_are_allowed(allowed: int, expected: str):
+def test_only_the_allowed_number_of_rewrites_happen(allowed: int, expected: str):
     program = module("a", "b")
     with limited(allowed):
         LocatingWalker(Rename({"a": "x", "b": "y"})).rewrite_module(program)
@@ -112,7 +112,7 @@ def test_only_so_many_rewrites_happen_as_are_allowed(allowed: int, expected: str
     assert may_rewrite()
 
 
-def test_patterns_without_an_end_are_stopped_and_their_cycle_is_named():
+def test_endless_patterns_are_stopped_and_their_cycle_is_named():
     class Back(Rename):
         pass
 
@@ -126,7 +126,7 @@ def test_patterns_without_an_end_are_stopped_and_their_cycle_is_named():
                     pattern.match_and_rewrite(op, rewriter)
                     return
 
-    with pytest.raises(InputError, match="do not come to an end, last at a:") as caught:
+    with pytest.raises(InputError, match="never end, last at a:") as caught:
         LocatingWalker(Both()).rewrite_module(module("a"))
     assert "Rename (mine.rw:3) -> Back (mine.rw:3)" in str(caught.value) or (
         "Back (mine.rw:3) -> Rename (mine.rw:3)" in str(caught.value)

@@ -1,9 +1,15 @@
-"""Symbols are renamed wherever they are named, and numbered alike in programs that are alike."""
+"""Renaming of symbols and their references, and numbering that is equal for equal programs."""
 
 from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
 
 from abele.ir.equal import same_program
-from abele.ir.symbols import name_others, number_symbols, symbol_of, symbols_in, symbols_named
+from abele.ir.symbols import (
+    number_symbols,
+    referenced_symbols,
+    rename_references,
+    symbol_of,
+    symbols_in,
+)
 from abele.ir.upstream import ModuleOp
 from abele.tools.driver.program import new_context
 
@@ -27,7 +33,7 @@ def program(x: str, y: str, step: str) -> ModuleOp:
     )
 
 
-def test_an_attribute_names_a_symbol_or_several():
+def test_an_attribute_references_one_symbol_or_several():
     one, two = SymbolRefAttr("a"), SymbolRefAttr("b")
     assert list(symbols_in(ArrayAttr([one, two]))) == ["a", "b"]
     assert list(symbols_in(one)) == ["a"]
@@ -36,8 +42,8 @@ def test_an_attribute_names_a_symbol_or_several():
 
 def test_renaming_a_symbol_changes_the_operations_that_name_it():
     module = program("x", "y", "step")
-    name_others(module, {"x": "z"})
-    named = [name for op in module.walk() for name in symbols_named(op)]
+    rename_references(module, {"x": "z"})
+    named = [name for op in module.walk() for name in referenced_symbols(op)]
     assert named == ["z", "y"]
     assert [symbol_of(op) for op in module.body.block.ops] == ["x", "y", "main"]
 
@@ -54,7 +60,7 @@ def test_programs_that_differ_in_names_are_numbered_alike():
 
 def test_programs_that_use_different_variables_stay_different():
     first, second = program("x", "y", "step"), program("x", "y", "step")
-    name_others(second, {"x": "y", "y": "x"})
+    rename_references(second, {"x": "y", "y": "x"})
     number_symbols(first)
     number_symbols(second)
     assert not same_program(first, second)

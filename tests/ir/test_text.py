@@ -60,7 +60,7 @@ def test_text_with_locations_is_a_fixed_point():
 
 @given(st.text())
 @example("é")
-def test_text_attributes_of_any_kind_come_back(content: str):
+def test_text_attributes_of_any_kind_survive_a_round_trip(content: str):
     op = TestOp(attributes={"content": StringAttr(content)})
     (again,) = parse_module(print_module(ModuleOp([op])), context()).body.block.ops
     assert again.attributes == op.attributes
@@ -74,7 +74,7 @@ def test_text_without_locations_has_none():
 
 @given(st.lists(st.text(), min_size=1, max_size=3))
 @example(['"', "\\", "a\nb", "\0", "\x7f", "é", "a/b:c+d"])
-def test_names_of_any_kind_come_back(names: list[str]):
+def test_names_of_any_kind_survive_a_round_trip(names: list[str]):
     op = TestOp()
     op.location = fused(named(name) for name in names)
     text = print_module(ModuleOp([op]))
@@ -161,7 +161,7 @@ def with_blobs() -> ModuleOp:
     )
 
 
-def test_blobs_are_found_wherever_they_are():
+def test_blobs_are_found_in_nested_attributes():
     assert len(blobs_of(with_blobs())) == 2
     assert len(blobs_of(ModuleOp([]))) == 0
 
@@ -194,7 +194,7 @@ def test_missing_files_and_damaged_blobs_are_input_errors(tmp_path: Path):
         read_module(tmp_path / "net.mlir", context())
     damaged.unlink()
     with pytest.raises(
-        InputError, match=rf'net.mlir:\d+:\d+: unknown blob "{damaged.stem}".* blobs/ belongs'
+        InputError, match=rf'net.mlir:\d+:\d+: unknown blob "{damaged.stem}".* blobs/ beside'
     ):
         read_module(tmp_path / "net.mlir", context())
 

@@ -1,4 +1,4 @@
-"""Conditions that are not met, as people and as the search for valid operations read them."""
+"""Errors about unmet conditions: the message, and the fields that the search reads."""
 
 import pytest
 

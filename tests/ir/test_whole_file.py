@@ -26,7 +26,7 @@ def test_the_file_appears_when_the_block_ends(tmp_path: Path):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path, there: bool):
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path, there: bool):
     target, link = tmp_path / "folder" / "target.txt", tmp_path / "link.txt"
     target.parent.mkdir()
     if there:
@@ -39,7 +39,7 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path, there: boo
     assert [each.name for each in target.parent.iterdir()] == ["target.txt"]
 
 
-def test_a_pipe_is_written_into_and_stays(tmp_path: Path):
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -58,9 +58,9 @@ def test_a_path_that_cannot_be_written_is_reported_first_and_nothing_is_created(
     file.write_text("")
     with pytest.raises(InputError, match=f"^{tmp_path}: cannot be written: it is a folder"):
         check_file(tmp_path)
-    with pytest.raises(InputError, match=f"^{file / 'a' / 'b'}: .*{file} is no folder"):
+    with pytest.raises(InputError, match=f"^{file / 'a' / 'b'}: .*{file} is not a folder"):
         check_file(file / "a" / "b")
-    with pytest.raises(InputError, match=f"^{file}: .*{file} is no folder"):
+    with pytest.raises(InputError, match=f"^{file}: .*{file} is not a folder"):
         check_folder(file)
     check_file(file)
     check_file(tmp_path / "new" / "a.txt")
@@ -70,13 +70,13 @@ def test_a_path_that_cannot_be_written_is_reported_first_and_nothing_is_created(
 
 
 @pytest.mark.skipif(not os.path.ismount("/proc"), reason="needs Linux")
-def test_a_folder_that_takes_no_files():
+def test_a_folder_in_which_no_file_can_be_created():
     with pytest.raises(InputError, match="^/proc/new/a.txt: cannot be written: /proc: "):
         check_file(Path("/proc/new/a.txt"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written(tmp_path: Path):
+def test_a_folder_without_write_permission(tmp_path: Path):
     tmp_path.chmod(0o500)
     with pytest.raises(InputError, match="Permission denied; choose another path"):
         check_file(tmp_path / "a.txt")

@@ -546,7 +546,7 @@ def test_a_dump_that_cannot_be_written(small: Path, tmp_path: Path):
     dump = ("--dump-ir", small)
     refused(tmp_path, "run", small, *dump, says=f"{small}: cannot be written")
     program = tmp_path / "p.abele"
-    refused(tmp_path, "compile", small, "-o", program, *dump, says="is no folder")
+    refused(tmp_path, "compile", small, "-o", program, *dump, says="is not a folder")
 
 
 def test_a_program_has_no_passes_to_dump(small: Path, tmp_path: Path):

@@ -13,7 +13,7 @@ from ...backends.memory import MemoryReport
 from ...backends.reference import tensor_kind
 from ...dialects import nn
 from ...dialects.structured import Reinterpretation
-from ...ir.node_names import called, node_names
+from ...ir.node_names import node_names, operations_named
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ...ir.xdsl.walk import operations
@@ -192,4 +192,4 @@ def _spelled(op: Operation, ops: Sequence[Operation]) -> str:
     """The shortest name of an operation that is unique, or the names of all its nodes."""
     own = [each for each in ops if origin(each) == origin(op)]
     names = sorted(node_names(op), key=len)
-    return next((name for name in names if called(name, ops) == own), names[-1])
+    return next((name for name in names if operations_named(name, ops) == own), names[-1])

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from ...backends.memory import MemoryReport
 from ...dialects import partition, tile
 from ...dialects.structured import Movement, Structured
-from ...ir.node_names import called
+from ...ir.node_names import operations_named
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ...ir.xdsl.walk import operations
@@ -111,7 +111,7 @@ def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> s
             for each in op.body.block.ops:
                 path = origin(each) if isinstance(each, tile.VerticesOp) else None
                 while path:
-                    if called(path, planned):
+                    if operations_named(path, planned):
                         return path
                     path = path.rpartition("/")[0]
     return None

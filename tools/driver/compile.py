@@ -13,7 +13,7 @@ from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, level_of
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError
-from ...ir.garbage import collect_if_much, uncollected
+from ...ir.garbage import collect_if_grown, collection_paused
 from ...ir.instruments.reproducer import Reproducer
 from ...ir.instruments.timing import Timing
 from ...ir.pass_manager import Instrument, PassManager
@@ -83,8 +83,8 @@ def compile_model(
         check_dump(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
     if isinstance(failures, Path):
         check_folder(failures)
-    collect_if_much()
-    with uncollected():
+    collect_if_grown()
+    with collection_paused():
         on_step("read")
         start = perf_counter()
         program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))

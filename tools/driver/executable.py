@@ -19,7 +19,7 @@ from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, LEVELS, level_named
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, taking_memory
-from ...ir.garbage import OPEN_FILE_BYTES, collect_if_much, count_held, uncollected
+from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
 from .arrays import Array, Tensor, checked
@@ -121,7 +121,7 @@ class Executable:
         arrays = checked(inputs, self.inputs)
         if (at, strict) not in self._runners:
             start = perf_counter()
-            with uncollected(), taking_memory(f"loading {self.path} at {at}"):
+            with collection_paused(), taking_memory(f"loading {self.path} at {at}"):
                 if at == MACHINE:
                     refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
                 load = RUNNERS[level_named(at)]
@@ -202,14 +202,14 @@ def load_executable(
     target: must equal the program's own, if given. context: returns a context with the program's
     dialects. Raises InputError.
     """
-    collect_if_much()
+    collect_if_grown()
     start = perf_counter()
     program = program_file.load(path)
     count_held(OPEN_FILE_BYTES)
     check_target(program.target, target, path)
     loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile)
-    with uncollected():
+    with collection_paused():
         exe.check_memory()
     exe.stages.add("read", perf_counter() - start)
     return exe

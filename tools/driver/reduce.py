@@ -16,7 +16,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ...dialects.host import DEFAULTS, host_names
 from ...dialects.verify_symbols import verify_symbols
-from ...ir.symbols import name_others, symbol_of, symbols_in, symbols_named
+from ...ir.symbols import referenced_symbols, rename_references, symbol_of, symbols_in
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 
@@ -380,7 +380,7 @@ def _merge_symbols(module: ModuleOp, run: range, keep_read: bool) -> bool:
         op.detach()
         op.erase()
         old, new = (written[0], alike[0]) if keep_read else (alike[0], written[0])
-        name_others(module, {old: new})
+        rename_references(module, {old: new})
         changed = True
     return changed
 
@@ -427,7 +427,7 @@ def _tidy(module: ModuleOp) -> None:
         if op is not module and is_trivially_dead(op):
             op.detach()
             op.erase()
-    named = {name for op in module.walk() for name in symbols_named(op)}
+    named = {name for op in module.walk() for name in referenced_symbols(op)}
     for op in tuple(module.body.block.ops):
         if (
             op.has_trait(SymbolOpInterface)

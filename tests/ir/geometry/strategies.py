@@ -1,4 +1,4 @@
-"""Layouts and tensors to test geometry with, and the slow, obvious way to the same answers."""
+"""Strategies for layouts and tensors, and slow but obvious reference implementations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TILES = 12
 
 @dataclass(frozen=True)
 class Cutting:
-    """A space of one operand, and how it is cut."""
+    """A space with one operand, and the cuts of its dimensions."""
 
     dims: tuple[Dim, ...]
     axes: tuple[AxisMap, ...]
@@ -73,7 +73,7 @@ def cuttings(draw: st.DrawFn, shape: tuple[int, ...], windows: bool = True) -> C
 
 @st.composite
 def tensors_and_cuttings(draw: st.DrawFn, windows: bool = True) -> tuple[np.ndarray, Cutting]:
-    """A dense tensor of different numbers, and a cutting of it."""
+    """A dense tensor of distinct numbers, and a cutting of its shape."""
     shape = draw(shapes)
     dense = np.arange(1, 1 + prod(shape), dtype=np.float32).reshape(shape)
     return dense, draw(cuttings(shape, windows))

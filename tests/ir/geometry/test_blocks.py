@@ -44,7 +44,7 @@ def test_scatter_gives_every_cell_its_block_with_padding(
 
 
 @given(tensors_and_cuttings())
-def test_iteration_views_read_what_the_access_map_names(example: tuple[np.ndarray, Cutting]):
+def test_iteration_views_read_the_elements_of_the_access_map(example: tuple[np.ndarray, Cutting]):
     dense, cutting = example
     layout = cutting.layout()
     tiles = memory()
@@ -65,7 +65,7 @@ def test_iteration_views_read_what_the_access_map_names(example: tuple[np.ndarra
             assert view[position] == expected
 
 
-def test_a_window_that_runs_backwards_over_nothing_lies_nowhere():
+def test_a_backward_window_without_elements_reads_nothing():
     # As the gradient of a convolution by its input reads, whose kernel has no elements.
     dims = (Dim("x", 1), Dim("kx", 0, "reduction"))
     access = AccessMap((AxisMap(1, ((1, -1),), 1, 2, "exact", "fill"),))
@@ -136,7 +136,7 @@ def test_moves_pad_as_numpy_does(n: int, pad: int, mode: str):
         (2.5, np.float16, 2.5),
     ],
 )
-def test_a_fill_is_what_a_dtype_holds(fill: float, dtype: type, value: float):
+def test_a_fill_value_is_converted_to_the_dtype(fill: float, dtype: type, value: float):
     found = fill_of(fill, np.dtype(dtype))
     assert found == value
     assert found.dtype == dtype

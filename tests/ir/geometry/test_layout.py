@@ -1,4 +1,4 @@
-"""Properties of layouts that neither blocks nor overlaps show."""
+"""Properties of layouts that the tests of blocks and overlaps do not cover."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_partition_has_every_element_in_one_block(layout: Layout):
 
 
 @given(layouts_of_one_axis(), st.integers(0, 40), st.integers(0, 40))
-def test_members_within_bounds_are_those_of_all_that_lie_there(layout: Layout, low: int, high: int):
+def test_members_within_bounds_are_all_members_in_that_range(layout: Layout, low: int, high: int):
     part, index = layout.members(0)
     inside = (index >= low) & (index < high)
     found = layout.members(0, (low, high))

@@ -170,7 +170,7 @@ def test_pairs_that_share_nothing_count_0_elements():
         assert each.count.tolist() == [3, 2]
 
 
-def test_many_parts_are_counted_as_few_are(monkeypatch: pytest.MonkeyPatch):
+def test_many_parts_give_the_same_counts_as_few(monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(0)
     to, of = rng.integers(0, 7, 100), rng.integers(0, 9, 100)
     few = SharedElements.from_elements(to.copy(), of.copy(), (7, 9))

@@ -1,4 +1,4 @@
-"""Pairs of cells against a brute force over all points of both grids."""
+"""Pairs of cells, compared with a brute-force search over all points of both grids."""
 
 import tracemalloc
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Spreading a tensor among the tiles that want it."""
+"""Spreading a tensor over the tiles that need it."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -45,7 +45,7 @@ def test_one_instrument_serves_several_runs(tmp_path: Path):
     assert (tmp_path / "01-append.mlir").read_text() == print_module(module)
 
 
-def test_a_dump_removes_the_one_before_and_nothing_else(tmp_path: Path):
+def test_a_dump_removes_the_previous_one_and_nothing_else(tmp_path: Path):
     notes = ("notes.mlir", "2024-notes.mlir", "01-notes.txt")
     for name in notes:
         (tmp_path / name).write_text("")
@@ -66,7 +66,9 @@ def test_a_file_that_was_added_stays_and_is_named(tmp_path: Path):
     for folder in (tmp_path / "new", tmp_path / "dumped"):
         mine = folder / "07-mine.mlir"
         mine.write_text("mine")
-        with pytest.raises(InputError, match=r"07-mine.mlir: not written by a dump, so it stays"):
+        with pytest.raises(
+            InputError, match=r"07-mine.mlir: not written by a dump, so abele keeps it"
+        ):
             check_dump_folder(folder, "net.onnx")
         with pytest.raises(InputError, match=r"need another folder, or remove it"):
             dump_into(folder)
@@ -75,7 +77,7 @@ def test_a_file_that_was_added_stays_and_is_named(tmp_path: Path):
         check_dump_folder(folder, "net.onnx")
 
 
-def test_a_dumped_file_that_was_edited_stays_with_all_of_its_dump(tmp_path: Path):
+def test_if_a_dumped_file_was_edited_the_whole_dump_stays(tmp_path: Path):
     dump_into(tmp_path)
     edited = tmp_path / "01-append.mlir"
     edited.write_text(edited.read_text() + "// mine")

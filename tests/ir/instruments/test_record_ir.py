@@ -189,7 +189,7 @@ def test_each_rewrite_has_its_rule_and_the_line_that_was_matched():
     assert stage.changes[0].source.file == "test_record_ir.py"
 
 
-def test_rewrites_lead_from_the_stage_before_to_the_stage_after():
+def test_rewrites_turn_the_previous_stage_into_the_next():
     before, stage = recorded(program(), ExpandAll(("a", "b", "c")))
     assert replayed(before, stage, ()) == lines_of(before)
     after = replayed(before, stage, stage.changes)
@@ -243,14 +243,14 @@ def test_an_alias_means_the_same_in_all_stages():
     assert stage.listing.text == print_module(module)
 
 
-def test_what_a_pass_does_not_report_is_one_last_change():
+def test_unreported_changes_become_one_last_change():
     before, stage = recorded(program(), Quiet())
     assert [each.source for each in stage.changes] == [Source("quiet"), UNREPORTED]
     assert any("unreported" in line for line in replayed(before, stage, stage.changes))
     assert len(replayed(before, stage, stage.changes)) == len(lines_of(stage))
 
 
-def test_a_failing_pass_leaves_what_it_had_done():
+def test_the_changes_of_a_failing_pass_are_recorded():
     record = RecordIR()
     with pytest.raises(RuntimeError, match="half way"):
         PassManager((Nothing(), Crash()), (record,)).run(AbeleContext(), ModuleOp([]))

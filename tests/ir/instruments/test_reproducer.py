@@ -57,7 +57,7 @@ def test_the_reproducer_file_names_the_command_and_the_error(tmp_path: Path):
     assert second == "// RuntimeError: half way"
 
 
-def test_what_verification_finds_is_reproduced_too(tmp_path: Path):
+def test_verification_errors_are_reproduced_too(tmp_path: Path):
     instruments = (Reproducer(tmp_path), VerifyEach())
     with pytest.raises(VerifyException):
         PassManager((Nothing(), Break()), instruments).run(context(), ModuleOp([]))
@@ -152,7 +152,7 @@ def test_reduction_ends_with_its_time(tmp_path: Path):
     assert text.count("test.op") == 3
 
 
-def test_what_verification_finds_is_reduced_too(tmp_path: Path):
+def test_verification_errors_are_reduced_too(tmp_path: Path):
     checks = (VerifyEach(),)
     module = twins("a", "b", "c")
     instruments = (Reproducer(tmp_path, checks=checks, reduce=without_each), *checks)
@@ -172,7 +172,7 @@ def test_a_folder_is_found_when_a_pass_fails(tmp_path: Path):
     assert (tmp_path / "crash" / "reproducer-02-crash.mlir").exists()
 
 
-def test_a_fresh_folder_is_one_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_fresh_folder_does_not_exist_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert fresh_folder("crash") == Path("abele-reproducer-crash")
     (tmp_path / "abele-reproducer-crash").write_text("a file")
@@ -193,7 +193,7 @@ def test_a_file_that_is_not_a_reproducer_is_left_alone(tmp_path: Path):
     }
 
 
-def test_the_command_has_all_that_the_passes_need(tmp_path: Path):
+def test_the_command_has_all_arguments_that_the_passes_need(tmp_path: Path):
     with pytest.raises(RuntimeError) as caught:
         reproducer = Reproducer(tmp_path, ("--load", "my pass.py"))
         PassManager((Crash(),), (reproducer,)).run(context(), ModuleOp([]))

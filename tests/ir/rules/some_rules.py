@@ -1,4 +1,4 @@
-"""A small dialect with one of everything that rules can speak of, and programs in it."""
+"""A small dialect with every feature that rules can use, and programs in it."""
 
 from xdsl.dialects.builtin import (
     ArrayAttr,

@@ -1,4 +1,4 @@
-"""What every name of a rule means, and which rules make no sense."""
+"""Binding the names of rules, and the errors for rules that make no sense."""
 
 import pytest
 
@@ -57,7 +57,7 @@ BAD = [
     ),
     (
         "rule r: nn.add(x, y) => nn.neg(x)",
-        "1:19: y is bound and never used; use it, or write _ for what may be anything",
+        "1:19: y is bound and never used; use it, or write _ for any value",
         1,
     ),
     (
@@ -145,7 +145,7 @@ BAD = [
     ),
     (
         "rule r: nn.exp(x) => x\nrule r: nn.exp(x) => x",
-        "2:6: there is a rule r already",
+        "2:6: rule r is already defined",
         1,
     ),
     (

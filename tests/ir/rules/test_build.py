@@ -17,21 +17,21 @@ def values():
     return main.body.block.args
 
 
-def test_a_type_that_follows_is_inferred_whatever_the_default():
+def test_type_inference_goes_before_the_default():
     a, _, c = values()
     op = create(nn.MatMulOp, [a, c], {}, {}, [], None, [T])
     assert op.results[0].type == TensorType(f32, [4, 6])
     assert create(nn.NegOp, [a], {}, {}, [], None, None).results[0].type == T
 
 
-def test_a_type_that_follows_from_nothing_is_the_default():
+def test_a_type_that_cannot_be_inferred_is_the_default():
     a, *_ = values()
     assert create(OtherOp, [a], {}, {}, [], None, [T]).results[0].type == T
     with pytest.raises(ValueError, match="cannot be inferred; write it after a colon"):
         create(OtherOp, [a], {}, {}, [], None, None)
 
 
-def test_the_types_that_a_rule_gives_go_before_all():
+def test_types_that_a_rule_gives_go_before_inference():
     a, *_ = values()
     other = TensorType(f32, [1])
     assert create(SplitOp, [a], {}, {}, [], [other, T], [T, T]).result_types == (other, T)

@@ -1,4 +1,4 @@
-"""All that is said of rules before they run."""
+"""Errors and warnings about rules before they run."""
 
 import re
 
@@ -69,7 +69,7 @@ def test_a_right_side_that_contains_its_left_side_is_refused(rule):
     assert message.endswith("; add a guard that stops it, or make the right side smaller")
 
 
-def test_a_right_side_that_contains_its_left_side_under_guards_that_go_on_holding_is_remarked():
+def test_a_right_side_that_contains_its_left_side_gets_a_warning_if_guards_keep_holding():
     (message,) = remarks("rule r: nn.mul(x, y) => nn.mul(y, x) where element(x) == element(y)")
     assert message.startswith("my.rw:1:6: warning: rule r: its left side matches its own right")
     assert message.endswith("forever, unless a guard stops it")
@@ -84,11 +84,11 @@ def test_a_right_side_that_contains_its_left_side_under_guards_that_go_on_holdin
         "=> nn.concat(nn.concat(x, y) {axis = a}, z, ...more) {axis = a}",
     ],
 )
-def test_a_right_side_that_guards_types_or_arity_keep_from_its_left_side_ends(rule):
+def test_guards_types_and_arity_can_keep_a_right_side_from_matching_again(rule):
     assert not remarks(f"rule r: {rule}")
 
 
-def test_two_rules_for_one_operation_are_remarked_where_their_results_differ():
+def test_two_rules_for_one_operation_get_a_warning_if_their_results_differ():
     (message,) = remarks("""rule a: nn.add(nn.neg(x), y) => nn.sub(y, x)
 rule b: nn.add(x, nn.neg(y)) => nn.sub(x, y)""")
     assert re.fullmatch(
@@ -99,17 +99,17 @@ rule b: nn.add(x, nn.neg(y)) => nn.sub(x, y)""")
     )
 
 
-def test_two_rules_with_equal_results_are_not_remarked():
+def test_two_rules_with_equal_results_get_no_warning():
     assert not remarks("""rule a: nn.abs(nn.neg(x)) => nn.abs(x) where rank(x) == 2
 rule b: nn.abs(nn.neg(x)) => nn.abs(x) where rank(x) != 1""")
 
 
-def test_guards_keep_two_rules_apart():
+def test_two_rules_with_exclusive_guards_get_no_warning():
     assert not remarks("""rule a: nn.neg(x) => nn.abs(x) where rank(x) == 2
 rule b: nn.neg(x) => nn.exp(x) where rank(x) == 1""")
 
 
-def test_a_rule_that_no_program_is_found_for_is_remarked():
+def test_a_rule_without_a_sample_program_gets_a_warning():
     (message,) = remarks('rule r: nn.neg(nn.load() {state = _}) => nn.load() {state = "w"}')
     assert message == (
         "my.rw:1:6: warning: rule r: no sample program matches it; its types are checked at "

@@ -1,4 +1,4 @@
-"""Which divisions the guards of a rule let through."""
+"""Which divisions the guards of a rule prove to leave no remainder."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def whole(division: str, guards: str) -> bool:
         ("(k / 2 * 6) / 3", ""),
     ],
 )
-def test_a_division_that_leaves_no_rest(division, guards):
+def test_a_division_without_remainder(division, guards):
     assert whole(division, guards)
 
 
@@ -58,5 +58,5 @@ def test_a_division_that_leaves_no_rest(division, guards):
         ("(k / 4) / 2", "k % 4 == 0"),
     ],
 )
-def test_a_division_that_may_leave_a_rest(division, guards):
+def test_a_division_that_may_leave_a_remainder(division, guards):
     assert not whole(division, guards)

@@ -38,7 +38,7 @@ def fails(value: SSAValue) -> bool:
     raise KeyError("lost")
 
 
-def told(rule: str, body: str = BODY) -> str:
+def explanation(rule: str, body: str = BODY) -> str:
     module = module_of(body)
     before = text_of(module)
     text = explain(rule, [rules_of(RULES)], module).text
@@ -47,7 +47,7 @@ def told(rule: str, body: str = BODY) -> str:
 
 
 def test_operations_are_explained_with_the_closest_match_first():
-    assert told("fuse") == (
+    assert explanation("fuse") == (
         "fuse (my.rw:3): matches 0 of 3 nn.relu\n"
         "\n"
         "relu1: k % 16 == 0 does not hold: 8 == 0\n"
@@ -70,8 +70,8 @@ def test_operations_are_explained_with_the_closest_match_first():
     )
 
 
-def test_where_a_rule_fits_it_says_what_it_makes():
-    assert told("twice").startswith(
+def test_for_a_match_the_result_is_shown():
+    assert explanation("twice").startswith(
         "twice (my.rw:10): matches 1 of 3 nn.relu\n"
         "\n"
         "relu3: it matches\n"
@@ -91,10 +91,10 @@ FITS_BUT = {
 
 @pytest.mark.parametrize("rule", FITS_BUT)
 def test_other_reasons_against_a_rule_are_explained(rule: str):
-    assert FITS_BUT[rule] in told(rule)
+    assert FITS_BUT[rule] in explanation(rule)
 
 
-def test_a_value_in_the_place_of_an_operation_is_named():
+def test_a_value_in_place_of_an_operation_is_named():
     (law,) = rules_of("rule away: nn.relu(nn.relu(x)) => x").laws
     found = explain("away", [rules_of(law.text)], module_of(BODY))
     assert found.fits == 1
@@ -139,14 +139,14 @@ def test_a_python_rule_that_returns_none_or_raises_is_explained():
 
 def test_many_attempts_are_counted():
     lines = "".join(f"%{i} = nn.relu %a : T1 \n" for i in range(SHOWN + 5))
-    assert told("fuse", lines).endswith(
+    assert explanation("fuse", lines).endswith(
         "and 5 more:\n     5  the operand is an argument, not a result of nn.add"
     )
 
 
 def test_an_unknown_rule_is_refused():
     with pytest.raises(InputError, match="no rule fuze; did you mean fuse"):
-        told("fuze")
+        explanation("fuze")
 
 
 def test_a_name_in_two_files_needs_its_file():

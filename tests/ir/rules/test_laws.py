@@ -1,4 +1,4 @@
-"""Rules that are true laws change no value, whatever program they are applied to."""
+"""Rules that are mathematically true change no value of any program."""
 
 import hypothesis.strategies as st
 import numpy as np

@@ -28,8 +28,8 @@ def test_a_file_declares_for_its_pass(lines: str, declared: PassLevels | None):
     ("text", "says"),
     [
         ("takes tlie\n", "1:7: no level tlie; did you mean tile"),
-        ("takes nn\nleaves nn\ntakes nn\n", "3:7: takes is declared already"),
-        ("rounds rounds", "1:8: rounds is declared already"),
+        ("takes nn\nleaves nn\ntakes nn\n", "3:7: takes is already declared"),
+        ("rounds rounds", "1:8: rounds is already declared"),
         (f"{RULE}\ntakes nn\n", "2:1: 'takes' is not expected here"),
     ],
 )

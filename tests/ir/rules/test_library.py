@@ -48,7 +48,7 @@ def test_an_unknown_annotation_is_refused():
             return 1
 
 
-def test_a_name_is_taken_once():
+def test_a_name_can_be_registered_once():
     def other(value: SSAValue) -> bool:
         return True
 
@@ -76,7 +76,7 @@ def test_a_class_stands_for_all_operations_that_its_predicate_takes():
     assert {cls.name for cls in law.roots} == {"try.split", "try.cut"}
 
 
-def test_what_a_module_has_registered_can_be_taken_back():
+def test_the_entries_of_a_module_can_be_removed():
     @guard
     def mine(value: SSAValue) -> bool:
         return True

@@ -34,7 +34,7 @@ FITS = {
 
 
 @pytest.mark.parametrize("rule", FITS)
-def test_a_pattern_fits_and_binds(rule: str):
+def test_a_pattern_matches_and_binds(rule: str):
     law, op, _module = attempt(rule)
     match = match_law(law, op, VOCABULARY)
     assert match is not None

@@ -1,4 +1,4 @@
-"""Rules that get into each other's way."""
+"""Conflicts between rules."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_more_general_pattern_shadows_a_later_one(general, special):
         ),
     ],
 )
-def test_a_pattern_that_asks_for_more_shadows_nothing(first, second):
+def test_a_more_specific_pattern_shadows_nothing(first, second):
     assert not shadows(*pair(first, second), VOCABULARY)
 
 
@@ -72,5 +72,5 @@ def test_a_pattern_that_asks_for_more_shadows_nothing(first, second):
         ("nn.concat(x) {axis = _} => x", "nn.concat(x, _, ..._) {axis = _} => x"),
     ],
 )
-def test_patterns_that_no_operation_fits_both(first, second):
+def test_patterns_that_no_operation_matches_both(first, second):
     assert not list(common_patterns(*pair(first, second)))

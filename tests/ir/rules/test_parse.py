@@ -1,4 +1,4 @@
-"""From text to syntax, with one message for what cannot be read."""
+"""Parsing rules, with one message for a syntax error."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from abele.ir.rules.syntax import Constant, Name, Nested, Operator, Place, Rest,
 HERE = Place("", 0, 0, 0)
 
 
-def test_a_rule_is_read_with_all_its_parts():
+def test_a_rule_is_parsed_with_all_its_parts():
     (rule,) = parse_rules("""
 // Two scales are one.
 // Their factors are multiplied.
@@ -42,7 +42,7 @@ def test_operators_bind_as_in_python():
     assert both.symbol == "and"
 
 
-def test_places_are_not_part_of_what_is_equal():
+def test_places_do_not_count_for_equality():
     assert parse_pattern("nn.exp(x)") == parse_pattern("  nn.exp( x )", "other.rw", 7)
 
 
@@ -64,7 +64,7 @@ rule b: nn.exp(x) => x""")
     assert (halves.document, another.document, another.place.line) == ("Halves.", "Another.", 8)
 
 
-def test_a_pattern_begins_at_the_line_it_is_told():
+def test_a_pattern_begins_at_the_given_line():
     found = parse_pattern("nn.exp(x)", "rules.py", 12)
     assert str(found.place) == "rules.py:12:1"
     assert parse_guards("x", "rules.py", 3) == (Name(HERE, "x"),)
@@ -119,7 +119,7 @@ def test_a_pattern_begins_at_the_line_it_is_told():
         ("rule r: " + "nn.neg(" * 3000 + "x", "my.rw"),
     ],
 )
-def test_what_cannot_be_read_is_shown_with_a_caret(text, message):
+def test_syntax_errors_are_shown_with_a_caret(text, message):
     with pytest.raises(InputError) as caught:
         parse_rules(text, "my.rw")
     assert str(caught.value).startswith(message)

@@ -35,12 +35,12 @@ def fuse_add_relu(x, y, s):
     return nn.MaxOp(nn.NegOp(x).result, y)
 
 
-def test_what_the_returned_operation_depends_on_is_inserted_in_order():
+def test_operations_that_the_returned_one_depends_on_are_inserted_in_order():
     after = '%0 = nn.neg %a : T1  %1 = nn.max %0, %b : TT  "try.keep"(%1) : (T) -> ()'
     assert text_of(applied(fuse_add_relu, SUM)) == text_of(module_of(after))
 
 
-def test_new_operations_come_from_all_that_was_matched():
+def test_new_operations_get_the_origins_of_all_matched_ones():
     module = applied(fuse_add_relu, SUM)
     assert {origin(made(module, name)) for name in ("nn.neg", "nn.max")} == {"add1+relu1"}
 
@@ -214,7 +214,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("rule", MISTAKES, ids=lambda rule: rule.name)
-def test_a_function_that_returns_something_else_is_one_error_at_its_line(rule: PythonRule):
+def test_returning_something_else_is_one_error_at_the_function_s_line(rule: PythonRule):
     with pytest.raises(InputError, match=MISTAKES[rule]) as caught:
         applied(rule, SUM)
     message = str(caught.value)
@@ -290,8 +290,8 @@ def test_all_wrong_rules_are_reported_at_once():
     assert all(message in str(caught.value) for _, message in unbound())
 
 
-def test_two_rules_of_one_name_are_refused():
-    with pytest.raises(InputError, match="there is a rule number already"):
+def test_two_rules_with_one_name_are_refused():
+    with pytest.raises(InputError, match="rule number is already defined"):
         bind_python_rules([number, number], VOCABULARY)
 
 

@@ -190,7 +190,7 @@ def test_rules_rewrite(feature: str):
     assert rewritten(rules, before) == text_of(module_of(after))
 
 
-def test_the_new_operation_comes_from_all_that_was_matched_and_keeps_the_name():
+def test_the_new_operation_gets_the_origins_of_all_matched_ones_and_keeps_the_name():
     module = module_of(
         '%s = nn.add %a, %b : TT loc("add1")  %r = nn.relu %s : T1 loc("relu1") '
         '"try.keep"(%r) : (T) -> ()'
@@ -300,7 +300,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_rules_without_an_end_are_stopped_and_named(name: str):
+def test_endless_rules_are_stopped_and_named(name: str):
     rules, cycle = ENDLESS[name]
     module = module_of(
         '%0 = nn.neg %a : T1 loc("neg1")  %1 = nn.add %0, %b : TT loc("add1") '
@@ -309,10 +309,10 @@ def test_rules_without_an_end_are_stopped_and_named(name: str):
     with pytest.raises(InputError) as caught:
         rules_of(rules).apply(module)
     message = str(caught.value)
-    assert "do not come to an end" in message
-    assert "guard one of them" in message
-    told = message.partition("1: ")[2].partition("; guard")[0]
-    assert sorted(told.split(" -> ")) == sorted(cycle)
+    assert "never end" in message
+    assert "add a guard to one of them" in message
+    shown = message.partition("1: ")[2].partition("; add a guard")[0]
+    assert sorted(shown.split(" -> ")) == sorted(cycle)
 
 
 class Sources(Watcher):
@@ -334,12 +334,12 @@ def test_each_rewrite_is_known_by_its_rule():
     assert watcher.seen == [Source("one", "my.rw", 1), Source("two", "my.rw", 2)]
 
 
-def test_rules_stop_where_rewrites_are_limited():
+def test_rules_stop_at_the_limit_of_rewrites():
     with limited(1):
         assert "nn.abs" in rewritten(TWO, BODY)
 
 
-def test_a_pass_of_rules_takes_some_of_them():
+def test_a_pass_of_rules_can_select_rules():
     cls = rules_pass("tidy-up", rules_of(TWO))
     registry = {"tidy-up": cls}
     assert cls.__name__ == "TidyUp"

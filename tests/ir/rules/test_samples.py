@@ -1,4 +1,4 @@
-"""Programs that a rule fits."""
+"""Sample programs that a rule matches."""
 
 from itertools import islice
 
@@ -44,7 +44,7 @@ def test_every_operation_is_made_from_its_definition_alone(cls: type[Operation])
         op.verify()
 
 
-def test_samples_fit_the_rule_with_its_guards():
+def test_samples_match_the_rule_and_its_guards():
     text = """rule r: nn.matmul(a: f16[m, k], b: f16[k, _]) => nn.matmul(a, b)
               where k % 16 == 0, m != 1"""
     law = rules_of(text).laws[0]
@@ -74,7 +74,7 @@ def test_a_name_stands_for_one_value():
         assert sample.root.operands[1] is sample.root.operands[0].owner.operands[0]
 
 
-def test_operands_of_a_chain_come_with_the_chain():
+def test_operands_of_a_chain_exist_only_with_the_chain():
     law = "rule r: nn.neg(nn.relu(x, ...more) {then = t} as c) => c(x, ...more) {then = t}"
     counts = {len(each.match.env["more"]) for each in of(law, 24)}
     assert counts >= {0, 1}

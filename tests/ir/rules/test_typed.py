@@ -1,4 +1,4 @@
-"""What a rule makes has the type of what it finds."""
+"""The check that both sides of a rule have the same types."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_rule_is_right_for_all_sizes_or_shows_some_for_which_it_is_not(rule, p
     assert found is None if problem is None else problem in found
 
 
-def test_a_counterexample_names_what_it_was_made_of():
+def test_a_counterexample_lists_the_types_of_its_values():
     found = problem_of("rule r: nn.add(x, y) as s => nn.exp(x) where element(s) == element(y)")
     assert found is not None
     with_, _, rest = found.partition(" the right side is ")

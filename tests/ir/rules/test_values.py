@@ -1,4 +1,4 @@
-"""Between attributes and what rules compute with."""
+"""Conversion between attributes and the values that rules compute with."""
 
 import pytest
 from xdsl.dialects.builtin import (
@@ -63,7 +63,7 @@ def test_a_value_that_a_definition_does_not_allow_has_no_attribute():
         (AnyAttr(), "attribute"),
     ],
 )
-def test_a_definition_says_the_kind(constraint, kind):
+def test_the_kind_follows_from_the_definition(constraint, kind):
     assert kind_of(constraint) == kind
 
 

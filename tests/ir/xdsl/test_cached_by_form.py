@@ -42,7 +42,7 @@ def test_operations_of_equal_form_share_one_computed_answer():
         op_on(f32, i32),
     ],
 )
-def test_other_types_and_attributes_have_answers_of_their_own(other: Operation):
+def test_other_types_and_attributes_have_their_own_results(other: Operation):
     answer, _ = counting()
     assert answer(op_on(f32, i32, scale=FloatAttr(0.0, f64))) == 1
     assert answer(other) == 2

@@ -120,7 +120,7 @@ _attributes = st.sampled_from(
 _names = st.sampled_from(["width", "sizes", "flag", "label", "operandSegmentSizes", "other"])
 
 
-def said(check: Callable[[], object]) -> str | None:
+def error_of(check: Callable[[], object]) -> str | None:
     try:
         check()
     except (VerifyException, ValueError) as error:
@@ -146,13 +146,15 @@ def test_random_operations_get_the_same_verdict_and_message_as_from_xdsl(
         TestOp(regions=[Region(Block([op]))])
     definition = cls.get_irdl_definition()
     vars(definition).pop("verify", None)
-    before = said(lambda: definition.verify(op))
+    before = error_of(lambda: definition.verify(op))
     speed_up_check(cls)
-    assert said(lambda: definition.verify(op)) == before
+    assert error_of(lambda: definition.verify(op)) == before
 
 
 @pytest.mark.parametrize(("cls", "quick"), [(Fixed, True), (Alike, False), (Long, False)])
-def test_a_definition_of_more_than_counts_and_kinds_is_left_to_xdsl(cls: Any, quick: bool):
+def test_definitions_that_constrain_more_than_numbers_and_kinds_are_left_to_xdsl(
+    cls: Any, quick: bool
+):
     speed_up_check(cls)
     assert ("verify" in vars(cls.get_irdl_definition())) == quick
 
@@ -189,7 +191,7 @@ def test_damaged_programs_get_the_same_message_as_from_xdsl():
                 continue
             speed_up_check(type(op))
             for each in (op, *_spoilt(op)):
-                expected = said(lambda each=each, d=definition: OpDef.verify(d, each))
-                assert said(lambda each=each, d=definition: d.verify(each)) == expected
+                expected = error_of(lambda each=each, d=definition: OpDef.verify(d, each))
+                assert error_of(lambda each=each, d=definition: d.verify(each)) == expected
                 found += expected is not None
     assert found > 150

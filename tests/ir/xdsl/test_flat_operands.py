@@ -1,4 +1,4 @@
-"""Operands that are plainly right are taken as they are; all else is left to xDSL."""
+"""Plain operands become one list; all others are left to xDSL."""
 
 import pytest
 from xdsl.dialects.builtin import f32
@@ -13,7 +13,7 @@ X, Y, Z = BLOCK.args
 RELU = nn.ReluOp(X)
 
 
-def test_values_and_lists_of_them_become_one_list():
+def test_values_and_lists_of_values_become_one_list():
     assert flat_operands(nn.AddOp, [X, RELU.result, []]) == [X, RELU.result]
     assert flat_operands(nn.AddOp, [X, Y, [Z, X]]) == [X, Y, Z, X]
     assert flat_operands(nn.GemmOp, [X, Y, (Z,)]) == [X, Y, Z]

@@ -66,7 +66,7 @@ def combined(parts: Sequence[Part], load: Sequence[str] = ()) -> Extensions:
         for each in part.extension.passes:
             if each.name in owners and passes.get(each.name) is not each:
                 raise InputError(
-                    f"{part.owner}: pass '{each.name}' is there already, from {owners[each.name]}; "
+                    f"{part.owner}: pass '{each.name}' is already defined by {owners[each.name]}; "
                     "need another name"
                 )
             passes[each.name], owners[each.name] = each, part.owner

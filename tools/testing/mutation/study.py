@@ -9,7 +9,7 @@ from statistics import median
 from time import monotonic
 
 from ....ir.errors import InputError
-from ....ir.garbage import collect_if_much, heap_frozen
+from ....ir.garbage import collect_if_grown, heap_frozen
 from ....ir.upstream import ModulePass
 from ..generators.levels import KNOWN, level_before
 from .compare import Budget, Case, cases
@@ -107,7 +107,7 @@ def _trials(
     pending = list(reversed(mutants))
     running: dict[int, Running] = {}
     # Freeze the heap, so that garbage collection in a child does not copy the parent's pages.
-    collect_if_much()
+    collect_if_grown()
     try:
         with heap_frozen(), DefaultSelector() as selector:
             while pending or running:

@@ -85,8 +85,8 @@ BAD_FILES = {
     "exit": ("import sys\nsys.exit(3)\n", "bad.py:2: SystemExit: 3"),
     "nothing": ("x = 1\n", "bad.py: no definitions for abele; looked for subclasses of ModulePass"),
     "imported only": ("from abele.dialects.nn import NN\n", "bad.py: no definitions for abele"),
-    "taken pass": (f"{HEAD}    name = 'decompose'\n{BODY}", "bad.py: pass 'decompose' is there"),
-    "a level": (f"{HEAD}    name = 'tile'\n{BODY}", "pass 'tile' is there already, from abele"),
+    "taken pass": (f"{HEAD}    name = 'decompose'\n{BODY}", "bad.py: pass 'decompose' is already"),
+    "a level": (f"{HEAD}    name = 'tile'\n{BODY}", "pass 'tile' is already defined by abele"),
     "bad name": (
         f"{HEAD}    name = 'my_pass'\n{BODY}",
         "pass 'my_pass' of class Mine; need a name",
@@ -94,7 +94,7 @@ BAD_FILES = {
     "no apply": (f"{HEAD}    name = 'mine'\n", "pass 'mine': need a method apply(self, ctx, op)"),
     "no option": (
         f"{HEAD}    name = 'mine'\n    table: dict[str, int] = None\n{BODY}",
-        "bad.py: pass 'mine': option 'table' is a dict[str, int], which no pipeline can give",
+        "bad.py: pass 'mine': option 'table' has type dict[str, int], which a pipeline cannot",
     ),
     "no dataclass": (
         f"{HEAD}    name = 'mine'\n    limit: int = 1\n{BODY}".replace(
@@ -108,7 +108,7 @@ BAD_FILES = {
     ),
     "taken dialect": (
         "from xdsl.ir import Dialect\nMine = Dialect('nn', [], [])\n",
-        "bad.py: dialect 'nn' is there already, from abele",
+        "bad.py: dialect 'nn' is already defined by abele",
     ),
     "foreign operation": (
         SOFT.replace('Dialect("mine"', 'Dialect("yours"'),
@@ -128,7 +128,7 @@ BAD_FILES = {
     ),
     "taken function": (
         SOFT.replace('"softsign", 1', '"exp", 1'),
-        "bad.py: scalar function 'exp' is there already, from abele",
+        "bad.py: scalar function 'exp' is already defined by abele",
     ),
     "no price": (
         SOFT.replace('priced_as="exp"', 'priced_as="exq"'),
@@ -136,7 +136,7 @@ BAD_FILES = {
     ),
     "taken operator": (
         SOFT.replace('"Softsign", "com.example"', '"Softsign"'),
-        "bad.py: ONNX operator 'ai.onnx.Softsign' is there already, from abele",
+        "bad.py: ONNX operator 'ai.onnx.Softsign' is already defined by abele",
     ),
 }
 

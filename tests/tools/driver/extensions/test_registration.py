@@ -47,7 +47,7 @@ Twofold = Dialect("twofold", [TwiceOp], [])
 
 def test_a_refused_file_leaves_nothing_behind(soft: Path):
     soft.write_text(SOFT.replace('name="small"', 'name="mk1"'))
-    with pytest.raises(InputError, match="target 'mk1' is there already, from abele"):
+    with pytest.raises(InputError, match="target 'mk1' is already defined by abele"):
         load_extensions([soft])
     for table in (FUNCTIONS, SCALAR_FUNCTIONS, USERS_DIALECTS, USERS_TARGETS):
         assert not {"softsign", "mine", "small", "mk1"} & set(table)

@@ -1,11 +1,11 @@
-"""0.0 and -0.0 are equal, and not the same."""
+"""Comparison of numbers that distinguishes 0.0 from -0.0."""
 
 import math
 from dataclasses import replace
 
 from abele.dialects.structured import Body, Stage
 from abele.ir.geometry.space import AccessMap, AxisMap
-from abele.ir.signed import same_number, same_numbers
+from abele.ir.same_number import same_number, same_numbers
 
 AXES = (AxisMap(3, ((0, 1),), outside="fill"),)
 
