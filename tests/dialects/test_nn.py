@@ -1,10 +1,12 @@
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr, TensorType, f16, f32, i1, i64
 from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import Commutative, Pure
@@ -13,6 +15,9 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from abele.dialects import nn
 from abele.dialects.abele import Abele, SpaceAttr
 from abele.dialects.levels import NN, NN_CORE
+from abele.dialects.nn.base import NUMBER
+from abele.dialects.nn.elementwise import ParametrisedOp
+from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
 from abele.ir.context import AbeleContext
 from abele.ir.provenance import named, origin
@@ -449,3 +454,26 @@ def test_an_operation_without_an_init_is_built_from_its_operands():
     assert AddReluOp(x, y).note is None
     with pytest.raises(ValueError, match="Expected 2 operand"):
         AddReluOp(x)
+
+
+@irdl_op_definition
+class CapOp(ParametrisedOp):
+    """A user's operator: the smaller of an element and a constant."""
+
+    name = "mine.cap"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("top",)
+    top = prop_def(NUMBER)
+
+    def __init__(self, operand: SSAValue, top: float):
+        super().__init__(operand, {"top": nn.number(top)})
+
+
+@pytest.mark.parametrize(("saturating", "numbers"), [((0,), ("top",)), ((), ())])
+def test_an_operators_constants_are_in_its_result_if_its_function_says_so(
+    monkeypatch: pytest.MonkeyPatch, saturating: tuple[int, ...], numbers: tuple[str, ...]
+):
+    cap = Mathematics("cap", 1, parameters=1, saturating=saturating)
+    monkeypatch.setitem(FUNCTIONS, "cap", cap)
+    op = CapOp(*values(ROW), 3.0)
+    assert op.parameters == (3.0,)
+    assert op.result_numbers == numbers
