@@ -38,8 +38,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the Python reference in the navigation, and lay out the packages for mkdocstrings."""
     site = _site_of(config)
     site.lay_out_packages()
-    for entry in config.nav or []:
-        if "Python API" in entry:
+    pages: list[str | dict[str, object]] = config.nav or []
+    for entry in pages:
+        if isinstance(entry, dict) and "Python API" in entry:
             entry["Python API"] = ["public.md", *(f"api/{module}.md" for module in site.public())]
     return config
 
