@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
+from typing import cast
 
 import griffe
 from mkdocs.config.defaults import MkDocsConfig
@@ -38,8 +39,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the Python reference in the navigation, and lay out the packages for mkdocstrings."""
     site = _site_of(config)
     site.lay_out_packages()
-    pages: list[str | dict[str, object]] = config.nav or []
-    for entry in pages:
+    for entry in cast("list[str | dict[str, object]]", config.nav or []):
         if isinstance(entry, dict) and "Python API" in entry:
             entry["Python API"] = ["public.md", *(f"api/{module}.md" for module in site.public())]
     return config
