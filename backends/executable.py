@@ -5,7 +5,8 @@ One zip archive whose members are stored as they are, so that arrays can be mapp
     meta.json             format, target, inputs and outputs, profile; type and shape of every array
     exchange.mlir         the program that the machine runs, with locations
     nn.mlir, ...          the same program at other levels, if they were saved
-    blobs/<digest>.bin    the arrays that the texts name, C order, 64-byte aligned
+    blobs/<digest>.bin    the arrays that the texts name, C order, 64-byte aligned; of a splat,
+                          which repeats one element, that element
 
 Loading executes nothing. Every text and array is compared with its digest.
 """
@@ -46,6 +47,13 @@ MACHINE = "exchange"
 """The level that every file has: the one that the machine runs."""
 
 ALIGNMENT = 64
+
+MOST_SPLAT_BYTES = 1 << 33
+"""The largest splat that is read, in bytes of all its elements: more than any preset target holds.
+
+Its digest takes time for each of them.
+"""
+
 _MEMBER = re.compile(r"meta\.json|[a-z]+\.mlir|blobs/[0-9a-f]{24}\.bin")
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _PADDING = 0xD935
@@ -119,7 +127,11 @@ def save(
         "profile": dict(profile),
         "texts": {level: _digest(text) for level, text in texts.items()},
         "blobs": {
-            digest: {"dtype": blob.array.dtype.name, "shape": list(blob.array.shape)}
+            digest: {
+                "dtype": blob.array.dtype.name,
+                "shape": list(blob.array.shape),
+                **({"splat": True} if blob.is_splat else {}),
+            }
             for digest, blob in blobs.items()
         },
     }
@@ -128,7 +140,7 @@ def save(
         for level, text in texts.items():
             _write(archive, stream, f"{level}.mlir", text)
         for digest, blob in blobs.items():
-            _write(archive, stream, f"blobs/{digest}.bin", blob.array.reshape(-1).view(np.uint8))
+            _write(archive, stream, f"blobs/{digest}.bin", blob.stored.view(np.uint8))
 
 
 def _tensor(op: InputOp | OutputOp) -> dict[str, Any]:
@@ -268,15 +280,20 @@ class _Reader:
     def _array(self, mapped: mmap.mmap, info: ZipInfo, kind: Mapping[str, Any]) -> NDArray[Any]:
         """The array in a member, mapped from its place in the file."""
         dtype, shape = _dtype(str(kind["dtype"])), tuple(int(n) for n in kind["shape"])
-        if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != info.file_size:
+        splat = bool(kind.get("splat"))
+        stored = (1,) if splat else shape
+        if min(shape, default=0) < 0 or prod(stored) * dtype.itemsize != info.file_size:
             raise _refused(self.path, f"damaged: {info.filename} has {info.file_size} bytes")
+        if splat and prod(shape) * dtype.itemsize > MOST_SPLAT_BYTES:
+            raise _refused(self.path, f"damaged: {info.filename} is repeated {prod(shape)} times")
         signature, *_, name, extra = _LOCAL_HEADER.unpack_from(mapped, info.header_offset)
         begin = info.header_offset + _LOCAL_HEADER.size + name + extra
         if signature != b"PK\3\4" or begin + info.file_size > self.size:
             raise _refused(self.path, f"damaged: {info.filename} lies elsewhere")
         if not info.file_size:
             return np.empty(shape, dtype)
-        return np.frombuffer(mapped, dtype, prod(shape), begin).reshape(shape)
+        array = np.frombuffer(mapped, dtype, prod(stored), begin)
+        return np.broadcast_to(array[0], shape) if splat else array.reshape(shape)
 
 
 def _dtype(name: str) -> np.dtype[Any]:

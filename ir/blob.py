@@ -35,6 +35,9 @@ _EXTENSION_DTYPES = {
 }
 _STANDARD_KINDS = "biufc"
 
+_DIGEST_ELEMENTS = 1 << 16
+"""Elements of a splat whose digest is computed at once."""
+
 _SAMPLE_BYTES = 4096
 """About how many bytes to sample from an array. Arrays whose samples differ are not equal."""
 
@@ -43,7 +46,8 @@ class Blob:
     """An immutable array. Two blobs are equal if their types, shapes and contents are.
 
     array: C order, native byte order, read-only. An array that owns its memory is made read-only in
-    place; a view into writable memory is copied; a read-only memory map is kept as it is.
+    place; a view into writable memory is copied; a read-only memory map is kept as it is. A splat
+    repeats one element and stores it once: all strides of its array are 0.
     The hash depends on shape and type only, so hashing an attribute that holds a blob is cheap. The
     contents are read once, by the first comparison or the first access to the digest.
 
@@ -58,20 +62,47 @@ class Blob:
         dtype = array.dtype
         if dtype.name not in _EXTENSION_DTYPES and dtype.kind not in _STANDARD_KINDS:
             raise ValueError(f"blob of {dtype}: need numbers or booleans")
-        if not (dtype.isnative and array.flags.c_contiguous):
-            array = array.astype(dtype.newbyteorder("="), order="C")
-        self.array = _frozen(array)
-        count_held(array.nbytes)
+        if repeats_one_element(array):
+            element = array[(0,) * array.ndim].astype(dtype.newbyteorder("="))
+            self.array = np.broadcast_to(_frozen(np.asarray(element)), array.shape)
+        else:
+            if not (dtype.isnative and array.flags.c_contiguous):
+                array = array.astype(dtype.newbyteorder("="), order="C")
+            self.array = _frozen(array)
+        count_held(self.stored.nbytes)
         self._digest: str | None = None
+
+    @property
+    def is_splat(self) -> bool:
+        """Whether the array repeats one element that is stored once."""
+        return repeats_one_element(self.array)
+
+    @property
+    def stored(self) -> NDArray[Any]:
+        """The elements that are stored, in C order: all of them, or the one of a splat. (n,)."""
+        array = self.array
+        return array[(0,) * array.ndim].reshape(1) if self.is_splat else array.reshape(-1)
 
     @property
     def digest(self) -> str:
         """The blake2b-96 digest of type, shape and contents: 24 hexadecimal digits."""
         if self._digest is None:
             state = blake2b(f"{self.array.dtype.name}{self.array.shape}".encode(), digest_size=12)
-            state.update(self.array.reshape(-1).view(np.uint8).data)
+            for some in self._pieces():
+                state.update(some.view(np.uint8).data)
             self._digest = state.hexdigest()
         return self._digest
+
+    def _pieces(self) -> Iterator[NDArray[Any]]:
+        """All elements in C order, in pieces. A splat is never stored whole."""
+        if not self.is_splat:
+            yield self.stored
+            return
+        whole, rest = divmod(self.array.size, _DIGEST_ELEMENTS)
+        piece = np.repeat(self.stored, _DIGEST_ELEMENTS if whole else rest)
+        for _ in range(whole):
+            yield piece
+        yield piece[:rest]
 
     def __hash__(self) -> int:
         return hash((self.array.shape, self.array.dtype.name))
@@ -85,6 +116,13 @@ class Blob:
 
     def __repr__(self) -> str:
         return f"Blob({self.digest}, {self.array.dtype.name}{list(self.array.shape)})"
+
+
+def repeats_one_element(array: NDArray[Any]) -> bool:
+    """Whether an array of several elements repeats one: all its strides are 0."""
+    return array.size > 1 and not any(
+        stride for size, stride in zip(array.shape, array.strides, strict=True) if size > 1
+    )
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -119,7 +157,7 @@ class BlobStore:
     def add(self, array: NDArray[Any] | Blob) -> Blob:
         """Add an array and return its blob. Arrays with equal contents give the same blob."""
         blob = array if isinstance(array, Blob) else Blob(array)
-        key = hash(blob), _sampled(blob.array)
+        key = hash(blob), _sampled(blob)
         if key not in self._first:
             self._first[key] = blob
             self._blobs.append(blob)
@@ -172,10 +210,12 @@ class BlobStore:
                 self.add(_read(path))
 
 
-def _sampled(array: NDArray[Any]) -> int:
+def _sampled(blob: Blob) -> int:
     """A checksum of bytes sampled evenly from an array. Equal arrays have equal checksums."""
-    contents = array.reshape(-1).view(np.uint8)
-    step = max(len(contents) // _SAMPLE_BYTES, 1)
+    contents, size = blob.stored.view(np.uint8), blob.array.nbytes
+    step = max(size // _SAMPLE_BYTES, 1)
+    if blob.is_splat:
+        return crc32(contents[np.arange(0, size, step) % len(contents)].tobytes())
     return crc32(contents[::step].tobytes())
 
 

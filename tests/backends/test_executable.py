@@ -99,6 +99,8 @@ def test_other_levels_are_kept_if_given(tmp_path: Path):
         np.array([True, False]),
         np.arange(5).astype(ml_dtypes.bfloat16),
         np.arange(5).astype(ml_dtypes.float8_e4m3fn),
+        np.broadcast_to(np.float32(0.02), (3, 4)),
+        np.broadcast_to(np.asarray(1).astype(ml_dtypes.bfloat16), (2, 1)),
     ],
 )
 def test_arrays_of_every_kind_come_back(tmp_path: Path, array: np.ndarray):
@@ -111,6 +113,44 @@ def test_arrays_of_every_kind_come_back(tmp_path: Path, array: np.ndarray):
     assert blobs[digest].dtype == array.dtype
     assert blobs[digest].shape == array.shape
     assert blobs[digest].tobytes() == array.tobytes()
+
+
+def with_a_splat(path: Path, shape: tuple[int, ...]) -> Path:
+    made = context()
+    one = exchange_module("")
+    one.attributes["splat"] = _blob_attr(made.blobs.add(np.broadcast_to(np.float32(0.02), shape)))
+    save(path, one, TARGET)
+    return path
+
+
+def test_one_element_of_a_splat_is_stored(tmp_path: Path):
+    path = with_a_splat(tmp_path / "p.abele", (4096, 1024))
+    assert path.stat().st_size < 100_000
+    (blob,) = (each for each in load(path).blobs if each.is_splat)
+    assert blob.array.shape == (4096, 1024)
+    assert blob.array[17, 3] == np.float32(0.02)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("shape", [1 << 40], "is repeated 1099511627776 times"),
+        ("shape", [12], "has digest"),
+        ("shape", [-3], "has 4 bytes"),
+        ("dtype", "float64", "has 4 bytes"),
+        ("splat", False, "has 4 bytes"),
+    ],
+)
+def test_a_wrong_splat_is_named(tmp_path: Path, key: str, value: object, message: str):
+    def change(members: dict[str, bytes]) -> None:
+        meta = json.loads(members["meta.json"])
+        (kind,) = (each for each in meta["blobs"].values() if "splat" in each)
+        kind[key] = value
+        members["meta.json"] = json.dumps(meta).encode()
+
+    path = with_a_splat(tmp_path / "p.abele", (13,))
+    with pytest.raises(InputError, match=message):
+        load(rewritten(path, change))
 
 
 def _blob_attr(blob: object):

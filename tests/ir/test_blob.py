@@ -43,6 +43,42 @@ def test_a_changed_byte_is_another_blob(array: np.ndarray, data: st.DataObject):
     assert Blob(array) != Blob(changed)
 
 
+SHAPES = [(2,), (1, 2), (3, 5), (65_536,), (65_537,), (70_000, 2)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_a_splat_stores_one_element_and_equals_the_whole_array(dtype: np.dtype):
+    element = np.ones((), np.int8).astype(dtype)
+    for shape in SHAPES:
+        splat, whole = Blob(np.broadcast_to(element, shape)), Blob(np.full(shape, element))
+        assert splat.is_splat
+        assert not whole.is_splat
+        assert splat.stored.shape == (1,)
+        assert splat.digest == whole.digest
+        store = BlobStore()
+        assert store.add(splat) is store.add(whole)
+
+
+def test_a_splat_may_be_larger_than_the_host():
+    blob = Blob(np.broadcast_to(np.float32(2), (1 << 20, 1 << 20)))
+    assert BlobStore().add(blob) is blob
+    assert blob.stored.nbytes == 4
+    assert not blob.array.flags.writeable
+
+
+def test_a_splat_does_not_see_later_writes():
+    number = np.zeros((), np.float32)
+    blob = Blob(np.broadcast_to(number, (4,)))
+    number[...] = 1
+    assert not blob.array.any()
+
+
+def test_arrays_of_one_element_or_none_are_no_splats():
+    for shape in ((), (1, 1), (0, 4)):
+        assert not Blob(np.broadcast_to(np.float32(1), shape)).is_splat
+    assert not Blob(np.broadcast_to(np.arange(2), (3, 2))).is_splat
+
+
 def test_the_same_bytes_in_another_shape_or_type_are_another_blob():
     zeros = np.zeros(4, np.float32)
     others = (np.zeros((2, 2), np.float32), np.zeros(4, np.int32), np.zeros(4, ml_dtypes.bfloat16))
