@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, var_operand_def
 from ...ir.geometry.space import AccessMap, Dim, Outside, Space
 from ...ir.unmet import need_one_of
 from ...ir.upstream import VerifyException
-from ..structured import Movement, Reinterpretation
+from ..structured import Body, Movement, Reinterpretation, Structure, Structured
 from .base import (
     INTEGER,
     INTEGERS,
@@ -290,8 +290,11 @@ class PadOp(PureTensorOp, Movement):
 
 
 @irdl_op_definition
-class ExpandOp(PureTensorOp, Movement):
+class ExpandOp(PureTensorOp, Structured):
     """Repeat a tensor along axes of size 1, and along new leading axes.
+
+    The result is computed like that of an elementwise function: every tile receives the elements
+    that it repeats once, and repeats them itself.
 
     operand: its sizes, from the last axis on, are those of shape, or 1. shape: of the result.
 
@@ -317,9 +320,10 @@ class ExpandOp(PureTensorOp, Movement):
             )
         return tensor(target, element_of(self.operand))
 
-    def moves(self) -> tuple[Space, ...]:
+    def structure(self) -> Structure:
         """One dimension per result axis; the operand's map leaves out those it repeats over."""
-        return (broadcast_space((shape_of(self.operand),), shape_of(self.result)),)
+        space = broadcast_space((shape_of(self.operand),), shape_of(self.result))
+        return Structure(space, Body("identity"))
 
 
 @irdl_op_definition

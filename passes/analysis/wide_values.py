@@ -79,7 +79,13 @@ def _is_sum(op: Operation) -> bool:
 
 
 def _is_pointwise(op: Operation) -> bool:
-    return isinstance(op, Structured) and op.structure().body.combiner is None
+    """Whether an operation computes each element of its result from one element per operand.
+
+    An expand does not count: a wide number would widen a tensor of any size.
+    """
+    if not isinstance(op, Structured) or isinstance(op, nn.ExpandOp):
+        return False
+    return op.structure().body.combiner is None
 
 
 def _is_no_larger(op: Operation) -> bool:

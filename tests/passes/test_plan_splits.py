@@ -1,16 +1,27 @@
+from collections.abc import Iterator
 from math import prod
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 from xdsl.context import Context
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
 
 from abele.dialects.abele import PlanAttr
+from abele.dialects.dtypes import numpy_dtype
+from abele.dialects.partition import PartitionTensor
 from abele.dialects.structured import Movement, Structured
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module, print_module
+from abele.passes.canonicalize import Canonicalize
+from abele.passes.convert_nn_to_partition import ConvertNnToPartition, target_of
+from abele.passes.fold_constants import FoldConstants
+from abele.passes.fuse_chains import FuseChains
 from abele.passes.plan_splits import PlanSplits
 
-from ..strategies import context
+from ..strategies import Program, context
+from .planner.large_programs import large_programs
 
 NET = """
 builtin.module {
@@ -23,6 +34,13 @@ builtin.module {
   }
 }
 """
+
+
+SMALL = 64 * 1024
+"""Bytes that may lie on one tile, even if others are free."""
+
+UNEVEN = 4
+"""How many times its even share a larger value may take of a tile."""
 
 
 def _planned(target: str) -> tuple[str, Context]:
@@ -73,3 +91,35 @@ def test_work_is_split_as_finely_as_requested():
         assert vertices is None or prod(relu.workers) == wanted
     with pytest.raises(InputError, match="0 vertices per tile"):
         PlanSplits("tiny:4", vertices_per_tile=0).apply(made, module)
+
+
+def _unevenly_spread(module: ModuleOp) -> list[str]:
+    """The values that take far more of a tile than an even share, while other tiles are free."""
+    tiles, found = target_of(module).tiles, list[str]()
+    for value in _values(module):
+        if not isinstance(value.type, PartitionTensor):
+            continue
+        layout = value.type.layout.data
+        itemsize = numpy_dtype(value.type.tensor.element_type).itemsize
+        share = -(-prod(layout.shape) * layout.replicas * itemsize // tiles)
+        block = layout.block_elements * itemsize
+        if block > max(SMALL, UNEVEN * share) and layout.cells < tiles:
+            found.append(f"{value}: {block} bytes of a tile, on {layout.cells} of {tiles} tiles")
+    return found
+
+
+def _values(module: ModuleOp) -> Iterator[SSAValue]:
+    for op in module.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+@settings(max_examples=25)
+@given(large_programs(), st.booleans())
+def test_no_tile_holds_far_more_of_a_value_than_others(program: Program, fold: bool):
+    before = (FoldConstants(), Canonicalize(), FuseChains()) if fold else ()
+    for each in (*before, PlanSplits(f"mk2:{program.tiles}"), ConvertNnToPartition()):
+        each.apply(program.context, program.module)
+    assert not _unevenly_spread(program.module)
