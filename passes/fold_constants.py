@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from ..backends.codelets.scalar import Array
-from ..backends.reference import evaluate_pure, is_evaluable, tensor_kind
+from ..backends.codelets.scalar import Array, converted
+from ..backends.reference import evaluate_pure, is_evaluable, structure_value, tensor_kind
 from ..dialects import nn
 from ..dialects.levels import NN
-from ..ir.blob import Blob
+from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
+from ..ir.blob import Blob, repeats_one_element
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
+from ..ir.geometry.space import AccessMap, Space
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
 
@@ -34,6 +37,9 @@ MAX_FREE_BYTES = 1 << 16
 Chosen by judgement, not measured: spread over the tiles, 64 KiB are a few bytes of each.
 """
 
+MOST_BYTES = 1 << 48
+"""Bytes up to which NumPy describes an array that repeats one element."""
+
 
 @dataclass(frozen=True)
 class FoldConstants(ModulePass):
@@ -41,7 +47,9 @@ class FoldConstants(ModulePass):
 
     The reference computes the value in float64 and rounds it once. A state that no operation stores
     to counts as a constant, but its load stays a load. An operation whose results would be more
-    than 4 times as large as its operands, and larger than 64 KiB, is left to the machine.
+    than 4 times as large as its operands, and larger than 64 KiB, is left to the machine, unless
+    all elements of its result are equal: the host stores one of them, and the tiles keep the result
+    like a weight.
     """
 
     name = "fold-constants"
@@ -57,9 +65,11 @@ class FoldConstants(ModulePass):
                 known[each.result] = each.value.array
             elif is_evaluable(each) and all(v in known for v in each.operands):
                 operands = [known[v] for v in each.operands]
-                if _grows(each, operands):
+                one = _of_one_number(each, operands)
+                if one is None and _grows(each, operands):
                     continue
-                known.update(zip(each.results, evaluate_pure(each, operands), strict=True))
+                results = [one] if one is not None else evaluate_pure(each, operands)
+                known.update(zip(each.results, results, strict=True))
                 folded.append(each)
         for each in reversed(folded):
             if may_rewrite():
@@ -85,6 +95,51 @@ def _grows(op: Operation, operands: Sequence[Array]) -> bool:
     """Whether the results are far larger than the operands; their types decide."""
     bytes_made = sum(_bytes(result) for result in op.results)
     return bytes_made > max(MAX_GROWTH * sum(a.nbytes for a in operands), MAX_FREE_BYTES)
+
+
+def _of_one_number(op: Operation, operands: Sequence[Array]) -> Array | None:
+    """The result of an operation whose operands each repeat one number, if it does so too.
+
+    It takes no memory for further elements. None if the result has one element, or if the structure
+    of the operation does not tell.
+    """
+    if not operands or len(op.results) != 1 or not all(map(_repeats, operands)):
+        return None
+    shape, dtype = tensor_kind(op.results[0].type)
+    if prod(shape) < 2 or prod(shape) * dtype.itemsize > MOST_BYTES:
+        return None
+    numbers = [each[(0,) * each.ndim].reshape(()) for each in operands]
+    if isinstance(op, Reinterpretation):
+        return np.broadcast_to(numbers[0], shape)
+    if isinstance(op, Movement):
+        inside = all(_stays_inside(move) for move in op.moves())
+        alike = all(each.tobytes() == numbers[0].tobytes() for each in numbers)
+        return np.broadcast_to(numbers[0], shape) if inside and alike else None
+    if not isinstance(op, Structured) or not _is_pointwise(op.structure()):
+        return None
+    body = op.structure().body
+    at_one_point = Structure(Space((), (AccessMap(()),) * body.arity, (AccessMap(()),)), body)
+    value = structure_value(at_one_point, numbers, dtype, ())
+    return np.broadcast_to(converted(value, dtype), shape)
+
+
+def _repeats(array: Array) -> bool:
+    return array.size == 1 or repeats_one_element(array)
+
+
+def _is_pointwise(structure: Structure) -> bool:
+    """Whether an operation computes each element of its result from one element per operand."""
+    space = structure.space
+    return len(space.of_kind("parallel")) == len(space.dims) and _stays_inside(space)
+
+
+def _stays_inside(space: Space) -> bool:
+    """Whether operands are read at their own elements only, never beside them."""
+    return all(
+        axis.outside == "none" and axis.divisor == 1
+        for access in space.operands
+        for axis in access.axes
+    )
 
 
 def _bytes(value: SSAValue) -> int:

@@ -11,6 +11,7 @@ from ...dialects import nn
 from ...dialects.abele import ChainAttr
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
+from ...ir.blob import Blob
 from ...ir.rules import function, guard, once_a_pass, op_class
 
 # Chains of functions
@@ -106,7 +107,7 @@ def uniform(blob: Attribute) -> bool:
     """Whether all elements of a constant are the same finite number."""
     if not isinstance(blob, BlobAttr) or not blob.array.size:
         return False
-    values = blob.array.ravel()
+    values = blob.data.stored
     return bool(np.all(values == values[0]) and np.isfinite(values[0].astype(np.float64)))
 
 
@@ -114,7 +115,24 @@ def uniform(blob: Attribute) -> bool:
 def only_element(blob: Attribute) -> float:
     """The value of all elements of a uniform constant."""
     assert isinstance(blob, BlobAttr)
-    return float(blob.array.ravel()[0])
+    return float(blob.data.stored[0])
+
+
+@guard
+def one_number(blob: Attribute) -> bool:
+    """Whether a constant has several elements, all of the same bits."""
+    if not isinstance(blob, BlobAttr) or blob.array.size < 2:
+        return False
+    stored = blob.data.stored
+    bits = stored.view(f"V{stored.itemsize}")
+    return bool(np.all(bits == bits[0]))
+
+
+@function
+def number(blob: Attribute) -> Attribute:
+    """The first element of a constant, as a tensor without axes."""
+    assert isinstance(blob, BlobAttr)
+    return BlobAttr(Blob(blob.data.stored[0].reshape(())))
 
 
 @guard

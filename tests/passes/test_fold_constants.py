@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from some_tensors import context, counting, module_of
 
 from abele.backends.reference import run_reference
@@ -83,6 +84,74 @@ def test_a_much_larger_result_is_not_folded():
     ctx = context()
     module = folded(EXPAND.replace("SIZE", "4096"), ctx, w=W)
     assert [op.name for op in module.walk() if isinstance(op, nn.PureTensorOp)] == []
+
+
+ONE_NUMBER = """
+func.func @main(%x: tensor<1048576xf32>) -> TYPE {
+  %0 = nn.constant {half} : tensor<1xf32>
+  %1 = nn.expand %0 to [1048576, 1024] : (tensor<1xf32>) -> tensor<1048576x1024xf32>
+  BODY
+  func.return %2 : TYPE
+}"""
+"""A tensor of 4 GiB, which no test may make."""
+
+
+@pytest.mark.parametrize(
+    ("body", "type_", "number"),
+    [
+        ("%2 = nn.neg %1 : (BIG) -> BIG", "BIG", -0.5),
+        ("%2 = nn.add %1, %0 : (BIG, tensor<1xf32>) -> BIG", "BIG", 1.0),
+        ("%2 = nn.equal %1, %0 : (BIG, tensor<1xf32>) -> BITS", "BITS", True),
+        ("%2 = nn.cast %1 : (BIG) -> HALF", "HALF", 0.5),
+        ("%2 = nn.transpose %1 [1, 0] : (BIG) -> FLIPPED", "FLIPPED", 0.5),
+        ("%2 = nn.reshape %1 to [1024, 1048576] : (BIG) -> FLIPPED", "FLIPPED", 0.5),
+        ("%2 = nn.concat %1, %1 axis 1 : (BIG, BIG) -> TWICE", "TWICE", 0.5),
+        (
+            '%2 = nn.pad "edge" %1 low [0, 0] high [0, 1024] value 0.0 : (BIG) -> TWICE',
+            "TWICE",
+            None,
+        ),
+        (
+            '%2 = nn.pad "constant" %1 low [0, 0] high [0, 1024] value 0.0 : (BIG) -> TWICE',
+            "TWICE",
+            None,
+        ),
+    ],
+)
+def test_a_tensor_of_one_number_is_folded_without_its_elements(
+    body: str, type_: str, number: float | None
+):
+    text = ONE_NUMBER.replace("BODY", body).replace("TYPE", type_)
+    for name, spelled in {
+        "BIG": "tensor<1048576x1024xf32>",
+        "BITS": "tensor<1048576x1024xi1>",
+        "HALF": "tensor<1048576x1024xf16>",
+        "FLIPPED": "tensor<1024x1048576xf32>",
+        "TWICE": "tensor<1048576x2048xf32>",
+    }.items():
+        text = text.replace(name, spelled)
+    if number is None:
+        text = text.replace("1048576", "32")
+    module = folded(text, context(), half=np.full(1, 0.5, np.float32))
+    (main,) = module.body.block.ops
+    returned = main.body.block.last_op.operands[0].owner
+    assert isinstance(returned, nn.ConstantOp)
+    assert returned.value.data.is_splat == (number is not None)
+    assert number is None or returned.value.data.stored[0] == number
+
+
+def test_different_numbers_side_by_side_are_no_splat():
+    text = """
+    func.func @main() -> tensor<80000xf32> {
+      %0 = nn.constant {a} : tensor<40000xf32>
+      %1 = nn.constant {b} : tensor<40000xf32>
+      %2 = nn.concat %0, %1 axis 0 : (tensor<40000xf32>, tensor<40000xf32>) -> tensor<80000xf32>
+      func.return %2 : tensor<80000xf32>
+    }"""
+    a, b = (np.broadcast_to(np.float32(n), (40_000,)) for n in (1, 2))
+    module = folded(text, context(), a=a, b=b)
+    *_, last = (op for op in module.walk() if isinstance(op, nn.ConstantOp))
+    np.testing.assert_array_equal(last.value.array, np.concatenate([a, b]))
 
 
 def test_constants_are_folded_inside_loops_too():

@@ -18,7 +18,7 @@ from abele.tools import compile_model
 from abele.tools.bench.trace import traceability
 from abele.tools.cli import app
 from abele.tools.debug.check import TOLERANCE, check_run, relative_error, rounding_error
-from abele.tools.importers.light_networks import light_input, light_names, seeded
+from abele.tools.importers.light_networks import light_file, light_input, light_names, seeded
 
 QUICK = ("alexnet", "squeezenet")
 
@@ -48,13 +48,12 @@ def by_onnxruntime(proto: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.
     return result
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-        for name in light_names()
-    ],
-)
+NAMES = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in light_names()
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_light_network_on_mk2(name: str):
     proto, inputs = seeded(name), dict(light_input(name))
     exe = compile_model(proto)
@@ -71,6 +70,16 @@ def test_a_light_network_on_mk2(name: str):
     for trace in traceability(exe, proto):
         assert trace.traced >= TRACED * trace.operations, trace.untraced
         assert trace.found >= TRACED * trace.nodes, trace.lost
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_published_file_runs_as_fast_as_with_weights(name: str):
+    """Its weights are made in the graph: each is one number, repeated."""
+    path, inputs = light_file(name), dict(light_input(name))
+    exe = compile_model(path)
+    assert exe.profile["cycles"] <= 1.05 * compile_model(seeded(name)).profile["cycles"]
+    (result,) = exe.run(inputs).values()
+    assert relative_error(result, by_onnxruntime(onnx.load(path), inputs)) < TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["squeezenet", pytest.param("resnet50", marks=pytest.mark.slow)])

@@ -83,14 +83,19 @@ def seeded(name: str, seed: int = 0) -> onnx.ModelProto:
     return graph.model(found)
 
 
-def _load(name: str) -> onnx.ModelProto:
+def light_file(name: str) -> Path:
+    """The file of a light network in the onnx package. Raises InputError."""
     if name not in LIGHT_NAMES:
         raise InputError(f"light network {name!r}; need one of {', '.join(LIGHT_NAMES)}")
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     path = folder / f"light_{FILES.get(name, name)}.onnx"
     if not path.is_file():
         raise InputError(f"light network {name!r}: this onnx package has no file {path.name}")
-    return onnx.load(str(path))
+    return path
+
+
+def _load(name: str) -> onnx.ModelProto:
+    return onnx.load(str(light_file(name)))
 
 
 def _input_name(model: onnx.ModelProto) -> str:

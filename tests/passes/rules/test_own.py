@@ -9,7 +9,8 @@ from some_tensors import context, module_of, small_integers
 
 from abele.backends.reference import run_reference
 from abele.dialects import nn
-from abele.dialects.nn.base import shape_of
+from abele.dialects.dtypes import numpy_dtype
+from abele.dialects.nn.base import element_of, shape_of
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.rewriting import Source, Watcher, watched
 from abele.ir.rules.check import check_rules as statically_checked
@@ -57,6 +58,69 @@ CASES = [
     (
         "canonicalize expand_to_itself", [MATRIX], f"%0 : {MATRIX}",
         f"%0 = nn.expand %x to [4, 6] : {ONE}", "",
+    ),
+    *(
+        (
+            f"canonicalize {rule}", [MATRIX, "tensor<6xf32>"], f"%1 : {MATRIX}",
+            f"""%0 = nn.expand %y to [4, 6] : (tensor<6xf32>) -> {MATRIX}
+                %1 = nn.sub {operands} : {TWO}""",
+            f"%1 = nn.sub {folded} : ({types}) -> {MATRIX}",
+        )
+        for rule, operands, folded, types in [
+            ("expand_for_the_second", "%x, %0", "%x, %y", f"{MATRIX}, tensor<6xf32>"),
+            ("expand_for_the_first", "%0, %x", "%y, %x", f"tensor<6xf32>, {MATRIX}"),
+        ]
+    ),
+    (
+        "canonicalize expand_for_a_condition", [MATRIX, "tensor<6xi1>"], f"%1 : {MATRIX}",
+        f"""%0 = nn.expand %y to [4, 6] : (tensor<6xi1>) -> tensor<4x6xi1>
+            %1 = nn.select %0, %x, %x : (tensor<4x6xi1>, {MATRIX}, {MATRIX}) -> {MATRIX}""",
+        f"%1 = nn.select %y, %x, %x : (tensor<6xi1>, {MATRIX}, {MATRIX}) -> {MATRIX}",
+    ),
+    *(
+        (
+            f"canonicalize {rule}", ["tensor<4x6xi1>", "tensor<6xf32>"], f"%1 : {MATRIX}",
+            f"""%0 = nn.expand %y to [4, 6] : (tensor<6xf32>) -> {MATRIX}
+                %1 = nn.select %x, {operands} : (tensor<4x6xi1>, {types}) -> {MATRIX}""",
+            f"%1 = nn.select %x, {folded} : (tensor<4x6xi1>, {small}) -> {MATRIX}",
+        )
+        for rule, operands, types, folded, small in [
+            (
+                "expand_for_a_choice",
+                "%0, %y", f"{MATRIX}, tensor<6xf32>",
+                "%y, %y", "tensor<6xf32>, tensor<6xf32>",
+            ),
+            (
+                "expand_for_the_other_choice",
+                "%y, %0", f"tensor<6xf32>, {MATRIX}",
+                "%y, %y", "tensor<6xf32>, tensor<6xf32>",
+            ),
+        ]
+    ),
+    *(
+        (
+            f"canonicalize {rule}", [MATRIX], f"%1 : {MATRIX}",
+            f"%0 = nn.constant {{halves}} : {MATRIX}\n%1 = nn.sub {operands} : {TWO}",
+            f"""%0 = nn.constant {{half}} : tensor<f32>
+                %1 = nn.sub {operands} : ({types}) -> {MATRIX}""",
+        )
+        for rule, operands, types in [
+            ("number_for_the_second", "%x, %0", f"{MATRIX}, tensor<f32>"),
+            ("number_for_the_first", "%0, %x", f"tensor<f32>, {MATRIX}"),
+        ]
+    ),
+    *(
+        (
+            f"canonicalize {rule}", ["tensor<4x6xi1>", MATRIX], f"%1 : {MATRIX}",
+            f"""%0 = nn.constant {{halves}} : {MATRIX}
+                %1 = nn.select %x, {operands} : (tensor<4x6xi1>, {MATRIX}, {MATRIX}) -> {MATRIX}""",
+            f"""%0 = nn.constant {{half}} : tensor<f32>
+                %1 = nn.select %x, {operands} : (tensor<4x6xi1>, {types}) -> {MATRIX}""",
+        )
+        for rule, operands, types in [
+            ("number_for_a_choice", "%0, %y", f"tensor<f32>, {MATRIX}"),
+            ("number_for_the_other_choice", "%y, %0", f"{MATRIX}, tensor<f32>"),
+        ]
     ),
     (
         "canonicalize slice_of_all", [MATRIX], f"%0 : {MATRIX}",
@@ -208,11 +272,13 @@ def test_a_rule_makes_what_it_says_and_the_program_computes_the_same(
     law: str, types: list[str], returned: str, before: str, after: str
 ):
     ctx, blobs = context(), {"halves": HALVES, "w": W, "s": S, "t": S.reshape(1, 8, 1, 1)}
+    blobs["half"] = HALVES[0, 0].reshape(())
     name, rule = law.split()
     module = module_of(program(types, returned, before), ctx, **blobs)
     arguments = module.body.block.first_op.body.block.args
     inputs = {
-        f"arg{i}": small_integers(i, tuple(shape_of(each))) for i, each in enumerate(arguments)
+        f"arg{i}": small_integers(i, shape_of(each)).astype(numpy_dtype(element_of(each)))
+        for i, each in enumerate(arguments)
     }
     expected = run_reference(module, inputs).outputs
 
