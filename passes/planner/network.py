@@ -85,7 +85,7 @@ def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None)
     chooser = network.chooser(bound, 0.0)
     decided = chooser.one_by_one()
     found = network.plan(decided, bound)
-    if found.bytes_per_tile > bound:
+    if found.bytes_per_tile > bound and decided.options:
         return network.fitted(decided)
     return network.better(found, chooser)
 

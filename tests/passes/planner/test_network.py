@@ -92,6 +92,13 @@ def test_an_activation_stays_where_it_is_made():
     assert found.choices[relu].exchange_cycles == 0
 
 
+def test_a_program_without_operators_that_cannot_fit_has_no_plans():
+    target = resolve_target("tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
+    found = planned(Net(100, 100).module(), target)
+    assert not found.plans
+    assert found.bytes_per_tile > target.usable_bytes_per_tile
+
+
 def test_equal_layers_get_equal_plans():
     found = planned(mlp(96, 5), resolve_target("tiny:32"))
     plans = [p for op, p in found.plans.items() if isinstance(op, nn.MatMulOp)]
