@@ -14,12 +14,12 @@ from ..ir.provenance import origin
 from ..ir.upstream import ModuleOp
 from .lifetimes import PHASES, Timeline
 from .price import functions_of
-from .target import Target, with_more_memory
+from .target import Target
 
 Integers = NDArray[np.int64]
 
-NARROWER = "float16 (-p narrow-floats,nn,partition,tile,exchange)"
-"""The advice that halves the bytes of float32 variables."""
+ADVICE = "`abele memory MODEL --advise` tries changes that free memory"
+"""What an error says about a program that does not fit. Only a compiler knows what would help."""
 
 SHOWN = 6
 """Layers and variables that a message names at most. Assumed: as many as fit a few lines."""
@@ -121,19 +121,8 @@ class MemoryReport:
             self.max_tile_bytes,
             self.target.bytes_per_tile,
             tile=self.fullest_tile,
-            remedy=self._remedy(),
+            remedy=ADVICE,
         )
-
-    def _remedy(self) -> str:
-        wide = sum(v.bytes for v in self.variables if v.dtype == "float32")
-        advice: list[str] = []
-        if wide:
-            advice.append(f"{NARROWER} halves {wide} of these bytes")
-        advice.append(f"more tiles than {self.target.tiles} leave less on each")
-        roomier = with_more_memory(self.target)
-        other = f" or a target with more memory a tile (--target {roomier})" if roomier else ""
-        advice.append(f"a smaller batch{other} needs less of it")
-        return "; ".join(advice)
 
 
 def _layers(variables: Sequence[TileVariable]) -> Iterator[str]:

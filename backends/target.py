@@ -236,13 +236,6 @@ def register_target(target: Target, owner: str) -> None:
     add_entry(USERS_TARGETS, "target", target.name, target, owner, reserved=PRESETS)
 
 
-def with_more_memory(target: Target) -> str:
-    """The preset with the most memory per tile; "" if none has more than the target."""
-    name = max(PRESETS, key=lambda each: PRESETS[each].usable_bytes_per_tile)
-    more = PRESETS[name].usable_bytes_per_tile > target.usable_bytes_per_tile
-    return name if more else ""
-
-
 def resolve_target(text: str) -> Target:
     """The target that a text names.
 

@@ -11,8 +11,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
-from ..backends.memory import NARROWER
-from ..backends.target import Target, with_more_memory
+from ..backends.memory import ADVICE
+from ..backends.target import Target
 from ..dialects import tile
 from ..dialects.levels import TILE
 from ..dialects.variable import ALIGNMENT, Variable
@@ -118,15 +118,13 @@ def check_fits(
     over = int(ends[worst]) - available
     gaps = int(ends[worst]) - sum(layers.values())
     others = f", others {rest} B" if rest else ""
-    roomier = with_more_memory(target)
-    other = f"a target with more memory a tile (--target {roomier}), " if roomier else ""
     raise DoesNotFit(
         f"the program ({shown}{others}{f', gaps {gaps} B' if gaps else ''}; largest variables "
         f"{examples}), {over} bytes over,",
         int(ends[worst]),
         available,
         tile=tile_index,
-        remedy=f"use {NARROWER}, a smaller batch, {other}or more tiles",
+        remedy=ADVICE,
     )
 
 

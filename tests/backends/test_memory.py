@@ -113,7 +113,7 @@ def test_what_does_not_fit_says_where_what_and_how_much():
     assert (problem.tile, problem.needed, problem.available) == (1, 262_144 + 48, 262_144)
     assert found.over_bytes == 48
     text = str(problem)
-    for part in ("tile 1", "big 48 B", "@big 48 B", "w 24 B", "48 bytes too large", "float16"):
+    for part in ("tile 1", "big 48 B", "@big 48 B", "w 24 B", "48 bytes too large", "--advise"):
         assert part in text
     with pytest.raises(DoesNotFit):
         raise problem

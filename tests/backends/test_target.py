@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abele.backends.target import PRESETS, Target, resolve_target, with_more_memory
+from abele.backends.target import PRESETS, Target, resolve_target
 from abele.ir.errors import InputError
 
 
@@ -112,8 +112,3 @@ def test_to_dict_has_every_value():
     values = resolve_target("mk2:7").to_dict()
     assert values["tiles"] == 7
     assert values["amp"]["float16_float16"]["units"] == 16
-
-
-def test_a_preset_with_more_memory_is_named_only_where_one_has_more():
-    assert with_more_memory(resolve_target("mk1")) == "mk2"
-    assert with_more_memory(resolve_target("mk2:64")) == ""

@@ -97,7 +97,7 @@ def test_what_does_not_fit_names_tile_variables_and_remedy():
     message = str(failure.value)
     assert re.match(r"tile 0: the program \(.*@a \(200000 B\)", message)
     assert "bytes over" in message
-    assert "-p narrow-floats,nn,partition,tile,exchange" in message
+    assert "`abele memory MODEL --advise`" in message
 
 
 def test_a_function_that_calls_itself_is_refused():

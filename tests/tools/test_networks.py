@@ -124,7 +124,7 @@ def test_vgg19_in_fp32_does_not_fit_mk1_and_says_why(tmp_path: Path):
     assert result.exit_code == 3, result.output
     message = result.stderr
     assert message.startswith("error: does not fit: tile ")
-    for word in ("bytes", "fc6", "narrow-floats", "bytes over"):
+    for word in ("bytes", "fc6", "--advise", "bytes over"):
         assert word in message
     assert message.count("\n") == 1
     assert not outputs.exists()

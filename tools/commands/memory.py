@@ -6,6 +6,8 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, cast
@@ -21,6 +23,7 @@ from ..advice.recomputation import can_change_nn, recomputations
 from ..advice.room import Trial, Way, trials
 from ..advice.serial_split import constraints_with, serial_splits
 from ..driver.executable import PROGRAM_FILE, Executable
+from ..driver.extensions.loaded import Extensions
 from ..driver.files import check_files
 from ..views.planning.tables import wide_enough
 from ..views.progress import progress
@@ -61,37 +64,27 @@ def memory_command(
         if advise and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --advise needs the model")
 
-        def compiled(other: Way) -> Executable:
-            changed = replace(
-                how,
-                target=other.target.spelling(),
-                passes=other.passes,
-                memory_proportion=other.proportion,
-            )
-            with _constraints(how.constraints, other.operators) as constraints:
-                changed = replace(changed, constraints=constraints)
-                return changed.compiled(model, extensions, on_step, unbounded=True)
-
-        with progress() as on_step:
-            exe = how.compiled(model, extensions, on_step, unbounded=True)
+        with progress() as tell:
+            exe = how.compiled(model, extensions, tell, unbounded=True)
             found = memory_map(exe)
-            own = Way(found.target, how.passes, how.memory_proportion)
-            tried, again = (), ()
-            if advise:
-                tried = (
-                    *serial_splits(found, exe, own, compiled, extensions),
-                    *trials(found, own, compiled),
-                )
-                again = tuple(recomputations(found, exe, own, compiled, extensions))
         warn(exe.relaxed)
         _show(found, model, top)
+        tried: tuple[Trial, ...] = ()
         if advise:
-            table = _trial_table((*tried, *again))
+            own = Way(found.target, how.passes, how.memory_proportion)
+            compile_with = partial(_compiled, how, model, extensions)
+            again = recomputations(found, exe, own, compile_with, extensions)
+            cheap = trials(found, own, compile_with)
+            serial = serial_splits(found, exe, own, compile_with, extensions)
+            tried = tuple(map(_told, chain(cheap, serial)))
+            more = tuple(map(_told, again))
+            tried = (*tried, *more)
+            table = _trial_table(tried)
             wide_enough(table).print(table)
-            if not again and can_change_nn(found, exe, own):
+            if not more and can_change_nn(found, exe, own):
                 console().print(NOTHING_AGAIN)
         if output is not None:
-            _write(output, found, (*tried, *again))
+            _write(output, found, tried)
         _tell_overheads(found)
         if not found.fits:
             over = found.variable_bytes - found.target.usable_bytes_per_tile
@@ -100,6 +93,26 @@ def memory_command(
                 + ("" if advise else "; --advise tries changes that free memory")
             )
             raise typer.Exit(TOO_LARGE)
+
+
+def _compiled(how: Compilation, model: str, extensions: Extensions, other: Way) -> Executable:
+    """The program, compiled in another way. Shows what it does."""
+    changed = replace(
+        how,
+        target=other.target.spelling(),
+        passes=other.passes,
+        memory_proportion=other.proportion,
+    )
+    with _constraints(how.constraints, other.operators) as constraints, progress() as tell:
+        changed = replace(changed, constraints=constraints)
+        return changed.compiled(model, extensions, tell, unbounded=True)
+
+
+def _told(tried: Trial) -> Trial:
+    """A trial, shown on standard error as soon as it is done."""
+    fits = "fits" if tried.fits else "does not fit"
+    print_error_line(f"tried {tried.change}: {tried.bytes:,} of {tried.available:,} bytes, {fits}")
+    return tried
 
 
 @contextmanager
