@@ -29,7 +29,8 @@ from .evaluate.blocks import Blocks, read_blocks, tensor_of, write_blocks
 from .evaluate.control import ITERATION_LIMIT, Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
 from .evaluate.host import host_tensor
-from .evaluate.shadow import MachineFault, Shadow
+from .evaluate.shadow import Shadow
+from .faults import MachineFault as MachineFault
 from .target import Target
 
 __all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]

@@ -1,56 +1,136 @@
-"""The command line: abele and abele-opt. A new command is a function, and a line in COMMANDS."""
+"""The command line: abele and abele-opt. A new command is a function, and a line in COMMANDS.
+
+Nothing that a command needs is imported before the command is chosen, so that help comes at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 from ..ir.garbage import heap_frozen_after
-from .commands.bench import bench_command
-from .commands.bisect import bisect_command
-from .commands.compile import compile_command
-from .commands.demo import demo
-from .commands.explain import explain_command
-from .commands.fuzz import fuzz_command
-from .commands.graph import graph_command
-from .commands.memory import memory_command
-from .commands.mutate import mutate_command
-from .commands.opt import opt
-from .commands.plan import plan_command
-from .commands.run import run
-from .commands.scan import scan_command
 from .commands.signals import end_by_exception
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "run": run,
-    "compile": compile_command,
-    "opt": opt,
-    "plan": plan_command,
-    "memory": memory_command,
-    "graph": graph_command,
-    "scan": scan_command,
-    "bisect": bisect_command,
-    "explain": explain_command,
-    "fuzz": fuzz_command,
-    "bench": bench_command,
-    "mutate": mutate_command,
-    "demo": demo,
+
+@dataclass(frozen=True)
+class Command:
+    """A command, imported when it is chosen.
+
+    home: `module:function`, the module in commands/. summary: its line in `abele --help`, which
+    fits into 80 columns.
+    """
+
+    home: str
+    summary: str
+
+    def load(self) -> Callable[..., None]:
+        """Import the function of the command."""
+        module, function = self.home.split(":")
+        return getattr(import_module(f".commands.{module}", __package__), function)
+
+
+COMMANDS: dict[str, Command] = {
+    "run": Command("run:run", "Compile a model, or load a program, and run it once."),
+    "compile": Command("compile:compile_command", "Compile a model into a program file."),
+    "opt": Command("opt:opt", "Run passes on a module of any level, and print the result."),
+    "plan": Command(
+        "plan:plan_command", "Show how operators are split over tiles, and what that costs."
+    ),
+    "memory": Command(
+        "memory:memory_command", "Show what fills the fullest tile, by category and layer."
+    ),
+    "graph": Command("graph:graph_command", "Write the vertices and edges of a program as tables."),
+    "scan": Command("scan:scan_command", "Draw the vertices and edges of a program."),
+    "bisect": Command(
+        "bisect:bisect_command", "Find the first pass, rewrite and value that are wrong."
+    ),
+    "explain": Command(
+        "explain:explain_command", "Explain why a rule matches each operation or does not."
+    ),
+    "fuzz": Command("fuzz:fuzz_command", "Run generated programs before and after each pass."),
+    "bench": Command("bench:bench_command", "Measure abele."),
+    "mutate": Command(
+        "mutate:mutate_command", "Plant bugs in passes, and report which ones are found."
+    ),
+    "demo": Command("demo:demo", "Compile and run AlexNet, check it, and print its cost."),
 }
 
-app = typer.Typer(
-    help="Compile neural networks for tile machines, and run them there.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    # Markup would cut off long names, such as --mlir-print-ir-after-change.
-    rich_markup_mode=None,
-)
-opt_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
-opt_app.command()(opt)
+class _Loading(MutableMapping[str, Any]):
+    """The commands of the group by name: each is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return typer.main.get_command(command_app(name))
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        raise TypeError(f"command {name}: commands are listed in COMMANDS")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"command {name}: commands are listed in COMMANDS")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    """The group of all commands, whose help comes from COMMANDS and imports none of them."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = cast(Any, _Loading())
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The commands in the order of the table."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the section of the help that lists the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.summary) for name, each in COMMANDS.items()])
+
+
+STYLE: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    # Markup would cut off long names, such as --mlir-print-ir-after-change.
+    "rich_markup_mode": None,
+}
+
+app = typer.Typer(cls=_Group, no_args_is_help=True, **STYLE)
+
+
+def command_app(name: str) -> typer.Typer:
+    """An application of one command."""
+    alone = typer.Typer(**STYLE)
+    alone.command(name)(COMMANDS[name].load())
+    return alone
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"abele {version('abele')}")
+        raise typer.Exit
+
+
+@app.callback()
+def abele(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_show_version),
+    ] = False,
+) -> None:
+    """Compile neural networks for tile machines, and run them there."""
 
 
 def main() -> None:
@@ -64,4 +144,4 @@ def opt_main() -> None:
     """Run the command abele-opt, which is abele opt under a name that mlir-opt users expect."""
     end_by_exception()
     with heap_frozen_after():
-        opt_app()
+        command_app("opt")()

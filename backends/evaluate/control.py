@@ -12,15 +12,12 @@ from ...dialects.control import ConditionOp, IfOp, RepeatOp, WhileOp, YieldOp
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
+from ..faults import IterationLimit
 
 Value = TypeVar("Value")
 
 ITERATION_LIMIT = 1_000_000
 """Turns of one while loop after which it is considered endless."""
-
-
-class IterationLimit(RuntimeError):
-    """A while loop did not end. The message names it and the limit."""
 
 
 _Do = Callable[[Any, list[Value]], Sequence[Value]]

@@ -18,36 +18,10 @@ from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.provenance import origin, place
+from ..faults import MachineFault
 
 Marks = NDArray[np.uint16]
 MOST_MARKS = 0xFFFF
-
-
-class MachineFault(Exception):
-    """A program does what the machine cannot, or must not.
-
-    superstep, op, variable: names. tile, addresses: the first tile concerned, and the range of its
-    bytes, end excluded. node: the framework's node, if it is known.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        superstep: str | None = None,
-        op: str | None = None,
-        variable: str | None = None,
-        tile: int | None = None,
-        addresses: tuple[int, int] | None = None,
-        node: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.superstep = superstep
-        self.op = op
-        self.variable = variable
-        self.tile = tile
-        self.addresses = addresses
-        self.node = node
 
 
 class Shadow:

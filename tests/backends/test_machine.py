@@ -25,10 +25,11 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 from abele.backends.evaluate.binder import Binder
+from abele.backends.faults import MachineFault
 from abele.backends.host.binders import best_binder
 from abele.backends.host.fast import FastBinder
 from abele.backends.host.fusion import FusedBinder
-from abele.backends.machine import DropMessage, FlipByte, Machine, MachineFault, Observer
+from abele.backends.machine import DropMessage, FlipByte, Machine, Observer
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
 from abele.ir.geometry.grid import Cut

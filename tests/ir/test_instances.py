@@ -13,7 +13,7 @@ from abele.ir.instances import Instances
 from abele.ir.rules.vocabulary import Vocabulary
 from abele.ir.unmet import Unmet
 from abele.ir.upstream import VerifyException
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
 
 SIZES = (1, 2, 3, 5)
 INSTANCES = Instances(Vocabulary(new_context()))

@@ -11,7 +11,7 @@ from abele.ir.symbols import (
     symbols_in,
 )
 from abele.ir.upstream import ModuleOp
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
 
 from ..some_tensors import module_of
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from some_models import SMALL, model, node, random, relu
 from typer.testing import CliRunner, Result
 
 from abele.tools import compile_model
-from abele.tools.cli import app, opt_app
+from abele.tools.cli import COMMANDS, app, command_app
 
 ROOT = Path(__file__).parent.parent.parent
 BLOBS = ROOT / "examples" / "blobs"
@@ -38,7 +39,7 @@ def abele(*arguments: str | Path) -> Result:
 
 
 def opt(*arguments: str | Path, text: str | None = None) -> Result:
-    result = CliRunner().invoke(opt_app, [str(each) for each in arguments], input=text)
+    result = CliRunner().invoke(command_app("opt"), [str(each) for each in arguments], input=text)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
@@ -930,6 +931,68 @@ def test_opt_refuses_a_module_that_does_not_verify(negate: Path):
     result = opt(negate)
     assert result.exit_code == 2
     assert "negate.mlir:4:5: " in result.stderr
+
+
+# What a start imports
+
+MODULES = """
+import atexit, sys
+from abele.tools.cli import main
+atexit.register(lambda: sys.stderr.write("\\n".join(["modules:", *sorted(sys.modules)])))
+main()
+"""
+
+
+def imported(*arguments: str | Path) -> set[str]:
+    """The modules that a process of the command has imported when it ends with 0."""
+    command = [sys.executable, "-c", MODULES, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.partition("modules:\n")[2].splitlines())
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_imports_no_command(option: str):
+    found = imported(option)
+    assert {each for each in found if each.startswith("abele.")} == {
+        "abele.ir",
+        "abele.ir.garbage",
+        "abele.tools",
+        "abele.tools.cli",
+        "abele.tools.commands",
+        "abele.tools.commands.signals",
+    }
+    assert not found & {"numpy", "xdsl", "rich.console", "onnx"}
+
+
+def test_opt_imports_what_the_passes_need(negate: Path):
+    found = imported("opt", negate, "-p", "decompose")
+    assert not found & {"rich.console", "onnx", "numba", "lark"}
+    rooms = ("abele.passes.planner", "abele.passes.plans", "abele.ir.rules", "abele.backends.host")
+    assert not [each for each in found if each.startswith(rooms)]
+    # 312 when every command was imported.
+    assert len([each for each in found if each.startswith("abele.")]) <= 115
+
+
+def test_the_version_is_that_of_the_package():
+    result = abele("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"abele {version('abele')}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_one_whole_line_for_each_command(name: str):
+    lines = abele("--help").stdout.splitlines()
+    (line,) = [each for each in lines if each.startswith(f"  {name} ")]
+    assert line.endswith(f"  {COMMANDS[name].summary}")
+    assert len(line) <= 78
+    assert COMMANDS[name].load().__doc__
+
+
+def test_an_unknown_command_gets_a_suggestion(tmp_path: Path):
+    result = abele("comple")
+    assert result.exit_code == 2
+    assert "Did you mean 'compile'?" in result.stderr
 
 
 # True processes

@@ -26,7 +26,8 @@ from rich.table import Table
 from ...backends.graph import Graph, graph_of
 from ...ir.errors import InputError
 from ..driver.compile import compile_model
-from ..driver.executable import MACHINE, PROGRAM_FILE, Executable
+from ..driver.executable import MACHINE, Executable
+from ..driver.files import PROGRAM_FILE
 from ..importers.light_networks import seeded
 from ..views.graph.folder import write_graph
 from ..views.table import console

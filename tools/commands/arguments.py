@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...backends.target import PRESETS
+from ...backends.presets import PRESET_VALUES
 from ...ir.errors import InputError
 
 ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
@@ -15,7 +15,7 @@ TargetName = Annotated[
     str | None,
     typer.Option(
         "--target",
-        help=f"A preset ({', '.join(PRESETS)}), NAME:TILES, a TOML file, or a target of an "
+        help=f"A preset ({', '.join(PRESET_VALUES)}), NAME:TILES, a TOML file, or a target of an "
         "extension. Default: the model's own, else mk2.",
     ),
 ]

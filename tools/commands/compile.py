@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ...ir.errors import InputError
-from ..driver.executable import PROGRAM_FILE
-from ..driver.files import check_files, write_profile
+from ..driver.files import PROGRAM_FILE, check_files, write_profile
 from ..views.progress import progress
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles

@@ -22,9 +22,9 @@ from ..advice.memory_map import MemoryMap, memory_map
 from ..advice.recomputation import can_change_nn, recomputations
 from ..advice.room import Trial, Way, trials
 from ..advice.serial_split import constraints_with, serial_splits
-from ..driver.executable import PROGRAM_FILE, Executable
+from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
-from ..driver.files import check_files
+from ..driver.files import PROGRAM_FILE, check_files
 from ..views.planning.tables import wide_enough
 from ..views.progress import progress
 from ..views.table import console

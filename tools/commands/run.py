@@ -11,8 +11,8 @@ from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
 from ..debug.check import check_run
 from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
-from ..driver.executable import MACHINE, PROGRAM_FILE
-from ..driver.files import check_files, write_profile
+from ..driver.executable import MACHINE
+from ..driver.files import PROGRAM_FILE, check_files, write_profile
 from ..driver.host_memory import refuse_too_little_to_map
 from ..views.progress import progress
 from .arguments import ModelFile, ProfileFile

@@ -11,15 +11,14 @@ from typing import NoReturn
 
 import typer
 
-from ...backends.evaluate.control import IterationLimit
-from ...backends.machine import MachineFault
+from ...backends.faults import IterationLimit, MachineFault
 from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line
 from ...ir.pass_manager import InPass, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
-from ..driver.executable import PROGRAM_FILE
 from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
+from ..driver.files import PROGRAM_FILE
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
 

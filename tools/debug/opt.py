@@ -24,9 +24,9 @@ from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
 from ...passes.names import opt_passes
 from ...passes.pipelines import expand
-from ..driver.dump.instruments import NO_DUMP, check_dump, dump_instruments
-from ..driver.executable import PROGRAM_FILE
+from ..driver.dump.folder import check_dump
 from ..driver.extensions.loaded import Extensions
+from ..driver.files import PROGRAM_FILE
 from ..driver.reduce import reduce_module
 from ..driver.verifiers import verifiers
 from .diagnostics import Expectations
@@ -239,10 +239,13 @@ class _Run:
             sink = into_tree(options.tree / self.folder) if options.tree else None
             sink = sink or into_stream(sys.stderr)
             instruments.append(PrintIR(options.printed, sink, options.style))
-        dump = NO_DUMP
-        if options.dump is not None:
-            target = resolve_target(options.target or DEFAULT_TARGET)
-            dump = dump_instruments(options.dump / self.folder, target, self.name)
+        if options.dump is None:
+            return [*instruments, *self._verifiers()]
+        # A dump is priced, and prices need most of abele: a quarter of the start-up.
+        from ..driver.dump.instruments import dump_instruments  # noqa: PLC0415
+
+        target = resolve_target(options.target or DEFAULT_TARGET)
+        dump = dump_instruments(options.dump / self.folder, target, self.name)
         return [*instruments, *dump.around, *self._verifiers(), *dump.within]
 
     def _verifiers(self) -> tuple[Instrument, ...]:

@@ -23,10 +23,12 @@ from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ..importers.huge_weights import refusing_huge_weights
-from .dump.instruments import NO_DUMP, check_dump, dump_instruments
-from .executable import MACHINE, PROGRAM_FILE, Executable, Stages, load_executable
+from .dump.folder import check_dump
+from .dump.instruments import NO_DUMP, dump_instruments
+from .executable import MACHINE, Executable, Stages, load_executable
 from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
+from .files import PROGRAM_FILE
 from .keep_levels import KeepLevels
 from .on_step import CallOnStep, OnStep, ignore_step
 from .program import Model, Program, plan_target, read_program

@@ -23,10 +23,10 @@ from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, 
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
 from .arrays import Array, Tensor, checked
+from .context import new_context
+from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_memory
-from .program import Signature, check_target, new_context, signature, verified_level
-
-PROGRAM_FILE = ".abele"
+from .program import Signature, check_target, signature, verified_level
 
 MACHINE = EXCHANGE.name
 """The level that the machine runs."""

@@ -6,10 +6,16 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...ir.errors import InputError
 from ...ir.whole_file import check_file, whole_file
-from .executable import Executable
+
+if TYPE_CHECKING:
+    from .executable import Executable
+
+PROGRAM_FILE = ".abele"
+"""How the name of a program file ends."""
 
 
 def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | None]) -> None:

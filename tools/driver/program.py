@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from xdsl.dialects.builtin import Builtin, StringAttr
-from xdsl.dialects.func import Func, FuncOp
-from xdsl.ir import Attribute, Dialect
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 
 from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, resolve_target
 from ...dialects.host import host_names
-from ...dialects.levels import DIALECTS, LEVELS, NN, PARTITION, level_of, load_dialect
+from ...dialects.levels import NN, PARTITION, level_of
 from ...dialects.partition import PartitionTensor
 from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
@@ -36,14 +36,6 @@ if TYPE_CHECKING:
 
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 """Models that can be compiled: the path of an .onnx or .mlir file, or a model in memory."""
-
-
-def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
-    """A context with the dialects of every level, and more."""
-    context = AbeleContext(levels=LEVELS)
-    for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
-        context.load_dialect(dialect)
-    return context
 
 
 @dataclass(frozen=True)

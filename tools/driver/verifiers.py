@@ -14,8 +14,10 @@ from ...ir.pass_manager import Instrument, Step
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.xdsl.walk import operations
-from ...passes.decompose import Decompose
 from ...passes.pipelines import level_after_all
+
+DECOMPOSE = "decompose"
+"""The pass that leaves only core operations of nn."""
 
 
 def verifiers(level: Level | None) -> tuple[Instrument, ...]:
@@ -23,7 +25,7 @@ def verifiers(level: Level | None) -> tuple[Instrument, ...]:
 
     def legal_after(step: Step) -> Collection[str] | None:
         found = level_after_all(step.pipeline[: step.index + 1], level)
-        if found == NN and isinstance(step.current, Decompose):
+        if found == NN and step.current.name == DECOMPOSE:
             found = NN_CORE
         return None if found is None else found.legal
 

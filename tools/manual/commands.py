@@ -28,6 +28,10 @@ def commands_page() -> str:
         "Commands",
         plain(group.help or ""),
         table(
+            ("option of `abele`", "meaning"),
+            ((_spelling(each), plain(each.help or "")) for each in _options(group)),
+        ),
+        table(
             ("command", "meaning"),
             (
                 (f"[`abele {name}`](#abele-{name})", _summary(each))
@@ -47,9 +51,8 @@ def _summary(command: Any) -> str:
 
 
 def _command(name: str, command: Any) -> str:
-    parameters = [each for each in command.params if not getattr(each, "hidden", False)]
-    arguments = [each for each in parameters if isinstance(each, TyperArgument)]
-    options = [each for each in parameters if isinstance(each, TyperOption)]
+    arguments = [each for each in _shown(command) if isinstance(each, TyperArgument)]
+    options = _options(command)
     rows = [(code(_argument(each)), _default(each), plain(each.help or "")) for each in arguments]
     rows += [(_spelling(each), _default(each), plain(each.help or "")) for each in options]
     also = [code(names[0]) for each in options if (names := _names(each)) != tuple(each.opts)]
@@ -57,6 +60,14 @@ def _command(name: str, command: Any) -> str:
     every = table(("argument or option", "default", "meaning"), rows)
     blocks = (f"## abele {name}", _summary(command), every, mlir if also else "")
     return "\n\n".join(block for block in blocks if block)
+
+
+def _shown(command: Any) -> list[Any]:
+    return [each for each in command.params if not getattr(each, "hidden", False)]
+
+
+def _options(command: Any) -> list[TyperOption]:
+    return [each for each in _shown(command) if isinstance(each, TyperOption)]
 
 
 MLIR = "--mlir-"

@@ -12,7 +12,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from ...dialects.blob_attr import BlobAttr
 from ...ir.blob import Blob, BlobStore
 from ...ir.upstream import Parser
-from ..driver.program import new_context
+from ..driver.context import new_context
 from .documents import document
 
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from tile_programs import context, parse
 
-from abele.backends.evaluate.control import IterationLimit, Walker
+from abele.backends.evaluate.control import Walker
 from abele.backends.evaluate.partition import run_partition
 from abele.backends.evaluate.tile import run_tile
+from abele.backends.faults import IterationLimit
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError

@@ -13,7 +13,7 @@ from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.check import TOLERANCE, check_run, rounding_error, tolerance
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
 
 NARROW = """
 func.func @main(%x: tensor<4x64xELEMENT>, %b: tensor<64xELEMENT>) -> tensor<4x64xELEMENT>

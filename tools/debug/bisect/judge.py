@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....backends.evaluate.host import Run
-from ....backends.evaluate.shadow import MachineFault
+from ....backends.faults import MachineFault
 from ....backends.target import Target
 from ....dialects.levels import NN, level_of
 from ....dialects.verify_symbols import verify_symbols

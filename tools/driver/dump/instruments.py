@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....backends.target import Target
-from ....ir.errors import InputError
-from ....ir.instruments.dump_ir import DumpIR, check_dump_folder
+from ....ir.instruments.dump_ir import DumpIR
 from ....ir.instruments.record_ir import RecordIR
 from ....ir.instruments.timing import Timing
 from ....ir.pass_manager import Instrument, Step
 from ....ir.upstream import ModuleOp
 from ....ir.whole_file import whole_file
-from .page import MARK, page
+from .folder import PAGE
+from .page import page
 from .price_each import PriceEach
-
-PAGE = "index.html"
 
 
 @dataclass(frozen=True)
@@ -41,25 +39,6 @@ def dump_instruments(folder: Path, target: Target, title: str) -> Dump:
     timing, recorded, priced = Timing(), RecordIR(), PriceEach(target)
     shown = _WritePage(folder / PAGE, recorded, priced, timing, title, target)
     return Dump((shown, priced, DumpIR(folder, recorded), recorded), (timing,))
-
-
-def check_dump(folder: Path, source: str) -> None:
-    """Raise InputError if a folder cannot take a dump, or holds a page that is not a dump's.
-
-    source: the path that the program is read from.
-    """
-    check_dump_folder(folder, source)
-    file = folder / PAGE
-    if file.exists() and not _is_ours(file):
-        raise InputError(f"{file}: not a page of abele's, so it is kept; need another folder")
-
-
-def _is_ours(file: Path) -> bool:
-    try:
-        with open(file, "rb") as stream:
-            return MARK.encode() in stream.read(256)
-    except OSError:
-        return False
 
 
 @dataclass

@@ -20,11 +20,9 @@ from ....ir.listing import Line
 from ....ir.provenance import origin_names, place
 from ....ir.rewriting import Source
 from ....ir.upstream import LocationAttr
+from .folder import MARK
 from .nodes import node_names, nodes_of
 from .price_each import Figures
-
-MARK = "<!-- abele: what every pass did -->"
-"""The first bytes of every page."""
 
 ASSETS = ("page.css", "page.js")
 

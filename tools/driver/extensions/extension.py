@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from xdsl.ir import Dialect
+# Every command makes an Extension, and most need none of these.
+if TYPE_CHECKING:
+    from xdsl.ir import Dialect
 
-from ....backends.codelets.scalar import ScalarFunction
-from ....backends.target import Target
-from ....ir.rules import PythonRule
-from ....ir.upstream import ModulePass
+    from ....backends.codelets.scalar import ScalarFunction
+    from ....backends.target import Target
+    from ....ir.rules import PythonRule
+    from ....ir.upstream import ModulePass
 
 
 @dataclass(frozen=True)

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 from ....ir.errors import InputError
 from .loaded import Extensions, combined
-from .packages import extension_points, installed_package
-from .python_file import load_python
-from .registration import Part
-from .rules_pass import load_rules_file, with_rules_pass
-from .target_file import load_target
+from .part import Part
+from .points import extension_points
 
-LOADERS: Mapping[str, Callable[[Path, Extensions], Part]] = {
-    ".py": load_python,
-    ".toml": load_target,
-    ".rw": load_rules_file,
+# Rules and definitions take a third of a command's start-up, and most commands load no extension.
+LOADERS: Mapping[str, str] = {
+    ".py": "python_file:load_python",
+    ".toml": "target_file:load_target",
+    ".rw": "rules_pass:load_rules_file",
 }
-"""Loaders by suffix, in the order in which files are loaded.
+"""Loaders by suffix, in the order in which files are loaded, each as "module:function".
 
-Each takes a path and the extensions loaded before it.
+Each takes a path and the extensions loaded before it, and is imported on first use.
 """
+
+PACKAGE_LOADER = "packages:installed_package"
+WITH_RULES = "rules_pass:with_rules_pass"
 
 
 def load_extensions(paths: Sequence[str | os.PathLike[str]] = ()) -> Extensions:
@@ -41,9 +44,20 @@ def load_extensions(paths: Sequence[str | os.PathLike[str]] = ()) -> Extensions:
     files.sort(key=lambda path: list(LOADERS).index(path.suffix))
     parts: list[Part] = []
     for point in extension_points():
-        found = installed_package(point)
-        parts.append(with_rules_pass(found, point.name, combined(parts)))
+        found = cast(Part, _imported(PACKAGE_LOADER)(point))
+        parts.append(_with_rules_pass(found, point.name, parts))
     for path in {path.resolve(): path for path in files}.values():
-        found = LOADERS[path.suffix](path, combined(parts))
-        parts.append(with_rules_pass(found, path.stem, combined(parts)))
+        found = cast(Part, _imported(LOADERS[path.suffix])(path, combined(parts)))
+        parts.append(_with_rules_pass(found, path.stem, parts))
     return combined(parts, [os.fspath(path) for path in paths])
+
+
+def _with_rules_pass(part: Part, name: str, so_far: Sequence[Part]) -> Part:
+    if not part.extension.rules:
+        return part
+    return _imported(WITH_RULES)(part, name, combined(so_far))
+
+
+def _imported(home: str) -> Callable[..., Any]:
+    module, function = home.split(":")
+    return getattr(import_module(f".{module}", __package__), function)

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Dialect, Operation
 
-from ....backends.target import Target
 from ....dialects.levels import LEVELS
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry
 from ....ir.upstream import ModulePass
 from ....passes.pipelines import PASSES
-from ..program import new_context
+from ..context import new_context
 from .extension import Extension
-from .registration import Part
+from .part import Part
 from .user_code import user_operation, user_traceback
+
+if TYPE_CHECKING:
+    from ....backends.target import Target
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Extensions:
 
     passes: Mapping[str, PassEntry] = field(default_factory=lambda: dict(PASSES))
     dialects: tuple[Dialect, ...] = ()
-    targets: Mapping[str, Target] = field(default_factory=dict[str, Target])
+    targets: Mapping[str, Target] = field(default_factory=dict[str, "Target"])
     load: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()

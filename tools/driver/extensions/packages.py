@@ -1,10 +1,9 @@
-"""Extensions of installed packages, found by their entry points."""
+"""Load the extensions of installed packages."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import cast
@@ -13,16 +12,8 @@ from ....ir.errors import InputError
 from ....ir.rules import library
 from .definitions import definitions
 from .extension import Extension
-from .registration import Part, install, registered
-
-GROUP = "abele.extensions"
-"""The group of entry points for packages that extend abele."""
-
-
-@lru_cache(maxsize=1)
-def extension_points() -> tuple[EntryPoint, ...]:
-    """The entry points of all installed extensions."""
-    return tuple(entry_points(group=GROUP))
+from .part import Part
+from .registration import install, registered
 
 
 def installed_package(point: EntryPoint) -> Part:

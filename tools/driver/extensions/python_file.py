@@ -14,7 +14,8 @@ from ....ir.errors import InputError
 from ....ir.rules import library
 from .definitions import definitions
 from .loaded import Extensions
-from .registration import Part, install, registered, uninstall
+from .part import Part
+from .registration import install, registered, uninstall
 from .source import read_source
 
 

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from ....backends.codelets.scalar import register_scalar_function
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
 from ....ir.user_entries import remove_entries
 from .checks import check_operations, check_pass
 from .extension import Extension
-
-
-@dataclass(frozen=True)
-class Part:
-    """The extension of one file or package. owner: its name in messages."""
-
-    owner: str
-    folder: Path
-    extension: Extension
-    digest: str = ""
-    warnings: tuple[str, ...] = ()
-
+from .part import Part
 
 REGISTERED: dict[str, Part] = {}
 """The parts that are registered, by resolved path or entry point."""

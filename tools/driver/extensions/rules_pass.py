@@ -11,11 +11,11 @@ from ....ir.errors import InputError
 from ....ir.rules import RuleSet, Vocabulary, bind_python_rules, library, rules_pass
 from ....ir.upstream import ModulePass
 from ....passes.rules import nn_library as nn_library  # registers functions for rules
-from ..program import new_context
+from ..context import new_context
 from .checks import PASS_NAME, check_pass
 from .extension import Extension
 from .loaded import Extensions
-from .registration import Part
+from .part import Part
 from .source import read_source
 
 _LOADED: dict[Path, tuple[object, Part]] = {}

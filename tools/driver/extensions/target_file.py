@@ -9,7 +9,8 @@ from pathlib import Path
 from ....backends.target import resolve_target
 from .extension import Extension
 from .loaded import Extensions
-from .registration import Part, install, registered
+from .part import Part
+from .registration import install, registered
 from .source import read_source
 
 

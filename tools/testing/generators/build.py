@@ -34,7 +34,7 @@ from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
 from ....ir.upstream import VerifyException
-from ...driver.program import new_context
+from ...driver.context import new_context
 from .program import Program
 from .sketch import Data, Sketch, Step
 

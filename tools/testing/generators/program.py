@@ -17,7 +17,8 @@ from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
 from ....ir.whole_file import whole_file
 from ...driver.arrays import Array, read_npz, seeded, write_npz
-from ...driver.program import new_context, signature
+from ...driver.context import new_context
+from ...driver.program import signature
 from .sketch import Sketch
 
 MODULE = "program.mlir"

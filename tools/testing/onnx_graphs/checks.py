@@ -30,7 +30,7 @@ from ....ir.upstream import VerifyException
 from ....ir.verify import verify
 from ...driver.arrays import Array
 from ...driver.compile import compile_model
-from ...driver.program import new_context
+from ...driver.context import new_context
 from ...importers import UnsupportedError, import_onnx
 from ..generators.program import Program
 from ..generators.sketch import random_sketch

@@ -14,7 +14,8 @@ from onnx import numpy_helper
 from ....ir.errors import InputError
 from ....ir.whole_file import whole_file
 from ...driver.arrays import Array, read_npz, write_npz
-from ...driver.program import new_context, signature
+from ...driver.context import new_context
+from ...driver.program import signature
 from ...importers import import_onnx
 from ..generators.sketch import Sketch
 

@@ -14,15 +14,14 @@ from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.dialects.levels import level_of
 from abele.dialects.verify_symbols import verify_symbols
-from abele.ir.errors import InputError
 from abele.ir.pass_manager import PassManager
 from abele.ir.provenance import LocatingWalker
 from abele.ir.text import parse_module, print_module, read_module
 from abele.ir.verify import verify
 from abele.tools import compile_model
-from abele.tools.driver.dump.instruments import check_dump, dump_instruments
-from abele.tools.driver.dump.page import MARK
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
+from abele.tools.driver.dump.folder import MARK, check_dump
+from abele.tools.driver.dump.instruments import dump_instruments
 
 TARGET = "tiny"
 
@@ -66,15 +65,6 @@ def test_the_page_is_one_file_that_asks_for_nothing(dump: Path):
     assert "{{" not in text.split("<script")[0]
     for outside in ("http:", "https:", "src=", "@import", "url("):
         assert outside not in text
-
-
-def test_a_page_of_another_program_is_not_overwritten(tmp_path: Path):
-    (tmp_path / "index.html").write_text("<p>mine</p>")
-    with pytest.raises(InputError, match=r"index.html: not a page of abele's"):
-        check_dump(tmp_path, "net.onnx")
-    with pytest.raises(InputError, match=r"index.html"):
-        compile_model(convolutions(), TARGET, dump_ir=tmp_path)
-    assert (tmp_path / "index.html").read_text() == "<p>mine</p>"
 
 
 def test_a_second_dump_replaces_the_first(dump: Path):

@@ -10,8 +10,8 @@ from abele.dialects.levels import EXCHANGE, NN
 from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
+from abele.tools.driver.context import new_context
 from abele.tools.driver.dump.price_each import NEEDED, TOO_LONG, Figures, PriceEach
-from abele.tools.driver.program import new_context
 from abele.tools.importers import import_onnx
 
 TARGET = "tiny:16"

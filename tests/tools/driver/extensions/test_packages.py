@@ -6,7 +6,7 @@ from some_extensions import BODY, HEAD, abele
 
 from abele.ir.errors import InputError
 from abele.tools.driver.extensions import load
-from abele.tools.driver.extensions.packages import GROUP
+from abele.tools.driver.extensions.points import GROUP
 from abele.tools.extensions import load_extensions
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from abele.backends.target import resolve_target
 from abele.ir.text import parse_module
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
 from abele.tools.testing import Program, bounded_run, difference
 from abele.tools.testing.oracle.oracles import Outcome
 

@@ -15,7 +15,7 @@ from abele.dialects.structured import Structured
 from abele.ir.text import parse_module
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.plans.planned import target_of
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
 from abele.tools.testing import (
     Miscompiled,
     NotApplicable,

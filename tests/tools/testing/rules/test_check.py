@@ -38,7 +38,7 @@ from abele.ir.rules import (
 from abele.ir.rules.match import Matcher, match_law
 from abele.passes.canonicalize import Canonicalize
 from abele.passes.rules.own import own_rules, own_vocabulary
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
 from abele.tools.testing import Miscompiled, PassFailed
 from abele.tools.testing.generators.build import Operators, build, default_operators
 from abele.tools.testing.generators.rules import sources

@@ -1,0 +1,20 @@
+"""The context that programs are read in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+from xdsl.ir import Dialect
+
+from ...dialects.levels import DIALECTS, LEVELS, load_dialect
+from ...ir.context import AbeleContext
+
+
+def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
+    """A context with the dialects of every level, and more."""
+    context = AbeleContext(levels=LEVELS)
+    for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
+        context.load_dialect(dialect)
+    return context
