@@ -79,6 +79,11 @@ DumpFolder = Annotated[
 ]
 
 
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Print what each stage does, and how many seconds it takes."),
+]
+
 LARGEST_DIGITS = 9
 """Digits of a size. Python takes long to read more, and no tile machine holds such a tensor."""
 

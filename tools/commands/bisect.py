@@ -10,7 +10,7 @@ import typer
 
 from ..debug.bisect.bisect import bisect
 from ..views.progress import progress
-from .arguments import Dims, Load, Pipeline, TargetName, sizes
+from .arguments import Dims, Load, Pipeline, TargetName, Verbose, sizes
 from .user_errors import CHECK_FAILED, text_in, user_errors
 
 
@@ -25,6 +25,7 @@ def bisect_command(
     target: TargetName = None,
     dim: Dims = None,
     load: Load = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run a model after every pass, and name the first pass, rewrite and value that are wrong.
 
@@ -32,7 +33,7 @@ def bisect_command(
     """
     with user_errors(text_in(model)) as context:
         extensions = context.load(load)
-        with progress() as on_step:
+        with progress(verbose=verbose, passes=extensions.passes) as on_step:
             verdict = bisect(
                 model,
                 target,

@@ -9,7 +9,6 @@ import typer
 
 from ...ir.errors import InputError
 from ..driver.files import PROGRAM_FILE, check_files, write_profile
-from ..views.progress import progress
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles
 from .showing import show
@@ -35,7 +34,7 @@ def compile_command(
             {"the model": Path(model), "--constraints": how.constraints},
             {"-o": output, "--profile": profile},
         )
-        with progress() as on_step:
+        with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step)
             on_step("write")
             exe.save(output)

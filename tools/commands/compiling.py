@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any, cast, get_type_hints
@@ -13,6 +14,7 @@ from ..driver.compile import compile_model
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.on_step import OnStep
+from ..views.progress import progress
 from .arguments import (
     ConstraintsFile,
     Dims,
@@ -21,6 +23,7 @@ from .arguments import (
     MemoryProportion,
     Pipeline,
     TargetName,
+    Verbose,
     VerticesPerTile,
     sizes,
 )
@@ -38,6 +41,11 @@ class Compilation:
     memory_proportion: MemoryProportion = None
     vertices_per_tile: VerticesPerTile = None
     dump_ir: DumpFolder = None
+    verbose: Verbose = False
+
+    def progress(self, extensions: Extensions) -> AbstractContextManager[OnStep]:
+        """What the command is doing, as the options ask to show it."""
+        return progress(verbose=self.verbose, passes=extensions.passes)
 
     def compiled(
         self, model: str, extensions: Extensions, on_step: OnStep, *, unbounded: bool = False

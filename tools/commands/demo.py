@@ -16,7 +16,7 @@ from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.table import console
-from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName
+from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName, Verbose
 from .showing import show
 from .user_errors import user_errors
 
@@ -30,6 +30,7 @@ def demo(
     scan: Annotated[
         Path | None, typer.Option(metavar="SCAN.png", help="Draw the vertices and edges here.")
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Compile AlexNet with seeded weights, run it on Mk2, check it, and print its cost."""
     with user_errors() as context:
@@ -38,7 +39,7 @@ def demo(
         if scan is not None:
             needs_libraries()
             check_format(scan)
-        with progress() as on_step:
+        with progress(verbose=verbose, passes=extensions.passes) as on_step:
             # onnx is an import of this command only: other commands run models without it.
             from .demo_network import demo_model  # noqa: PLC0415
 

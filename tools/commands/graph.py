@@ -15,7 +15,6 @@ from ..views.graph.folder import check_graph_folder, write_graph
 from ..views.graph.graphml import check_small, needs_networkx, write_graphml
 from ..views.graph.listing import graph_summary
 from ..views.graph.parquet import needs_pyarrow
-from ..views.progress import progress
 from ..views.table import console
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
@@ -57,7 +56,7 @@ def graph_command(
             check_graph_folder(output)
         if graphml is not None:
             needs_networkx()
-        with progress() as on_step:
+        with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step)
             if MACHINE not in exe.levels:
                 raise InputError(f"{model}: stops above {MACHINE}; need a complete program")

@@ -26,7 +26,6 @@ from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
 from ..views.planning.tables import wide_enough
-from ..views.progress import progress
 from ..views.table import console
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
@@ -64,7 +63,7 @@ def memory_command(
         if advise and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --advise needs the model")
 
-        with progress() as tell:
+        with how.progress(extensions) as tell:
             exe = how.compiled(model, extensions, tell, unbounded=True)
             found = memory_map(exe)
         warn(exe.relaxed)

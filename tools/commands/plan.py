@@ -16,7 +16,7 @@ from ..views.planning.picture import draw_trade_offs, needs_matplotlib
 from ..views.planning.plan import DTYPES, PlannedModel, plan_model, product_of_matrices
 from ..views.planning.tables import memory_lines, plan_table, trade_off_table, wide_enough
 from ..views.progress import progress
-from .arguments import ConstraintsFile, Dims, Load, MemoryProportion, TargetName, sizes
+from .arguments import ConstraintsFile, Dims, Load, MemoryProportion, TargetName, Verbose, sizes
 from .showing import warn
 from .user_errors import print_error_line, text_in, user_errors
 
@@ -58,6 +58,7 @@ def plan_command(
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all figures here.")
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Show how each operator is split over tiles, what that costs, and the alternatives.
 
@@ -81,7 +82,7 @@ def plan_command(
         if matmul:
             machine = resolve_target(target or DEFAULT_TARGET)
             program = product_of_matrices(*_shape(matmul), dtype or "f16", machine)
-        with progress() as on_step:
+        with progress(verbose=verbose, passes=extensions.passes) as on_step:
             question = plan_model(
                 program,
                 target,

@@ -14,7 +14,6 @@ from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile
 from ..driver.host_memory import refuse_too_little_to_map
-from ..views.progress import progress
 from .arguments import ModelFile, ProfileFile
 from .compiling import Compilation, compiles
 from .showing import show
@@ -55,7 +54,7 @@ def run(
         )
         if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
             refuse_too_little_to_map(resolve_target(how.target))
-        with progress() as on_step:
+        with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step)
             exe.module_at(at)
             given = {} if inputs is None else read_npz(inputs, exe.inputs)

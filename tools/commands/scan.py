@@ -12,7 +12,6 @@ from rich.table import Table
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
 from ..driver.files import check_files
-from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.table import console
@@ -85,7 +84,7 @@ def scan_command(
         if zoom is not None:
             check_zoom(zoom)
         start = perf_counter()
-        with progress() as on_step:
+        with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step)
             graph = graph_of_program(exe, _names(model))
             subject = subject_of(exe, title or Path(model).stem)

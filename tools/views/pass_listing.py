@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from textwrap import wrap
 
@@ -42,6 +43,12 @@ def description(name: str, passes: Mapping[str, PassEntry]) -> str:
     if declared is not None:
         text += ["", f"levels: {declared}"]
     return "\n".join(text) + "\n"
+
+
+def first_sentence(each: type[ModulePass]) -> str:
+    """What a pass does, in one sentence; "" for a pass without a docstring."""
+    paragraph = " ".join(_document(each).partition("\n\n")[0].split())
+    return re.split(r"(?<=\.)\s", paragraph)[0]
 
 
 def _document(each: type[ModulePass]) -> str:

@@ -1,21 +1,73 @@
-"""A line that shows what a long command is doing."""
+"""What a long command is doing: a line that changes, or a line for each step with its time."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
 
 from rich.console import Console
 
+from ...ir.pass_manager import PassEntry, load_pass
+from ...passes.pipelines import PASSES
 from ..driver.on_step import OnStep
+from .pass_listing import first_sentence
 
 
 @contextmanager
-def progress() -> Generator[OnStep]:
-    """A function that shows a step of the work on standard error; silent unless on a terminal."""
+def progress(
+    *, verbose: bool = False, passes: Mapping[str, PassEntry] = PASSES
+) -> Generator[OnStep]:
+    """A function that shows a step of the work on standard error.
+
+    It shows one changing line on a terminal, and nothing elsewhere. verbose: one line for each step
+    instead, with its seconds, and what a pass does. passes: the passes that steps may name.
+    """
+    if verbose:
+        steps = _Steps(passes)
+        try:
+            yield steps.begin
+        except BaseException:
+            steps.end("stopped")
+            raise
+        steps.end("in all")
+        return
     terminal = Console(stderr=True)
     if terminal.is_terminal:
         with terminal.status("") as status:
             yield status.update
     else:
         yield lambda _: None
+
+
+@dataclass
+class _Steps:
+    """Writes a line when a step ends, because the line begins with the step's seconds."""
+
+    passes: Mapping[str, PassEntry]
+    step: str = ""
+
+    def __post_init__(self) -> None:
+        self.start = self.last = perf_counter()
+
+    def begin(self, step: str) -> None:
+        """End the step before, and begin a step. The first word of a pass's step is its name."""
+        now = perf_counter()
+        if self.step:
+            self._write(now - self.last, self.step)
+        name = step.partition(" (")[0]
+        meaning = first_sentence(load_pass(name, self.passes)) if name in self.passes else ""
+        self.step = f"{step}: {meaning}" if meaning else step
+        self.last = perf_counter()
+
+    def end(self, word: str) -> None:
+        """End the last step, and write the sum."""
+        now = perf_counter()
+        if self.step:
+            self._write(now - self.last, self.step)
+        self._write(now - self.start, word)
+
+    def _write(self, seconds: float, what: str) -> None:
+        sys.stderr.write(f"{seconds:8.3f} s  {what}\n")
