@@ -24,8 +24,8 @@ SIZE = 1024
 def draw_demo(exe: Executable, model: onnx.ModelProto, path: Path, on_step: OnStep) -> None:
     """Draw the program's vertices and edges. Raises InputError."""
     # Only drawing needs these libraries.
+    from ..views.layer_names import telling_names  # noqa: PLC0415
     from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
-    from ..views.scan.names import telling_names  # noqa: PLC0415
     from ..views.scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
 
     graph = graph_of_program(exe, telling_names(model))

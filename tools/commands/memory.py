@@ -102,7 +102,10 @@ def _compiled(how: Compilation, model: str, extensions: Extensions, other: Way) 
         passes=other.passes,
         memory_proportion=other.proportion,
     )
-    with _constraints(how.constraints, other.operators) as constraints, progress() as tell:
+    with (
+        _constraints(how.constraints, other.operators) as constraints,
+        how.progress(extensions) as tell,
+    ):
         changed = replace(changed, constraints=constraints)
         return changed.compiled(model, extensions, tell, unbounded=True)
 

@@ -7,14 +7,26 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
 from ..driver.files import check_files
+from ..views.planning.columns import chosen, csv_text
 from ..views.planning.picture import draw_trade_offs, needs_matplotlib
 from ..views.planning.plan import DTYPES, PlannedModel, plan_model, product_of_matrices
-from ..views.planning.tables import memory_lines, plan_table, trade_off_table, wide_enough
+from ..views.planning.tables import (
+    ALTERNATIVE_COLUMNS,
+    OPERATOR_COLUMNS,
+    memory_lines,
+    plan_table,
+    shown_alternatives,
+    shown_operators,
+    trade_off_table,
+    wide_enough,
+)
 from ..views.progress import progress
 from .arguments import ConstraintsFile, Dims, Load, MemoryProportion, TargetName, Verbose, sizes
 from .showing import warn
@@ -58,6 +70,18 @@ def plan_command(
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all figures here.")
     ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            "--columns",
+            metavar="NAME,...",
+            help="Show these columns. Default: all that fit into the terminal; all in a pipe.",
+        ),
+    ] = "",
+    table: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="OUT", help="Write the rows with all their columns here."),
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Show how each operator is split over tiles, what that costs, and the alternatives.
@@ -75,9 +99,11 @@ def plan_command(
         if dtype and not matmul:
             raise InputError("--dtype is for --matmul; a model has its own types")
         read = {"the model": Path(model) if model else None, "--constraints": constraints}
-        check_files(read, {"--png": png, "--json": output})
+        check_files(read, {"--png": png, "--json": output, "--csv": table})
         if png is not None:
             needs_matplotlib()
+        if columns:
+            chosen(OPERATOR_COLUMNS if not operator else ALTERNATIVE_COLUMNS, columns)
         program = model
         if matmul:
             machine = resolve_target(target or DEFAULT_TARGET)
@@ -93,9 +119,11 @@ def plan_command(
                 memory_proportion=memory_proportion,
                 watch=on_step,
             )
-        _show(question, operator, every, top, png)
+        _show(question, operator, every, top, png, columns)
+        if table is not None:
+            _write(table, _csv(question, operator, every, top, columns))
         if output is not None:
-            _write(output, question, operator)
+            _write(output, _json(question, operator))
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -109,19 +137,24 @@ def _shape(text: str) -> tuple[int, int, int]:
 
 
 def _show(
-    question: PlannedModel, operator: str, every: bool, top: int | None, png: Path | None
+    question: PlannedModel,
+    operator: str,
+    every: bool,
+    top: int | None,
+    png: Path | None,
+    columns: str,
 ) -> None:
-    plan = question.plan
+    plan, terminal = question.plan, Console()
+    width = terminal.width if terminal.is_terminal else None
     if operator:
         found = question.trade_offs(question.operator(operator))
-        table = trade_off_table(found, every=every)
-        wide_enough(table).print(table)
+        table, hidden = trade_off_table(found, every=every, columns=columns, width=width)
+        _print(table, hidden)
         if png is not None:
             draw_trade_offs(found, png)
     else:
-        table = plan_table(plan, top)
-        terminal = wide_enough(table)
-        terminal.print(table)
+        table, hidden = plan_table(plan, top, columns, width)
+        terminal = _print(table, hidden)
         for line in memory_lines(plan):
             terminal.print(line, highlight=False, markup=False, soft_wrap=True)
     warn(plan.relaxed)
@@ -133,13 +166,36 @@ def _show(
         )
 
 
-def _write(path: Path, question: PlannedModel, operator: str) -> None:
-    """Write all figures as JSON, with the trade-offs of an operator if given. Raises InputError."""
+def _print(table: Table, hidden: str) -> Console:
+    terminal = wide_enough(table)
+    terminal.print(table)
+    if hidden:
+        terminal.print(hidden, highlight=False, markup=False, soft_wrap=True)
+    return terminal
+
+
+def _json(question: PlannedModel, operator: str) -> str:
+    """All figures as JSON, with the trade-offs of an operator if given."""
     record = question.plan.to_dict()
     if operator:
         record["trade_offs"] = question.trade_offs(question.operator(operator)).to_dict()
+    return json.dumps(record, indent=1) + "\n"
+
+
+def _csv(question: PlannedModel, operator: str, every: bool, top: int | None, columns: str) -> str:
+    """The rows of the table as CSV."""
+    if operator:
+        found = question.trade_offs(question.operator(operator))
+        shown = chosen(ALTERNATIVE_COLUMNS, columns) if columns else ALTERNATIVE_COLUMNS
+        return csv_text(shown, shown_alternatives(found, every=every))
+    shown = chosen(OPERATOR_COLUMNS, columns) if columns else OPERATOR_COLUMNS
+    return csv_text(shown, shown_operators(question.plan, top))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file. Raises InputError."""
     try:
         with whole_file(path) as stream:
-            stream.write(json.dumps(record, indent=1).encode() + b"\n")
+            stream.write(text.encode())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None

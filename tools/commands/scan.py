@@ -12,6 +12,7 @@ from rich.table import Table
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
 from ..driver.files import check_files
+from ..views.layer_names import names_in
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.table import console
@@ -86,7 +87,7 @@ def scan_command(
         start = perf_counter()
         with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step)
-            graph = graph_of_program(exe, _names(model))
+            graph = graph_of_program(exe, names_in(model))
             subject = subject_of(exe, title or Path(model).stem)
             compiled = perf_counter()
             laid = laid_out(graph, subject, size, seed, share, on_step)
@@ -146,14 +147,3 @@ def _share(text: str) -> int:
     if one != "1" or not (many.isascii() and many.isdigit()) or not 1 <= int(many[:9]) < 10**8:
         raise InputError(f"--sample {text}: need 1/N, such as 1/4")
     return int(many[:9])
-
-
-def _names(model: str) -> dict[str, str]:
-    """Readable names for the layers of an ONNX file without names."""
-    if not model.endswith(".onnx"):
-        return {}
-    import onnx  # noqa: PLC0415
-
-    from ..views.scan.names import telling_names  # noqa: PLC0415
-
-    return telling_names(onnx.load(model, load_external_data=False))

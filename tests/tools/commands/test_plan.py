@@ -1,3 +1,4 @@
+import csv
 import json
 import re
 from pathlib import Path
@@ -123,6 +124,10 @@ def test_constraints_are_kept_by_every_command(network: Path):
         (("small.onnx", "--constraints", "absent.json"), "absent.json: cannot be read"),
         (("small.onnx", "--constraints", "bad.json"), "bad.json:2: operators.conv9: no operator"),
         (("small.onnx", "--json", "small.onnx"), "both the model and --json"),
+        (("small.onnx", "--json", "x", "--csv", "x"), "x: both --json and --csv"),
+        (("small.onnx", "--csv", "small.onnx/x.csv"), "small.onnx/x.csv: cannot be written"),
+        (("small.onnx", "--columns", "split,cycle"), "no column 'cycle'; did you mean cycles?"),
+        (("small.onnx", "--columns", "node", "--operator", "the_c1"), "no column 'node'; "),
         (
             ("small.onnx", "-p", "nn,partition"),
             "pipeline 'nn,partition' ends at partition; need passes that stay",
@@ -155,3 +160,66 @@ def test_what_does_not_fit_is_reported(network: Path):
     result = plan(network, "--target", "tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
     assert result.exit_code == 0, result.output
     assert "warning: by this estimate the program does not fit" in result.stderr
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Make standard output a terminal of a width."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 260])
+def test_the_table_fits_the_terminal(network: Path, width: int, monkeypatch: pytest.MonkeyPatch):
+    terminal(monkeypatch, width)
+    result = plan(network, "--target", "tiny:16")
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in result.stdout.splitlines()]
+    table = [line for line in lines if line.startswith(("│", "┃", "┏"))]
+    assert {len(line) for line in table} == {len(table[0])}
+    assert len(table[0]) <= width
+    # One line per operator, or two where a long name is folded; letters never stand in a column.
+    assert len(rows("\n".join(table))) <= 2 * 6
+    assert any(line.startswith("too narrow for ") for line in lines) == (width < 260)
+
+
+def test_columns_are_those_that_are_asked_for(network: Path):
+    result = plan(network, "--target", "tiny:16", "--columns", "cycles,limited-by,node")
+    (heading,) = [line for line in result.stdout.splitlines() if line.startswith("┃")]
+    assert [each.strip() for each in heading.strip("┃").split("┃")] == [
+        "cycles",
+        "limited by",
+        "node",
+    ]
+    operator = ("--matmul", "64,256,32", "--target", "tiny:16", "--operator", "matmul")
+    found = rows(plan(*operator, "--columns", "tiles,cycles").stdout)
+    assert all(len(row) == 2 for row in found)
+
+
+def test_csv_has_what_the_table_shows(network: Path):
+    result = plan(network, "--target", "tiny:16", "--csv", "plan.csv")
+    heading, *lines = csv.reader(Path("plan.csv").read_text().splitlines())
+    found = rows(result.stdout)[:-1]
+    assert len(heading) == len(found[0])
+    assert [line[0] for line in lines] == [row[0] for row in found]
+    cycles = heading.index("cycles")
+    shown = [int(row[cycles].replace(",", "")) for row in found]
+    assert [round(float(line[cycles])) for line in lines] == pytest.approx(shown, abs=1)
+    plan(network, "--target", "tiny:16", "--csv", "few.csv", "--columns", "node", "--top", "1")
+    assert len(Path("few.csv").read_text().splitlines()) == 2
+
+
+def test_numbered_nodes_have_the_names_of_their_weights(tmp_path: Path):
+    path = tmp_path / "numbered.onnx"
+    made = convolutions()
+    for number, each in enumerate(made.graph.node):
+        each.name = f"n{number}"
+    onnx.save(made, path)
+    record = tmp_path / "plan.json"
+    result = plan(path, "--target", "tiny:16", "--json", record)
+    names = [row[0] for row in rows(result.stdout)[:-1]]
+    assert not [each for each in names if re.match(r"n\d", each)]
+    # JSON keeps the nodes, because constraints name them; --operator takes either.
+    operators = json.loads(record.read_text())["operators"]
+    assert [each["layer"] for each in operators] == names
+    for each in (operators[0]["node"], operators[0]["layer"]):
+        assert plan(path, "--target", "tiny:16", "--operator", each).exit_code == 0

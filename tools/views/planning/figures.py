@@ -44,14 +44,16 @@ class RunnerUp:
 class OperatorPlan:
     """The plan of one operator, in cycles per execution and bytes on the fullest tile.
 
-    node: the framework's name. times: executions per run. The phases add up to cycles;
-    combine_cycles are those of the compute that merges partials, with its exchange and sync.
+    node: the names of all nodes that the operator was made from. layer: what tables call it.
+    times: executions per run. The phases add up to cycles; combine_cycles are those of the compute
+    that merges partials, with its exchange and sync.
     limit_bytes: the limit for temporary_bytes. utilisation: the share of the peak of all tiles that
     the operator reaches; `peak` names what is compared: MACs, bytes through the vector units, or
     bytes over the exchange. limited_by: in words.
     """
 
     node: str
+    layer: str
     op: str
     dims: tuple[Dim, ...]
     plan: Plan
@@ -103,6 +105,7 @@ def split_text(dims: tuple[Dim, ...], plan: Plan) -> str:
 
 def figures(
     node: str,
+    layer: str,
     op: str,
     times: int,
     question: Question,
@@ -119,6 +122,7 @@ def figures(
     used, peak = _utilisation(problem, choice, target)
     return OperatorPlan(
         node=node,
+        layer=layer,
         op=op,
         dims=problem.structure.space.dims,
         plan=choice.plan,

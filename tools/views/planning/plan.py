@@ -36,6 +36,7 @@ from ...driver.program import Model, Program, plan_target, read_program
 from ...driver.tensor_sizes import refuse_tensors_larger_than
 from ...driver.verifiers import verifiers
 from ...importers.huge_weights import refusing_huge_weights
+from ..layer_names import layer_name, names_in
 from .figures import OperatorPlan, figures, macs, peak_macs
 
 DTYPES: Mapping[str, str] = {"f16": "float16", "f32": "float32"}
@@ -95,17 +96,21 @@ class ProgramPlan:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A planned program, which answers questions about single operators."""
+    """A planned program, which answers questions about single operators.
+
+    names: other names for some nodes, which tables show.
+    """
 
     plan: ProgramPlan
     questions: Mapping[Operation, Question]
     choices: Mapping[Operation, Choice]
+    names: Mapping[str, str]
 
     def operator(self, name: str) -> Operation:
         """The first planned operation with a name. Raises InputError if there is none."""
         names: dict[str, Operation] = {}
         for op in self.questions:
-            for each in (_node(op), *origin_names(op)):
+            for each in (_node(op), _layer(op, self.names), *origin_names(op)):
                 names.setdefault(each, op)
         if name not in names:
             raise InputError(f"no operator {name!r}{suggestion(name, names)}")
@@ -115,7 +120,9 @@ class PlannedModel:
         """What else the planner could have chosen for an operation."""
         question, chosen = self.questions[op], self.choices[op]
         every = (chosen, *(each for each in traded(question) if each.plan != chosen.plan))
-        return TradeOffs(_node(op), question, chosen, tuple(sorted(every, key=lambda c: c.cycles)))
+        return TradeOffs(
+            _layer(op, self.names), question, chosen, tuple(sorted(every, key=lambda c: c.cycles))
+        )
 
 
 @dataclass(frozen=True)
@@ -200,12 +207,14 @@ def plan_model(
     on_step("plan")
     planned = plan_program(program.module, machine, constraints or "", memory_proportion)
     network = planned.network
+    names = names_in(model)
     rows: list[OperatorPlan] = []
     for op, choice in network.choices.items():
         on_step(f"{_node(op)}: runner-up")
         rows.append(
             figures(
                 _node(op),
+                _layer(op, names),
                 op.name,
                 _times(op),
                 network.questions[op],
@@ -229,7 +238,7 @@ def plan_model(
         bound_bytes=min((each.bound for each in network.questions.values()), default=0),
         utilisation=work / (machine.tiles * max(network.cycles, 1)),
     )
-    return PlannedModel(found, network.questions, network.choices)
+    return PlannedModel(found, network.questions, network.choices, names)
 
 
 def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> Program:
@@ -266,6 +275,10 @@ def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> P
 
 def _node(op: Operation) -> str:
     return origin(op) or f"{op.name} at {place(op)}"
+
+
+def _layer(op: Operation, names: Mapping[str, str]) -> str:
+    return layer_name(origin_names(op), names) or _node(op)
 
 
 def _times(op: Operation) -> int:

@@ -2,82 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
 from ....ir.geometry.space import Dim
 from ....passes.planner.choice import Choice
+from .columns import Column, Row, add_columns, chosen, fitting, hidden_line
 from .figures import OperatorPlan, split_text
 from .plan import ProgramPlan, TradeOffs
 
-NAMES = ("node", "op", "space", "split", "method")
-NUMBERS = (
-    "cycles",
-    "compute",
-    "exchange",
-    "sync",
-    "combine",
-    "temporary",
-    "resident",
-    "tiles",
-    "of peak",
-)
-WORDS = ("limited by", "runner-up")
 
-
-def wide_enough(table: Table) -> Console:
-    """Standard output. In a pipe or file, wide enough for all columns of a table."""
-    terminal = Console()
-    if terminal.is_terminal:
-        return terminal
-    return Console(width=max(160, Console(width=10_000).measure(table).maximum))
-
-
-def plan_table(plan: ProgramPlan, top: int | None = None) -> Table:
-    """One row per operator, in program order; with top, only the dearest, sorted.
-
-    Cycles are those of one execution; in the last row, of a run.
-    """
-    table = Table(title=plan.title, title_justify="left", show_footer=False)
-    for name in NAMES:
-        table.add_column(name, overflow="fold")
-    for name in NUMBERS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in WORDS:
-        table.add_column(name, overflow="fold")
-    shown = plan.operators
-    if top is not None:
-        shown = tuple(sorted(shown, key=lambda each: -each.times * each.cycles))[:top]
-    for each in shown:
-        table.add_row(*_names(each), *_numbers(each), each.limited_by, _runner_up(each))
-    table.add_section()
-    if plan.between_cycles >= 1:
-        table.add_row("between operators", *[""] * (len(NAMES) - 1), f"{plan.between_cycles:,.0f}")
-    table.add_row(*_totals(plan))
-    return table
-
-
-def _names(each: OperatorPlan) -> tuple[str, ...]:
-    node = f"{each.node} x{each.times}" if each.times > 1 else each.node
-    return node, each.op, each.space, each.split, each.plan.method or "-"
-
-
-def _numbers(each: OperatorPlan) -> tuple[str, ...]:
-    cycles = (
-        each.cycles,
-        each.compute_cycles,
-        each.exchange_cycles,
-        each.sync_cycles,
-        each.combine_cycles,
-    )
-    whole = (each.temporary_bytes, each.resident_bytes, each.tiles)
-    return (
-        *(f"{n:,.0f}" for n in cycles),
-        *(f"{n:,}" for n in whole),
-        f"{each.utilisation:.2%} {each.peak}",
-    )
+def _node(each: OperatorPlan) -> str:
+    return f"{each.layer} x{each.times}" if each.times > 1 else each.layer
 
 
 def _runner_up(each: OperatorPlan) -> str:
@@ -88,21 +27,149 @@ def _runner_up(each: OperatorPlan) -> str:
     return f"{split_text(each.dims, found.plan)}{method} {found.slower:+.1%}"
 
 
-def _totals(plan: ProgramPlan) -> tuple[str, ...]:
+def _phase(name: str, keep: int) -> Column[OperatorPlan]:
+    def value(each: OperatorPlan) -> float:
+        return getattr(each, f"{name}_cycles")
+
+    return Column(name, value, lambda each: f"{value(each):,.0f}", keep)
+
+
+PHASES = ("compute", "exchange", "sync", "combine")
+
+OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
+    Column("node", _node, keep=16, fold=24),
+    Column("op", lambda each: each.op, keep=5, fold=9),
+    Column("space", lambda each: each.space, keep=6, fold=16),
+    Column("split", lambda each: each.split, keep=14, fold=14),
+    Column("method", lambda each: each.plan.method or "-", keep=10, fold=6),
+    Column("cycles", lambda each: each.cycles, lambda each: f"{each.cycles:,.0f}", 15),
+    _phase("compute", 9),
+    _phase("exchange", 8),
+    _phase("sync", 1),
+    _phase("combine", 4),
+    Column(
+        "temporary", lambda each: each.temporary_bytes, lambda each: f"{each.temporary_bytes:,}", 7
+    ),
+    Column(
+        "resident", lambda each: each.resident_bytes, lambda each: f"{each.resident_bytes:,}", 2
+    ),
+    Column("tiles", lambda each: each.tiles, lambda each: f"{each.tiles:,}", 13),
+    Column(
+        "of peak",
+        lambda each: each.utilisation,
+        lambda each: f"{each.utilisation:.2%} {each.peak}",
+        11,
+    ),
+    Column("limited by", lambda each: each.limited_by, keep=12, fold=16),
+    Column("runner-up", _runner_up, keep=3, fold=18),
+)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One plan of an operator, beside the chosen one."""
+
+    dims: tuple[Dim, ...]
+    choice: Choice
+    is_chosen: bool
+
+    @property
+    def combine(self) -> str:
+        """The split of the compute that merges partials; "-" if there is none."""
+        combine = self.choice.plan.combine
+        return "-" if combine is None else str(list(combine.split))
+
+
+CHOSEN = ""
+"""The column that marks the chosen plan has no heading."""
+
+ALTERNATIVE_COLUMNS: tuple[Column[Alternative], ...] = (
+    Column("split", lambda each: split_text(each.dims, each.choice.plan), keep=8, fold=14),
+    Column("combine", lambda each: each.combine, keep=2, fold=12),
+    Column("method", lambda each: each.choice.plan.method or "-", keep=3, fold=6),
+    Column("cycles", lambda each: each.choice.cycles, lambda each: f"{each.choice.cycles:,.0f}", 7),
+    Column(
+        "resident",
+        lambda each: each.choice.resident_bytes,
+        lambda each: f"{each.choice.resident_bytes:,}",
+        5,
+    ),
+    Column(
+        "temporary",
+        lambda each: each.choice.temporary_bytes,
+        lambda each: f"{each.choice.temporary_bytes:,}",
+        4,
+    ),
+    Column("tiles", lambda each: each.choice.cells, lambda each: f"{each.choice.cells:,}", 1),
+    Column(CHOSEN, lambda each: "chosen" if each.is_chosen else "", keep=6, fold=6),
+)
+
+
+def wide_enough(table: Table) -> Console:
+    """Standard output. In a pipe or file, wide enough for all columns of a table."""
+    terminal = Console()
+    if terminal.is_terminal:
+        return terminal
+    return Console(width=max(160, Console(width=10_000).measure(table).maximum))
+
+
+def shown_operators(plan: ProgramPlan, top: int | None = None) -> tuple[OperatorPlan, ...]:
+    """The operators in program order; with top, only the dearest, sorted."""
+    if top is None:
+        return plan.operators
+    return tuple(sorted(plan.operators, key=lambda each: -each.times * each.cycles))[:top]
+
+
+def plan_table(
+    plan: ProgramPlan, top: int | None = None, columns: str = "", width: int | None = None
+) -> tuple[Table, str]:
+    """One row per operator, and a line that names the columns that do not fit, or "".
+
+    Cycles are those of one execution; in the last row, of a run. top: as for shown_operators.
+    columns: their names, separated by commas; "" for those that fit into the width in characters,
+    or for all without a width. Raises InputError for a column that does not exist.
+    """
+    shown = shown_operators(plan, top)
+    last = [_totals(plan)]
+    if plan.between_cycles >= 1:
+        last.insert(0, {"node": "between operators", "cycles": f"{plan.between_cycles:,.0f}"})
+    rows = [{each.name: each.cell(row) for each in OPERATOR_COLUMNS} for row in shown]
+    found, line = _columns(OPERATOR_COLUMNS, [*rows, *last], columns, width)
+    table = Table(title=plan.title, title_justify="left", show_footer=False)
+    add_columns(table, found)
+    for row in rows:
+        table.add_row(*(row[each.name] for each in found))
+    table.add_section()
+    for row in last:
+        table.add_row(*(row.get(each.name, "") for each in found))
+    return table, line
+
+
+def _columns(
+    every: Sequence[Column[Row]],
+    rows: Sequence[Mapping[str, str]],
+    names: str,
+    width: int | None,
+) -> tuple[tuple[Column[Row], ...], str]:
+    if names:
+        return chosen(every, names), ""
+    if width is None:
+        return tuple(every), ""
+    cells = {each.name: [row.get(each.name, "") for row in rows] for each in every}
+    found = fitting(every, cells, width)
+    return found, hidden_line(every, found)
+
+
+def _totals(plan: ProgramPlan) -> dict[str, str]:
     def total(name: str) -> str:
         return f"{sum(each.times * getattr(each, name) for each in plan.operators):,.0f}"
 
-    phases = (f"{phase}_cycles" for phase in NUMBERS[1:5])
-    return (
-        f"all {len(plan.operators)}",
-        *[""] * (len(NAMES) - 1),
-        f"{plan.cycles:,.0f}",
-        *map(total, phases),
-        *[""] * 3,
-        f"{plan.utilisation:.2%} MACs",
-        "",
-        "",
-    )
+    return {
+        "node": f"all {len(plan.operators)}",
+        "cycles": f"{plan.cycles:,.0f}",
+        **{phase: total(f"{phase}_cycles") for phase in PHASES},
+        "of peak": f"{plan.utilisation:.2%} MACs",
+    }
 
 
 def memory_lines(plan: ProgramPlan) -> Iterable[str]:
@@ -122,32 +189,27 @@ def memory_lines(plan: ProgramPlan) -> Iterable[str]:
         yield f"relaxed: {each}"
 
 
-def trade_off_table(found: TradeOffs, *, every: bool = False) -> Table:
+def shown_alternatives(found: TradeOffs, *, every: bool = False) -> tuple[Alternative, ...]:
     """The Pareto set of an operator, fastest first. every: all priced plans."""
     dims = found.question.problem.structure.space.dims
     front = found.pareto
     shown = (
         found.choices if every else (*front, *(() if found.chosen in front else (found.chosen,)))
     )
+    return tuple(Alternative(dims, each, each is found.chosen) for each in shown)
+
+
+def trade_off_table(
+    found: TradeOffs, *, every: bool = False, columns: str = "", width: int | None = None
+) -> tuple[Table, str]:
+    """One row per alternative, and a line about columns. Parameters: as for plan_table."""
+    rows = [
+        {each.name: each.cell(row) for each in ALTERNATIVE_COLUMNS}
+        for row in shown_alternatives(found, every=every)
+    ]
+    shown, line = _columns(ALTERNATIVE_COLUMNS, rows, columns, width)
     table = Table(title=f"{found.node}: cycles for bytes of a tile", title_justify="left")
-    for name in ("split", "combine", "method"):
-        table.add_column(name, overflow="fold")
-    for name in ("cycles", "resident", "temporary", "tiles"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
-    for each in shown:
-        table.add_row(*_choice(dims, each), "chosen" if each is found.chosen else "")
-    return table
-
-
-def _choice(dims: tuple[Dim, ...], choice: Choice) -> tuple[str, ...]:
-    combine = choice.plan.combine
-    return (
-        split_text(dims, choice.plan),
-        "-" if combine is None else str(list(combine.split)),
-        choice.plan.method or "-",
-        f"{choice.cycles:,.0f}",
-        f"{choice.resident_bytes:,}",
-        f"{choice.temporary_bytes:,}",
-        f"{choice.cells:,}",
-    )
+    add_columns(table, shown)
+    for row in rows:
+        table.add_row(*(row[each.name] for each in shown))
+    return table, line

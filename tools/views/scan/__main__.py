@@ -10,9 +10,9 @@ import typer
 from ....ir.errors import InputError
 from ...driver.compile import compile_model
 from ...importers.light_networks import light_names, seeded
+from ..layer_names import telling_names
 from .bound import least_edge
 from .compiled import graph_of_program, subject_of
-from .names import telling_names
 from .scan import laid_out, scan, write_picture
 
 TITLES = {

@@ -1,47 +1,11 @@
-"""Names for layers that the framework only numbered."""
+"""Layers of a graph under other names."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ....backends.graph import Graph
-
-if TYPE_CHECKING:
-    import onnx
-
-NUMBER = re.compile(r"n?[0-9]+")
-"""A name that says nothing about a layer."""
-
-OF_WEIGHT = re.compile(r"(?:[._/](?:w|b|weight|kernel|bias))?(?:_[0-9]+)?$")
-DEVICE = re.compile(r"^[cg]pu_[0-9]+/")
-
-
-def telling_names(model: onnx.ModelProto) -> dict[str, str]:
-    """Names for numbered nodes: the name of their weights, or else their operator with a counter.
-
-    n4, a Conv that reads gpu_0/conv1_w_0: conv1        n9, the second of all MaxPools: maxpool2
-    """
-    stored = {each.name for each in model.graph.initializer}
-    taken = {node.name for node in model.graph.node}
-    found: dict[str, str] = {}
-    seen: dict[str, int] = {}
-    for node in model.graph.node:
-        if not NUMBER.fullmatch(node.name):
-            continue
-        kind = node.op_type.lower()
-        seen[kind] = seen.get(kind, 0) + 1
-        weights = [each for each in node.input[1:] if each in stored]
-        name = OF_WEIGHT.sub("", DEVICE.sub("", weights[0]), count=1) if weights else ""
-        # The statistics of a normalisation are only numbered too.
-        if not name or name in taken:
-            name = f"{kind}{seen[kind]}"
-        if name not in taken:
-            taken.add(name)
-            found[node.name] = name
-    return found
 
 
 def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:

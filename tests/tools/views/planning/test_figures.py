@@ -35,7 +35,7 @@ def asked(m: int, k: int, n: int) -> Question:
 
 def planned(found: Question, plan: Plan) -> OperatorPlan:
     choice = exact(found, plan)
-    return figures("it", "nn.matmul", 1, found, choice, given=True)
+    return figures("it", "it", "nn.matmul", 1, found, choice, given=True)
 
 
 def test_phases_add_up_to_all_cycles():
@@ -90,7 +90,7 @@ def test_a_plan_limited_by_constraints_says_so():
     assert slow.limited_by.endswith("faster without")
     # The best plan of those that keep a constraint is not blamed on its neighbours.
     bound = replace(found, problem=replace(found.problem, terms=Terms(split=(1, 1, 0))))
-    kept = figures("it", "nn.matmul", 1, bound, fastest(bound))
+    kept = figures("it", "it", "nn.matmul", 1, bound, fastest(bound))
     assert kept.limited_by.startswith("what was asked: ")
 
 
@@ -99,7 +99,7 @@ def test_memory_is_blamed_for_what_it_costs():
     best = fastest(found)
     terms = Terms(temporary_bytes=best.temporary_bytes * 2 // 3)
     tight = replace(found, problem=replace(found.problem, terms=terms))
-    each = figures("it", "nn.matmul", 1, tight, fastest(tight))
+    each = figures("it", "it", "nn.matmul", 1, tight, fastest(tight))
     assert each.temporary_bytes <= each.limit_bytes < best.temporary_bytes
     assert each.limited_by.startswith("memory: ")
 
@@ -107,7 +107,7 @@ def test_memory_is_blamed_for_what_it_costs():
 def test_the_runner_up_has_another_split_and_is_not_faster():
     found = asked(64, 128, 64)
     best = fastest(found)
-    each = figures("it", "nn.matmul", 1, found, best)
+    each = figures("it", "it", "nn.matmul", 1, found, best)
     assert each.runner_up is not None
     assert each.runner_up.plan.split != each.plan.split
     assert each.runner_up.slower == pytest.approx(each.runner_up.cycles / each.cycles - 1)

@@ -2,7 +2,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from abele.tools.views.scan.names import telling_names
+from abele.tools.views.layer_names import layer_name, telling_names
 
 
 def model(*nodes: onnx.NodeProto, weights: tuple[str, ...] = ()) -> onnx.ModelProto:
@@ -30,3 +30,15 @@ def test_a_name_is_given_once():
         weights=("w_0",),
     )
     assert telling_names(made) == {"n0": "w", "n1": "matmul2"}
+
+
+def test_a_step_is_left_out_beside_its_node():
+    fused = ("conv1/product", "conv1", "relu1")
+    assert layer_name(fused, {}) == "conv1+relu1"
+    assert layer_name(("bn1/scale", "bn1/shift"), {}) == "bn1/scale+bn1/shift"
+    assert layer_name(("conv10/product", "conv1"), {}) == "conv10/product+conv1"
+
+
+def test_numbered_nodes_get_their_telling_names():
+    assert layer_name(("n0/product", "n0", "n1"), {"n0": "conv1"}) == "conv1+n1"
+    assert layer_name(("n0/product",), {"n0": "conv1"}) == "conv1/product"
