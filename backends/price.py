@@ -91,7 +91,7 @@ def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
     variables = variables_of(module)
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
     prices = {step: superstep_price(step, variables, target) for step in steps}
-    times = _Executions(functions_of(module), {s: p.cycles for s, p in prices.items()}).entry()
+    times = Executions(functions_of(module), {s: p.cycles for s, p in prices.items()}).entry()
     return tuple(replace(prices[step], times=times.get(step, 0)) for step in steps)
 
 
@@ -142,15 +142,18 @@ def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> l
 
 
 @dataclass(frozen=True)
-class _Executions:
+class Executions:
+    """How often the supersteps of a program run. cycles: of one execution of each superstep."""
+
     functions: Mapping[str, func.FuncOp]
     cycles: Mapping[SuperstepOp, int]
 
     def entry(self) -> dict[SuperstepOp, int]:
         """How often a run executes each superstep."""
-        return self._block(self.functions[ENTRY].body.block, (ENTRY,))
+        return self.block(self.functions[ENTRY].body.block, (ENTRY,))
 
-    def _block(self, block: Block, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
+    def block(self, block: Block, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
+        """How often each superstep runs while a block runs once. calling: as for callee_of."""
         times: dict[SuperstepOp, int] = {}
         for op in block.ops:
             for step, count in self._operation(op, calling).items():
@@ -162,23 +165,28 @@ class _Executions:
             case SuperstepOp():
                 return {op: 1}
             case control.RepeatOp():
-                once = self._block(op.body.block, calling)
+                once = self.block(op.body.block, calling)
                 return {step: count * op.turns for step, count in once.items()}
             case control.IfOp():
-                branches = [self._block(r.block, calling) for r in (op.then, op.otherwise)]
-                return max(branches, key=self._cost)
+                return self.block(self.dearer_branch(op, calling), calling)
             case control.WhileOp():
-                test = self._block(op.test.block, calling)
-                for step, count in self._block(op.body.block, calling).items():
+                test = self.block(op.test.block, calling)
+                for step, count in self.block(op.body.block, calling).items():
                     test[step] = test.get(step, 0) + count
                 return test
             case func.CallOp():
                 callee = callee_of(op, self.functions, calling)
-                return self._block(callee.body.block, (*calling, callee.sym_name.data))
+                return self.block(callee.body.block, (*calling, callee.sym_name.data))
             case _:
                 return {}
 
-    def _cost(self, times: Mapping[SuperstepOp, int]) -> int:
+    def dearer_branch(self, op: control.IfOp, calling: tuple[str, ...]) -> Block:
+        """The branch of an if that takes more cycles; the first if both take as many."""
+        branches = (op.then.block, op.otherwise.block)
+        return max(branches, key=lambda each: self.cost(self.block(each, calling)))
+
+    def cost(self, times: Mapping[SuperstepOp, int]) -> int:
+        """The cycles of these executions."""
         return sum(count * self.cycles[step] for step, count in times.items())
 
 
@@ -189,37 +197,27 @@ def superstep_price(
     step: SuperstepOp, variables: Mapping[str, Variable], target: Target
 ) -> SuperstepPrice:
     """The price of one execution of a superstep. Raises InputError for an unknown variable."""
-    tiles = max(target.tiles, _last_tile(step, variables))
-    received = np.zeros(tiles, np.int64)
-    arriving = np.zeros(tiles, np.int64)
-    sent = np.zeros(tiles, np.int64)
-    compute = np.zeros(tiles, np.int64)
+    charge = no_charge(max(target.tiles, last_tile(step, variables)))
     for op in step.body.block.ops:
         if isinstance(op, CopyOp):
-            _charge_move(op, variables, target, received, arriving, sent, compute)
+            charge_copy(op, variables, target, charge)
         elif isinstance(op, VerticesOp):
-            *reads, result = operands_of(op, variables)
-            dtypes = [v.dtype for v in (*reads, result)]
-            plan = op.plan.data
-            cycles = cells_cycles(Workload.of(op.structure(), dtypes, target), plan)
-            order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]
-            compute[plan.first_tile : plan.first_tile + cycles.size] += cycles.transpose(
-                order
-            ).ravel()
-    exchange = cost.exchange_cycles(arriving, sent, target)
+            charge_vertices(op, variables, target, charge)
+    exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
     return SuperstepPrice(
         name=step.sym_name.data,
         origin=origin(step),
         times=1,
         sync_cycles=cost.sync_cycles(target),
         exchange_cycles=int(exchange.max(initial=0)),
-        compute_cycles=int(compute.max(initial=0)),
-        exchange_bytes=int(received.sum()),
-        busiest_tile=int(np.argmax(exchange + compute)),
+        compute_cycles=int(charge.compute.max(initial=0)),
+        exchange_bytes=int(charge.received.sum()),
+        busiest_tile=int(np.argmax(exchange + charge.compute)),
     )
 
 
-def _last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
+def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
+    """The tile behind the last one that a superstep uses."""
     last = 0
     for op in step.body.block.ops:
         if isinstance(op, CopyOp | VerticesOp):
@@ -240,19 +238,42 @@ def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap
     ]
 
 
-def _charge_move(
-    op: CopyOp,
-    variables: Mapping[str, Variable],
-    target: Target,
-    received: Integers,
-    arriving: Integers,
-    sent: Integers,
-    compute: Integers,
-) -> None:
-    """Add the bytes that each tile receives and sends, and its cycles for copies and padding.
+@dataclass(frozen=True)
+class Charge:
+    """What each tile does in a superstep; each array is (tiles,), and operations add to it.
 
-    arriving: received bytes, counted as bytes of the tile's own bus.
+    received, sent: bytes. arriving: received bytes, counted as bytes of the tile's own bus.
+    compute: cycles.
     """
+
+    received: Integers
+    arriving: Integers
+    sent: Integers
+    compute: Integers
+
+
+def no_charge(tiles: int) -> Charge:
+    """The charge of tiles that do nothing yet."""
+    return Charge(*(np.zeros(tiles, np.int64) for _ in range(4)))
+
+
+def charge_vertices(
+    op: VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+) -> None:
+    """Add the cycles that each tile computes for a compute set."""
+    *reads, result = operands_of(op, variables)
+    dtypes = [v.dtype for v in (*reads, result)]
+    plan = op.plan.data
+    cycles = cells_cycles(Workload.of(op.structure(), dtypes, target), plan)
+    order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]
+    own = slice(plan.first_tile, plan.first_tile + cycles.size)
+    charge.compute[own] += cycles.transpose(order).ravel()
+
+
+def charge_copy(
+    op: CopyOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+) -> None:
+    """Add the bytes that each tile receives and sends, and its cycles for copies and padding."""
     destination = variables[op.destination]
     layout, itemsize = destination.placed, destination.dtype.itemsize
     here = slice(layout.first_tile, layout.first_tile + layout.cells)
@@ -260,14 +281,14 @@ def _charge_move(
     for shared in copy_overlaps(op, variables):
         source = shared.source
         own = shared.received * itemsize
-        received[here] += own
-        arriving[here] += bus_bytes(layout, own, target)
-        sent[source.first_tile : source.first_tile + source.cells] += (
+        charge.received[here] += own
+        charge.arriving[here] += bus_bytes(layout, own, target)
+        charge.sent[source.first_tile : source.first_tile + source.cells] += (
             sent_elements(shared) * itemsize
         )
-        compute[here] += cost.copy_cycles(shared.local * itemsize, target)
+        charge.compute[here] += cost.copy_cycles(shared.local * itemsize, target)
         padding = padding - shared.wanted
-    compute[here] += cost.fill_cycles(np.maximum(padding, 0) * itemsize, target)
+    charge.compute[here] += cost.fill_cycles(np.maximum(padding, 0) * itemsize, target)
 
 
 def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:

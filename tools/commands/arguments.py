@@ -73,6 +73,15 @@ ProfileFile = Annotated[
     Path | None,
     typer.Option("--profile", metavar="P.json", help="Write counts, cycles and seconds here."),
 ]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="T.json",
+        help="Write a timeline of the supersteps and operations here, for Perfetto "
+        "(https://ui.perfetto.dev) or chrome://tracing. Times are estimates, as cycles are.",
+    ),
+]
 DumpFolder = Annotated[
     Path | None,
     typer.Option("--dump-ir", metavar="DIR", help="Write the program after each pass here."),

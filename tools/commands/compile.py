@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from ...ir.errors import InputError
-from ..driver.files import PROGRAM_FILE, check_files, write_profile
-from .arguments import ModelFile, ProfileFile
+from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
+from ..views.trace import trace_text
+from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
 from .user_errors import text_in, user_errors
@@ -24,6 +25,7 @@ def compile_command(
     *,
     how: Compilation,
     profile: ProfileFile = None,
+    trace: TraceFile = None,
 ) -> None:
     """Compile a model into a program file, which `abele run` runs."""
     with user_errors(text_in(model)) as context:
@@ -32,7 +34,7 @@ def compile_command(
             raise InputError(f"{output}: need a program file that ends in {PROGRAM_FILE}")
         check_files(
             {"the model": Path(model), "--constraints": how.constraints},
-            {"-o": output, "--profile": profile},
+            {"-o": output, "--profile": profile, "--trace": trace},
         )
         with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step)
@@ -40,4 +42,7 @@ def compile_command(
             exe.save(output)
             if profile is not None:
                 write_profile(profile, exe)
+            if trace is not None:
+                tell("trace")
+                write_text(trace, trace_text(exe))
         show(exe, f"{model} -> {output}", None)

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...ir.errors import InputError
-from ...ir.whole_file import whole_file
-from ..driver.files import check_files
+from ..driver.files import check_files, write_text
 from ..views.planning.columns import chosen, csv_text
 from ..views.planning.picture import draw_trade_offs, needs_matplotlib
 from ..views.planning.plan import DTYPES, PlannedModel, plan_model, product_of_matrices
@@ -121,9 +120,9 @@ def plan_command(
             )
         _show(question, operator, every, top, png, columns)
         if table is not None:
-            _write(table, _csv(question, operator, every, top, columns))
+            write_text(table, _csv(question, operator, every, top, columns))
         if output is not None:
-            _write(output, _json(question, operator))
+            write_text(output, _json(question, operator))
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -190,12 +189,3 @@ def _csv(question: PlannedModel, operator: str, every: bool, top: int | None, co
         return csv_text(shown, shown_alternatives(found, every=every))
     shown = chosen(OPERATOR_COLUMNS, columns) if columns else OPERATOR_COLUMNS
     return csv_text(shown, shown_operators(question.plan, top))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file. Raises InputError."""
-    try:
-        with whole_file(path) as stream:
-            stream.write(text.encode())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

@@ -12,9 +12,10 @@ from ...dialects.levels import LEVELS
 from ..debug.check import check_run
 from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
-from ..driver.files import PROGRAM_FILE, check_files, write_profile
+from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
-from .arguments import ModelFile, ProfileFile
+from ..views.trace import trace_text
+from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
 from .user_errors import print_error_line, text_in, user_errors
@@ -44,13 +45,14 @@ def run(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,
     profile: ProfileFile = None,
+    trace: TraceFile = None,
 ) -> None:
     """Compile a model, or load a program, and run it once."""
     with user_errors(text_in(model)) as context:
         extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},
-            {"--outputs": outputs, "--profile": profile},
+            {"--outputs": outputs, "--profile": profile, "--trace": trace},
         )
         if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
             refuse_too_little_to_map(resolve_target(how.target))
@@ -72,4 +74,7 @@ def run(
                 write_npz(outputs, results)
             if profile is not None:
                 write_profile(profile, exe)
+            if trace is not None:
+                tell("trace")
+                write_text(trace, trace_text(exe))
         show(exe, f"{model} at {at}", verdict)

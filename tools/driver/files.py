@@ -39,8 +39,13 @@ def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | No
 
 def write_profile(path: Path, exe: Executable) -> None:
     """Write the profile of a program as JSON. Raises InputError."""
+    write_text(path, json.dumps(exe.profile, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file, or none. Raises InputError if the system refuses."""
     try:
         with whole_file(path) as stream:
-            stream.write(json.dumps(exe.profile, indent=2).encode() + b"\n")
+            stream.write(text.encode())
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

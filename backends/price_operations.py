@@ -1,0 +1,92 @@
+"""The price of every operation of a program: its cycles and bytes, taken by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dialects.program import Variable
+from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ..ir.provenance import origin
+from ..ir.upstream import ModuleOp
+from . import cost
+from .price import (
+    block_sizes,
+    charge_copy,
+    charge_vertices,
+    last_tile,
+    no_charge,
+    price,
+    variables_of,
+)
+from .target import Target
+
+
+@dataclass(frozen=True)
+class OperationPrice:
+    """The cycles and bytes of one execution of a copy or a compute set.
+
+    operation: its name, such as tile.copy. node: the framework's node. superstep: where it runs.
+    writes: the variable that it fills. times: how often a run executes it. exchange_cycles: of the
+    tile that receives or sends longest for this operation alone. compute_cycles: of the tile that
+    computes, copies within itself or fills padding longest for it. The busiest tile of a superstep
+    may be another one, so these need not add up to the superstep's. exchange_bytes: received from
+    other tiles, summed over all tiles. tile_bytes: of the result on the fullest tile.
+    """
+
+    operation: str
+    node: str | None
+    superstep: str
+    writes: str
+    times: int
+    exchange_cycles: int
+    compute_cycles: int
+    exchange_bytes: int
+    tile_bytes: int
+
+    @property
+    def cycles(self) -> int:
+        """The cycles of one execution, without those of the sync."""
+        return self.exchange_cycles + self.compute_cycles
+
+
+def price_operations(module: ModuleOp, target: Target) -> dict[SuperstepOp, list[OperationPrice]]:
+    """The prices of the copies and compute sets of each superstep, in the order of the text.
+
+    Raises InputError for an unknown variable.
+    """
+    variables = variables_of(module)
+    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    return {
+        step: list(_priced(step, found.times, variables, target))
+        for step, found in zip(steps, price(module, target), strict=True)
+    }
+
+
+def _priced(
+    step: SuperstepOp, times: int, variables: Mapping[str, Variable], target: Target
+) -> Iterator[OperationPrice]:
+    tiles = max(target.tiles, last_tile(step, variables))
+    for op in step.body.block.ops:
+        if not isinstance(op, CopyOp | VerticesOp):
+            continue
+        charge = no_charge(tiles)
+        if isinstance(op, CopyOp):
+            charge_copy(op, variables, target, charge)
+        else:
+            charge_vertices(op, variables, target, charge)
+        exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
+        result = variables[op.destination]
+        yield OperationPrice(
+            operation=op.name,
+            node=origin(op),
+            superstep=step.sym_name.data,
+            writes=op.destination,
+            times=times,
+            exchange_cycles=int(exchange.max(initial=0)),
+            compute_cycles=int(charge.compute.max(initial=0)),
+            exchange_bytes=int(charge.received.sum()),
+            tile_bytes=int(np.max(block_sizes(result.placed), initial=0)) * result.dtype.itemsize,
+        )

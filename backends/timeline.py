@@ -1,0 +1,98 @@
+"""When each superstep of a program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation
+
+from ..dialects import control
+from ..dialects.tile import SuperstepOp
+from ..ir.upstream import ModuleOp
+from .price import ENTRY, Executions, callee_of, functions_of
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution of a superstep. start: in cycles. turns: of the loops around it, from 0."""
+
+    step: SuperstepOp
+    start: int
+    turns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Turns of a loop that are not listed. start, cycles: when, and how long, in all."""
+
+    loop: control.RepeatOp
+    start: int
+    cycles: int
+    turns: int
+
+
+def timeline(
+    module: ModuleOp, cycles: Mapping[SuperstepOp, int], most: int
+) -> Iterator[Execution | Skipped]:
+    """The executions of one run in order, as the price of a program counts them.
+
+    A while's test and body run once, and of an if, the dearer branch. cycles: of one execution of
+    each superstep. most: where a loop would lead to more executions than that, its last turns are
+    skipped; each loop has its first turn.
+    """
+    functions = functions_of(module)
+    walk = _Walk(functions, Executions(functions, cycles), most)
+    yield from walk.block(functions[ENTRY].body.block, (ENTRY,), ())
+
+
+@dataclass
+class _Walk:
+    functions: Mapping[str, func.FuncOp]
+    executions: Executions
+    left: int
+    clock: int = field(default=0)
+
+    def block(
+        self, block: Block, calling: tuple[str, ...], turns: tuple[int, ...]
+    ) -> Iterator[Execution | Skipped]:
+        for op in block.ops:
+            yield from self._operation(op, calling, turns)
+
+    def _operation(
+        self, op: Operation, calling: tuple[str, ...], turns: tuple[int, ...]
+    ) -> Iterator[Execution | Skipped]:
+        match op:
+            case SuperstepOp():
+                yield Execution(op, self.clock, turns)
+                self.clock += self.executions.cycles[op]
+                self.left -= 1
+            case control.RepeatOp():
+                yield from self._repeat(op, calling, turns)
+            case control.IfOp():
+                branch = self.executions.dearer_branch(op, calling)
+                yield from self.block(branch, calling, turns)
+            case control.WhileOp():
+                yield from self.block(op.test.block, calling, turns)
+                yield from self.block(op.body.block, calling, turns)
+            case func.CallOp():
+                callee = callee_of(op, self.functions, calling)
+                inside = (*calling, callee.sym_name.data)
+                yield from self.block(callee.body.block, inside, turns)
+            case _:
+                return
+
+    def _repeat(
+        self, op: control.RepeatOp, calling: tuple[str, ...], turns: tuple[int, ...]
+    ) -> Iterator[Execution | Skipped]:
+        once = self.executions.block(op.body.block, calling)
+        each = max(sum(once.values()), 1)
+        for turn in range(op.turns):
+            if turn and self.left < each:
+                rest = op.turns - turn
+                skipped = Skipped(op, self.clock, rest * self.executions.cost(once), rest)
+                self.clock += skipped.cycles
+                yield skipped
+                return
+            yield from self.block(op.body.block, calling, (*turns, turn))

@@ -1,0 +1,82 @@
+"""Timelines against the price of the program, which counts the same executions."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+
+from abele.backends.price import price, totals
+from abele.backends.target import resolve_target
+from abele.backends.timeline import Execution, Skipped, timeline
+from abele.dialects.tile import SuperstepOp
+from abele.ir.upstream import ModuleOp
+
+from ..strategies import Program, planned_programs
+from .exchange_text import exchange_module, lowered, relu, step
+
+TINY = resolve_target("tiny")
+MANY = 1_000_000
+
+
+def run_of(module: ModuleOp, most: int = MANY) -> tuple[list[Execution | Skipped], dict]:
+    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    cycles = {s: p.cycles for s, p in zip(steps, price(module, TINY), strict=True)}
+    return list(timeline(module, cycles, most)), cycles
+
+
+def ends(run: list[Execution | Skipped], cycles: dict) -> list[int]:
+    return [
+        each.start + (each.cycles if isinstance(each, Skipped) else cycles[each.step])
+        for each in run
+    ]
+
+
+FUNCTION = f"func.func @f() {{ {step('f', relu('w', 'a'))} func.return }}"
+NESTED = f"""control.repeat 5 () : () -> () {{ {step("outer", relu("w", "b"))}
+    control.repeat 3 () : () -> () {{ {step("inner", relu("w", "c"))} control.yield }}
+    func.call @f() : () -> () control.yield }}
+  func.call @f() : () -> ()
+  %p = tile.read @p : i1
+  control.if %p : i1 {{ {step("cheap", relu("w", "b"))} control.yield }}
+    else {{ {step("dear", relu("w", "b"), relu("w", "c"))} control.yield }}
+  control.while () : () -> () {{ {step("test", relu("w", "d"))}
+      %q = tile.read @p : i1 control.condition %q : i1 }}
+    do {{ {step("body", relu("w", "e"))} control.yield }}"""
+
+
+def test_executions_follow_each_other_in_the_order_of_a_run():
+    module = exchange_module(NESTED, functions=FUNCTION)
+    run, cycles = run_of(module)
+    names = [each.step.sym_name.data for each in run if isinstance(each, Execution)]
+    turn = ["outer", "inner", "inner", "inner", "f"]
+    assert names == [*turn * 5, "f", "dear", "test", "body"]
+    assert [each.start for each in run] == [0, *ends(run, cycles)[:-1]]
+    assert ends(run, cycles)[-1] == totals(price(module, TINY)).cycles
+    assert run[8].turns == (1, 2)
+
+
+@pytest.mark.parametrize("most", [0, 1, 5, 6, 11, 26])
+def test_skipped_turns_take_as_long_as_they_would(most: int):
+    module = exchange_module(NESTED, functions=FUNCTION)
+    run, cycles = run_of(module, most)
+    assert [each.start for each in run] == [0, *ends(run, cycles)[:-1]]
+    assert ends(run, cycles)[-1] == totals(price(module, TINY)).cycles
+    # Each loop has its first turn, and what is outside of loops is always there.
+    names = {each.step.sym_name.data for each in run if isinstance(each, Execution)}
+    assert names == {"outer", "inner", "f", "dear", "test", "body"}
+    # Outside the loops there are four; a first turn of both has three.
+    assert sum(isinstance(each, Execution) for each in run) <= max(most, 3) + 4
+
+
+@settings(max_examples=20)
+@given(planned_programs())
+def test_every_execution_of_a_price_is_in_the_timeline(program: Program):
+    module = lowered(program)
+    run, _ = run_of(module)
+    counted = Counter(each.step.sym_name.data for each in run if isinstance(each, Execution))
+    expected = Counter[str]()
+    for each in price(module, TINY):
+        expected[each.name] += each.times
+    assert counted == +expected

@@ -1,0 +1,132 @@
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from some_models import convolutions
+from typer.testing import CliRunner
+
+from abele.tools import compile_model
+from abele.tools.cli import app
+from abele.tools.views import trace
+from abele.tools.views.trace import trace_text
+
+LOOP = """
+builtin.module {
+  func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %0 = control.repeat 500 (%x) : (tensor<8x8xf32>) -> (tensor<8x8xf32>) {
+    ^bb0(%a: tensor<8x8xf32>):
+      %1 = nn.softmax %a axis 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      control.yield %1 : tensor<8x8xf32>
+    }
+    func.return %0 : tensor<8x8xf32>
+  }
+}
+"""
+
+
+def slices(text: str) -> list[dict[str, Any]]:
+    return [each for each in json.loads(text)["traceEvents"] if each["ph"] == "X"]
+
+
+def test_the_trace_is_as_long_as_the_run_by_the_clock_of_the_target():
+    exe = compile_model(convolutions(), "tiny:16")
+    text = trace_text(exe)
+    found = slices(text)
+    cycles = exe.profile["cycles"]
+    assert json.loads(text)["otherData"]["cycles"] == cycles
+    steps = [each for each in found if each["cat"] == "superstep"]
+    assert len(steps) == exe.profile["supersteps"]
+    assert sum(each["args"]["cycles"] for each in steps) == cycles
+    last = max(each["ts"] + each["dur"] for each in found)
+    assert last == pytest.approx(cycles / exe.target.clock_hz * 1e6)
+
+
+def test_phases_fill_their_superstep_and_operations_stay_in_their_phase():
+    found = slices(trace_text(compile_model(convolutions(), "tiny:16")))
+    for step in (each for each in found if each["cat"] == "superstep"):
+        # Less than a cycle less: the next superstep begins there.
+        end = step["ts"] + step["dur"] - 1e-6
+        inside = [e for e in found if step["ts"] - 1e-6 <= e["ts"] < end and e is not step]
+        phases = {e["cat"]: e for e in inside if e["tid"] == step["tid"]}
+        assert sum(e["args"]["cycles"] for e in phases.values()) == step["args"]["cycles"]
+        for each in (e for e in inside if e["tid"] != step["tid"]):
+            assert each["ts"] == pytest.approx(phases[each["cat"]]["ts"])
+            assert each["args"]["cycles"] <= phases[each["cat"]]["args"]["cycles"]
+
+
+def test_no_two_slices_of_a_row_cross():
+    rows = defaultdict[int, list[tuple[int, int]]](list)
+    exe = compile_model(convolutions(), "tiny:16")
+    for each in slices(trace_text(exe)):
+        start = round(each["ts"] * exe.target.clock_hz / 1e6)
+        rows[each["tid"]].append((start, start + each["args"]["cycles"]))
+    for spans in rows.values():
+        for a, b in spans:
+            assert not [1 for c, d in spans if a < c < b < d]
+
+
+def test_slices_name_operations_and_the_nodes_of_the_framework():
+    found = slices(trace_text(compile_model(convolutions(), "tiny:16")))
+    names = [each["name"] for each in found]
+    assert [each for each in names if each.startswith("the_c1") and "tile.vertices" in each]
+    assert [each for each in names if each.startswith("the_c1") and "tile.copy" in each]
+
+
+def test_a_long_loop_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(trace, "MOST_EXECUTIONS", 100)
+    path = tmp_path / "loop.mlir"
+    path.write_text(LOOP)
+    exe = compile_model(path, "tiny")
+    found = slices(trace_text(exe))
+    (cut,) = [each for each in found if each["cat"] == "loop"]
+    assert cut["name"].endswith(" more turns of the loop")
+    assert "loop.mlir:4" in cut["args"]["loop"]
+    steps = [each for each in found if each["cat"] == "superstep"]
+    assert len(steps) <= 100
+    assert {each["args"].get("turn") for each in steps} >= {"1", "2"}
+    whole = sum(each["args"]["cycles"] for each in (cut, *steps))
+    assert whole == exe.profile["cycles"]
+
+
+@pytest.fixture
+def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(convolutions(), "small.onnx")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", [("run",), ("compile", "-o", "p.abele")])
+def test_run_and_compile_write_a_trace(network: Path, command: tuple[str, ...]):
+    arguments = [*command, "small.onnx", "--target", "tiny:16", "--trace", "t.json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert slices(Path("t.json").read_text())
+
+
+def test_a_saved_program_has_the_same_trace(network: Path):
+    compile_model("small.onnx", "tiny:16").save("p.abele")
+    texts = [trace_text(compile_model(each, "tiny:16")) for each in ("small.onnx", "p.abele")]
+    first, second = (slices(text) for text in texts)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("small.onnx/t.json", "small.onnx/t.json: cannot be written"),
+        ("small.onnx", "small.onnx: both the model and --trace"),
+        ("/dev/full", "/dev/full: cannot be written: No space left on device"),
+        (".", ".: cannot be written: it is a folder"),
+    ],
+)
+def test_a_trace_that_cannot_be_written_is_one_message(network: Path, path: str, says: str):
+    before = sorted(network.rglob("*"))
+    result = CliRunner().invoke(app, ["run", "small.onnx", "--target", "tiny:16", "--trace", path])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"error: {says}")
+    assert sorted(network.rglob("*")) == before

@@ -1,0 +1,152 @@
+"""The supersteps of a run as trace events, which Perfetto and Chrome's chrome://tracing show.
+
+Source: "Trace Event Format", Google, 2016: complete events (ph "X") and metadata (ph "M").
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...backends.price import SuperstepPrice, price
+from ...backends.price_operations import OperationPrice, price_operations
+from ...backends.target import Target
+from ...backends.timeline import Execution, Skipped, timeline
+from ...dialects.tile import SuperstepOp
+from ...ir.provenance import place
+from ..driver.executable import MACHINE, Executable
+
+MOST_EXECUTIONS = 10_000
+"""Executions of supersteps in a trace. Longer traces open slowly; the last turns of loops go."""
+
+PROCESS = 1
+STEPS = 1
+"""The row of the supersteps and their phases. The rows after it are for operations."""
+
+EXCHANGE, COMPUTE = "exchange", "compute"
+
+Event = dict[str, Any]
+
+
+def trace_text(exe: Executable) -> str:
+    """The trace of one run as JSON, one event per line.
+
+    A superstep is a slice with slices for its phases: sync, exchange, compute. The operations of a
+    phase run on different tiles at the same time, so each has its own row; its slice is as long as
+    the tile needs that is busy longest with it. Times follow from the cycles that the price of the
+    program counts, and from the target's clock.
+    """
+    trace = _Trace.of(exe)
+    lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in trace.events())
+    other = {
+        "program": exe.path,
+        "target": exe.target.spelling(),
+        "clock_hz": exe.target.clock_hz,
+        "cycles": trace.cycles,
+    }
+    return (
+        f'{{"displayTimeUnit":"ns","otherData":{json.dumps(other)},"traceEvents":[\n{lines}\n]}}\n'
+    )
+
+
+@dataclass(frozen=True)
+class _Trace:
+    target: Target
+    steps: Mapping[SuperstepOp, SuperstepPrice]
+    operations: Mapping[SuperstepOp, list[OperationPrice]]
+    executions: tuple[Execution | Skipped, ...]
+
+    @staticmethod
+    def of(exe: Executable) -> _Trace:
+        """The trace of a program's last level."""
+        module = exe.module_at(MACHINE)
+        found = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+        steps = dict(zip(found, price(module, exe.target), strict=True))
+        cycles = {step: each.cycles for step, each in steps.items()}
+        run = tuple(timeline(module, cycles, MOST_EXECUTIONS))
+        return _Trace(exe.target, steps, price_operations(module, exe.target), run)
+
+    @property
+    def cycles(self) -> int:
+        """The cycles of the run."""
+        if not self.executions:
+            return 0
+        last = self.executions[-1]
+        own = last.cycles if isinstance(last, Skipped) else self.steps[last.step].cycles
+        return last.start + own
+
+    def events(self) -> Iterator[Event]:
+        """All events: the names of the rows, and then the slices in order."""
+        yield _named("process_name", 0, f"{self.target.spelling()}: {self.target.tiles:,} tiles")
+        yield _named("thread_name", STEPS, "supersteps")
+        for row in range(max((len(each) for each in self.operations.values()), default=0)):
+            yield _named("thread_name", STEPS + 1 + row, f"operations {row + 1}")
+        for each in self.executions:
+            yield from self._skipped(each) if isinstance(each, Skipped) else self._step(each)
+
+    def _skipped(self, each: Skipped) -> Iterator[Event]:
+        name = f"{each.turns:,} more turns of the loop"
+        yield self._slice(name, "loop", STEPS, each.start, each.cycles, loop=place(each.loop))
+
+    def _step(self, execution: Execution) -> Iterator[Event]:
+        found, start = self.steps[execution.step], execution.start
+        more = {"node": found.origin, "busiest_tile": found.busiest_tile}
+        if execution.turns:
+            more["turn"] = ", ".join(str(turn + 1) for turn in execution.turns)
+        yield self._slice(found.name, "superstep", STEPS, start, found.cycles, **more)
+        exchange = start + found.sync_cycles
+        compute = exchange + found.exchange_cycles
+        yield self._slice("sync", "sync", STEPS, start, found.sync_cycles)
+        if found.exchange_cycles:
+            yield self._slice(
+                EXCHANGE,
+                EXCHANGE,
+                STEPS,
+                exchange,
+                found.exchange_cycles,
+                exchange_bytes=found.exchange_bytes,
+            )
+        if found.compute_cycles:
+            yield self._slice(COMPUTE, COMPUTE, STEPS, compute, found.compute_cycles)
+        for row, each in enumerate(self.operations[execution.step]):
+            yield from self._operation(each, STEPS + 1 + row, exchange, compute)
+
+    def _operation(
+        self, each: OperationPrice, row: int, exchange: int, compute: int
+    ) -> Iterator[Event]:
+        name = f"{each.node or each.writes}: {each.operation}"
+        more = {
+            "node": each.node,
+            "writes": each.writes,
+            "exchange_bytes": each.exchange_bytes,
+            "tile_bytes": each.tile_bytes,
+        }
+        for phase, start, cycles in (
+            (EXCHANGE, exchange, each.exchange_cycles),
+            (COMPUTE, compute, each.compute_cycles),
+        ):
+            if cycles:
+                yield self._slice(name, phase, row, start, cycles, **more)
+
+    def _slice(
+        self, name: str, kind: str, row: int, start: int, cycles: int, **more: object
+    ) -> Event:
+        return {
+            "ph": "X",
+            "pid": PROCESS,
+            "tid": row,
+            "name": name,
+            "cat": kind,
+            "ts": self._microseconds(start),
+            "dur": self._microseconds(cycles),
+            "args": {"cycles": cycles, **{key: v for key, v in more.items() if v is not None}},
+        }
+
+    def _microseconds(self, cycles: int) -> float:
+        return cycles * 1e6 / self.target.clock_hz
+
+
+def _named(kind: str, row: int, name: str) -> Event:
+    return {"ph": "M", "pid": PROCESS, "tid": row, "name": kind, "args": {"name": name}}
