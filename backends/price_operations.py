@@ -52,25 +52,29 @@ class OperationPrice:
         return self.exchange_cycles + self.compute_cycles
 
 
-def price_operations(module: ModuleOp, target: Target) -> dict[SuperstepOp, list[OperationPrice]]:
-    """The prices of the copies and compute sets of each superstep, in the order of the text.
+Priced = CopyOp | VerticesOp
+
+
+def price_operations(module: ModuleOp, target: Target) -> dict[Priced, OperationPrice]:
+    """The prices of all copies and compute sets in supersteps, in the order of the text.
 
     Raises InputError for an unknown variable.
     """
     variables = variables_of(module)
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
     return {
-        step: list(_priced(step, found.times, variables, target))
-        for step, found in zip(steps, price(module, target), strict=True)
+        op: found
+        for step, whole in zip(steps, price(module, target), strict=True)
+        for op, found in _priced(step, whole.times, variables, target)
     }
 
 
 def _priced(
     step: SuperstepOp, times: int, variables: Mapping[str, Variable], target: Target
-) -> Iterator[OperationPrice]:
+) -> Iterator[tuple[Priced, OperationPrice]]:
     tiles = max(target.tiles, last_tile(step, variables))
     for op in step.body.block.ops:
-        if not isinstance(op, CopyOp | VerticesOp):
+        if not isinstance(op, Priced):
             continue
         charge = no_charge(tiles)
         if isinstance(op, CopyOp):
@@ -79,7 +83,7 @@ def _priced(
             charge_vertices(op, variables, target, charge)
         exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
         result = variables[op.destination]
-        yield OperationPrice(
+        found = OperationPrice(
             operation=op.name,
             node=origin(op),
             superstep=step.sym_name.data,
@@ -90,3 +94,4 @@ def _priced(
             exchange_bytes=int(charge.received.sum()),
             tile_bytes=int(np.max(block_sizes(result.placed), initial=0)) * result.dtype.itemsize,
         )
+        yield op, found

@@ -109,7 +109,11 @@ def test_run_reads_inputs_and_writes_outputs_and_profile(small: Path, tmp_path: 
     with np.load(out / "y.npz") as stored:
         assert stored.files == ["y"]
         np.testing.assert_array_equal(stored["y"], np.maximum(x, 0))
-    assert json.loads((out / "p.json").read_text())["vertices"] > 0
+    profile = json.loads((out / "p.json").read_text())
+    assert profile["vertices"] > 0
+    exchanged = [each["times"] * each["exchange_bytes"] for each in profile["operations"]]
+    assert sum(exchanged) == profile["exchange_bytes"]
+    assert {each["node"] for each in profile["operations"]} >= {"the_y"}
     assert {each.name for each in out.iterdir()} == {"y.npz", "p.json"}
 
 

@@ -15,6 +15,7 @@ from ...backends.counts import counts
 from ...backends.levels import RUNNERS, Runner
 from ...backends.memory import MemoryReport, memory_report
 from ...backends.price import price, totals
+from ...backends.price_operations import OperationPrice, Priced, price_operations
 from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, LEVELS, level_named
 from ...ir.context import AbeleContext
@@ -154,6 +155,11 @@ class Executable:
             "seconds": dict(self.stages.seconds),
             "seconds_by_pass": dict(self.stages.passes),
         }
+
+    @cached_property
+    def operation_prices(self) -> dict[Priced, OperationPrice]:
+        """The cycles and bytes of every copy and compute set, in the order of the program."""
+        return price_operations(self.module_at(MACHINE), self.target)
 
     @cached_property
     def memory(self) -> MemoryReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,12 @@ def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | No
 
 
 def write_profile(path: Path, exe: Executable) -> None:
-    """Write the profile of a program as JSON. Raises InputError."""
-    write_text(path, json.dumps(exe.profile, indent=2) + "\n")
+    """Write the profile of a program as JSON, with the price of each operation.
+
+    Raises InputError.
+    """
+    operations = [asdict(each) for each in exe.operation_prices.values()]
+    write_text(path, json.dumps(exe.profile | {"operations": operations}, indent=2) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ...backends.price import SuperstepPrice, price
-from ...backends.price_operations import OperationPrice, price_operations
+from ...backends.price_operations import OperationPrice
 from ...backends.target import Target
 from ...backends.timeline import Execution, Skipped, timeline
 from ...dialects.tile import SuperstepOp
@@ -66,7 +66,10 @@ class _Trace:
         steps = dict(zip(found, price(module, exe.target), strict=True))
         cycles = {step: each.cycles for step, each in steps.items()}
         run = tuple(timeline(module, cycles, MOST_EXECUTIONS))
-        return _Trace(exe.target, steps, price_operations(module, exe.target), run)
+        operations: dict[SuperstepOp, list[OperationPrice]] = {step: [] for step in found}
+        for op, each in exe.operation_prices.items():
+            operations[cast(SuperstepOp, op.parent_op())].append(each)
+        return _Trace(exe.target, steps, operations, run)
 
     @property
     def cycles(self) -> int:

@@ -58,20 +58,22 @@ class _WritePage(Instrument):
     def after(self, step: Step, module: ModuleOp) -> None:
         """Write the page after the last pass."""
         if step.index + 1 == len(step.pipeline):
-            self._write(priced=True)
+            self._write(module)
 
     def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
         """Write the page up to the pass that failed."""
         try:
-            self._write(priced=False)
+            self._write(None)
         except Exception as problem:  # the pass's own error matters more than any of ours
             error.add_note(f"{self.file}: not written: {problem}")
 
-    def _write(self, *, priced: bool) -> None:
+    def _write(self, finished: ModuleOp | None) -> None:
+        """Write the page. finished: the program after the last pass; None if a pass failed."""
         seconds = [each.seconds for each in self.timing.passes]
         stages = self.recorded.stages
         changed = [stage.listing is not None for stage in stages]
-        figures = self.priced.figures(changed, sum(seconds)) if priced else []
-        text = page(stages, figures, seconds, self.title, self.target.spelling())
+        figures = [] if finished is None else self.priced.figures(changed, sum(seconds))
+        costs = {} if finished is None else self.priced.operations(finished)
+        text = page(stages, figures, seconds, self.title, self.target.spelling(), costs)
         with whole_file(self.file) as stream:
             stream.write(text.encode())

@@ -572,6 +572,18 @@ function lineAt(node) {
   return item && (target.dataset.side === "a" && !item.single ? item.a : item.b);
 }
 
+/** The cycles and bytes of an operation of the finished program, or of all that its node became. */
+function costOf(line, nodes) {
+  const own = data.costs[line.op];
+  const kin = own ? [own] : [...new Set(stages.at(-1).program.filter(each => nodesOf(each).some(node => nodes.includes(node))).map(each => each.op))]
+    .map(op => data.costs[op]).filter(Boolean);
+  if (!kin.length) return "";
+  const sum = of => kin.reduce((total, each) => total + of(each), 0).toLocaleString("en");
+  const text = `${sum(([e, c, , , times]) => (e + c) * times)} cycles in a run (exchange ${sum(([e, , , , times]) => e * times)}, compute ${sum(([, c, , , times]) => c * times)}), ${sum(([, , bytes, , times]) => bytes * times)} bytes exchanged`;
+  const fullest = Math.max(...kin.map(each => each[3])).toLocaleString("en");
+  return own ? `${text}; result: ${fullest} bytes on the fullest tile` : `${text}, by ${count(kin.length, "operation")} of the finished program`;
+}
+
 function showCard(line, x, y, pin) {
   const card = $("card"), nodes = nodesOf(line), path = pathOf(line);
   const place = data.places[line.place];
@@ -586,10 +598,10 @@ function showCard(line, x, y, pin) {
   });
   const from = nodes.map(node => data.nodes[node]).join(" + ");
   const file = /\(([^()]+:\d+:\d+)\)$/.exec(place[1])?.[1] || (/:\d+:\d+$/.test(place[1]) ? place[1] : "");
-  const steps = path.join(" + ");
+  const steps = path.join(" + "), cost = costOf(line, nodes);
   card.innerHTML = `<h2><code>${escaped(opName(line.text) || "region")}</code><button>${pin ? "close (Esc)" : "click to keep"}</button></h2>
     <dl><dt>from node</dt><dd class="from">${escaped(from || "no node is known")}</dd>
-    ${steps && steps !== from ? `<dt>as</dt><dd>${escaped(steps)}</dd>` : ""}${file ? `<dt>written at</dt><dd>${escaped(file)}</dd>` : ""}</dl>
+    ${steps && steps !== from ? `<dt>as</dt><dd>${escaped(steps)}</dd>` : ""}${file ? `<dt>written at</dt><dd>${escaped(file)}</dd>` : ""}${cost ? `<dt>cost</dt><dd class="cost">${cost}</dd>` : ""}</dl>
     <pre>${lineHtml(line.text.trim(), 1e9)}</pre><table>${related.join("")}</table>`;
   card.hidden = false;
   pinned = pin;

@@ -6,13 +6,14 @@ import base64
 import html
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
 from xdsl.ir import Operation
 
+from ....backends.price_operations import OperationPrice
 from ....dialects.levels import LEVELS
 from ....ir.instruments.dump_ir import INPUT, file_name
 from ....ir.instruments.record_ir import Stage
@@ -26,6 +27,9 @@ from .price_each import Figures
 
 ASSETS = ("page.css", "page.js")
 
+COSTS = ("exchange_cycles", "compute_cycles", "exchange_bytes", "tile_bytes", "times")
+"""The figures of an operation that its card shows."""
+
 
 def page(
     stages: Sequence[Stage],
@@ -33,12 +37,13 @@ def page(
     seconds: Sequence[float],
     title: str,
     target: str,
+    costs: Mapping[Operation, OperationPrice],
 ) -> str:
     """The page of a run. stages: the input's, then one per pass; figures: one per stage, or none.
 
-    seconds: one for each pass that finished.
+    seconds: one for each pass that finished. costs: of the operations of the finished program.
     """
-    data = _Data().of(stages, figures, seconds) | {"title": title, "target": target}
+    data = _Data().of(stages, figures, seconds, costs) | {"title": title, "target": target}
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
     assets = files(__package__ or "")
     css, js = (assets.joinpath(name).read_text(encoding="utf-8") for name in ASSETS)
@@ -87,6 +92,7 @@ class _Data:
         stages: Sequence[Stage],
         figures: Sequence[Figures | str],
         seconds: Sequence[float],
+        costs: Mapping[Operation, OperationPrice],
     ) -> dict[str, Any]:
         if stages and stages[0].listing is not None:
             self.known = node_names(line.location for line in stages[0].listing.lines)
@@ -103,6 +109,11 @@ class _Data:
             "nodes": self.nodes.values,
             "rules": self.rules.values,
             "levels": [level.name for level in LEVELS],
+            "costs": {
+                self.ops[op]: [getattr(each, name) for name in COSTS]
+                for op, each in costs.items()
+                if op in self.ops
+            },
         }
 
     def _stage(self, index: int, stage: Stage) -> dict[str, Any]:

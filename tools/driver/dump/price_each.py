@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from ....backends.memory import memory_report
 from ....backends.price import price, totals
+from ....backends.price_operations import OperationPrice, Priced, price_operations
 from ....backends.target import Target, resolve_target
 from ....dialects.levels import level_of
 from ....ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
@@ -142,8 +143,18 @@ class PriceEach(Instrument):
             return f"cannot be built from here: {error}"
         return self._known[text]
 
-    def _cost(self, module: ModuleOp) -> Figures:
+    def operations(self, module: ModuleOp) -> dict[Priced, OperationPrice]:
+        """The prices of the operations of a finished program; {} if it has no price."""
+        try:
+            return price_operations(module, self._target_of(module))
+        except Exception:  # a user's pass may leave anything; the page shows what there is
+            return {}
+
+    def _target_of(self, module: ModuleOp) -> Target:
         own = module.attributes.get(TARGET)
-        target = resolve_target(own.data) if isinstance(own, StringAttr) else self.target
+        return resolve_target(own.data) if isinstance(own, StringAttr) else self.target
+
+    def _cost(self, module: ModuleOp) -> Figures:
+        target = self._target_of(module)
         costs, memory = totals(price(module, target)), memory_report(module, target)
         return Figures(costs.supersteps, memory.max_tile_bytes, costs.cycles)

@@ -1,6 +1,7 @@
 """The page in a browser: opened from its file, without a network."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -218,3 +219,27 @@ def test_marked_words_stay_in_sight_where_a_line_is_too_long(browser, page):
     seen = browser.execute_script(script)
     assert seen
     assert all(seen)
+
+
+def test_the_card_of_an_operation_says_what_it_costs(browser, page):
+    opened(browser, page, f"#pass={number_of(opened(browser, page), 'input')}&view=program")
+    softmax = next(
+        each
+        for each in browser.find_elements(By.CSS_SELECTOR, ".cell .code")
+        if "nn.softmax" in each.text
+    )
+    softmax.click()
+    until_said(browser, "#card .cost", " cycles in a run (exchange ")
+    (text,) = texts(browser, "#card .cost")
+    assert re.search(r"^[1-9][\d,]* cycles .* [\d,]+ bytes exchanged, by \d+ operations of", text)
+    last = number_of(browser, "convert-tile-to-exchange")
+    opened(browser, page, f"#pass={last}&view=program")
+    vertices = next(
+        each
+        for each in browser.find_elements(By.CSS_SELECTOR, ".cell .code")
+        if "tile.vertices" in each.text
+    )
+    vertices.click()
+    until_said(browser, "#card .cost", "result: ")
+    (text,) = texts(browser, "#card .cost")
+    assert re.search(r"exchange 0, compute [1-9][\d,]*\), 0 bytes exchanged; result: \d+ b", text)
