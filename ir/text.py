@@ -15,6 +15,7 @@ from .blob import Blob, BlobStore
 from .context import AbeleContext
 from .errors import InputError
 from .printer import module_text
+from .suggestions import suggestion
 from .upstream import (
     UNKNOWN_LOC,
     Context,
@@ -65,17 +66,17 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
     try:
         parser = _PlacingParser(context, text, path)
     except ParseError as error:
-        raise _input_error(error, text, path, error.span.start) from None
+        raise _input_error(error, text, path, error.span.start, context) from None
     try:
         return parser.parse_module()
     except ParseError as error:
-        raise _input_error(error, text, path, _place_of(error, text)) from None
+        raise _input_error(error, text, path, _place_of(error, text), context) from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be parsed") from None
     # Attributes raise other exceptions when they are invalid, and so does xDSL's parser on some
     # text that is far from IR.
     except Exception as error:
-        raise _input_error(error, text, path, parser.pos) from error
+        raise _input_error(error, text, path, parser.pos, context) from error
 
 
 def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = "") -> None:
@@ -263,10 +264,26 @@ def _place_of(error: ParseError, text: str) -> int:
     return uses[-1] if uses else error.span.start
 
 
-def _input_error(error: Exception, text: str, path: str, position: int) -> InputError:
+UNKNOWN = re.compile(r"(?:Operation |')([\w.$-]+)'? is not registered$")
+"""The parser's message for an operation, an attribute or a type that no dialect has."""
+
+
+def _similar(message: str, context: Context) -> str:
+    """The names most like an unknown one, for the end of the parser's message; or ""."""
+    unknown = UNKNOWN.match(message)
+    if unknown is None:
+        return ""
+    known = (*context.loaded_ops, *context.loaded_attrs, *context.loaded_types)
+    names = [each.name for each in known if "." in each.name]
+    return suggestion(unknown[1], names) if names else ""
+
+
+def _input_error(
+    error: Exception, text: str, path: str, position: int, context: Context
+) -> InputError:
     line, column = _line_and_column(_line_starts(text), min(position, len(text)))
     if isinstance(error, ParseError):
-        message = error.msg
+        message = error.msg + _similar(error.msg, context)
     else:
         message = str(error) or type(error).__name__
     if message.startswith("unknown blob"):

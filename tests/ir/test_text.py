@@ -1,3 +1,4 @@
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from abele.ir.errors import InputError
 from abele.ir.provenance import fused, named, origin, place
 from abele.ir.text import blobs_of, parse_module, print_module, read_module, write_module
 from abele.ir.upstream import ParseError, Parser, Printer
+from abele.tools.driver.context import new_context
 
 
 def context() -> AbeleContext:
@@ -103,6 +105,26 @@ def test_bad_text_is_one_error_at_its_place(text: str | bytes, message: str):
     with pytest.raises(InputError, match=message) as caught:
         parse_module(text, context(), "net.mlir")
     assert not getattr(caught.value, "__notes__", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('"nn.rleu"() : () -> ()', "Operation nn.rleu is not registered; did you mean nn.relu?"),
+        ("nnn.relu", "Operation nnn.relu is not registered; did you mean nn.relu?"),
+        ("tile.cpy", "Operation tile.cpy is not registered; did you mean tile.copy?"),
+        ("nn.frobnicate", "Operation nn.frobnicate is not registered"),
+        (
+            "builtin.module attributes {a = #abele.layuot<x>} {}",
+            "'abele.layuot' is not registered; did you mean abele.layout?",
+        ),
+    ],
+)
+def test_a_name_that_is_not_there_gets_a_suggestion(text: str, hint: str):
+    with pytest.raises(InputError) as caught:
+        parse_module(text, new_context(), "net.mlir")
+    first, *_ = str(caught.value).split("\n")
+    assert re.fullmatch(rf"net.mlir:1:\d+: {re.escape(hint)}", first)
 
 
 def test_the_error_shows_the_line_and_the_place():
