@@ -43,6 +43,7 @@ scan: install
 # What the definitions say, as pages of docs/reference; make test finds out when they are stale.
 reference: install
 	$(BIN)/python -m abele.tools.manual docs/reference
+	$(BIN)/python -m abele.tools.views.syntax.textmate editors
 
 # All documentation as one searchable site, at http://127.0.0.1:8000.
 docs: install

@@ -16,6 +16,7 @@ from ...passes.names import opt_passes
 from ..debug.opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
 from ..driver.files import check_files
 from ..views.pass_listing import description, listing
+from ..views.syntax.colour import ir_for
 from .arguments import DumpFolder, Load
 from .user_errors import CHECK_FAILED, print_error_line, report_errors, user_errors
 
@@ -177,7 +178,7 @@ def opt(
                 sys.stderr.write(f"{each.figures}\n")
         failed = [each.error for each in results if each.error is not None]
         if output is None:
-            sys.stdout.write(text_of(results, options.style))
+            sys.stdout.write(ir_for(text_of(results, options.style), sys.stdout))
         elif not failed:
             write_optimised(results, output, options.style)
         report_errors(failed, context)

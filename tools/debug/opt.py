@@ -13,11 +13,11 @@ from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError
-from ...ir.instruments.print_ir import Chosen, PrintIR, Style, into_stream, into_tree
+from ...ir.instruments.print_ir import Chosen, PrintIR, Sink, Style, into_stream, into_tree
 from ...ir.instruments.reproducer import HEADING, Reproducer
 from ...ir.instruments.statistics import Statistics
 from ...ir.instruments.timing import Timing
-from ...ir.pass_manager import Instrument, PassManager, parse_pipeline
+from ...ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
 from ...ir.text import BLOBS, blobs_of, parse_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
@@ -29,6 +29,7 @@ from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.reduce import reduce_module
 from ..driver.verifiers import verifiers
+from ..views.syntax.colour import ir_for
 from .diagnostics import Expectations
 
 SPLIT = "// -----"
@@ -174,6 +175,15 @@ def _parts(text: bytes) -> Iterator[bytes]:
     yield b"\n".join(part)
 
 
+def _in_colour(sink: Sink) -> Sink:
+    """A sink for standard error that is given highlighted text if that is a terminal."""
+
+    def write(when: str, step: Step, text: str) -> None:
+        sink(when, step, ir_for(text, sys.stderr))
+
+    return write
+
+
 @dataclass(frozen=True)
 class _Run:
     """A run of the passes on one part of the input. folder: its subfolder of all output folders."""
@@ -237,7 +247,7 @@ class _Run:
             )
         if options.printed != Chosen():
             sink = into_tree(options.tree / self.folder) if options.tree else None
-            sink = sink or into_stream(sys.stderr)
+            sink = sink or _in_colour(into_stream(sys.stderr))
             instruments.append(PrintIR(options.printed, sink, options.style))
         if options.dump is None:
             return [*instruments, *self._verifiers()]

@@ -1,0 +1,1 @@
+"""Syntax highlighting of IR and rules: for terminals, documents and editors."""
