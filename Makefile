@@ -15,6 +15,7 @@ SECONDS ?= 300
 
 demo: install
 	$(BIN)/abele demo --scan demo.png
+	@echo "To put abele on the path of this shell: source $(BIN)/activate"
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20

@@ -23,8 +23,9 @@ from ...ir.errors import InputError, taking_memory
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
-from .arrays import Array, Tensor, checked
+from .arrays import Array, Tensor, checked, listed
 from .context import new_context
+from .figures import html_table, rows
 from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_memory
 from .program import Signature, check_target, signature, verified_level
@@ -76,6 +77,16 @@ class Executable:
         self._loaders = dict(modules)
         self._modules: dict[str, ModuleOp] = {}
         self._runners: dict[tuple[str, bool], Runner] = {}
+
+    def __repr__(self) -> str:
+        """The program, its target and its levels; nothing is loaded or priced for it."""
+        return f"<Executable {self.path} for {self.target.spelling()}: {', '.join(self.levels)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the inputs, the outputs, and the figures of `abele run`."""
+        signature = [("inputs", self.inputs), ("outputs", self.outputs)]
+        shown = [(name, listed(tensors)) for name, tensors in signature]
+        return html_table(f"{self.path} for {self.target.spelling()}", shown + rows(self.profile))
 
     @property
     def levels(self) -> tuple[str, ...]:

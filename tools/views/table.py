@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 from rich.table import Table
 
-from ...dialects.levels import LEVELS
 from ..driver.executable import Executable
-
-CYCLES = ("compute", "exchange", "sync")
+from ..driver.figures import rows
 
 
 def console() -> Console:
@@ -30,27 +25,3 @@ def summary(exe: Executable, title: str, error: str = "") -> Table:
     if error:
         table.add_row("largest error", error)
     return table
-
-
-def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values, most wanted first."""
-    seconds: Mapping[str, float] = profile["seconds"]
-    ops: Mapping[str, int] = profile["ops"]
-    cycles = ", ".join(f"{kind} {profile[f'{kind}_cycles']:,}" for kind in CYCLES)
-    found = [
-        ("target", f"{profile['target']}, {profile['tiles']:,} tiles"),
-        ("tiles used", f"{profile['tiles_used']:,}"),
-        (
-            "operations",
-            ", ".join(f"{level} {ops[level]:,}" for level in map(str, LEVELS) if level in ops),
-        ),
-        ("vertices", f"{profile['vertices']:,}"),
-        ("edges", f"{profile['edges']:,}"),
-        ("supersteps", f"{profile['supersteps']:,}"),
-        ("cycles", f"{profile['cycles']:,}"),
-        ("of these", cycles),
-        ("exchanged", f"{profile['exchange_bytes']:,} bytes"),
-        ("fullest tile", f"{profile['max_tile_bytes']:,} bytes"),
-        ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
-    ]
-    return found

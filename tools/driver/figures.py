@@ -1,0 +1,44 @@
+"""The figures of a program that people ask for first, as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from ...dialects.levels import LEVELS
+
+CYCLES = ("compute", "exchange", "sync")
+
+
+def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values of a profile, most wanted first."""
+    seconds: Mapping[str, float] = profile["seconds"]
+    ops: Mapping[str, int] = profile["ops"]
+    cycles = ", ".join(f"{kind} {profile[f'{kind}_cycles']:,}" for kind in CYCLES)
+    return [
+        ("target", f"{profile['target']}, {profile['tiles']:,} tiles"),
+        ("tiles used", f"{profile['tiles_used']:,}"),
+        (
+            "operations",
+            ", ".join(f"{level} {ops[level]:,}" for level in map(str, LEVELS) if level in ops),
+        ),
+        ("vertices", f"{profile['vertices']:,}"),
+        ("edges", f"{profile['edges']:,}"),
+        ("supersteps", f"{profile['supersteps']:,}"),
+        ("cycles", f"{profile['cycles']:,}"),
+        ("of these", cycles),
+        ("exchanged", f"{profile['exchange_bytes']:,} bytes"),
+        ("fullest tile", f"{profile['max_tile_bytes']:,} bytes"),
+        ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
+    ]
+
+
+def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
+    """A table of names and values for a notebook, in the notebook's own style."""
+    lines = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    return f"<table><caption>{escape(title)}</caption><tbody>{lines}</tbody></table>"
