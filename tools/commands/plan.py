@@ -101,8 +101,10 @@ def plan_command(
         check_files(read, {"--png": png, "--json": output, "--csv": table})
         if png is not None:
             needs_matplotlib()
-        if columns:
-            chosen(OPERATOR_COLUMNS if not operator else ALTERNATIVE_COLUMNS, columns)
+        if columns and operator:
+            chosen(ALTERNATIVE_COLUMNS, columns)
+        elif columns:
+            chosen(OPERATOR_COLUMNS, columns)
         program = model
         if matmul:
             machine = resolve_target(target or DEFAULT_TARGET)

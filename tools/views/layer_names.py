@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+from ..driver.program import Model, Program
 
 if TYPE_CHECKING:
     import onnx
@@ -42,14 +44,16 @@ def telling_names(model: onnx.ModelProto) -> dict[str, str]:
     return found
 
 
-def names_in(model: object) -> dict[str, str]:
+def names_in(model: Model | Program) -> dict[str, str]:
     """Telling names for the numbered nodes of an ONNX model, or of the file with this path.
 
-    {} for another kind of file.
+    {} for another kind of program.
     """
+    if isinstance(model, Program):
+        return {}
     if not isinstance(model, str | os.PathLike):
-        return telling_names(cast("onnx.ModelProto", model)) if hasattr(model, "graph") else {}
-    path = os.fspath(cast("str | os.PathLike[str]", model))
+        return telling_names(model)
+    path = os.fspath(model)
     if not path.endswith(".onnx"):
         return {}
     # Other models are shown where onnx is not installed.
