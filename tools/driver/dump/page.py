@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from ....backends.price_operations import OperationPrice
+from ....backends.price_operations import OperationPrice, Priced
 from ....dialects.levels import LEVELS
 from ....ir.instruments.dump_ir import INPUT, file_name
 from ....ir.instruments.record_ir import Stage
@@ -37,7 +37,7 @@ def page(
     seconds: Sequence[float],
     title: str,
     target: str,
-    costs: Mapping[Operation, OperationPrice],
+    costs: Mapping[Priced, OperationPrice],
 ) -> str:
     """The page of a run. stages: the input's, then one per pass; figures: one per stage, or none.
 
@@ -92,7 +92,7 @@ class _Data:
         stages: Sequence[Stage],
         figures: Sequence[Figures | str],
         seconds: Sequence[float],
-        costs: Mapping[Operation, OperationPrice],
+        costs: Mapping[Priced, OperationPrice],
     ) -> dict[str, Any]:
         if stages and stages[0].listing is not None:
             self.known = node_names(line.location for line in stages[0].listing.lines)
