@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..dialects.program import Variable
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ..dialects.variable import Variable
 from ..ir.provenance import origin
 from ..ir.upstream import ModuleOp
 from . import cost

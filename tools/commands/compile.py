@@ -43,6 +43,6 @@ def compile_command(
             if profile is not None:
                 write_profile(profile, exe)
             if trace is not None:
-                tell("trace")
+                on_step("trace")
                 write_text(trace, trace_text(exe))
         show(exe, f"{model} -> {output}", None)
