@@ -6,7 +6,7 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from ...backends.reference import tensor_kind
 from ...backends.target import Target
@@ -21,8 +21,6 @@ PLANNED_ELEMENTS = 1 << 20
 PLANNED_STORED_ELEMENTS = 1 << 28
 """The same for states and constants. Planning them shows the size of each layer's weights."""
 
-STORED = (nn.LoadOp, nn.ConstantOp)
-
 
 def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
     """Raise DoesNotFit for a huge tensor that all tiles together cannot hold.
@@ -32,7 +30,7 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
     """
     available = target.usable_bytes_per_tile * target.tiles
     for op in module.walk():
-        planned = PLANNED_STORED_ELEMENTS if isinstance(op, STORED) else PLANNED_ELEMENTS
+        planned = PLANNED_STORED_ELEMENTS if _is_stored(op) else PLANNED_ELEMENTS
         values = [*op.results, *(v for region in op.regions for b in region.blocks for v in b.args)]
         for value in values:
             if not isinstance(value.type, TensorType):
@@ -46,3 +44,11 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
                     units="bytes on all tiles together",
                     remedy="a smaller batch, or a target with more memory",
                 )
+
+
+def _is_stored(op: Operation) -> bool:
+    """Whether the result of an operation stays on the tiles: a state, a constant, or a number that
+    is repeated, which becomes a constant."""
+    if isinstance(op, nn.ExpandOp) and isinstance(op.operand.owner, nn.ConstantOp):
+        return prod(nn.shape_of(op.operand)) == 1
+    return isinstance(op, nn.LoadOp | nn.ConstantOp)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from abele.backends.target import resolve_target
@@ -28,3 +29,28 @@ def test_a_tensor_that_all_tiles_together_cannot_hold_is_refused():
 
 def test_a_tensor_whose_plan_takes_little_memory_is_planned():
     refuse_tensors_larger_than(relu_of(PLANNED_ELEMENTS), TINY)
+
+
+def expand(size: str):
+    """A tensor of 128 MiB that repeats a constant. size: of the constant's axis; "" for none."""
+    kind = f"tensor<{size}xf32>" if size else "tensor<f32>"
+    text = f"""
+        func.func @main() -> tensor<{4 * PLANNED_ELEMENTS}x8xf32> {{
+          %0 = nn.constant <"DIGEST"> : {kind}
+          %1 = nn.expand %0 to [{4 * PLANNED_ELEMENTS}, 8]
+            : ({kind}) -> tensor<{4 * PLANNED_ELEMENTS}x8xf32>
+          func.return %1 : tensor<{4 * PLANNED_ELEMENTS}x8xf32>
+        }}"""
+    context = new_context()
+    blob = context.blobs.add(np.zeros([int(size)] if size else [], np.float32))
+    return parse_module(text.replace("DIGEST", blob.digest), context)
+
+
+@pytest.mark.parametrize("size", ["1", ""])
+def test_a_number_that_is_repeated_counts_as_a_constant(size: str):
+    refuse_tensors_larger_than(expand(size), TINY)
+
+
+def test_several_numbers_that_are_repeated_do_not():
+    with pytest.raises(DoesNotFit, match="nn.expand"):
+        refuse_tensors_larger_than(expand("8"), TINY)
