@@ -4,7 +4,7 @@ import pytest
 from abele.backends.target import resolve_target
 from abele.ir.errors import DoesNotFit
 from abele.ir.text import parse_module
-from abele.tools.driver.program import new_context
+from abele.tools.driver.context import new_context
 from abele.tools.driver.tensor_sizes import PLANNED_ELEMENTS, refuse_tensors_larger_than
 
 TINY = resolve_target("tiny:4")
