@@ -110,9 +110,9 @@ class Timeline:
             case VerticesOp():
                 # The result replaces the operand that it overwrites: they are never live together.
                 under = [name for name in op.sources if self._lies_on(op, name)]
-                apart = [name for name in op.sources if name not in under]
+                elsewhere = [name for name in op.sources if name not in under]
                 self._touch_all(under, BEFORE, False, certain)
-                self._touch_all(apart, AFTER, False, certain)
+                self._touch_all(elsewhere, AFTER, False, certain)
                 self._touch(op.destination, AFTER if under else BEFORE, True, certain)
             case InputOp():
                 self._touch(op.writes.string_value(), EXCHANGE, True, certain)

@@ -175,11 +175,13 @@ class VerticesOp(IRDLOperation):
         return _layouts(self.space.data, self.plan.data)
 
     def overwritable(self) -> frozenset[str]:
-        """The variables that the result may be written over, both from the same address on, if
-        their elements are as wide and nothing else needs what they held."""
+        """The variables that the result may overwrite, both beginning at the same address.
+
+        That needs elements of the same width, and no other reader of the old contents.
+        """
         reads, structure = list(enumerate(self.sources)), self.structure()
-        apart = {name for i, name in reads if not structure.reads_in_place(i)}
-        return frozenset(name for _, name in reads) - apart
+        not_in_place = {name for i, name in reads if not structure.reads_in_place(i)}
+        return frozenset(name for _, name in reads) - not_in_place
 
     def verify_(self) -> None:
         """Check what can be seen without other operations."""

@@ -68,10 +68,10 @@ class Stamp:
         self._whole = -1
         self.forget(())
 
-    def forget(self, apart: Collection[int]) -> None:
+    def forget(self, separate: Collection[int]) -> None:
         """Forget overlaps with some variables, which share no bytes with any other."""
         own = self._index
-        self._others = {own} if own in apart else self._others.difference(apart) | {own}
+        self._others = {own} if own in separate else self._others.difference(separate) | {own}
         # With one argument, itemgetter returns no tuple.
         self._overlapping = itemgetter(*self._others, own)
 

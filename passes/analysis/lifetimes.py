@@ -36,11 +36,11 @@ class Lifetimes:
 
 @dataclass(frozen=True)
 class _Access:
-    """A read or write of a variable. inside: the control operations round it, outermost first."""
+    """A read or write of a variable. enclosing: the control operations around it, from outside."""
 
     phase: int
     writes: bool
-    inside: tuple[Operation, ...]
+    enclosing: tuple[Operation, ...]
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _Clock:
 
     now: the current phase. loops: the first and last phase of each loop, and the control operations
     round its body. overwrites: vertex sets, with their phase. calling: functions being called.
-    inside: the control operations round the current operation.
+    enclosing: the control operations around the current operation.
     """
 
     functions: dict[str, func.FuncOp]
@@ -62,13 +62,13 @@ class _Clock:
         default_factory=list[tuple[int, tile.VerticesOp]]
     )
     calling: list[str] = field(default_factory=list[str])
-    inside: tuple[Operation, ...] = ()
+    enclosing: tuple[Operation, ...] = ()
 
     def touch(self, reads: Sequence[str], writes: Sequence[str], phase: int = 0) -> None:
         """Record reads and writes. phase: of the current superstep."""
         for names, writing in ((reads, False), (writes, True)):
             for name in names:
-                access = _Access(self.now + phase, writing, self.inside)
+                access = _Access(self.now + phase, writing, self.enclosing)
                 self.accesses.setdefault(name, []).append(access)
 
     def walk(self, block: Block) -> None:
@@ -126,14 +126,14 @@ class _Clock:
             self.touch([op.variable.string_value()], [])
         elif isinstance(op, tile.CopyOp | tile.ComputeSetOp | tile.InputOp | tile.OutputOp):
             raise InputError(f"{op.name} at {place(op)}: no superstep; run schedule-supersteps")
-        start, outer = self.now, self.inside
-        self.inside = (*outer, op)
+        start, outer = self.now, self.enclosing
+        self.enclosing = (*outer, op)
         for region in op.regions:
             for block in region.blocks:
                 self.walk(block)
         if isinstance(op, control.RepeatOp | control.WhileOp):
-            self.loops.append((start, self.now + 1, self.inside))
-        self.inside = outer
+            self.loops.append((start, self.now + 1, self.enclosing))
+        self.enclosing = outer
 
 
 def lifetimes(module: ModuleOp, variables: Sequence[Variable]) -> Lifetimes:
@@ -196,13 +196,13 @@ def _life(
     if not accesses:
         return 0, 0
     first, last = accesses[0].phase, accesses[-1].phase
-    for start, end, inside in loops:
+    for start, end, enclosing in loops:
         if last < start or first > end:
             continue
         entering = next((a for a in accesses if start <= a.phase <= end), None)
         local = start <= first and last <= end
         # If each iteration first writes the whole variable, no value passes between iterations.
-        if local and entering is not None and entering.writes and entering.inside == inside:
+        if local and entering is not None and entering.writes and entering.enclosing == enclosing:
             continue
         first, last = min(first, start), max(last, end)
     return first, last

@@ -123,7 +123,7 @@ def resolve(
         if not asked:
             continue
         each = _Operator(op, asked, constraints.json, target)
-        places[op] = each.said()
+        places[op] = each.described()
         if "plan" in op.attributes:
             raise InputError(f"{places[op]}: {op.name} already has a plan; remove one of the two")
         if "plan" in asked:
@@ -195,7 +195,7 @@ class _Operator:
         own = origin(self.op)
         return where if own is None or own == name else f"{where} (for {own})"
 
-    def said(self) -> str:
+    def described(self) -> str:
         """All constraints on the plan, for a message about all of them."""
         keys = list(self.asked)
         texts: list[str] = []
