@@ -729,12 +729,16 @@ class _Binder:
             return
         vocabulary = self.scope.vocabulary
         levels = {vocabulary.level_of(cls.name) for cls in pattern.classes}
-        if len(levels) != 1 or None in levels:
-            self.refuse(pattern.place, f"{pattern.heads} is not on a level that can be lowered")
-        level = next(iter(levels))
-        target = vocabulary.level_below(level) if level else None
-        if target is None:
+        targets = {vocabulary.lowers_to(cls.name) for cls in pattern.classes}
+        target = next(iter(targets)) if len(levels) == len(targets) == 1 else None
+        if target is None and levels <= set(vocabulary.levels[-1:]):
             self.refuse(pattern.place, f"{pattern.heads} is already on the lowest level")
+        if target is None:
+            self.refuse(
+                pattern.place,
+                f"{pattern.heads} is not on a level that can be lowered; write rule instead of "
+                "lower to replace it on its own level",
+            )
         for each in builds(self.rule):
             if "." not in each.head or not target.is_legal(each.head):
                 self.refuse(

@@ -225,8 +225,7 @@ class _Making:
             self._refuse(f"built {op.name}, which is not well formed: {error}")
         if not self.rule.lower:
             return
-        level = self.vocabulary.level_of(self.root.name)
-        below = self.vocabulary.level_below(level) if level else None
+        below = self.vocabulary.lowers_to(self.root.name)
         for each in op.walk():
             if below and not below.is_legal(each.name):
                 self._refuse(f"built {each.name}, which is not legal at {below}")

@@ -75,11 +75,12 @@ class RuleSet:
             for op in module.walk():
                 if type(op) in left:
                     raise InputError(
-                        f"{op.name} at {place(op)}: no rule lowers it: {self._reason(op)}"
+                        f"{op.name} at {place(op)}: no rule lowers it: {self.why_not(op)}"
                     )
         return changed
 
-    def _reason(self, op: Operation) -> str:
+    def why_not(self, op: Operation) -> str:
+        """Why no rule replaces an operation: the rule that comes closest, and what it lacks."""
         found = [
             (obstacle.depth, f"{law.name}: {obstacle.reason} ({obstacle.place})")
             for law in self.laws

@@ -153,8 +153,18 @@ class Vocabulary:
         """The levels that a program passes through, from the highest to the lowest."""
         return self.context.levels if isinstance(self.context, AbeleContext) else ()
 
-    def level_below(self, level: Level) -> Level | None:
-        """The level that a lower rule of this level ends in; None below the lowest."""
+    def lowers_to(self, op_name: str) -> Level | None:
+        """The level that a lower rule of an operation ends in; None if it has no such level.
+
+        An operation of a level's dialect ends in the level below, and none is below the lowest. An
+        operation of a user's dialect stands above all levels, and ends in the highest. An operation
+        that belongs to every level cannot be lowered.
+        """
+        level = self.level_of(op_name)
+        if level is None:
+            dialect = op_name.partition(".")[0]
+            own = any(dialect in each.own or op_name in each.own for each in self.levels)
+            return None if own or not self.levels else self.levels[0]
         below = self.levels.index(level) + 1
         return self.levels[below] if below < len(self.levels) else None
 

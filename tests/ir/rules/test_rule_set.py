@@ -366,3 +366,14 @@ def test_sets_of_rules_add_up():
     rules = rules_of(TWO)
     both = rules.chosen(only=["one"]) + rules.chosen(only=["two"])
     assert both == rules
+
+
+def test_a_lower_of_a_users_operation_ends_in_the_highest_level():
+    rules = rules_of("lower r: try.tuned(x) => nn.neg(x)")
+    assert rules.lowered
+    with pytest.raises(InputError, match="partition.relayout is not legal at nn"):
+        rules_of("lower r: try.tuned(x) => partition.relayout(x) : type(x)")
+    with pytest.raises(InputError, match="is not on a level .*; write rule instead of lower"):
+        rules_of("lower r: builtin.unrealized_conversion_cast(x) => nn.neg(x)")
+    with pytest.raises(InputError, match="is already on the lowest level"):
+        rules_of("lower r: partition.relayout(x) => nn.neg(x)")
