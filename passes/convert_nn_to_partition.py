@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..backends.codelets.workload import partials_dtype
-from ..backends.reference.operation import MEANINGLESS
+from ..backends.reference.operation import Meaningless
 from ..dialects import control, nn, partition
 from ..dialects.abele import Plan
 from ..dialects.dtypes import element_type, numpy_dtype
@@ -188,9 +188,10 @@ class _Conversion:
 
     @singledispatchmethod
     def _other(self, op: Operation) -> None:
+        if not isinstance(op, Composite):
+            raise Meaningless(op)
         advice = "no conversion to partition; run decompose first"
-        problem = advice if isinstance(op, Composite) else MEANINGLESS
-        raise InputError(f"{op.name} at {place(op)}: {problem}")
+        raise InputError(f"{op.name} at {place(op)}: {advice}")
 
     def _structured(self, op: Operation, structure: Structure) -> None:
         values = [(f"in{i}", self.values[v]) for i, v in enumerate(op.operands)]

@@ -2,12 +2,21 @@
 
 from .compare import Worst, within, worst_of
 from .moves import evaluate_moves
-from .operation import evaluate_operation, operation_value, tensor_kind
-from .run import Evaluate, Observer, Run, evaluate_pure, is_evaluable, run_reference
+from .operation import Meaningless, evaluate_operation, operation_value, tensor_kind
+from .run import (
+    Evaluate,
+    Observer,
+    Run,
+    evaluate_pure,
+    first_meaningless,
+    is_evaluable,
+    run_reference,
+)
 from .structure import evaluate_structure, structure_value
 
 __all__ = [
     "Evaluate",
+    "Meaningless",
     "Observer",
     "Run",
     "Worst",
@@ -15,6 +24,7 @@ __all__ = [
     "evaluate_operation",
     "evaluate_pure",
     "evaluate_structure",
+    "first_meaningless",
     "is_evaluable",
     "operation_value",
     "run_reference",

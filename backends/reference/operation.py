@@ -29,6 +29,14 @@ MEANINGLESS = (
 """The problem with an operation of nn that can neither be run nor be lowered."""
 
 
+class Meaningless(InputError):
+    """An operation of nn can neither be run nor be lowered. op: the operation."""
+
+    def __init__(self, op: Operation) -> None:
+        super().__init__(f"{op.name} at {place(op)}: {MEANINGLESS}")
+        self.op = op
+
+
 def tensor_kind(type_: Attribute) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """The shape and dtype of the arrays of a type, which may be a scalar."""
     if isinstance(type_, TensorType):
@@ -59,7 +67,7 @@ def evaluate_operation(
 def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
     """The result of a constant, a structured operation, a movement or a reshape, rounded once.
 
-    Raises InputError for any other operation.
+    Raises Meaningless for any other operation.
     """
     if isinstance(op, ConstantOp):
         return op.value.array
@@ -73,7 +81,7 @@ def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
         return evaluate_moves(op.moves(), operands, shape, dtype)
     if isinstance(op, Reinterpretation):
         return operands[0].reshape(shape)
-    raise InputError(f"{op.name} at {place(op)}: {MEANINGLESS}")
+    raise Meaningless(op)
 
 
 def parts_of(op: Operation) -> tuple[Block, tuple[int, ...]]:

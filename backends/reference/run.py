@@ -94,6 +94,45 @@ def is_evaluable(op: Operation) -> bool:
     return isinstance(op, Structured | Movement | Reinterpretation | Composite | nn.ConstantOp)
 
 
+def first_meaningless(module: ModuleOp) -> Operation | None:
+    """The first operation of a module of nn that the reference cannot run; None if there is none.
+
+    Such an operation belongs to a user's dialect, and a pass has to replace it.
+    """
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp):
+            for block in op.body.blocks:
+                found = _meaningless(block)
+                if found is not None:
+                    return found
+    return None
+
+
+def _meaningless(block: Block) -> Operation | None:
+    for op in block.ops:
+        if op is block.last_op:
+            break
+        if type(op) in _HANDLERS:
+            inner = (_meaningless(each) for region in op.regions for each in region.blocks)
+            found = next((each for each in inner if each is not None), None)
+        else:
+            known = is_evaluable(op) and all(_meaningless(each) is None for each in _parts(op))
+            found = None if known else op
+        if found is not None:
+            return found
+    return None
+
+
+def _parts(op: Operation) -> list[Block]:
+    """The parts of a user's composite, which may contain operations of the user's."""
+    if not isinstance(op, Composite) or op.name.startswith("nn."):
+        return []
+    try:
+        return [parts_of(op)[0]]
+    except Exception:  # decompose reports it, and names the operation
+        return []
+
+
 def _check(kind: str, name: str, array: Array, shape: tuple[int, ...], dtype: object) -> None:
     if array.shape != shape or array.dtype != dtype:
         raise InputError(

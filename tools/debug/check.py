@@ -15,7 +15,7 @@ from ...backends.check import OpCheck
 from ...backends.codelets.scalar import float_limits
 from ...backends.host.binders import best_binder
 from ...backends.machine import Machine
-from ...backends.reference import operation_value, run_reference
+from ...backends.reference import first_meaningless, operation_value, run_reference
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
@@ -25,6 +25,7 @@ from ...ir.upstream import ModuleOp
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
 from ..driver.host_memory import refuse_too_little_memory
+from ..driver.keep_levels import kept_after
 
 WIDE = 4
 """Bytes of a float32; floats with fewer bytes are narrow."""
@@ -46,9 +47,10 @@ class Verdict:
     """The result of a check.
 
     error: the largest error of an output, relative to its largest value; None if the program has no
-    nn level for the reference. checked: the number of operations compared with their bounds. ratio:
-    the largest error of their results, divided by its bound. not_finite: how many elements of the
-    outputs are not finite, or "". problem: what is outside its bound, or "".
+    nn level that the reference can run. checked: the number of operations compared with their
+    bounds. ratio: the largest error of their results, divided by its bound. not_finite: how many
+    elements of the outputs are not finite, or "". problem: what is outside its bound, or "". after:
+    the pass after which the reference begins; "" for the program as it was read.
     """
 
     error: float | None
@@ -56,6 +58,7 @@ class Verdict:
     ratio: float = 0.0
     problem: str = ""
     not_finite: str = ""
+    after: str = ""
 
     @property
     def passed(self) -> bool:
@@ -66,6 +69,8 @@ class Verdict:
     def text(self) -> str:
         """A description for users."""
         text = "no reference" if self.error is None else f"{self.error:.1e} of the largest value"
+        if self.after:
+            text = f"{text}; compared with the program after {self.after}"
         if self.not_finite:
             text = f"{text}; {self.not_finite}"
         if not self.checked:
@@ -102,14 +107,16 @@ def check_run(
     received: a bound of the whole network would be too wide to be useful.
     Outputs that are not finite are a problem, unless some input is not finite either. Two equal
     infinities say nothing about the distance between results, so the check cannot pass. The same
-    holds if only the reference is infinite. For the machine, the problem names the first operation
-    that made an infinity or NaN from finite operands.
+    holds if only the reference is infinite. If only passes give some operations a meaning, the
+    reference runs the program after these passes. For the machine, the problem names the first
+    operation that made an infinity or NaN from finite operands.
     """
-    error, problem = None, ""
+    error, problem, after = None, "", ""
     not_finite = _not_finite(outputs)
     if not_finite and not _not_finite(inputs):
         problem = f"{not_finite}, but the inputs are: nothing to compare"
-    if NN.name in exe.levels:
+    if NN.name in exe.levels and first_meaningless(exe.module_at(NN.name)) is None:
+        after = kept_after(exe.module_at(NN.name))
         reference = run_reference(exe.module_at(NN.name), inputs).outputs
         errors = {name: relative_error(outputs[name], reference[name]) for name in reference}
         worst = max(errors, key=lambda name: errors[name], default="")
@@ -129,7 +136,7 @@ def check_run(
                 problem += "operation and may overflow where a fused one does not: nothing to "
                 problem += "compare"
     if at != MACHINE:
-        return Verdict(error, problem=problem, not_finite=not_finite)
+        return Verdict(error, problem=problem, not_finite=not_finite, after=after)
     refuse_too_little_memory(exe.memory)
     look = OpCheck()
     binder = best_binder(is_watched=True)
@@ -137,7 +144,7 @@ def check_run(
     if problem and not_finite and look.overflow is not None:
         problem = f"{problem}. {look.overflow}"
     found = str(look.first or problem)
-    return Verdict(error, look.checked, look.largest_ratio, found, not_finite)
+    return Verdict(error, look.checked, look.largest_ratio, found, not_finite, after)
 
 
 def _narrowed(came: ModuleOp, runs: ModuleOp) -> list[np.dtype[Any]]:

@@ -30,6 +30,7 @@ from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
 from .files import PROGRAM_FILE
 from .keep_levels import KeepLevels
+from .lowering_advice import advising_on_lowering
 from .on_step import CallOnStep, OnStep, ignore_step
 from .program import Model, Program, plan_target, read_program
 from .reduce import reduce_module
@@ -116,7 +117,8 @@ def compile_model(
             )
         dump = dump_instruments(folder, machine, program.path) if folder is not None else NO_DUMP
         watching = (*instruments, *dump.around, *verifying, *dump.within)
-        modules = _lower(program, context, pipeline, watching, stages)
+        with advising_on_lowering(pipeline, extensions):
+            modules = _lower(program, context, pipeline, watching, stages)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)
     # The compiler's own addresses fit. Those in a user's text may not.

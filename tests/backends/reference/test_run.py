@@ -2,9 +2,15 @@ import numpy as np
 import pytest
 from some_tensors import context, counting, module_of
 from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
 from xdsl.irdl import irdl_op_definition, operand_def
 
-from abele.backends.reference import evaluate_operation, run_reference
+from abele.backends.reference import (
+    Meaningless,
+    evaluate_operation,
+    first_meaningless,
+    run_reference,
+)
 from abele.backends.reference.run import last_uses
 from abele.dialects import nn
 from abele.ir.errors import InputError
@@ -246,20 +252,62 @@ def test_an_error_says_where_it_happened():
     assert raised.value.__notes__ == ["in nn.add at conv1/bias"]
 
 
-def test_an_operation_without_a_meaning_is_refused():
-    module = program(RELU_ADD)
-    (relu,) = [op for op in module.walk() if isinstance(op, nn.ReluOp)]
+@irdl_op_definition
+class SaysNothingOp(nn.PureTensorOp):
+    name = "mine.says_nothing"
+    x = operand_def(TensorType)
 
-    @irdl_op_definition
-    class SaysNothingOp(nn.PureTensorOp):
-        name = "mine.says_nothing"
-        x = operand_def(TensorType)
+    def infer(self):
+        return nn.tensor_of(self.x)
 
-        def infer(self):
-            return nn.tensor_of(self.x)
 
-    odd = SaysNothingOp(relu.operand)
+@irdl_op_definition
+class MadeOfNothingOp(nn.CompositeOp):
+    name = "mine.made_of_nothing"
+    x = operand_def(TensorType)
+
+    def infer(self):
+        return nn.tensor_of(self.x)
+
+    def parts(self, made):
+        return made("part", SaysNothingOp(self.x))
+
+
+def replaced(module: ModuleOp, cls: type[nn.PureTensorOp | nn.CompositeOp]) -> Operation:
+    """Replace the first relu of a module by another operation, which is returned."""
+    relu = next(op for op in module.walk() if isinstance(op, nn.ReluOp))
+    odd = cls(relu.operand)
     odd.location = named("odd")
     relu.parent.insert_op_before(odd, relu)
-    with pytest.raises(InputError, match=r"mine\.says_nothing at odd: cannot be lowered"):
+    relu.results[0].replace_all_uses_with(odd.results[0])
+    relu.detach()
+    relu.erase()
+    return odd
+
+
+def test_an_operation_without_a_meaning_is_refused():
+    module = program(RELU_ADD)
+    odd = replaced(module, SaysNothingOp)
+    with pytest.raises(
+        Meaningless, match=r"mine\.says_nothing at odd: cannot be lowered"
+    ) as caught:
         run_reference(module, {"arg0": X})
+    assert caught.value.op is odd
+
+
+REPEATED_RELU = f"""
+    %0 = control.repeat 5 (%x) : ({T}) -> {T} {{
+    ^bb0(%y: {T}):
+      %z = nn.relu %y : ({T}) -> {T}
+      control.yield %z : {T}
+    }}
+    func.return %0 : {T}"""
+
+
+@pytest.mark.parametrize("cls", [SaysNothingOp, MadeOfNothingOp])
+@pytest.mark.parametrize("body", [RELU_ADD, REPEATED_RELU])
+def test_the_first_operation_without_a_meaning_is_found_in_regions_and_in_parts(body, cls):
+    module = program(body)
+    assert first_meaningless(module) is None
+    odd = replaced(module, cls)
+    assert first_meaningless(module) is odd

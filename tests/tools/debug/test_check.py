@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import users_dialects
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.reference import run_reference
@@ -13,6 +14,7 @@ from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.check import TOLERANCE, check_run, rounding_error, tolerance
+from abele.tools.driver.arrays import seeded
 from abele.tools.driver.context import new_context
 
 NARROW = """
@@ -174,3 +176,16 @@ def test_infinite_inputs_are_not_reported_as_an_overflow(tmp_path):
     }
     verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
     assert "is the first" not in verdict.problem
+
+
+def test_the_reference_begins_after_the_pass_that_lowers_a_users_operations(tmp_path):
+    with users_dialects.written(tmp_path) as (program, load):
+        exe = compile_model(program, "tiny:4", passes=users_dialects.PASSES, load=load)
+        inputs = seeded(exe.inputs)
+        outputs = exe.run(inputs)
+        verdict = check_run(exe, inputs, outputs, "exchange")
+        assert verdict.passed
+        assert verdict.error is not None
+        assert verdict.text.partition("; ")[2].startswith("compared with the program after to-nn; ")
+        wrong = {name: array + 1 for name, array in outputs.items()}
+        assert not check_run(exe, inputs, wrong, "exchange").passed

@@ -13,6 +13,7 @@ from ....passes.pipelines import expand, shorthand_from
 from ...driver.arrays import Array, checked, read_npz, seeded
 from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
+from ...driver.lowering_advice import advising_on_lowering
 from ...driver.on_step import OnStep, ignore_step
 from ...driver.program import Model, plan_target, read_program, signature
 from ...importers.huge_weights import refusing_huge_weights
@@ -58,4 +59,5 @@ def bisect(
     if inputs is not None:
         given.update(inputs if isinstance(inputs, Mapping) else read_npz(inputs, tensors))
     values = checked({**seeded(tensors, seed), **given}, tensors)
-    return bisect_module(program.module, context, passes, values, machine, on_step)
+    with advising_on_lowering(passes, extensions):
+        return bisect_module(program.module, context, passes, values, machine, on_step)

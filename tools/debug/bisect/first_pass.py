@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ....backends.reference import Meaningless, first_meaningless
 from ....backends.target import Target
+from ....dialects.levels import NN, level_of
 from ....ir.equal import same_program
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ...driver.arrays import Array
 from ...driver.on_step import OnStep, ignore_step
 from .first_rewrite import first_wrong_rewrite
 from .first_value import first_wrong_value
-from .judge import CannotRun, Judge, Problem
+from .judge import CannotRun, Judge, Problem, can_run, invalid
 from .rewrite_log import RewriteLog, apply_recorded
 from .verdict import BlamedRewrite, Verdict, WrongValue
 
@@ -28,17 +30,61 @@ def bisect_module(
     """Run a module after every pass, until it is wrong. The module itself does not change.
 
     The given module defines the right results: the float64 reference computes them for nn, the
-    level's own evaluator for any other level. A program is wrong if an output, or a state that it
-    leaves, differs by more than `check.tolerance` allows (2e-3 of its largest value); if the strict
-    machine or another evaluator rejects it; if it does not verify; or if the pass raises.
+    level's own evaluator for any other level. If it has operations that only passes give a meaning,
+    the module after these passes defines the right results. A program is wrong if an output, or a
+    state that it leaves, differs by more than `check.tolerance` allows (2e-3 of its largest value);
+    if the strict machine or another evaluator rejects it; if it does not verify; or if the pass
+    raises.
     InputError and DoesNotFit are for the user, so they are raised again.
     """
-    on_step("run the program before all passes")
-    judge = Judge.of(module, inputs, target)
+    start = _start(module, context, passes, on_step)
+    if isinstance(start, Verdict):
+        return start
+    on_step("run the program before all passes" if start.index == 0 else "run the program")
+    return _first_wrong(start, Judge.of(start.module, inputs, target), context, passes, on_step)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The module that defines the right results. index: the number of passes before it."""
+
+    module: ModuleOp
+    index: int = 0
+
+
+def _start(
+    module: ModuleOp, context: Context, passes: Sequence[ModulePass], on_step: OnStep
+) -> _Start | Verdict:
+    """Run passes until the program can run. Returns a verdict if one of them is wrong already.
+
+    Raises Meaningless if the program cannot run after any pass.
+    """
+    unknown = first_meaningless(module) if level_of(module) == NN else None
+    if unknown is None:
+        return _Start(module)
     names = tuple(each.name for each in passes)
-    right, since, not_run = module, 0, list[str]()
-    current = module
     for index, each in enumerate(passes):
+        on_step(f"{each.name} ({index + 1} of {len(names)})")
+        module, log = module.clone(), RewriteLog()
+        problem = apply_recorded(each, context, module, log) or invalid(module)
+        if problem is not None:
+            rewrite = log.unfinished() if problem.kind == "crash" else None
+            kind, text, made = problem.kind, problem.text, len(log.begun)
+            return Verdict(names, 0.0, index, index, kind, text, rewrite, made, problem.value)
+        if can_run(module):
+            return _Start(module, index + 1)
+        unknown = first_meaningless(module) or unknown
+    raise Meaningless(unknown)
+
+
+def _first_wrong(
+    start: _Start, judge: Judge, context: Context, passes: Sequence[ModulePass], on_step: OnStep
+) -> Verdict:
+    """Run the passes that follow the start, until the program is wrong."""
+    names = tuple(each.name for each in passes)
+    right, since, not_run = start.module, start.index, list[str]()
+    current = start.module
+    for index, each in enumerate(passes[start.index :], start.index):
         on_step(f"{each.name} ({index + 1} of {len(names)})")
         before, current = current, current.clone()
         log = RewriteLog()
@@ -67,9 +113,10 @@ def bisect_module(
                 len(log.begun),
                 value,
                 tuple(not_run),
+                start.index,
             )
         right, since = current, index + 1
-    return Verdict(names, judge.worst, not_run=tuple(not_run))
+    return Verdict(names, judge.worst, not_run=tuple(not_run), started=start.index)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ import numpy as np
 
 from ....backends.evaluate.host import Run
 from ....backends.faults import MachineFault
+from ....backends.reference import first_meaningless
 from ....backends.target import Target
 from ....dialects.levels import NN, level_of
 from ....dialects.verify_symbols import verify_symbols
 from ....ir.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
-from ....ir.verify import verify
+from ....ir.verify import verify, verify_legal
 from ...driver.arrays import Array
 from ...driver.program import target_of
 from ..check import relative_error, tolerance
@@ -75,11 +76,9 @@ class Judge:
 
     def problem(self, module: ModuleOp) -> Problem | None:
         """What is wrong with a module, or None. Raises CannotRun."""
-        try:
-            verify(module)
-            verify_symbols(module)
-        except VerifyException as error:
-            return Problem("invalid", f"does not verify: {error}", _invalid(module))
+        found = invalid(module)
+        if found is not None:
+            return found
         try:
             verify(module, level_of(module).legal)
         except VerifyException as error:
@@ -119,6 +118,26 @@ class Judge:
                     return Problem("value", f"{kind} '{name}' is {described}")
                 self.worst = max(self.worst, error)
         return None
+
+
+def invalid(module: ModuleOp) -> Problem | None:
+    """Why a module does not verify; None if it does."""
+    try:
+        verify(module)
+        verify_symbols(module)
+    except VerifyException as error:
+        return Problem("invalid", f"does not verify: {error}", _invalid(module))
+    return None
+
+
+def can_run(module: ModuleOp) -> bool:
+    """Whether an evaluator can run a module: one level, with a meaning for each operation."""
+    level = level_of(module)
+    try:
+        verify_legal(module, level.legal)
+    except VerifyException:
+        return False
+    return level != NN or first_meaningless(module) is None
 
 
 def _described(error: float, allowed: float) -> str:

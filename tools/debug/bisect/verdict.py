@@ -79,7 +79,9 @@ class Verdict:
     passes: names, in order. index: the first pass after which the program is wrong; None if there
     is none. since: the first pass that may be to blame, if the program could not run in between.
     worst: the largest error of any output before that, relative to its largest value. not_run:
-    passes that left the program on several levels at once, so that it could not run.
+    passes that left the program on several levels at once, so that it could not run. started:
+    the number of passes before the program that defines the right results: those that lower
+    operations without a meaning of their own.
     """
 
     passes: tuple[str, ...]
@@ -92,6 +94,12 @@ class Verdict:
     rewrites: int = 0
     value: WrongValue | None = None
     not_run: tuple[str, ...] = ()
+    started: int = 0
+
+    @property
+    def after(self) -> str:
+        """The pass after which the program defines the right results; "" if no pass runs before."""
+        return self.passes[self.started - 1] if self.started else ""
 
     @property
     def name(self) -> str | None:
@@ -107,10 +115,15 @@ class Verdict:
     def text(self) -> str:
         """A description for users."""
         count = len(self.passes)
+        if self.index is None and self.started == count:
+            problem = f"the program can run only after '{self.after}', the last pass"
+            return f"nothing to compare: {problem}"
         if self.index is None:
             which = "the pass" if count == 1 else f"any of {count} passes"
             text = f"nothing is wrong after {which}: outputs are within "
             text += f"{self.worst:.1e} of their largest value"
+            if self.after:
+                text += f"\ncompared with the program after '{self.after}'"
             return text + "".join(f"\nnot run: after '{name}'" for name in self.not_run)
         place = f"({self.index + 1} of {count})"
         lines = [f"pass '{self.name}' {place}: {self.problem}"]
@@ -126,4 +139,6 @@ class Verdict:
                 lines.append(UNSEEN)
         if self.value is not None:
             lines.append(f"  value: {self.value}")
+        if self.after:
+            lines.append(f"  compared with the program after '{self.after}'")
         return "\n".join(lines)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import users_dialects
 from some_models import SMALL, model, node, random, relu
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -572,3 +573,52 @@ def test_input_errors_are_raised_not_reported(tmp_path: Path):
         bisect(tmp_path / "x.abele", TARGET)
     with pytest.raises(InputError, match="no input 'z'"):
         bisect(relu(), TARGET, inputs={"z": np.zeros(1)})
+
+
+SPOIL = """
+from xdsl.passes import ModulePass
+from abele.dialects import nn
+
+
+class Spoil(ModulePass):
+    name = "spoil"
+
+    def apply(self, ctx, op):
+        for each in op.walk():
+            if isinstance(each, nn.AddOp):
+                new = nn.MulOp(*each.operands)
+                each.parent.insert_op_before(new, each)
+                each.results[0].replace_all_uses_with(new.results[0])
+                each.detach()
+                each.erase()
+"""
+
+
+def test_bisection_begins_after_the_pass_that_lowers_a_users_operations(tmp_path):
+    with users_dialects.written(tmp_path) as (program, load):
+        verdict = bisect(program, TARGET, passes=users_dialects.PASSES, load=load)
+        assert verdict.passed
+        assert verdict.after == "to-nn"
+        spoil = tmp_path / "spoil.py"
+        spoil.write_text(SPOIL)
+        spoiled = users_dialects.PASSES.replace("to-nn,", "to-nn,spoil,")
+        verdict = bisect(program, TARGET, passes=spoiled, load=[*load, spoil])
+        assert (verdict.name, verdict.kind, verdict.after) == ("spoil", "value", "to-nn")
+
+
+def test_a_pass_that_fails_before_the_program_can_run_is_blamed(tmp_path):
+    with users_dialects.written(tmp_path) as (program, load):
+        crash = tmp_path / "crash.py"
+        crash.write_text(SPOIL.split("        for")[0] + "        raise TypeError('broken')\n")
+        verdict = bisect(program, TARGET, passes="spoil,to-nn,nn", load=[*load, crash])
+        assert (verdict.name, verdict.kind, verdict.problem) == (
+            "spoil",
+            "crash",
+            "TypeError: broken",
+        )
+
+
+def test_a_program_that_no_pass_makes_runnable_is_refused_with_the_rule_that_would(tmp_path):
+    with users_dialects.written(tmp_path) as (program, load):
+        with pytest.raises(InputError, match="the pipeline lacks to-nn, which has a rule for it"):
+            bisect(program, TARGET, load=load)
