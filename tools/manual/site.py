@@ -7,7 +7,6 @@ docs/public.md, and one page per source file that another page links to.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import cast
@@ -16,6 +15,8 @@ import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ROOT_PAGES = {
     "README.md": "index.md",
@@ -35,26 +36,33 @@ LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 LANGUAGES = {".py": "python", ".rw": "rw", ".csv": "text", ".json": "json", ".toml": "toml"}
 
 
+def on_startup(**_: object) -> None:
+    """Link the packages below one folder `abele`, where mkdocstrings reads them.
+
+    This comes first: mkdocstrings looks once whether the folder is there.
+    """
+    folder = ROOT / "build" / "api" / "abele"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PACKAGES:
+        if not (folder / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the Python reference in the navigation, and lay out the packages for mkdocstrings."""
-    site = _site_of(config)
-    site.lay_out_packages()
+    """List the Python reference in the navigation."""
     for entry in cast("list[str | dict[str, object]]", config.nav or []):
         if isinstance(entry, dict) and "Python API" in entry:
-            entry["Python API"] = ["public.md", *(f"api/{module}.md" for module in site.public())]
+            entry["Python API"] = ["public.md", *(f"api/{module}.md" for module in _public())]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made."""
-    site = _site_of(config)
-    made = {page: site.root_page(name) for name, page in ROOT_PAGES.items()}
-    made |= {
-        f"api/{module}.md": _api_page(module, names) for module, names in site.public().items()
-    }
+    made = {page: _root_page(name) for name, page in ROOT_PAGES.items()}
+    made |= {f"api/{module}.md": _api_page(module, names) for module, names in _public().items()}
     texts = {file.src_uri: file.content_string for file in files.documentation_pages()}
-    linked = {path for uri, text in (texts | made).items() for path in site.sources_in(text, uri)}
-    made |= {f"source/{path}.md": site.source_page(path) for path in sorted(linked)}
+    linked = {path for uri, text in (texts | made).items() for path in _sources_in(text, uri)}
+    made |= {f"source/{path}.md": _source_page(path) for path in sorted(linked)}
     for uri, text in made.items():
         files.append(File.generated(config, uri, content=text))
     return files
@@ -62,7 +70,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links to files of the repository lead to their pages."""
-    return _site_of(config).linked(markdown, page.file.src_uri)
+    uri = page.file.src_uri
+
+    def target(found: re.Match[str]) -> str:
+        path, anchor = _repository_path(found[1], uri), found[2] or ""
+        if path in ROOT_PAGES:
+            leads_to = ROOT_PAGES[path]
+        elif _is_source(path):
+            leads_to = f"source/{path}.md"
+            anchor = re.sub(r"^#(L\d+)$", r' "\1"', anchor)
+        else:
+            return found[0]
+        return relpath(leads_to, PurePosixPath(uri).parent) + anchor
+
+    return LINK.sub(target, markdown)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -96,70 +117,43 @@ def _list_names(described: griffe.Object, names: list[str]) -> None:
     described.docstring.value = re.sub(r"\s(Raises |Returns )", r"\n\n\1", text)
 
 
-@dataclass(frozen=True)
-class _Site:
-    root: Path
-
-    def lay_out_packages(self) -> None:
-        """Link the packages below one folder `abele`, where mkdocstrings reads them."""
-        folder = self.root / "build" / "api" / "abele"
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in PACKAGES:
-            if not (folder / name).exists():
-                (folder / name).symlink_to(self.root / name)
-
-    def public(self) -> dict[str, list[str]]:
-        """The public names of each module, as docs/public.md lists them."""
-        text = (self.root / "docs" / "public.md").read_text(encoding="utf-8")
-        return {module: re.findall(r"`(\w+)`", names) for module, names in MODULE.findall(text)}
-
-    def root_page(self, name: str) -> str:
-        """A page of the repository's root, whose links begin at docs/."""
-        text = (self.root / name).read_text(encoding="utf-8")
-        return LINK.sub(lambda found: relpath(found[1], "docs") + (found[2] or ""), text)
-
-    def sources_in(self, text: str, uri: str) -> set[str]:
-        """The source files of the repository that a page links to."""
-        found = (self._repository_path(match[1], uri) for match in LINK.finditer(text))
-        return {path for path in found if self._is_source(path)}
-
-    def source_page(self, path: str) -> str:
-        """A page that shows a source file, or lists the files of a folder."""
-        place = self.root / path
-        if place.is_dir():
-            names = sorted(each.name for each in place.iterdir() if each.suffix in LANGUAGES)
-            return f"# {path}\n\n" + "".join(f"- `{name}`\n" for name in names)
-        text, language = place.read_text(encoding="utf-8"), LANGUAGES.get(place.suffix, "text")
-        return f'# {path}\n\n````{{.{language} linenums="1"}}\n{text}\n````\n'
-
-    def linked(self, markdown: str, uri: str) -> str:
-        """A page's text, with links that lead to pages of the site."""
-
-        def target(found: re.Match[str]) -> str:
-            path, anchor = self._repository_path(found[1], uri), found[2] or ""
-            if path in ROOT_PAGES:
-                page = ROOT_PAGES[path]
-            elif self._is_source(path):
-                page = f"source/{path}.md"
-                anchor = re.sub(r"^#(L\d+)$", r' "\1"', anchor)
-            else:
-                return found[0]
-            return relpath(page, PurePosixPath(uri).parent) + anchor
-
-        return LINK.sub(target, markdown)
-
-    def _repository_path(self, link: str, uri: str) -> str:
-        """The path from the repository's root of what a page of docs/ links to."""
-        return normpath(f"docs/{PurePosixPath(uri).parent}/{link}")
-
-    def _is_source(self, path: str) -> bool:
-        is_inside = not path.startswith(("docs/", "../")) and path not in ROOT_PAGES
-        return is_inside and (self.root / path).exists()
-
-
-def _site_of(config: MkDocsConfig) -> _Site:
-    return _Site(Path(config.config_file_path).parent)
+def _public() -> dict[str, list[str]]:
+    """The public names of each module, as docs/public.md lists them."""
+    text = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
+    return {module: re.findall(r"`(\w+)`", names) for module, names in MODULE.findall(text)}
 
 
 def _api_page(module: str, names: list[str]) -> str:
     return f"# {module}\n\n" + "".join(f"::: {module}.{name}\n\n" for name in names)
+
+
+def _root_page(name: str) -> str:
+    """A page of the repository's root, with links as if it were in docs/."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return LINK.sub(lambda found: relpath(found[1], "docs") + (found[2] or ""), text)
+
+
+def _source_page(path: str) -> str:
+    """A page that shows a source file, or lists the files of a folder."""
+    place = ROOT / path
+    if place.is_dir():
+        names = sorted(each.name for each in place.iterdir() if each.suffix in LANGUAGES)
+        return f"# {path}\n\n" + "".join(f"- `{name}`\n" for name in names)
+    text, language = place.read_text(encoding="utf-8"), LANGUAGES.get(place.suffix, "text")
+    return f'# {path}\n\n````{{.{language} linenums="1"}}\n{text}\n````\n'
+
+
+def _sources_in(text: str, uri: str) -> set[str]:
+    """The source files of the repository that a page links to."""
+    found = (_repository_path(match[1], uri) for match in LINK.finditer(text))
+    return {path for path in found if _is_source(path)}
+
+
+def _repository_path(link: str, uri: str) -> str:
+    """The path from the repository's root of what a page of docs/ links to."""
+    return normpath(f"docs/{PurePosixPath(uri).parent}/{link}")
+
+
+def _is_source(path: str) -> bool:
+    is_inside = not path.startswith(("docs/", "../")) and path not in ROOT_PAGES
+    return is_inside and (ROOT / path).exists()
