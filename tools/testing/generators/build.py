@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import combinations
 from math import prod
 from random import Random
 from typing import Any, cast
@@ -54,8 +55,22 @@ ENDS = 0.4
 """How often a program returns only the values that no operation reads, instead of all values."""
 UNIFORM = 0.4
 """How often all elements of a constant are one number, as many rules need it."""
-STORED = 0.2
-"""How often a program stores one of its values."""
+STORED = 0.12
+"""How often a program stores a value after an operation, and once more at its end."""
+READ_AGAIN = 0.6
+"""How often a program reads a state after it has stored a value there."""
+CONSTANT = 0.06
+"""How often all operands of an operation are constants."""
+TWINS = 0.2
+"""How often an operation is followed by another of its class on the same operands."""
+REPEATED = 0.12
+"""How often an operation is followed by another of its class on its result."""
+CHAINS = 0.25
+"""How often each operation of a program reads the result of the one before it."""
+CARRIED = (1, 1, 2, 2, 3)
+"""How many values a loop carries or a branch yields."""
+ALL_OUTPUTS = 0.5
+"""How often a program may use all results of a loop or branch, instead of only one."""
 
 ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
 """The element types of programs by default."""
@@ -114,19 +129,25 @@ class _Builder:
     ops: list[Operation] = field(default_factory=list[Operation])
     values: list[SSAValue] = field(default_factory=list[SSAValue])
     made: int = 0
+    is_chain: bool = False
 
     def program(self) -> Program:
         """Build the program."""
         self.context = self.operators.context.clone()
         self.context.blobs = BlobStore()
         random = Random(f"{self.sketch.seed}")
+        self.is_chain = random.random() < CHAINS
         if random.random() < 0.5:
             self.values.append(self._first_leaf(random))
         for step in self.sketch.steps:
+            if self.is_chain:
+                step = replace(step, operand=0)
             if step.within:
                 self._control(step)
             else:
                 self._step(step)
+            if self.values and random.random() < STORED:
+                self._store(random.choice(self.values), random)
         if not self.values:
             self.values.append(self._first_leaf(random))
         return self._finished(random)
@@ -137,12 +158,8 @@ class _Builder:
         if random.random() < ENDS:
             # An operation can be fused with its reader only if nothing else reads its result.
             results = [v for v in results if v.first_use is None] or results[-1:]
-        stored = [v for v in self.values if random.random() < STORED][:1]
-        for value in stored:
-            alike = [s for s in self.states if s.elements == value.type]
-            state = random.choice(alike) if alike and random.random() < 0.7 else None
-            name = state.sym_name.data if state else self._state(value.type, random)
-            self.ops.append(nn.StoreOp(value, name))
+        if random.random() < STORED:
+            self._store(random.choice(self.values), random)
         block.add_ops([*self.head, *self.ops])
         block.add_op(func.ReturnOp(*results))
         types = ([a.type for a in block.args], [v.type for v in results])
@@ -150,6 +167,17 @@ class _Builder:
         module = ModuleOp([*self.states, main])
         machine = self.sketch.machine
         return Program(module, self.context, self.inputs, machine, sketch=self.sketch)
+
+    def _store(self, value: SSAValue, random: Random) -> None:
+        """Store a value, and read its state after that, which still gives the value before."""
+        alike = [s for s in self.states if s.elements == value.type]
+        state = random.choice(alike) if alike and random.random() < 0.7 else None
+        name = state.sym_name.data if state else self._state(value.type, random)
+        self.ops.append(nn.StoreOp(value, name))
+        if random.random() < READ_AGAIN:
+            load = nn.LoadOp(name, cast("TensorType[Attribute]", value.type))
+            self.ops.append(load)
+            self.values.append(load.result)
 
     # Leaves
 
@@ -181,12 +209,17 @@ class _Builder:
         if chance < 0.85:
             op = nn.LoadOp(self._state(type_, random), cast("TensorType[Attribute]", type_))
         else:
-            array = self._array(type_, random)
-            if array.size and random.random() < UNIFORM:
-                array = np.full_like(array, array.flat[0])
-            op = nn.ConstantOp(self.context.blobs.add(array))
+            return self._constant(type_, random)
         self.head.append(op)
         return op.results[0]
+
+    def _constant(self, type_: Attribute, random: Random) -> SSAValue:
+        array = self._array(type_, random)
+        if array.size and random.random() < UNIFORM:
+            array = np.full_like(array, array.flat[0])
+        op = nn.ConstantOp(self.context.blobs.add(array))
+        self.head.append(op)
+        return op.result
 
     def _state(self, type_: Attribute, random: Random) -> str:
         name = f"w{len(self.states)}"
@@ -207,14 +240,29 @@ class _Builder:
         random = Random(f"{step.seed} {step.kind}")
         classes = self.operators.classes
         cls = classes[step.kind % len(classes)]
-        op = self._instance(cls, step, random)
+        if random.random() < CONSTANT:
+            op = self._on_constants(cls, random)
+        else:
+            op = self._instance(cls, step, random)
         if op is None:
             return None
         if random.random() < CHAINED:
             op = self._with_chain(op, random)
+        self._append(op)
+        chance = random.random()
+        if chance < TWINS:
+            twin = self._twin(op, random)
+        elif chance < TWINS + REPEATED:
+            twin = self._on_result(op, random)
+        else:
+            twin = None
+        if twin is not None:
+            self._append(twin)
+        return op.results[0]
+
+    def _append(self, op: Operation) -> None:
         self._add(op)
         self.values.append(op.results[0])
-        return op.results[0]
 
     def _add(self, op: Operation) -> None:
         op.location = named(f"node{self.made}")
@@ -237,6 +285,53 @@ class _Builder:
         if op is not None:
             self._connect(op, None, random)
         return op
+
+    def _on_constants(self, cls: type[Operation], random: Random) -> Operation | None:
+        op = self.operators.instances.make(
+            cls, random, self.sketch.sizes, None, self.elements, _is_cheap
+        )
+        if op is not None:
+            op.operands = [self._constant(v.type, random) for v in op.operands]
+        return op
+
+    def _twin(self, op: Operation, random: Random) -> Operation | None:
+        """An operation on the same operands in another order, or with other attributes."""
+        pairs = [
+            (i, j)
+            for i, j in combinations(range(len(op.operands)), 2)
+            if op.operands[i].type == op.operands[j].type and op.operands[i] is not op.operands[j]
+        ]
+        if pairs and random.random() < 0.7:
+            i, j = random.choice(pairs)
+            twin = op.clone()
+            twin.operands[i], twin.operands[j] = op.operands[j], op.operands[i]
+            return twin
+        return self._with_other_attributes(op, random) if op.properties else None
+
+    def _with_other_attributes(self, op: Operation, random: Random) -> Operation | None:
+        types = [v.type for v in op.operands]
+        first = cast("TensorType[Attribute]", types[0])
+        make = self.operators.instances.make
+        for _ in range(CHANGES):
+            twin = make(type(op), random, self.sketch.sizes, first, self.elements, _is_cheap)
+            if twin is None:
+                return None
+            fits = [v.type for v in twin.operands] == types and twin.properties != op.properties
+            twin.operands = op.operands if fits else []
+            if fits:
+                return twin
+        return None
+
+    def _on_result(self, op: Operation, random: Random) -> Operation | None:
+        """Another operation of the class of an operation, on its result."""
+        value, instances = op.results[0], self.operators.instances
+        if not instances.takes(type(op), value.type):
+            return None
+        first = cast("TensorType[Attribute]", value.type)
+        again = instances.make(type(op), random, self.sketch.sizes, first, self.elements, _is_cheap)
+        if again is not None:
+            self._connect(again, value, random)
+        return again
 
     def _connect(self, op: Operation, first: SSAValue | None, random: Random) -> None:
         """Give an operation operands of its types, among them `first` if its type fits."""
@@ -273,10 +368,12 @@ class _Builder:
             self.values.append(self._first_leaf(random))
         _CONTROL[step.within](self, step, random)
 
-    def _body(self, carried: Sequence[SSAValue], step: Step, wanted: Attribute) -> Block:
-        """A block of a few operations that takes the carried values, still without its terminator.
+    def _body(
+        self, carried: Sequence[SSAValue], step: Step, wanted: Attribute, count: int
+    ) -> tuple[Block, list[SSAValue]]:
+        """A block of a few operations that takes the carried values, and the values to yield.
 
-        wanted: the type of the value that the block ends with, which is left in self.chosen.
+        wanted: the type of the values to yield. count: their number. The block has no terminator.
         """
         block = Block(arg_types=[v.type for v in carried])
         outer_ops, outer_values = self.ops, list(self.values)
@@ -294,12 +391,13 @@ class _Builder:
         ]
         inner = [v for v in self.values[begin:] if v.type == wanted]
         chosen = inner[-1] if inner else self._changed(given[-1], step)
+        others = [v for v in dict.fromkeys((*given[-3:], *inner)) if v is not chosen]
+        random.shuffle(others)
+        yielded = [chosen, *others, *[chosen] * count][:count]
+        random.shuffle(yielded)
         block.add_ops(self.ops)
         self.ops, self.values = outer_ops, outer_values
-        self.chosen = chosen
-        return block
-
-    chosen: SSAValue | None = None
+        return block, yielded
 
     def _changed(self, value: SSAValue, step: Step) -> SSAValue:
         """The result of some operation on a value, of the same type; the value if none is found.
@@ -326,50 +424,58 @@ class _Builder:
         kinds = self.sketch.kinds
         return random.choice(kinds) if kinds else random.randrange(1 << 16)
 
-    def _carried(self, step: Step) -> SSAValue:
-        return self.values[-1 - step.operand % len(self.values)]
+    def _carried(self, step: Step, random: Random) -> list[SSAValue]:
+        """One to three values of one type, different ones where there are so many."""
+        value = self.values[-1 - step.operand % len(self.values)]
+        count = random.choice(CARRIED)
+        alike = [v for v in self.values if v.type == value.type and v is not value]
+        more = random.sample(alike, min(len(alike), count - 1))
+        leaves = [self._leaf(value.type, random) for _ in range(count - 1 - len(more))]
+        return [value, *more, *leaves]
 
     def repeat(self, step: Step, random: Random) -> None:
         """Add a loop of a few iterations."""
-        value = self._carried(step)
-        block = self._body([value], step, value.type)
-        assert self.chosen is not None
-        block.add_op(control.YieldOp(self.chosen))
-        self._flow(control.RepeatOp(random.choice((0, 1, 2, 2, 3)), [value], Region(block)))
+        carried = self._carried(step, random)
+        block, yielded = self._body(carried, step, carried[0].type, len(carried))
+        block.add_op(control.YieldOp(*yielded))
+        op = control.RepeatOp(random.choice((0, 1, 2, 2, 3)), carried, Region(block))
+        self._flow(op, op.results, random)
 
     def choice(self, step: Step, random: Random) -> None:
         """Add a branch on a leaf."""
-        value = self._carried(step)
+        carried = self._carried(step, random)
         predicate = self._leaf(tensor_type(i1, []), random)
         branches: list[Region] = []
         for turn in range(2):
             kind = self._kind(random) if turn else step.kind
-            block = self._body([], Step(kind, step.operand, step.seed), value.type)
-            assert self.chosen is not None
-            block.add_op(control.YieldOp(self.chosen))
+            inner = Step(kind, step.operand, step.seed)
+            block, yielded = self._body([], inner, carried[0].type, len(carried))
+            block.add_op(control.YieldOp(*yielded))
             branches.append(Region(block))
-        self._flow(control.IfOp(predicate, [value.type], branches[0], branches[1]))
+        op = control.IfOp(predicate, [v.type for v in carried], branches[0], branches[1])
+        self._flow(op, op.results, random)
 
     def loop(self, step: Step, random: Random) -> None:
         """Add a loop that counts to a limit."""
-        value = self._carried(step)
+        carried = self._carried(step, random)
         counter = tensor_type(f32, [])
         begin = nn.ConstantOp(self.context.blobs.add(np.zeros((), np.float32)))
         turns = float(random.choice((0, 1, 2, 3)))
         limit = nn.ConstantOp(self.context.blobs.add(np.array(turns, np.float32)))
         self.head += [begin, limit]
-        test = Block(arg_types=[counter, value.type])
+        test = Block(arg_types=[counter, *[v.type for v in carried]])
         less = nn.LessOp(test.args[0], limit.result)
         test.add_ops([less, control.ConditionOp(less.result)])
-        body = self._body([begin.result, value], step, value.type)
-        assert self.chosen is not None
+        body, yielded = self._body([begin.result, *carried], step, carried[0].type, len(carried))
         more = nn.ShiftOp(body.args[0], 1.0)
-        body.add_ops([more, control.YieldOp(more.result, self.chosen)])
-        self._flow(control.WhileOp([begin.result, value], Region(test), Region(body)))
+        body.add_ops([more, control.YieldOp(more.result, *yielded)])
+        op = control.WhileOp([begin.result, *carried], Region(test), Region(body))
+        self._flow(op, op.results[1:], random)
 
-    def _flow(self, op: Operation) -> None:
+    def _flow(self, op: Operation, outputs: Sequence[SSAValue], random: Random) -> None:
+        """Add a loop or branch, of which the program may use all outputs or only one."""
         self._add(op)
-        self.values.append(op.results[-1])
+        self.values += outputs if random.random() < ALL_OUTPUTS else [random.choice(outputs)]
 
 
 _CONTROL: dict[str, Callable[[_Builder, Step, Random], None]] = {
@@ -399,21 +505,39 @@ def _stage(random: Random) -> Stage:
 def values_of(shape: Sequence[int], dtype: np.dtype[Any], seed: int, data: Data) -> Array:
     """The values of a tensor, determined by the arguments alone."""
     random = np.random.default_rng(seed)
+    # Only values of one sign show a reduction by max or min that begins at 0.
+    sign = _SIGNS[seed // 3 % len(_SIGNS)]
     if dtype == np.bool_:
         return random.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
-        low = 0 if dtype.kind == "u" else -3
-        return random.integers(low, 4, shape).astype(dtype)
+        low, high = (0, 4) if dtype.kind == "u" else _RANGES[sign]
+        return _with_zeros(random.integers(low, high, shape).astype(dtype), random, data)
     if data == "integers":
-        return random.integers(-3, 4, shape).astype(dtype)
+        return random.integers(*_RANGES[sign], shape).astype(dtype)
     normal = random.standard_normal(shape)
-    if data == "normal":
+    if sign:
+        normal = sign * np.abs(normal)
+    if data in ("normal", "zeros"):
         # Tensors differ in magnitude, so that mixing them up shows in a sum.
         scale = 2.0 ** random.integers(-4, 5) * (1.0 if seed % 3 else 1.7)
-        return (normal * scale).astype(dtype)
+        return _with_zeros((normal * scale).astype(dtype), random, data)
     special = _special(dtype)
     picked = special[random.integers(0, len(special), shape)]
     return np.where(random.random(shape) < 0.25, picked, normal.astype(dtype)).astype(dtype)
+
+
+_SIGNS = (0, 0, 0, -1, 1)
+"""For each tensor: 0 for numbers of both signs, -1 for negative numbers only, 1 for positive."""
+_RANGES = {0: (-3, 4), -1: (-4, 0), 1: (1, 5)}
+"""For each sign: the smallest integer, and the first one that is too large."""
+
+
+def _with_zeros(values: Array, random: np.random.Generator, data: Data) -> Array:
+    """The values; for "zeros", half of them are 0, and half of those -0 if the dtype has it."""
+    if data != "zeros":
+        return values
+    zeros = np.where(random.random(values.shape) < 0.5, -0.0, 0.0).astype(values.dtype)
+    return np.where(random.random(values.shape) < 0.5, zeros, values).astype(values.dtype)
 
 
 def _special(dtype: np.dtype[Any]) -> Array:

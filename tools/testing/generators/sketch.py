@@ -13,11 +13,14 @@ from typing import Literal, TypeAlias
 
 from ....backends.target import Target, resolve_target
 
-Data: TypeAlias = Literal["integers", "normal", "special"]
-"""The values of inputs and states. integers: small whole numbers, whose sums of products are exact.
-normal: normally distributed numbers, of another magnitude in each tensor. special: normally
-distributed numbers, a quarter of them replaced by infinities, NaN, -0, or subnormal or largest
-numbers."""
+Data: TypeAlias = Literal["integers", "normal", "zeros", "special"]
+"""The values of inputs and states.
+
+integers: small whole numbers, whose sums of products are exact. normal: normally distributed
+numbers, of another magnitude in each tensor. In both, two tensors in five have numbers of one sign
+only. zeros: as normal, with half of the numbers replaced by 0 or -0. special: normally distributed
+numbers, a quarter of them replaced by infinities, NaN, 0, -0, or subnormal or largest numbers.
+"""
 
 Shape: TypeAlias = Literal["", "repeat", "if", "while"]
 """The control flow around a step; "" for none."""
@@ -86,7 +89,7 @@ def edges(tiles: int) -> Sequence[int]:
     return tuple(dict.fromkeys(n for n in found if n > 0))
 
 
-DATA: tuple[Data, ...] = ("integers", "normal", "normal", "special")
+DATA: tuple[Data, ...] = ("integers", "normal", "normal", "zeros", "special")
 """Kinds of values; a kind that is listed twice is drawn twice as often."""
 
 MACHINES = ("", "", "", "workers=1", "workers=2", "memory.bytes_per_tile=24576")
@@ -95,7 +98,7 @@ MACHINES = ("", "", "", "workers=1", "workers=2", "memory.bytes_per_tile=24576")
 WITHIN: tuple[Shape, ...] = ("repeat", "if", "while")
 
 OFTEN = 0.5
-CONTROLLED = (0.0, 0.0, 0.0, 0.1, 0.1, OFTEN)
+CONTROLLED = (0.0, 0.0, 0.0, 0.1, 0.2, OFTEN)
 """The share of a program's steps that are in control flow; one value is drawn per program. In some
 programs it is large, so that several loops or branches meet, with different conditions."""
 

@@ -28,6 +28,7 @@ from ....backends.codelets.scalar import float_limits, is_floating, scalar_funct
 from ....backends.evaluate.host import Run
 from ....backends.price import price, totals
 from ....backends.reference import evaluate_structure, run_reference
+from ....dialects import nn
 from ....dialects.host import host_names
 from ....dialects.levels import EXCHANGE, NN
 from ....dialects.structured import Structured
@@ -399,9 +400,10 @@ def cost_monotone(before: Program, after: Program, compiled: Compiled) -> str | 
     hold. A larger axis may be cheaper, since 8 elements fill whole vectors and 7 do not. An
     operation in the middle changes the layouts that later operations start from.
     The added operation reads only arguments and outputs, because no operations are fused across
-    them. Only for passes that convert to exchange, because only exchange programs have a price.
-    On a machine with little memory the statement may fail, since the planner then trades cycles for
-    bytes.
+    them. It reads no state and no constant, because the planner looks at all readers of these to
+    place them. Only for passes that convert to exchange, because only exchange programs have a
+    price. On a machine with little memory the statement may fail, since the planner then trades
+    cycles for bytes.
     """
     source = _unplanned(before)
     if after.level != EXCHANGE:
@@ -422,12 +424,14 @@ def cycles_of(program: Program) -> int:
 def _append(program: Program) -> str:
     """Append a copy of an operation, as one more output, and return the operation's name.
 
-    The operation reads only arguments and outputs. Raises NotApplicable if there is none.
+    The operation reads only arguments and outputs, none of them a state or constant. Raises
+    NotApplicable if there is none.
     """
     main = main_of(program.module)
     last = main.body.block.last_op
     assert isinstance(last, ReturnOp)
-    given = {*last.operands, *main.body.block.args}
+    placed = (nn.LoadOp, nn.ConstantOp)
+    given = {v for v in last.operands if not isinstance(v.owner, placed)} | {*main.body.block.args}
     candidates = [
         op
         for op in main.body.block.ops

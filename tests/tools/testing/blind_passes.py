@@ -1,0 +1,214 @@
+"""Passes with bugs that only one shape of program can show, by the shape that shows each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Operation, SSAValue
+
+from abele.dialects import control, nn
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+
+
+def _loops(op: ModuleOp) -> Iterator[control.RepeatOp]:
+    return (each for each in op.walk() if isinstance(each, control.RepeatOp))
+
+
+@dataclass(frozen=True)
+class SwapYields(ModulePass):
+    """Swaps two values of one type that a loop yields."""
+
+    name = "swap-yields"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in _loops(op):
+            last = each.body.block.last_op
+            if last is not None and len(last.operands) > 1:
+                if last.operands[0].type == last.operands[1].type:
+                    last.operands[0], last.operands[1] = last.operands[1], last.operands[0]
+
+
+@dataclass(frozen=True)
+class SwapBranches(ModulePass):
+    """Turns round the values that both regions of a branch yield."""
+
+    name = "swap-branches"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if isinstance(each, control.IfOp) and len({r.type for r in each.results}) == 1:
+                for region in each.regions:
+                    last = region.block.last_op
+                    assert last is not None
+                    last.operands = tuple(reversed(last.operands))
+
+
+@dataclass(frozen=True)
+class ReadFirstResult(ModulePass):
+    """Reads the first result of a loop or branch if only a later one is used."""
+
+    name = "read-first-result"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if not isinstance(each, control.RepeatOp | control.IfOp):
+                continue
+            used = [r for r in each.results if r.first_use is not None]
+            first = each.results[0] if each.results else None
+            if len(used) == 1 and first is not None and used[0].type == first.type:
+                used[0].replace_all_uses_with(first)
+
+
+@dataclass(frozen=True)
+class ForwardStores(ModulePass):
+    """Takes what was stored for what a later load reads, which is the value before the run."""
+
+    name = "forward-stores"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        stored: dict[str, SSAValue] = {}
+        for each in op.walk():
+            if isinstance(each, nn.StoreOp):
+                stored[each.state.string_value()] = each.stored
+            elif isinstance(each, nn.LoadOp) and each.state.string_value() in stored:
+                value = stored[each.state.string_value()]
+                if value.owner.parent_block() is each.parent:
+                    each.result.replace_all_uses_with(value)
+
+
+@dataclass(frozen=True)
+class DropReadStores(ModulePass):
+    """Drops a store if its state is read after it."""
+
+    name = "drop-read-stores"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in tuple(op.walk()):
+            if isinstance(each, nn.StoreOp) and _is_read_after(each):
+                each.detach()
+                each.erase()
+
+
+def _is_read_after(store: nn.StoreOp) -> bool:
+    later = store.next_op
+    while later is not None:
+        if isinstance(later, nn.LoadOp) and later.state == store.state:
+            return True
+        later = later.next_op
+    return False
+
+
+@dataclass(frozen=True)
+class FoldSubBackwards(ModulePass):
+    """Folds a difference of two constants with its operands swapped."""
+
+    name = "fold-sub-backwards"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if isinstance(each, nn.SubOp) and each.then is None:
+                left, right = each.operands[:2]
+                if isinstance(left.owner, nn.ConstantOp) and isinstance(right.owner, nn.ConstantOp):
+                    each.operands[0], each.operands[1] = right, left
+
+
+def _merge(op: ModuleOp, key: Callable[[Operation], object]) -> None:
+    """Replace operations by earlier ones of the same block with the same key."""
+    seen: dict[object, Operation] = {}
+    for each in op.walk():
+        if each.name.startswith("nn.") and len(each.results) == 1 and each.operands:
+            same = (each.parent, each.name, each.results[0].type, key(each))
+            first = seen.setdefault(same, each)
+            if first is not each:
+                each.results[0].replace_all_uses_with(first.results[0])
+
+
+@dataclass(frozen=True)
+class MergePermuted(ModulePass):
+    """Merges two operations whose operands are the same in any order, as x - y and y - x."""
+
+    name = "merge-permuted"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _merge(op, lambda each: (frozenset(map(id, each.operands)), tuple(each.properties.items())))
+
+
+@dataclass(frozen=True)
+class MergeOtherAttributes(ModulePass):
+    """Merges two operations on the same operands, whatever their attributes are."""
+
+    name = "merge-other-attributes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _merge(op, lambda each: tuple(map(id, each.operands)))
+
+
+@dataclass(frozen=True)
+class MaxFromZero(ModulePass):
+    """Starts a reduction by max at 0, and one by min at 0."""
+
+    name = "max-from-zero"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        limits = {"max": (0.0, np.inf), "min": (-np.inf, 0.0)}
+        for each in tuple(op.walk()):
+            if isinstance(each, nn.ReduceOp | nn.PoolOp) and each.combiner.data in limits:
+                if (
+                    each.results[0].type.element_type == f32
+                    and np.prod(nn.shape_of(each.operands[0])) > 32
+                ):
+                    low, high = limits[each.combiner.data]
+                    clip = nn.ClipOp(each.results[0], low, high)
+                    assert each.parent is not None
+                    each.parent.insert_op_after(clip, each)
+                    each.results[0].replace_uses_with_if(
+                        clip.result, lambda use, clip=clip: use.operation is not clip
+                    )
+
+
+@dataclass(frozen=True)
+class CompareReciprocals(ModulePass):
+    """Compares the reciprocals of numbers for equality, which differ for 0 and -0."""
+
+    name = "compare-reciprocals"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in tuple(op.walk()):
+            if isinstance(each, nn.EqualOp) and each.operands[0].type.element_type == f32:
+                for i, value in enumerate(each.operands):
+                    inverse = nn.ReciprocalOp(value)
+                    assert each.parent is not None
+                    each.parent.insert_op_before(inverse, each)
+                    each.operands[i] = inverse.result
+
+
+@dataclass(frozen=True)
+class DropMiddle(ModulePass):
+    """Drops the second of three operations that follow each other."""
+
+    name = "drop-middle"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if isinstance(each, nn.ExpOp) and isinstance(each.operand.owner, nn.NegOp):
+                middle = each.operand.owner
+                if middle.then is None and isinstance(middle.operand.owner, nn.AbsOp):
+                    each.operands[0] = middle.operand
+
+
+BLIND: dict[str, tuple[type[ModulePass], ...]] = {
+    "several values of a loop": (SwapYields,),
+    "several values of a branch": (SwapBranches,),
+    "one used result of several": (ReadFirstResult,),
+    "a state read after a store": (ForwardStores, DropReadStores),
+    "constants alone": (FoldSubBackwards,),
+    "permuted operands": (MergePermuted,),
+    "other attributes": (MergeOtherAttributes,),
+    "numbers below zero alone": (MaxFromZero,),
+    "zeros of both signs": (CompareReciprocals,),
+    "chains of operations": (DropMiddle,),
+}
+"""For each shape of program, passes whose bug only this shape shows."""

@@ -1,0 +1,43 @@
+"""Bugs that only one shape of program can show are found within the default number of programs."""
+
+from pathlib import Path
+
+import pytest
+
+from abele.ir.upstream import ModulePass
+from abele.tools.testing import Miscompiled, check_pass
+from abele.tools.testing.search import check
+from abele.tools.testing.search.failures import Wrong
+
+from ..blind_passes import BLIND
+
+DEFAULT = 100
+
+
+class Found(Exception):
+    """Ends a check at its first failure, which is not made small."""
+
+
+@pytest.fixture
+def _unreduced(monkeypatch: pytest.MonkeyPatch):
+    def found(self: object, program: object, wrong: Wrong):
+        assert wrong.kind == "value"
+        raise Found
+
+    monkeypatch.setattr(check._Check, "_miscompiled", found)
+
+
+@pytest.mark.usefixtures("_unreduced")
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("tested", [each for some in BLIND.values() for each in some])
+def test_a_bug_that_one_shape_of_program_shows_is_found(tested: type[ModulePass], seed: int):
+    with pytest.raises(Found):
+        check_pass(tested(), "nn", examples=DEFAULT, seed=seed)
+
+
+@pytest.mark.parametrize("tested", [BLIND["permuted operands"][0], BLIND["constants alone"][0]])
+def test_such_a_failure_is_made_small(tested: type[ModulePass], tmp_path: Path):
+    with pytest.raises(Miscompiled) as caught:
+        check_pass(tested(), "nn", examples=DEFAULT, seed=0, folder=tmp_path)
+    made = [op for op in caught.value.program.module.walk() if op.name.startswith("nn.")]
+    assert len(made) <= 6
