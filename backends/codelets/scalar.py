@@ -372,8 +372,14 @@ def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[A
         np.power(x, y, out=out, dtype=dtype, casting="unsafe")
         return
     x, y = x.astype(dtype), y.astype(dtype)
-    sign = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0))
-    np.copyto(out, np.where(y < 0, sign, np.power(x, np.maximum(y, 0))), casting="unsafe")
+    power = np.power(x, np.maximum(y, 0))
+    # In the dtype: NumPy would compute a mixture of int64 and uint64 in float64.
+    np.copyto(out, np.where(y < 0, _inverse(x, y).astype(dtype), power), casting="unsafe")
+
+
+def _inverse(x: Array, y: Array | int) -> Array:
+    """A negative power of integers, rounded towards zero: 1, -1 or 0."""
+    return np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0))
 
 
 def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
@@ -388,7 +394,10 @@ def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtyp
     elif is_floating(dtype):
         np.power(arrays[0], dtype.type(p), out=out, dtype=dtype, casting="unsafe")
     elif p.is_integer():
-        _power((), (arrays[0], np.array(int(p), dtype)), out, dtype)
+        x = arrays[0].astype(dtype)
+        # The power may be out of the dtype's range. Modulo 2^64 it is right for every width.
+        whole = _inverse(x, int(p)) if p < 0 else np.power(x.astype(np.int64), np.int64(p))
+        np.copyto(out, whole, casting="unsafe")
     else:
         convert_into(np.power(arrays[0].astype(np.float64), p), out)
 

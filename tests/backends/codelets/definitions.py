@@ -1,0 +1,262 @@
+"""A second definition of every scalar function, combiner and rule for indices.
+
+The reference and the codelets share one definition of these, so comparing them with each other
+cannot show that it is wrong. The definitions here use Python's own numbers alone: floats are
+float64, integers are exact and wrap at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Number = Any
+
+INFINITY, NAN = math.inf, math.nan
+
+
+# Floating point
+
+
+def _quotient(x: float, y: float) -> float:
+    if y != 0 or math.isnan(x):
+        return x / y if y != 0 else NAN
+    return NAN if x == 0 else math.copysign(INFINITY, x) * math.copysign(1.0, y)
+
+
+def _power(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -INFINITY if x < 0 and y % 2 == 1 else INFINITY
+    except ValueError:
+        # 0 to a negative power, or a negative number to a power that is not whole.
+        if x != 0:
+            return NAN
+        return math.copysign(INFINITY, x) if y % 2 == 1 else INFINITY
+
+
+def _exponential(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return INFINITY
+
+
+def _logarithm(x: float) -> float:
+    if x == 0:
+        return -INFINITY
+    return NAN if x < 0 else math.log(x)
+
+
+def _root(x: float) -> float:
+    return NAN if x < 0 else math.sqrt(x)
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + _exponential(-x))
+
+
+def _softplus(x: float) -> float:
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x))) if not math.isnan(x) else x
+
+
+def _largest(*values: float) -> float:
+    return NAN if any(math.isnan(v) for v in values) else max(values)
+
+
+def _smallest(*values: float) -> float:
+    return NAN if any(math.isnan(v) for v in values) else min(values)
+
+
+def _floor(x: float) -> float:
+    return x if x == 0 or not math.isfinite(x) else float(math.floor(x))
+
+
+def _sign(x: float) -> float:
+    return x if x == 0 or math.isnan(x) else math.copysign(1.0, x)
+
+
+FLOATS: Mapping[str, Callable[..., Number]] = {
+    "identity": lambda x: x,
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": _quotient,
+    "max": _largest,
+    "min": _smallest,
+    "pow": _power,
+    "relu": lambda x: _largest(x, 0.0),
+    "exp": _exponential,
+    "log": _logarithm,
+    "sqrt": _root,
+    "reciprocal": lambda x: _quotient(1.0, x),
+    "tanh": math.tanh,
+    "sigmoid": _sigmoid,
+    "neg": lambda x: -x,
+    "abs": abs,
+    "square": lambda x: x * x,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "equal": lambda x, y: x == y,
+    "logical_and": lambda x, y: x != 0 and y != 0,
+    "logical_or": lambda x, y: x != 0 or y != 0,
+    "logical_not": lambda x: x == 0,
+    "select": lambda c, x, y: x if c else y,
+    "leaky_relu": lambda x, slope: x * slope if x < 0 else x,
+    "clip": lambda x, low, high: _smallest(_largest(x, low), high),
+    "scale": lambda x, factor: x * factor,
+    "shift": lambda x, by: x + by,
+    # NumPy takes the square root for this power.
+    "power": lambda x, p: NAN if x == -INFINITY and p == 0.5 else _power(x, p),
+    "softplus": _softplus,
+    "floor": _floor,
+    "sign": _sign,
+}
+"""Each function of floats. The parameters follow the operands."""
+
+ANY_ZERO = frozenset({"max", "min", "relu", "clip", "sign", "floor"})
+"""Functions of which 0 and -0 are the same result."""
+
+APPROXIMATE: Mapping[str, float] = {
+    "pow": 16,
+    "power": 16,
+    "exp": 8,
+    "log": 8,
+    "tanh": 8,
+    "sigmoid": 8,
+    "softplus": 8,
+}
+"""The functions that are not rounded correctly: units in the last place that they may be off by."""
+
+
+# Integers
+
+
+def _truncated_quotient(x: int, y: int) -> int:
+    return 0 if y == 0 else math.trunc(Fraction(x, y))
+
+
+def _whole_power(x: int, y: int) -> int:
+    if y >= 0:
+        # Modulo a power of two that all widths divide.
+        return pow(x, y, 1 << 64)
+    return 0 if x == 0 else math.trunc(Fraction(1, x) ** min(-y, 2 + y % 2))
+
+
+def _through_floats(function: Callable[..., float]) -> Callable[..., Number]:
+    return lambda *operands: function(*map(float, operands))
+
+
+def _by_parameter(
+    whole: Callable[[int, int], int], otherwise: Callable[[float, float], float]
+) -> Callable[[int, float], Number]:
+    return lambda x, p: whole(x, int(p)) if p.is_integer() else otherwise(float(x), p)
+
+
+def _leaky(x: int, slope: float) -> Number:
+    if x >= 0:
+        return x
+    return x * int(slope) if slope.is_integer() else x * slope
+
+
+def _clip(x: int, low: float, high: float) -> Number:
+    # A limit is a float, because limits out of range become the nearest number, and do not wrap.
+    if high < max(x, low):
+        return float(math.floor(high))
+    return float(math.ceil(low)) if x < low else x
+
+
+INTEGERS: Mapping[str, Callable[..., Number]] = {
+    **{name: FLOATS[name] for name in ("identity", "add", "sub", "mul", "neg", "abs", "square")},
+    **{name: FLOATS[name] for name in ("less", "less_equal", "greater", "greater_equal", "equal")},
+    **{name: FLOATS[name] for name in ("logical_and", "logical_or", "logical_not", "select")},
+    **{
+        name: _through_floats(FLOATS[name])
+        for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "softplus")
+    },
+    "div": _truncated_quotient,
+    "max": max,
+    "min": min,
+    "pow": _whole_power,
+    "relu": lambda x: max(x, 0),
+    "reciprocal": lambda x: _truncated_quotient(1, x),
+    "leaky_relu": _leaky,
+    "clip": _clip,
+    "scale": _by_parameter(lambda x, p: x * p, lambda x, p: x * p),
+    "shift": _by_parameter(lambda x, p: x + p, lambda x, p: x + p),
+    "power": _by_parameter(_whole_power, _power),
+    "floor": lambda x: x,
+    "sign": lambda x: (x > 0) - (x < 0),
+}
+"""Each function of integers: an integer, which wraps, or a float, which is truncated."""
+
+
+def as_integer(value: Number, dtype: np.dtype[Any]) -> int:
+    """A result as a number of an integer dtype."""
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    if isinstance(value, float):
+        if math.isnan(value):
+            return 0
+        return low if value <= low else high if value >= high else math.trunc(value)
+    return (int(value) - low) % (high - low + 1) + low
+
+
+# Combiners
+
+
+def _exact_sum(values: Sequence[float]) -> float:
+    if all(isinstance(v, float) and math.isfinite(v) for v in values):
+        return math.fsum(values)
+    return sum(values)
+
+
+COMBINERS: Mapping[str, Callable[[Sequence[Number]], Number]] = {
+    "sum": lambda values: _exact_sum(values) if values else 0.0,
+    "max": lambda values: _largest(*values) if values else -INFINITY,
+    "min": lambda values: _smallest(*values) if values else INFINITY,
+    "prod": math.prod,
+}
+"""What each combiner makes of a list of numbers."""
+
+
+# Rules for indices
+
+
+def _reflected(index: int, size: int) -> int:
+    while size > 1 and not 0 <= index < size:
+        index = -index if index < 0 else 2 * (size - 1) - index
+    return index if size > 1 else 0
+
+
+def _wrapped(index: int, size: int) -> int:
+    while index < 0:
+        index += size
+    while index >= size:
+        index -= size
+    return index
+
+
+OUTSIDE: Mapping[str, Callable[[int, int], int]] = {
+    "none": lambda index, size: index if 0 <= index < size else -1,
+    "fill": lambda index, size: index if 0 <= index < size else -1,
+    "edge": lambda index, size: sorted((0, index, size - 1))[1],
+    "reflect": _reflected,
+    "wrap": _wrapped,
+}
+"""The element that an index outside a tensor names, or -1, for each rule."""
+
+DIVISION: Mapping[str, Callable[[int, int], int | None]] = {
+    "floor": lambda numerator, divisor: math.floor(Fraction(numerator, divisor)),
+    "exact": lambda numerator, divisor: (
+        int(Fraction(numerator, divisor)) if Fraction(numerator, divisor).denominator == 1 else None
+    ),
+}
+"""The index of a numerator, for each rule; None for none."""
