@@ -1,6 +1,6 @@
-"""The names of passes in `abele opt` and in `xdsl-opt`, where abele's and xDSL's meet.
+"""The names of passes in abele's pipelines and in `xdsl-opt`, where abele's and xDSL's meet.
 
-| name         | in `abele opt`                    | in `xdsl-opt`        |
+| name         | in abele                          | in `xdsl-opt`        |
 |--------------|-----------------------------------|----------------------|
 | `NAME`       | abele's or a user's, else xDSL's  | xDSL's, else abele's |
 | `abele-NAME` | abele's                           | abele's              |
@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 
 from xdsl.transforms import get_all_passes
 
@@ -28,12 +28,15 @@ def renamed(name: str, own_name: str, registry: Mapping[str, PassEntry]) -> type
     return type(own.__name__, (own,), {"name": name, "__doc__": own.__doc__})
 
 
-def opt_passes(passes: Mapping[str, PassEntry]) -> dict[str, PassEntry]:
-    """The names that `abele opt` knows. passes: abele's and users' passes."""
-    # A pass of xDSL's says its full name in messages and reproducers: the bare one may be abele's.
-    full: dict[str, PassEntry] = {
-        XDSL + name: partial(renamed, XDSL + name, name, XDSL_PASSES) for name in XDSL_PASSES
-    }
+@cache
+def _xdsl_pass(name: str) -> type[ModulePass]:
+    """A pass of xDSL's that says its full name in messages: the bare one may be abele's."""
+    return renamed(XDSL + name, name, XDSL_PASSES)
+
+
+def pipeline_passes(passes: Mapping[str, PassEntry] = PASSES) -> dict[str, PassEntry]:
+    """The passes that a pipeline may name. passes: abele's and users' passes."""
+    full = {XDSL + name: partial(_xdsl_pass, name) for name in XDSL_PASSES}
     own = {ABELE + name: PASSES[name] for name in PASSES}
     return {**XDSL_PASSES, **full, **own, **passes}
 

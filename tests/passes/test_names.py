@@ -9,10 +9,10 @@ from abele.ir.pass_manager import check_options, load_pass, parse_pipeline, pipe
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.canonicalize import Canonicalize
 from abele.passes.decompose import Decompose
-from abele.passes.names import XDSL_PASSES, opt_passes, xdsl_opt_passes
+from abele.passes.names import XDSL_PASSES, pipeline_passes, xdsl_opt_passes
 from abele.passes.pipelines import PASSES
 
-OPT = opt_passes(PASSES)
+OPT = pipeline_passes(PASSES)
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Cse(ModulePass):
         ("xdsl-cse", CommonSubexpressionElimination),
     ],
 )
-def test_abele_opt_resolves_names_of_passes(name: str, whose: type[ModulePass]):
+def test_a_pipeline_resolves_names_of_passes(name: str, whose: type[ModulePass]):
     assert issubclass(load_pass(name, OPT), whose)
 
 
 def test_a_users_pass_takes_the_bare_name():
-    names = opt_passes({**PASSES, "cse": Cse})
+    names = pipeline_passes({**PASSES, "cse": Cse})
     assert load_pass("cse", names) is Cse
     assert issubclass(load_pass("xdsl-cse", names), CommonSubexpressionElimination)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from shlex import quote
 
 from ...dialects.levels import NN
-from ...ir.pass_manager import PassManager, parse_pipeline, parse_specs
+from ...ir.pass_manager import PassManager, parse_specs
 from ...ir.upstream import ModuleOp
-from ...passes.pipelines import expand, shorthand_from
+from ...passes.pipelines import shorthand_from
 from ...passes.recompute import Recompute
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
@@ -89,6 +89,6 @@ def module_behind_nn(
 ) -> ModuleOp:
     """The program after those passes of a pipeline that stay at nn. nodes: to compute again."""
     module = exe.module_at(NN.name).clone()
-    passes = expand(_up_to_nn(own.passes or DEFAULT, nodes), exe.target.spelling(), known.passes)
-    PassManager(parse_pipeline(passes, known.passes)).run(known.context(), module)
+    passes = known.pipeline(_up_to_nn(own.passes or DEFAULT, nodes), exe.target.spelling())
+    PassManager(passes).run(known.context(), module)
     return module

@@ -12,7 +12,7 @@ import typer
 from ...ir.instruments.print_ir import EVERY, Chosen, Style
 from ...ir.instruments.reproducer import fresh_folder
 from ...ir.pass_manager import PassEntry, load_pass
-from ...passes.names import opt_passes
+from ...passes.names import pipeline_passes
 from ..debug.opt import STANDARD_INPUT, Options, optimise, text_of, write_optimised
 from ..driver.files import check_files
 from ..views.pass_listing import description, listing
@@ -145,7 +145,7 @@ def opt(
     """Run passes on a module of any level, and print the result."""
     with user_errors("<stdin>" if file == STANDARD_INPUT else file) as context:
         extensions = context.load(load)
-        names = opt_passes(extensions.passes)
+        names = pipeline_passes(extensions.passes)
         if list_passes or help_pass:
             sys.stdout.write(
                 description(help_pass, names) if help_pass else listing(extensions.passes)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError
-from ...ir.pass_manager import PassManager, load_pass, parse_pipeline
+from ...ir.pass_manager import PassManager, load_pass
 from ...ir.rules import RuleSet, RulesPass
 from ...ir.rules.explain import Explanation, explain
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
-from ...passes.pipelines import expand
 from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
 from ..driver.program import Model, read_program
@@ -36,7 +35,7 @@ def explain_rule(
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     context = extensions.context()
     module = _module(model, context)
-    passes = parse_pipeline(expand(after, target, extensions.passes), extensions.passes)
+    passes = extensions.pipeline(after, target)
     PassManager(passes).run(context, module)
     sets = rule_sets(extensions)
     if rule in extensions.passes and not any(law.name == rule for own in sets for law in own.laws):

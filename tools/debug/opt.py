@@ -17,13 +17,11 @@ from ...ir.instruments.print_ir import Chosen, PrintIR, Sink, Style, into_stream
 from ...ir.instruments.reproducer import HEADING, Reproducer
 from ...ir.instruments.statistics import Statistics
 from ...ir.instruments.timing import Timing
-from ...ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
+from ...ir.pass_manager import Instrument, PassManager, Step
 from ...ir.text import BLOBS, blobs_of, parse_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
-from ...passes.names import opt_passes
-from ...passes.pipelines import expand
 from ..driver.dump.folder import check_dump
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
@@ -84,8 +82,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     stop the others.
     """
     target = resolve_target(options.target).spelling() if options.target else ""
-    known = opt_passes(extensions.passes)
-    passes = parse_pipeline(expand(_inner(spec), target, known), known)
+    passes = extensions.pipeline(_inner(spec), target)
     if options.dump is not None:
         check_dump(options.dump, path)
     for folder in (options.reproducers, options.tree):

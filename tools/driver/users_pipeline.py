@@ -8,10 +8,10 @@ from dataclasses import replace
 from ...dialects.levels import EXCHANGE, LEVELS
 from ...ir.errors import InputError
 from ...ir.level import Level
-from ...ir.pass_manager import parse_pipeline, parse_specs
+from ...ir.pass_manager import parse_specs
 from ...ir.upstream import ModulePass, VerifyException
 from ...ir.verify import verify
-from ...passes.pipelines import expand, level_after_all, levels_below, shorthand_from
+from ...passes.pipelines import level_after_all, levels_below, shorthand_from
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
@@ -34,9 +34,7 @@ def checked_pipeline(
             raise InputError(
                 f"pipeline '{spec}': the program is at {level} already; leave out {each.name}"
             )
-    passes = parse_pipeline(
-        expand(spec or shorthand_from(level), target, extensions.passes), extensions.passes
-    )
+    passes = extensions.pipeline(spec or shorthand_from(level), target)
     check_end(f"pipeline '{spec}'", level_after_all(passes, level))
     return passes
 

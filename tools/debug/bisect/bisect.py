@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from ....backends.target import Target
 from ....ir.errors import InputError
-from ....ir.pass_manager import parse_pipeline
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import expand, shorthand_from
+from ....passes.pipelines import shorthand_from
 from ...driver.arrays import Array, checked, read_npz, seeded
 from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
@@ -50,8 +49,7 @@ def bisect(
     machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
         spec = passes or shorthand_from(program.level)
-        spec = expand(spec, machine.spelling(), extensions.passes) if spec else ""
-        passes = parse_pipeline(spec, extensions.passes) if spec else ()
+        passes = extensions.pipeline(spec, machine.spelling()) if spec else ()
     if not passes:
         raise InputError(f"{program.path}: at {program.level}, so there is no pass to test")
     tensors = signature(program.module, program.path).inputs

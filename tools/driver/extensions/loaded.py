@@ -12,9 +12,10 @@ from xdsl.ir import Dialect, Operation
 from ....dialects.levels import LEVELS
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
-from ....ir.pass_manager import PassEntry
+from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import PASSES
+from ....passes.names import pipeline_passes
+from ....passes.pipelines import PASSES, expand
 from ..context import new_context
 from .extension import Extension
 from .part import Part
@@ -47,6 +48,15 @@ class Extensions:
     def arguments(self) -> tuple[str, ...]:
         """The command-line arguments that load the same files."""
         return tuple(word for path in self.load for word in ("--load", path))
+
+    def pipeline(self, spec: str, target: str) -> tuple[ModulePass, ...]:
+        """The passes of a pipeline: abele's, users' and xDSL's.
+
+        A level stands for the passes that lead there. target: a spelling of a target, for the
+        passes that need one. Raises InputError.
+        """
+        known = pipeline_passes(self.passes)
+        return parse_pipeline(expand(spec, target, known), known)
 
     def provides(self, each: ModulePass) -> bool:
         """Whether a pass comes from an extension."""

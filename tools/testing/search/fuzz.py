@@ -16,6 +16,7 @@ from pathlib import Path
 from ....dialects.levels import LEVELS, PLANNED
 from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry, parse_pipeline
+from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES
 from ..generators.decisions import LowerAtRandom
 from ..generators.levels import level_before
@@ -54,7 +55,7 @@ def jobs(
 
 
 def _of_pass(spec: str, registry: Mapping[str, PassEntry]) -> Check:
-    each = parse_pipeline(spec, registry)
+    each = parse_pipeline(spec, pipeline_passes(registry))
     if not each:
         raise InputError(f"{spec!r}: need a pass, as abele opt -p takes it")
     return partial(check_pass, each, level_before(type(each[0])))
@@ -69,18 +70,23 @@ def fuzz(
     its job. processes: how many checks run at once, in forks of this process, so that modules are
     loaded once.
     """
-    with ProcessPoolExecutor(processes, get_context("fork")) as pool:
+    fork = get_context("fork")
+    # Forks inherit the checks. Passes made of a user's rules could not be sent to them.
+    with ProcessPoolExecutor(processes, fork, _CHECKS.update, (checks,)) as pool:
         running = [
-            pool.submit(_run, name, check, seconds, seed, folder / _file_name(name))
-            for name, check in checks.items()
+            pool.submit(_run, name, seconds, seed, folder / _file_name(name)) for name in checks
         ]
         for each in as_completed(running):
             yield each.result()
 
 
-def _run(name: str, check: Check, seconds: float, seed: int, folder: Path) -> Fuzzed:
+_CHECKS: dict[str, Check] = {}
+"""The checks by name, in the processes that run them."""
+
+
+def _run(name: str, seconds: float, seed: int, folder: Path) -> Fuzzed:
     try:
-        return Fuzzed(name, check(seconds=seconds, seed=seed, folder=folder))
+        return Fuzzed(name, _CHECKS[name](seconds=seconds, seed=seed, folder=folder))
     except (Miscompiled, PassFailed, InputError) as failure:
         return Fuzzed(name, Report(), str(failure))
 

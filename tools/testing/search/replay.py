@@ -12,7 +12,7 @@ from typing import Any, cast
 from ....ir.errors import InputError
 from ....ir.pass_manager import parse_pipeline
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import PASSES
+from ....passes.names import pipeline_passes
 from ..generators.program import Program
 from ..oracle.relations import RELATIONS, Relation
 from .failures import Wrong
@@ -47,7 +47,7 @@ def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...
         if "pipeline" in each:
             found.append(each["pipeline"])
             continue
-        registry: dict[str, Any] = dict(PASSES)
+        registry: dict[str, Any] = pipeline_passes()
         if "file" in each:
             cls: type[ModulePass] = _loaded(Path(each["file"]), each["class"])
             registry = {cls.name: cls}

@@ -14,7 +14,8 @@ from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.pass_manager import parse_pipeline
 from ....ir.rewriting import limited
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import PASSES, expand
+from ....passes.names import pipeline_passes
+from ....passes.pipelines import expand
 from ..generators.program import Program
 from ..limits import TooLong, at_most
 from .failures import PassFailed
@@ -73,7 +74,8 @@ class PassList:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, target: str) -> tuple[ModulePass, ...]:
-    return parse_pipeline(expand(text, target), PASSES)
+    known = pipeline_passes()
+    return parse_pipeline(expand(text, target, known), known)
 
 
 def apply(

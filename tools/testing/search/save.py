@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from ....ir.pass_manager import load_pass
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import PASSES
+from ....passes.names import pipeline_passes
 from ..generators.program import Program
 from ..oracle.relations import RELATIONS, Relation, name_of
 from .run import PassList
@@ -77,7 +77,8 @@ def _pass_record(each: ModulePass | str) -> dict[str, str]:
     if isinstance(each, str):
         return {"pipeline": each}
     spec, cls = str(each.spec()), type(each)
-    if cls.name in PASSES and load_pass(cls.name, PASSES) is cls:
+    known = pipeline_passes()
+    if cls.name in known and load_pass(cls.name, known) is cls:
         return {"spec": spec}
     return {"spec": spec, **_definition(cls, cls.__qualname__)}
 

@@ -19,11 +19,10 @@ from ....dialects.abele import PlanAttr
 from ....dialects.dtypes import element_type
 from ....dialects.levels import NN, level_of
 from ....ir.errors import DoesNotFit, InputError
-from ....ir.pass_manager import PassManager, parse_pipeline
+from ....ir.pass_manager import PassManager
 from ....ir.provenance import at, locate, origin, origin_names, place
 from ....ir.suggestions import suggestion
 from ....ir.upstream import ModuleOp
-from ....passes.pipelines import expand
 from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
 from ....passes.planner.question import Question
@@ -197,9 +196,8 @@ def plan_model(
         raise InputError(f"{program.path}: planned already, at {program.level}; need the model")
     machine = plan_target(program.module, target, program.path)
     refuse_tensors_larger_than(program.module, machine)
-    spec = expand(passes, machine.spelling(), extensions.passes)
     on_step(f"passes: {passes}")
-    pipeline = parse_pipeline(spec, extensions.passes)
+    pipeline = extensions.pipeline(passes, machine.spelling())
     PassManager(pipeline, verifiers(program.level)).run(context, program.module)
     level = level_of(program.module)
     if level != NN:

@@ -4,7 +4,10 @@ import pytest
 from some_extensions import BODY, HEAD, SOFT
 
 from abele.ir.errors import InputError
+from abele.tools import compile_model
+from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.extensions import load_extensions
+from abele.tools.views.planning.plan import plan_model
 
 
 def test_two_files_with_one_name_are_both_named(soft: Path, tmp_path: Path):
@@ -18,3 +21,33 @@ def test_two_files_with_one_pass_are_both_named(tmp_path: Path):
         (tmp_path / name).write_text(f"{HEAD}    name = 'mine'\n{BODY}")
     with pytest.raises(InputError, match=r"^b.py: pass 'mine' is already defined by a.py"):
         load_extensions(["a.py", "b.py"])
+
+
+def test_a_pipeline_may_name_passes_of_xdsl_but_they_are_not_among_all_passes():
+    extensions = load_extensions()
+    names = [each.name for each in extensions.pipeline("cse,xdsl-cse,abele-decompose,tile", "")]
+    assert names == ["cse", "xdsl-cse", "decompose", "convert-partition-to-tile"]
+    assert "cse" not in extensions.passes
+    with pytest.raises(InputError, match="no pass 'csee'; did you mean cse"):
+        extensions.pipeline("csee", "")
+
+
+REPEATED = """
+func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %0 = nn.exp %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %1 = nn.exp %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %2 = nn.sub %0, %1 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  func.return %2 : tensor<4x6xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["cse", "xdsl-cse"])
+def test_passes_of_xdsl_run_in_every_pipeline(name: str, tmp_path: Path):
+    path = tmp_path / "repeated.mlir"
+    path.write_text(REPEATED)
+    passes = f"{name},nn,partition,tile,exchange"
+    assert name in compile_model(path, "tiny", passes=passes).stages.passes
+    assert bisect(path, "tiny", passes=passes).passed
+    planned = plan_model(path, "tiny", passes=name)
+    assert [each.op for each in planned.plan.operators] == ["exp", "sub"]

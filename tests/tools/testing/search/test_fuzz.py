@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from abele.ir.errors import InputError
 from abele.passes.pipelines import PASSES
 from abele.tools.cli import app
+from abele.tools.extensions import load_extensions
 from abele.tools.testing import check_pass
 from abele.tools.testing.search.fuzz import fuzz, jobs
 
@@ -61,3 +62,13 @@ def test_the_command_exits_1_and_prints_how_to_replay_the_failure(tmp_path: Path
 
 def test_the_command_refuses_an_unknown_pass():
     assert CliRunner().invoke(app, ["fuzz", "wrong"]).exit_code == 2
+
+
+def test_passes_of_xdsl_and_passes_made_of_rules_are_fuzzed(tmp_path: Path):
+    path = tmp_path / "double.rw"
+    path.write_text("rule double: nn.neg(nn.neg(x)) => x")
+    checks = jobs(["cse", "double"], load_extensions([path]).passes)
+    done = {each.name: each for each in fuzz(checks, 1.0, 1, tmp_path)}
+    assert {name: each.failure for name, each in done.items()} == {"cse": "", "double": ""}
+    assert all(each.report.examples for each in done.values())
+    assert "cse" not in jobs()
