@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy import ndimage
 
-_gaussian = cast(Callable[..., Any], getattr(ndimage, "gaussian_filter"))  # noqa: B009
+from .kernels import Floats, blur_columns, blur_rows
+from .threads import in_slices
+
+WIDTHS = 3
+"""The blur ends this many standard deviations from a place."""
+
+FEW = 1_000_000
+"""For fewer values, starting a thread takes longer than the blur."""
 
 
-def blurred(values: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
-    """The values after a Gaussian blur, with zeros beyond the edges: (rows, columns)."""
-    return cast(NDArray[np.float32], _gaussian(values, sigma, truncate=3, mode="constant"))
+def blur(values: Floats, sigma: float) -> None:
+    """Blur an array in place, with zeros beyond its edges.
+
+    values: (rows, columns) or (rows, columns, channels), row by row without gaps. Each channel is
+    blurred by itself. sigma: the standard deviation, in rows and in columns.
+    """
+    assert values.flags.c_contiguous
+    radius = int(WIDTHS * sigma + 0.5)
+    if not radius:
+        return
+    bell = np.exp(-0.5 * (np.arange(radius + 1) / sigma) ** 2)
+    weights = (bell / (2 * bell.sum() - bell[0])).astype(np.float32)
+    flat = values.reshape(len(values), -1)
+    channels = values.shape[2] if values.ndim == 3 else 1
+    few = len(flat) + 1 if values.size < FEW else 0
+
+    def across(_: int, first: int, last: int) -> None:
+        blur_rows(flat, weights, channels, first, last)
+
+    def down(_: int, first: int, last: int) -> None:
+        blur_columns(flat, weights, first, last)
+
+    in_slices(across, flat.shape[0], few=few)
+    in_slices(down, flat.shape[1], few=few and flat.shape[1] + 1)

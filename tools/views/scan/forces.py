@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from ...driver.on_step import OnStep
-from .blur import blurred
+from .blur import blur
 from .kernels import deposit, deposit_layers, pull, step
 from .threads import FEW, SLICES, in_slices
 
@@ -27,15 +27,19 @@ Floats = NDArray[np.float32]
 Ids = NDArray[np.int32]
 
 
+REPELLED = 2
+"""Repulsion is computed again after this many steps: vertices move little in one."""
+
+
 @dataclass(frozen=True)
 class Strengths:
     """The strengths of the forces.
 
     bind: attraction by edges. charge: repulsion. gravity: attraction to the centre. cohesion:
-    attraction to the centre of the layer. separation: repulsion by other layers. falloff, fall:
-    an edge longer than falloff pulls less, by the fall-th power of its length. With a fall of 1 or
-    more, a vertex moves to where most of its neighbours are, instead of to a place between all of
-    them.
+    attraction to the centre of the layer. separation: repulsion by other layers. falloff,
+    half_fall: an edge longer than falloff pulls less, by its length to the power of half_fall / 2.
+    With a half_fall of 2 or more, a vertex moves to where most of its neighbours are, instead of
+    to a place between all of them.
     """
 
     bind: float = 1.0
@@ -44,7 +48,7 @@ class Strengths:
     cohesion: float = 0.3
     separation: float = 4.0
     falloff: float = 0.05
-    fall: float = 0.6
+    half_fall: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,7 @@ def relax(
     grid: points per side of the grid for repulsion. own: points per side of the grids that separate
     layers, which are renewed every few steps.
     """
+    field = None
     territory = _Territory.of(bodies, own)
     kernel = _Kernel(grid)
     for k in range(steps):
@@ -82,12 +87,14 @@ def relax(
         if strengths.separation and k % every == 0:
             territory.renew(bodies)
         cap = caps[0] * (caps[1] / caps[0]) ** (k / max(1, steps - 1))
-        _move(bodies, kernel, territory, strengths, np.float32(cap))
+        if field is None or k % REPELLED == 0:
+            field = _Field.of(bodies, kernel)
+        _move(bodies, field, territory, strengths, np.float32(cap))
 
 
 def _move(
     bodies: Bodies,
-    kernel: _Kernel,
+    field: _Field,
     territory: _Territory,
     strengths: Strengths,
     cap: np.float32,
@@ -95,17 +102,12 @@ def _move(
     """One step of all bodies."""
     x, y = bodies.x, bodies.y
     frame = _Frame.around(x, y)
-    left, top = np.float32(frame.left), np.float32(frame.top)
-    inv = np.float32((kernel.grid - 2) / frame.side)
-    density = np.zeros((kernel.grid, kernel.grid), np.float32)
-    deposit(x, y, bodies.mass, left, top, inv, density)
-    push = kernel.push(density / density.sum(), 1 / float(inv))
-    sums = np.zeros((SLICES, 3, len(x)), np.float32)
-    falloff, fall = np.float32(strengths.falloff), np.float32(strengths.fall)
+    sums = np.zeros((SLICES, len(x), 3), np.float32)
+    falloff = np.float32(strengths.falloff)
 
     def pulled(part: int, first: int, last: int) -> None:
         ends = bodies.producer, bodies.consumer
-        pull(*ends, bodies.weight, first, last, x, y, falloff, fall, sums[part])
+        pull(*ends, bodies.weight, first, last, x, y, falloff, strengths.half_fall, sums[part])
 
     in_slices(pulled, len(bodies.producer), few=FEW)
     middle = np.array([frame.left + frame.side / 2, frame.top + frame.side / 2], np.float32)
@@ -120,10 +122,10 @@ def _move(
             y,
             sums,
             np.float32(strengths.bind),
-            push,
-            left,
-            top,
-            inv,
+            field.push,
+            field.left,
+            field.top,
+            field.inv,
             np.float32(strengths.charge),
             np.float32(strengths.gravity),
             middle,
@@ -139,6 +141,26 @@ def _move(
         )
 
     in_slices(moved, len(x), few=FEW)
+
+
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """The repulsion at the points of a grid: push (2, M, M). inv: cells per unit of length."""
+
+    push: Floats
+    left: np.float32
+    top: np.float32
+    inv: np.float32
+
+    @staticmethod
+    def of(bodies: Bodies, kernel: _Kernel) -> _Field:
+        """The repulsion by bodies in their current places."""
+        frame = _Frame.around(bodies.x, bodies.y)
+        left, top = np.float32(frame.left), np.float32(frame.top)
+        inv = np.float32((kernel.grid - 2) / frame.side)
+        density = np.zeros((kernel.grid, kernel.grid), np.float32)
+        deposit(bodies.x, bodies.y, bodies.mass, left, top, inv, density)
+        return _Field(kernel.push(density / density.sum(), 1 / float(inv)), left, top, inv)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +203,8 @@ class _Territory:
 
         def spread(_: int, first: int, last: int) -> None:
             for k in range(first, last):
-                self.own[k] = blurred(self.own[k], 1.5) * scale
+                blur(self.own[k], 1.5)
+                self.own[k] *= scale
 
         in_slices(spread, len(self.own), few=FEW * 8 // side)
         self.own.sum(axis=0, out=self.crowd)
@@ -228,17 +251,27 @@ class _Kernel:
             self.fields = (_spectrum(across), _spectrum(down))
             self.spacing = spacing
         waves = _spectrum(density, 2 * size)
-        return np.stack([_back(waves * field)[:size, :size] for field in self.fields])
+        return np.stack([_back(waves * field, size) for field in self.fields])
 
 
 def _spectrum(values: Floats, size: int | None = None) -> NDArray[np.complex64]:
-    shape = None if size is None else (size, size)
-    workers = _workers(size or len(values))
-    return cast(NDArray[np.complex64], fft.rfft2(values, s=shape, workers=workers))
+    """The transform of values, (size, size // 2 + 1), filled up with zeros to size x size."""
+    size = size or len(values)
+    # Rows first, so that those that hold only zeros are never transformed.
+    rows = fft.rfft(values, size, axis=1, workers=_workers(size))
+    return cast(
+        NDArray[np.complex64], fft.fft(rows, size, axis=0, overwrite_x=True, workers=_workers(size))
+    )
 
 
-def _back(waves: NDArray[np.complex64]) -> Floats:
-    return cast(Floats, fft.irfft2(waves, workers=_workers(len(waves))))
+def _back(waves: NDArray[np.complex64], size: int) -> Floats:
+    """The first (size, size) values of a transform. Overwrites it."""
+    workers = _workers(len(waves))
+    rows = cast(NDArray[np.complex64], fft.ifft(waves, axis=0, overwrite_x=True, workers=workers))[
+        :size
+    ]
+    values = cast(Floats, fft.irfft(rows, len(waves), axis=1, workers=workers))
+    return values[:, :size]
 
 
 def _workers(size: int) -> int:

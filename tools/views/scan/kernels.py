@@ -79,26 +79,31 @@ def pull(
     x: Floats,
     y: Floats,
     falloff: Scalar,
-    fall: Scalar,
+    half_fall: int,
     sums: Floats,
 ):
-    """Add up the directions to the other ends of edges [first, last): sums (3, n) of w dx, w dy, w.
+    """Add up the directions to the other ends of edges [first, last): sums (n, 3) of w dx, w dy, w.
 
-    The weight of an edge decreases with its length, w / (1 + length / falloff) ** fall, so that
-    edges that must be long do not compress those that can be short.
+    The weight of an edge decreases with its length, w / (1 + length / falloff) ** (half_fall / 2),
+    so that edges that must be long do not compress those that can be short. A power of a square
+    root takes less than half the time of any other power.
     """
+    inv = np.float32(1) / falloff
     for e in range(first, last):
-        a = producer[e]
-        b = consumer[e]
+        a = np.uint32(producer[e])
+        b = np.uint32(consumer[e])
         dx = x[b] - x[a]
         dy = y[b] - y[a]
-        w = weight[e] / (np.float32(1) + np.sqrt(dx * dx + dy * dy) / falloff) ** fall
-        sums[0, a] += w * dx
-        sums[1, a] += w * dy
-        sums[2, a] += w
-        sums[0, b] -= w * dx
-        sums[1, b] -= w * dy
-        sums[2, b] += w
+        root = np.float32(1) / np.sqrt(np.float32(1) + np.sqrt(dx * dx + dy * dy) * inv)
+        w = weight[e] * root
+        for _ in range(1, half_fall):
+            w *= root
+        sums[a, 0] += w * dx
+        sums[a, 1] += w * dy
+        sums[a, 2] += w
+        sums[b, 0] -= w * dx
+        sums[b, 1] -= w * dy
+        sums[b, 2] += w
 
 
 @compiled
@@ -128,7 +133,7 @@ def step(
 ):
     """Move vertices [first, last) by the forces on them, by at most cap.
 
-    sums: (slices, 3, n), of attraction, which is multiplied by bind. push: (2, M, M), the
+    sums: (slices, n, 3), of attraction, which is multiplied by bind. push: (2, M, M), the
     repulsion. centres: (2, layers). total (K, K), own (layers, K, K): the density of vertices near
     a place, of all layers and of each. Their difference is the density of other layers, and its
     slope, times separation, repels a vertex.
@@ -157,9 +162,9 @@ def step(
         sy = np.float32(0)
         weight = np.float32(1e-6)
         for s in range(sums.shape[0]):
-            sx += sums[s, 0, i]
-            sy += sums[s, 1, i]
-            weight += sums[s, 2, i]
+            sx += sums[s, i, 0]
+            sy += sums[s, i, 1]
+            weight += sums[s, i, 2]
         k = layer[i]
         vx = bind * sx / weight + charge * rx - gravity * (x[i] - middle[0])
         vy = bind * sy / weight + charge * ry - gravity * (y[i] - middle[1])
@@ -217,8 +222,8 @@ def fibres(
     state = np.uint64(88172645463325252) + np.uint64(seed) * np.uint64(7919)
     drawn = 0
     for e in range(first, last):
-        a = producer[e]
-        b = consumer[e]
+        a = np.uint32(producer[e])
+        b = np.uint32(consumer[e])
         xa = x[a]
         ya = y[a]
         xb = x[b]
@@ -227,7 +232,8 @@ def fibres(
         dy = yb - ya
         length = np.sqrt(dx * dx + dy * dy)
         count = min(samples, int(length / spacing) + 1)
-        weight = np.float32((length + 1) ** swell / count)
+        share = np.float32(1) / np.float32(count)
+        weight = np.float32((length + 1) ** swell * share)
         top_x = np.float32(0.5) * (xa + xb) - bend * dy
         top_y = np.float32(0.5) * (ya + yb) + bend * dx
         if angles:
@@ -245,24 +251,31 @@ def fibres(
             r1 = palette[there, 0]
             g1 = palette[there, 1]
             b1 = palette[there, 2]
+        r0, g0, b0 = weight * r0, weight * g0, weight * b0
+        r1, g1, b1 = weight * r1 - r0, weight * g1 - g0, weight * b1 - b0
+        # The curve is a polynomial: x = xa + u * (along_x + u * off_x).
+        along_x = 2 * (top_x - xa)
+        along_y = 2 * (top_y - ya)
+        off_x = xa - 2 * top_x + xb
+        off_y = ya - 2 * top_y + yb
         seen = 0
         for q in range(count):
             # Marsaglia's xorshift.
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            u = np.float32((q + (state >> np.uint64(40)) * np.float32(5.9604645e-08)) / count)
-            v = np.float32(1) - u
-            ix = int(np.floor(v * v * xa + 2 * u * v * top_x + u * u * xb))
-            iy = int(np.floor(v * v * ya + 2 * u * v * top_y + u * u * yb))
-            if ix < 0 or iy < 0 or ix >= width or iy >= height:
+            chance = np.float32(np.int32(state >> np.uint64(40))) * np.float32(5.9604645e-08)
+            u = (np.float32(q) + chance) * share
+            right = xa + u * (along_x + u * off_x)
+            down = ya + u * (along_y + u * off_y)
+            if right < 0 or down < 0 or right >= width or down >= height:
                 continue
             seen = 1
-            w1 = weight * u
-            w0 = weight - w1
-            picture[iy, ix, 0] += w0 * r0 + w1 * r1
-            picture[iy, ix, 1] += w0 * g0 + w1 * g1
-            picture[iy, ix, 2] += w0 * b0 + w1 * b1
+            ix = np.uint32(right)
+            iy = np.uint32(down)
+            picture[iy, ix, 0] += r0 + u * r1
+            picture[iy, ix, 1] += g0 + u * g1
+            picture[iy, ix, 2] += b0 + u * b1
             picture[iy, ix, 3] += weight
         drawn += seen
     return drawn
@@ -376,6 +389,60 @@ def add_others(
     for e in range(ids.size):
         sums[ids[e]] += others[e] - first
         counts[ids[e]] += 1
+
+
+@compiled
+def blur_rows(values: Floats, weights: Floats, channels: int, first: int, last: int):
+    """Blur rows [first, last) along themselves, in place, with zeros beyond their ends.
+
+    values: (rows, columns * channels). weights: (radius + 1,), of the middle and of the neighbours
+    on one side. A row is blurred in pieces that stay in the processor's cache.
+    """
+    width = values.shape[1]
+    edge = (weights.size - 1) * channels
+    held = np.zeros(width + 2 * edge, np.float32)
+    for row in range(first, last):
+        held[edge : edge + width] = values[row]
+        for left in range(0, width, 1024):
+            count = min(1024, width - left)
+            result = values[row, left : left + count]
+            middle = held[edge + left : edge + left + count]
+            for j in range(count):
+                result[j] = weights[0] * middle[j]
+            for k in range(1, weights.size):
+                weight = weights[k]
+                apart = k * channels
+                before = held[edge + left - apart : edge + left - apart + count]
+                after = held[edge + left + apart : edge + left + apart + count]
+                for j in range(count):
+                    result[j] += weight * (before[j] + after[j])
+
+
+@compiled
+def blur_columns(values: Floats, weights: Floats, first: int, last: int):
+    """Blur columns [first, last) along themselves, in place, with zeros beyond their ends.
+
+    values: (rows, columns). weights: as of `blur_rows`. Few columns are blurred at a time, so that
+    the rows that are added up stay in the processor's cache.
+    """
+    rows = values.shape[0]
+    edge = weights.size - 1
+    most = min(256, last - first)
+    held = np.zeros((rows + 2 * edge, most), np.float32)
+    for left in range(first, last, most):
+        count = min(most, last - left)
+        held[edge : edge + rows, :count] = values[:, left : left + count]
+        for row in range(rows):
+            result = values[row, left : left + count]
+            middle = held[edge + row, :count]
+            for j in range(count):
+                result[j] = weights[0] * middle[j]
+            for k in range(1, weights.size):
+                weight = weights[k]
+                before = held[edge + row - k, :count]
+                after = held[edge + row + k, :count]
+                for j in range(count):
+                    result[j] += weight * (before[j] + after[j])
 
 
 @compiled

@@ -11,7 +11,7 @@ from ...driver.on_step import OnStep
 from .drawable import Drawable
 from .forces import Bodies, Floats, Ids, Strengths, relax
 from .groups import Groups, grouped
-from .measures import edge_length, purity
+from .measures import Pairs, purity
 from .progress import within
 from .sample import Sample
 from .territory import separate_layers
@@ -101,7 +101,7 @@ def _place_groups(
     bodies = Bodies(x, y, groups.size.astype(np.float32), mine, *_quotient(ends, len(x)))
     grid = _grid(len(x), 512)
     relax(bodies, 100, grid, (0.05, 0.01), Strengths(), on_step, _layer_grid(grid))
-    strengths = Strengths(separation=SEPARATION, bind=BIND, falloff=0.03, fall=1.4)
+    strengths = Strengths(separation=SEPARATION, bind=BIND, falloff=0.03, half_fall=3)
     relax(bodies, 120, grid, (0.02, 0.002), strengths, on_step, _layer_grid(grid))
     return _shorten(bodies, 30, grid, (0.005, 0.002), strengths, ends, seed, on_step)
 
@@ -138,7 +138,8 @@ def _shorten(
 
     Returns the strengths that achieve this.
     """
-    while edge_length(bodies.x, bodies.y, ends, seed) > SHORT_FIRST and strengths.bind < MOST_BIND:
+    pairs = Pairs.drawn(ends, len(bodies.x), seed)
+    while pairs.edge_length(bodies.x, bodies.y) > SHORT_FIRST and strengths.bind < MOST_BIND:
         strengths = replace(strengths, bind=strengths.bind * 1.5)
         relax(bodies, steps, grid, caps, strengths, on_step, _layer_grid(grid))
     return strengths

@@ -60,16 +60,43 @@ class Cells:
         return Cells(np.float32(x.min()), np.float32(y.min()), np.float32(CELLS / side * 0.99999))
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of vertices whose distances are measured: ends of edges, and any two vertices.
+
+    edges, others: (2, PAIRS) vertices. edges has no columns if there is no edge.
+    """
+
+    edges: NDArray[np.int32]
+    others: NDArray[np.int64]
+
+    @staticmethod
+    def drawn(sample: Sample, vertices: int, seed: int) -> Pairs:
+        """Pairs drawn at random, such that each edge of the graph is equally likely."""
+        random = np.random.default_rng([seed, 3])
+        if not len(sample.producer):
+            return Pairs(np.empty((2, 0), np.int32), np.empty((2, 0), np.int64))
+        likely = np.cumsum(1 / sample.share.astype(np.float64))
+        places: NDArray[np.float64] = random.random(PAIRS) * float(likely[-1])
+        # The order of the pairs does not matter, and sorted places are found several times faster.
+        places.sort()
+        edge: NDArray[np.int64] = np.minimum(np.searchsorted(likely, places), len(likely) - 1)
+        return Pairs(
+            np.stack([sample.producer[edge], sample.consumer[edge]]),
+            random.integers(0, vertices, (2, PAIRS)),
+        )
+
+    def edge_length(self, x: Floats, y: Floats) -> float:
+        """The median edge, in median distances of two vertices; 0 if there is no edge."""
+        if not self.edges.shape[1]:
+            return 0.0
+        edge, other = (
+            float(np.median(np.hypot(x[a] - x[b], y[a] - y[b])))
+            for a, b in (self.edges, self.others)
+        )
+        return edge / max(other, 1e-12)
+
+
 def edge_length(x: Floats, y: Floats, sample: Sample, seed: int) -> float:
     """The median edge, in median distances of two vertices; 0 if there is no edge."""
-    if not len(sample.producer):
-        return 0.0
-    random = np.random.default_rng([seed, 3])
-    likely = np.cumsum(1 / sample.share.astype(np.float64))
-    drawn: NDArray[np.float64] = random.random(PAIRS) * float(likely[-1])
-    edge: NDArray[np.int64] = np.minimum(np.searchsorted(likely, drawn), len(likely) - 1)
-    one, other = random.integers(0, len(x), (2, PAIRS))
-    a, b = sample.producer[edge], sample.consumer[edge]
-    edges = np.hypot(x[a] - x[b], y[a] - y[b])
-    pairs = np.hypot(x[one] - x[other], y[one] - y[other])
-    return float(np.median(edges) / max(float(np.median(pairs)), 1e-12))
+    return Pairs.drawn(sample, len(x), seed).edge_length(x, y)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import ndimage
 
 from ....ir.distinct import distinct
-from .blur import blurred
+from .blur import blur
 from .forces import Floats, Ids
 from .kernels import deposit_cells, settle
 from .measures import CELLS, Cells
@@ -91,7 +91,7 @@ def _owners(x: Floats, y: Floats, layer: Ids, cells: Cells) -> Ids:
         mine = np.zeros((CELLS, CELLS), np.float32)
         deposit_cells(ids, x, y, cells.left, cells.top, cells.inv, mine)
         held |= mine > 0
-        mine = blurred(mine, SMOOTH)
+        blur(mine, SMOOTH)
         more = mine > most
         most[more], owner[more] = mine[more], k
     owner[~held] = -1

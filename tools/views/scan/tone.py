@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .blur import blurred
+from .blur import blur
 from .forces import Floats
 from .kernels import develop
 from .threads import in_slices
@@ -72,10 +72,9 @@ def glow_of(small: Floats, tone: Tone, scale: float) -> Floats:
     """The glow around bright light. scale: pixels per pixel of a picture 4096 wide."""
     glow = np.zeros_like(small)
     for radius, strength in tone.glow:
-        sigma = radius * scale
-        for channel in range(3):
-            spread = blurred(small[..., channel], sigma)
-            glow[..., channel] += np.float32(strength) * spread
+        spread = small.copy()
+        blur(spread, radius * scale)
+        glow += np.float32(strength) * spread
     return glow
 
 

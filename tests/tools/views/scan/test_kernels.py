@@ -3,7 +3,7 @@ import numpy as np
 import pandas
 import pytest
 
-from abele.tools.views.scan.kernels import claim, deposit, develop, dots, fibres
+from abele.tools.views.scan.kernels import claim, deposit, develop, dots, fibres, pull
 
 SIZE = 256
 
@@ -130,3 +130,18 @@ def test_more_light_is_brighter_and_then_white():
     assert (np.diff(picture[0, :, 0]) > 0).all()
     assert picture[0, 1, 1] == 0
     assert picture[0, 3, 1] > 0.3
+
+
+@pytest.mark.parametrize("half_fall", [1, 3])
+def test_a_long_edge_pulls_less(half_fall: int):
+    random = np.random.default_rng(3)
+    x, y = random.random((2, 50), np.float32)
+    ends = random.integers(0, 50, (2, 400)).astype(np.int32)
+    weight = random.random(400, np.float32)
+    sums = np.zeros((50, 3), np.float32)
+    pull(*ends, weight, 0, 400, x, y, np.float32(0.05), half_fall, sums)
+    dx, dy = (each[ends[1]] - each[ends[0]] for each in (x, y))
+    force = weight / (1 + np.hypot(dx, dy) / 0.05) ** (half_fall / 2)
+    for column, value, sign in ((0, force * dx, -1), (1, force * dy, -1), (2, force, 1)):
+        wanted = np.bincount(ends[0], value, 50) + sign * np.bincount(ends[1], value, 50)
+        assert sums[:, column] == pytest.approx(wanted, abs=1e-4)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from abele.tools.views.scan.measures import edge_length, purity
+from abele.tools.views.scan.measures import Pairs, edge_length, purity
 from abele.tools.views.scan.sample import Sample
 
 
@@ -27,3 +27,15 @@ def test_the_median_edge_is_that_of_all_edges_not_of_the_sample():
     assert many == pytest.approx(1 / median, rel=0.02)
     few = edge_length(x, y, Sample(producer[:1001], consumer[:1001], evenly[:1001]), 0)
     assert few == pytest.approx(0.001 / median, rel=0.02)
+
+
+def test_pairs_are_measured_again_after_vertices_have_moved():
+    random = np.random.default_rng(0)
+    x, y = random.random((2, 1000), np.float32)
+    ends = random.integers(0, 1000, (2, 3000)).astype(np.int32)
+    sample = Sample(ends[0], ends[1], np.ones(3000, np.float32))
+    pairs = Pairs.drawn(sample, 1000, 0)
+    assert pairs.edge_length(x, y) == edge_length(x, y, sample, 0)
+    assert pairs.edge_length(x * x, y) == edge_length(x * x, y, sample, 0)
+    none = np.empty(0, np.int32)
+    assert Pairs.drawn(Sample(none, none, np.empty(0, np.float32)), 5, 0).edge_length(x, y) == 0
