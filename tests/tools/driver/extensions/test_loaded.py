@@ -50,4 +50,4 @@ def test_passes_of_xdsl_run_in_every_pipeline(name: str, tmp_path: Path):
     assert name in compile_model(path, "tiny", passes=passes).stages.passes
     assert bisect(path, "tiny", passes=passes).passed
     planned = plan_model(path, "tiny", passes=name)
-    assert [each.op for each in planned.plan.operators] == ["exp", "sub"]
+    assert [each.op for each in planned.plan.operators] == ["nn.exp", "nn.sub"]
