@@ -21,7 +21,7 @@ from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.user_entries import add_entry
 from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
-from .node import Graph, Importer, Known, Node
+from .node import Graph, Importer, Known, Node, Results
 from .node import known as known_array
 from .ops_contraction import CONTRACTIONS
 from .ops_elementwise import ELEMENTWISE
@@ -29,6 +29,7 @@ from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_window import WINDOWS
 from .tensors import Array, tensor_array, tensor_dtype, tensor_element
+from .users_operator import users_results
 from .weights import check_weights
 
 OPERATORS: dict[str, Importer] = {
@@ -50,9 +51,12 @@ def register_operator(domain: str, name: str, importer: Importer, owner: str) ->
     add_entry(USERS_OPERATORS, "ONNX operator", f"{domain}.{name}", importer, owner, reserved)
 
 
+def _own_importer(node: Node) -> Importer | None:
+    return OPERATORS.get(node.operator) if node.domain == "ai.onnx" else None
+
+
 def _importer(node: Node) -> Importer | None:
-    own = OPERATORS.get(node.operator) if node.domain == "ai.onnx" else None
-    return own or USERS_OPERATORS.get(f"{node.domain}.{node.operator}")
+    return _own_importer(node) or USERS_OPERATORS.get(f"{node.domain}.{node.operator}")
 
 
 OPSETS = range(6, 29)
@@ -294,15 +298,21 @@ def _check_operator(node: Node) -> None:
         raise node.unsupported("the operator", f"{len(OPERATORS)} others are{guess}")
 
 
-def _import_node(node: Node) -> None:
-    importer = _importer(node)
-    assert importer is not None
+def _results(node: Node) -> Results:
+    """What the importer of a node returns."""
+    own = _own_importer(node)
+    if own is None:
+        return users_results(USERS_OPERATORS[f"{node.domain}.{node.operator}"], node)
     try:
-        results = importer(node)
+        return own(node)
     except InputError:
         raise
     except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
         raise node.bad(str(error)) from error
+
+
+def _import_node(node: Node) -> None:
+    results = _results(node)
     values = [results] if isinstance(results, SSAValue | Known) else list(results)
     first = values[0]
     node.locate(None if isinstance(first, str) else first)

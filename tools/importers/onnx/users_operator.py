@@ -1,0 +1,78 @@
+"""Run the importer of a user's operator, and name the node and the user's line in its errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from traceback import FrameSummary, StackSummary, walk_tb
+from typing import cast
+
+from xdsl.ir import SSAValue
+
+from ....ir.errors import InputError, one_line
+from .node import Importer, Known, Node, Results
+
+
+def users_results(importer: Importer, node: Node) -> Results:
+    """What a user's importer returns for a node.
+
+    Raises InputError for any exception of the importer but MemoryError, and for a return value that
+    is no result. The message names the node, and the line of the user's file.
+    """
+    try:
+        results = importer(node)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, InputError) and str(error).startswith(node.graph.place):
+            raise
+        raise node.bad(_described(error)) from error
+    if not _are_results(results):
+        raise node.bad(
+            f"{_place(importer)} returned {_words(results)}; need a result, as node.add or "
+            "node.known returns it, or a list of results"
+        )
+    return results
+
+
+def _described(error: Exception) -> str:
+    """An error with its line in the user's file, and the lines that led there."""
+    calls = _users_calls(error)
+    if not calls:
+        return one_line(error)
+    first, *outer = [f"{call.filename}:{call.lineno}" for call in reversed(calls)]
+    return f"{first}: {one_line(error)}" + "".join(f"\n  called at {each}" for each in outer)
+
+
+def _users_calls(error: Exception) -> list[FrameSummary]:
+    """The calls in the importer's file and in files beside it, from the outermost.
+
+    The first frame is the one that has called the importer.
+    """
+    calls = list(StackSummary.extract(list(walk_tb(error.__traceback__))[1:], lookup_lines=False))
+    folder = Path(calls[0].filename).parent if calls else None
+    return [call for call in calls if Path(call.filename).parent == folder]
+
+
+def _are_results(results: object) -> bool:
+    if isinstance(results, SSAValue | Known):
+        return True
+    if not isinstance(results, Sequence) or isinstance(results, str) or not results:
+        return False
+    return all(isinstance(e, SSAValue | Known | str) for e in cast(Sequence[object], results))
+
+
+def _words(results: object) -> str:
+    if isinstance(results, list | tuple):
+        values = cast("Sequence[object]", results)
+        kinds = dict.fromkeys(type(each).__name__ for each in values)
+        return f"a {type(values).__name__} of {', '.join(kinds) or 'nothing'}"
+    return "None" if results is None else f"a value of type {type(results).__name__}"
+
+
+def _place(importer: Importer) -> str:
+    """The importer's name, with its line where it is a plain function."""
+    code = getattr(importer, "__code__", None)
+    name = getattr(importer, "__name__", type(importer).__name__)
+    return name if code is None else f"{os.fspath(code.co_filename)}:{code.co_firstlineno}: {name}"
