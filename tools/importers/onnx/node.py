@@ -160,7 +160,24 @@ def known(name: str, array: Array) -> Known:
 
 
 class Node:
-    """One node of the graph, being imported."""
+    """One node of an ONNX graph that is being imported.
+
+    An importer receives a node. It reads the operands (`node[0]`, `node.array`) and attributes
+    (`node.number`, `node.integers`), builds operations of nn with `node.add`, and returns the
+    result. Operands and results are counted from 0.
+
+        @onnx_operator("ScaledAdd", "com.example")
+        def scaled_add(node):
+            if not node.has(1):
+                raise node.unsupported("one operand", "need two")
+            scaled = node.add(nn.ScaleOp(node[0], node.number("factor", 1.0)))
+            return node.add(nn.AddOp(scaled, node[1]))
+
+    name: of the node, or of its first result if it has none. operator, domain, opset: what the node
+    applies, and the version of the domain that the model imports, 0 if it imports none. attributes:
+    by name, as ONNX stores them. ops: the operations that `add` has appended so far. proto, graph:
+    the node as ONNX stores it, and the program so far.
+    """
 
     def __init__(self, proto: onnx.NodeProto, name: str, graph: Graph):
         self.proto = proto
@@ -184,11 +201,14 @@ class Node:
         return f"{self.operator} of domain {self.domain}, opset {self.opset}"
 
     def bad(self, message: str) -> InputError:
-        """An error in this node."""
+        """Return an error that names this node, for the importer to raise."""
         return self.graph.bad(f"{self}: {message}")
 
     def unsupported(self, what: str, supported: str) -> UnsupportedError:
-        """An error that says what this node uses, and what is supported instead."""
+        """Return an error for a valid node that cannot be compiled, for the importer to raise.
+
+        what: what the node uses, such as "axis -1". supported: what is supported instead.
+        """
         return UnsupportedError(
             f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} is not "
             f"supported; {supported}"
@@ -198,39 +218,46 @@ class Node:
 
     @property
     def operand_count(self) -> int:
-        """The number of operands, with missing ones in between."""
+        """The number of operands. An optional operand that is left out between others counts."""
         return len(self.proto.input)
 
     def has(self, index: int) -> bool:
-        """Whether an operand is given."""
+        """Whether the operand at an index is given."""
         return index < len(self.proto.input) and self.proto.input[index] != ""
 
     def wants(self, index: int) -> bool:
-        """Whether a result has a name, so that it may be read."""
+        """Whether the result at an index has a name, so that other nodes may read it."""
         return index < len(self.proto.output) and self.proto.output[index] != ""
 
     def value(self, index: int) -> Value:
-        """An operand, known or computed."""
+        """The operand at an index: a Known if it is known at import, else a result.
+
+        Raises InputError if it is missing, and UnsupportedError if no importer could make it.
+        """
         if not self.has(index):
             raise self.bad(f"operand {index} is missing; {len(self.proto.input)} are given")
         return self.graph.value(self.proto.input[index], str(self))
 
     def __getitem__(self, index: int) -> SSAValue:
-        """An operand as the result of an operation."""
+        """The operand at an index, as the result of an operation. Raises as `value`."""
         return self.graph.emitted(self.value(index))
 
     def all(self) -> list[SSAValue]:
-        """All operands."""
+        """All operands, as results of operations. Raises InputError if there are none."""
         if not self.operand_count:
             raise self.bad("no operands; need one or more")
         return [self[i] for i in range(self.operand_count)]
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """The shape of an operand."""
+        """The shape of the operand at an index. Raises as `value`."""
         return shape_of(self.value(index))
 
     def array(self, index: int, what: str) -> Array:
-        """An operand that must be known at import. what: its name in messages."""
+        """The array of the operand at an index, which must be known at import.
+
+        what: the name of the operand in messages. Raises NotConstantError if the operand depends on
+        inputs of the model, and otherwise as `value`.
+        """
         array = self.graph.known(self.value(index))
         if array is None:
             inputs = self.graph.inputs_behind(self.value(index))
@@ -243,14 +270,21 @@ class Node:
         return array
 
     def array_integers(self, index: int, what: str) -> list[int]:
-        """A known operand that is a list of integers, or one."""
+        """The integers of the operand at an index, which must be known at import.
+
+        Returns a list of one for an operand without axes. Raises InputError for an operand of
+        another dtype or with two axes or more, and otherwise as `array`.
+        """
         array = self.array(index, what)
         if array.dtype.kind not in "iu" or array.ndim > 1:
             raise self.bad(f"{what} is {array.dtype.name}{list(array.shape)}; need integers")
         return [int(n) for n in array.reshape(-1)]
 
     def array_scalar(self, index: int, what: str) -> float:
-        """A known operand of one element."""
+        """The number in the operand at an index, which must be known at import.
+
+        Raises InputError unless the operand has one element, and otherwise as `array`.
+        """
         array = self.array(index, what)
         if array.size != 1:
             raise self.bad(f"{what} has shape {list(array.shape)}; need one element")
@@ -271,35 +305,50 @@ class Node:
         return get(attribute)
 
     def has_attribute(self, name: str) -> bool:
-        """Whether an attribute is given."""
+        """Whether the node has an attribute of this name."""
         return name in self.attributes
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """An integer attribute."""
+        """The integer in an attribute, or the default.
+
+        Raises InputError if it is missing without a default, or of another kind.
+        """
         return self._attribute(name, AttributeType.INT, lambda a: a.i, default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An integer attribute that means true or false."""
+        """The integer in an attribute, as true or false, or the default.
+
+        Raises InputError if the attribute is of another kind.
+        """
         return bool(self.integer(name, int(default)))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A float attribute, rounded to float32 whether given or not."""
+        """The float in an attribute, or the default, which is rounded to float32 as well.
+
+        Raises InputError if it is missing without a default, or of another kind.
+        """
         rounded = None if default is None else float(np.float32(default))
         return self._attribute(name, AttributeType.FLOAT, lambda a: a.f, rounded)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string attribute."""
+        """The text in an attribute, or the default.
+
+        Raises InputError if it is missing without a default, or of another kind.
+        """
         return self._attribute(
             name, AttributeType.STRING, lambda a: a.s.decode(errors="replace"), default
         )
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
-        """An attribute that is a list of integers."""
+        """The list of integers in an attribute, or the default.
+
+        Raises InputError if it is missing without a default, or of another kind.
+        """
         given = None if default is None else list(default)
         return self._attribute(name, AttributeType.INTS, lambda a: list(a.ints), given)
 
     def tensor(self, name: str) -> Array:
-        """A tensor attribute."""
+        """The array in a tensor attribute. Raises InputError if it is missing or malformed."""
         return self._attribute(
             name,
             AttributeType.TENSOR,
@@ -310,11 +359,18 @@ class Node:
         )
 
     def element(self, code: int) -> Attribute:
-        """The element type of an ONNX type code."""
+        """The element type for an ONNX type code, such as that of an attribute `to`.
+
+        Raises UnsupportedError for a type that abele does not have.
+        """
         return element_type(tensor_dtype(code, f"{self.graph.place}: {self}"))
 
     def parameter(self, name: str, index: int, since: int) -> list[int] | None:
-        """A list of integers: an attribute before an opset, an operand from then on."""
+        """A list of integers that is an attribute before an opset, and an operand from then on.
+
+        name: of the attribute. index: of the operand. since: the first opset with the operand.
+        Returns None if it is not given. Raises as `integers` and `array_integers`.
+        """
         if self.opset < since:
             return self.integers(name) if self.has_attribute(name) else None
         return self.array_integers(index, name) if self.has(index) else None
@@ -322,49 +378,67 @@ class Node:
     # Building
 
     def add(self, op: nn.PureTensorOp | nn.ConstantOp) -> SSAValue:
-        """Append an operation, and return its result."""
+        """Append an operation to the program, and return its result.
+
+        The operation that makes the first result gets the name of the node, and the others a name
+        below it ("layer1/scale").
+        """
         self.graph.body.add_op(op)
         self.ops.append(op)
         return op.result
 
     def constant(self, value: float, like: SSAValue) -> SSAValue:
-        """A constant without axes, with the element type of another value."""
+        """Append a constant without axes, and return it. like: a value of the same element type."""
         dtype = numpy_dtype(nn.element_of(like))
         return self.add(nn.ConstantOp(self.graph.context.blobs.add(np.array(value, dtype))))
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value in another shape; the value itself if it has that shape."""
+        """The value in another shape: the result of a new reshape, or the value if it fits already.
+
+        Raises VerifyException if the number of elements differs.
+        """
         if nn.shape_of(value) == tuple(shape):
             return value
         return self.add(nn.ReshapeOp(value, shape))
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """A value with another element type; the value itself if it has that type."""
+        """The value in another element type: the result of a new cast, or the value if it fits."""
         return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
 
     def wide(self, value: SSAValue) -> SSAValue:
-        """A value to sum or square: in f32 if its elements are narrower floats."""
+        """The value for sums and squares: cast to f32 if its elements are narrower floats."""
         return self.cast(value, nn.wide_element(nn.element_of(value)))
 
     def known(self, array: Array) -> Known:
-        """An array as this node's result."""
+        """A result that is known at import, and becomes a constant if an operation needs it."""
         return known(self.name, array)
 
     def filled(self, value: Array, shape: Sequence[int]) -> Value:
-        """A tensor of one number. If large, the host never stores it whole. value: ()."""
+        """A tensor that repeats one number. value: an array without axes.
+
+        Returns a Known if the tensor is small. If not, appends an expand, so that the host never
+        stores the tensor whole.
+        """
         if prod(shape) * value.itemsize <= MAX_FILLED_BYTES:
             return self.known(np.broadcast_to(value, tuple(shape)))
         one = self.add(nn.ConstantOp(self.graph.context.blobs.add(value)))
         return self.add(nn.ExpandOp(one, shape))
 
     def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
-        """An axis counted from the front. end: allow the position after the last axis."""
+        """An axis counted from the front, for one that may be negative.
+
+        rank: the number of axes. end: allow the position after the last axis. Raises InputError for
+        an axis out of range.
+        """
         if not -rank <= axis <= rank - (not end):
             raise self.bad(f"axis {axis} of rank {rank}; need {-rank}..{rank - (not end)}")
         return axis + rank if axis < 0 else axis
 
     def locate(self, result: Value | None) -> None:
-        """Name the operation that makes the result after this node, and the others below it."""
+        """Name the operation that makes the result after this node, and the others below it.
+
+        The importer's caller calls this. result: None if the first result is absent.
+        """
         taken: set[str] = set()
         for op in self.ops:
             if isinstance(result, SSAValue) and result is op.result:
