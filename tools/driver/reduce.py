@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
 from time import process_time
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr, SymbolRefAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, SymbolOpInterface
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
+from ...dialects.blob_attr import BlobAttr
 from ...dialects.host import DEFAULTS, host_names
 from ...dialects.verify_symbols import verify_symbols
+from ...ir.blob import Blob
 from ...ir.symbols import referenced_symbols, rename_references, symbol_of, symbols_in
+from ...ir.text import print_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 
@@ -30,15 +36,28 @@ HOST_NAME, TENSOR = "host_name", "tensor"
 
 
 def reduce_module(module: ModuleOp, still_fails: Predicate, seconds: float = SECONDS) -> ModuleOp:
+    """A smaller module that still fails, as `reduced` finds it."""
+    return reduced(module, still_fails, seconds).module
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A smaller module. complete: False if time ran out before all ways were tried."""
+
+    module: ModuleOp
+    complete: bool
+
+
+def reduced(module: ModuleOp, still_fails: Predicate, seconds: float = SECONDS) -> Reduced:
     """A smaller module that still fails. The given module does not change.
 
     Reduction cuts the program before and after operations: a value that is read across a cut
     becomes an argument or a result of the function, or a variable that the host writes or reads. It
     replaces operations by one of their operands, by the contents of one of their regions, or, if
-    they fill one variable from another, by either variable. It removes results of functions, and
-    everything unused. It tries to remove many at a time first, then fewer (delta debugging). It
-    knows no operation by name, so it reduces modules of any level, and the same module always in
-    the same way. still_fails sees only modules that verify.
+    they fill one variable from another, by either variable. It makes axes shorter. It removes
+    results of functions, and everything unused. It tries to remove many at a time first, then fewer
+    (delta debugging). It knows no operation by name, so it reduces modules of any level, and the
+    same module always in the same way. still_fails sees only modules that verify.
 
     seconds: CPU time after which no new question is asked.
     Raises ValueError if the module does not fail, and any error of still_fails.
@@ -47,15 +66,18 @@ def reduce_module(module: ModuleOp, still_fails: Predicate, seconds: float = SEC
         raise ValueError("the module does not fail; there is nothing to reduce")
     search = _Search(module.clone(), still_fails, process_time() + seconds)
     search.run()
-    return search.best
+    return Reduced(search.best, process_time() < search.end)
 
 
 @dataclass
 class _Search:
+    """A search for a smaller module. tried: the digests of the texts of all modules tried."""
+
     best: ModuleOp
     still_fails: Predicate
     end: float
     tidies: bool = True
+    tried: set[bytes] = field(default_factory=set[bytes])
 
     def run(self) -> None:
         """Try all ways to remove something, until none helps."""
@@ -88,6 +110,12 @@ class _Search:
             verify_symbols(candidate)
         except (VerifyException, ValueError):
             return False
+        # Several changes lead to the same module. A module that fails is not tried again either,
+        # because going back to it would never end.
+        digest = blake2b(print_module(candidate).encode(), digest_size=16).digest()
+        if digest in self.tried:
+            return False
+        self.tried.add(digest)
         if not self.still_fails(candidate.clone()):
             return False
         self.best = candidate
@@ -404,6 +432,59 @@ def _merge_arguments(module: ModuleOp, run: range) -> bool:
     return changed
 
 
+# Shapes
+
+
+def _axes(module: ModuleOp) -> list[int]:
+    """The lengths of axes that can be shorter, in ascending order."""
+    return sorted({n for type_ in _tensors(module) for n in type_.get_shape() if n > 1})
+
+
+def _tensors(module: ModuleOp) -> Iterator[TensorType[Attribute]]:
+    for op in module.walk():
+        for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
+            if isinstance(value.type, TensorType):
+                yield cast("TensorType[Attribute]", value.type)
+
+
+def _shorten(module: ModuleOp, run: range, length: int) -> bool:
+    """Make all axes of some lengths shorter, of values and of the arrays of states and constants.
+
+    Arrays keep their first elements. An operation whose other attributes depend on the length does
+    not verify afterwards, so the change is dropped.
+    """
+    gone = {n for n in _axes(module)[run.start : run.stop] if n > length}
+    if not gone:
+        return False
+
+    def shorter(type_: Attribute) -> Attribute:
+        if not isinstance(type_, TensorType):
+            return type_
+        tensor = cast("TensorType[Attribute]", type_)
+        shape = [length if n in gone else n for n in tensor.get_shape()]
+        return TensorType(tensor.element_type, shape)
+
+    for op in module.walk():
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    Rewriter.replace_value_with_new_type(argument, shorter(argument.type))
+        for result in op.results:
+            Rewriter.replace_value_with_new_type(result, shorter(result.type))
+        for name, value in op.properties.items():
+            if isinstance(value, BlobAttr):
+                kept = tuple(slice(length if n in gone else n) for n in value.array.shape)
+                op.properties[name] = BlobAttr(Blob(value.array[kept].copy()))
+            elif isinstance(value, TensorType):
+                op.properties[name] = shorter(cast(Attribute, value))
+        if isinstance(op, FuncOp):
+            inputs, outputs = op.function_type.inputs, op.function_type.outputs
+            op.function_type = FunctionType.from_lists(
+                [shorter(each) for each in inputs], [shorter(each) for each in outputs]
+            )
+    return True
+
+
 _WAYS = (
     _Way(lambda module: len(_results(module)), _drop_results),
     _Way(lambda module: len(_operations(module)), _cut),
@@ -415,6 +496,8 @@ _WAYS = (
     _Way(lambda module: len(_operations(module)), _merge_read),
     _Way(lambda module: len(_operations(module)), _merge_written),
     _Way(lambda module: len(_arguments(module)), _merge_arguments),
+    _Way(lambda module: len(_axes(module)), partial(_shorten, length=1)),
+    _Way(lambda module: len(_axes(module)), partial(_shorten, length=2)),
 )
 
 

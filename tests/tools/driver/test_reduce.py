@@ -15,7 +15,7 @@ from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify
-from abele.tools.driver.reduce import reduce_module
+from abele.tools.driver.reduce import reduce_module, reduced
 
 from ...passes.programs import TO_EXCHANGE, TO_TILE, after
 from ...some_tensors import context, module_of
@@ -208,3 +208,23 @@ def test_without_time_nothing_is_left_out():
 def test_a_module_that_does_not_fail_is_refused():
     with pytest.raises(ValueError, match="does not fail"):
         reduce_module(main(CHAIN, more=STATE), lambda _: False)
+
+
+def test_axes_become_shorter():
+    module = module_of(
+        """func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>) {
+           %w = nn.load @w : tensor<4x6xf32>
+           %0 = nn.add %x, %w : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+           func.return %0 : tensor<4x6xf32> }
+           nn.state @w : tensor<4x6xf32> = {w}""",
+        context(),
+        w=np.ones((4, 6), np.float32),
+    )
+    small = reduced(module, has(nn.AddOp, nn.StateOp))
+    assert small.complete
+    assert "tensor<1x1xf32>" in print_module(small.module)
+    assert "4x6" not in print_module(small.module)
+
+
+def test_a_reduction_that_ran_out_of_time_says_so():
+    assert not reduced(main(CHAIN, more=STATE), has(nn.AddOp), seconds=0).complete

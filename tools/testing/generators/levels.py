@@ -18,13 +18,18 @@ def at_level(program: Program, level: str) -> Program | None:
     The seed of its sketch seeds the decisions. Returns None if the program does not fit its
     machine.
     """
-    if level == "nn" or program.sketch is None:
+    if level == NN.name or program.sketch is None:
         return program
-    module = program.module.clone()
     try:
-        lower(module, level, program.target, Random(program.sketch.seed))
+        return lowered(program, level, Random(program.sketch.seed))
     except DoesNotFit:
         return None
+
+
+def lowered(program: Program, level: str, random: Random) -> Program:
+    """A program of nn, lowered to a level by random decisions. Raises DoesNotFit."""
+    module = program.module.clone()
+    lower(module, level, program.target, random)
     return Program(
         module,
         program.context,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from selectors import EVENT_READ, DefaultSelector
 from statistics import median
@@ -19,10 +19,14 @@ from .python_mutants import python_mutants
 from .result_mutants import RESULT_CLASSES, result_mutants
 from .rule_classes import RULE_CLASSES
 from .rule_mutants import rule_mutants
-from .trial import Running, Trial, start
+from .trial import Inspect, Running, Trial, check_among, start
 
 TRACED = 200
 """At most this many programs run under the tracer that finds which lines of a pass are reached."""
+
+
+COMPARED = 60
+"""The programs on which a mutant and the original pass are compared before a trial among others."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +81,29 @@ def plant(original: ModulePass, level: str, budget: Budget) -> Planted:
 def check_original(planted: Planted, budget: Budget) -> Trial:
     """A trial of the pass without a planted bug. It should survive."""
     unchanged = Mutant(planted.original.name, "none", 0, "", "", "", lambda: planted.original)
-    return next(_trials([unchanged], (), planted.level, budget, 1))[1]
+    return next(_trials([unchanged], lambda each: start(each, (), planted.level, budget), 1))[1]
 
 
 def trials(
     planted: Planted, chosen: Sequence[Mutant], budget: Budget, jobs: int
 ) -> Iterator[tuple[Mutant, Trial]]:
     """Run the trials of mutants, jobs at a time. Yields each mutant and its result as it ends."""
-    return _trials(chosen, planted.cases, planted.level, budget, jobs)
+    return _trials(chosen, lambda each: start(each, planted.cases, planted.level, budget), jobs)
+
+
+def trials_among(
+    planted: Planted, chosen: Sequence[Mutant], budget: Budget, inspect: Inspect
+) -> Iterator[tuple[Mutant, Trial]]:
+    """Run the trials of mutants in their place in the default pipeline, whose other passes are
+    right.
+
+    A few programs show whether a mutant differs from the original pass at all. inspect: says what
+    is wrong with a saved reproducer on the passes without the bug.
+    """
+    some = planted.cases[:COMPARED]
+    return _trials(
+        chosen, lambda each: start(each, some, planted.level, budget, check_among, inspect), 1
+    )
 
 
 def chosen_mutants(
@@ -102,7 +121,7 @@ def chosen_mutants(
 
 
 def _trials(
-    mutants: Sequence[Mutant], known: Sequence[Case], level: str, budget: Budget, jobs: int
+    mutants: Sequence[Mutant], begin: Callable[[Mutant], Running], jobs: int
 ) -> Iterator[tuple[Mutant, Trial]]:
     pending = list(reversed(mutants))
     running: dict[int, Running] = {}
@@ -112,7 +131,7 @@ def _trials(
         with heap_frozen(), DefaultSelector() as selector:
             while pending or running:
                 while pending and len(running) < jobs:
-                    new = start(pending.pop(), known, level, budget)
+                    new = begin(pending.pop())
                     running[new.pipe] = new
                     selector.register(new.pipe, EVENT_READ)
                 first = min(each.end for each in running.values())

@@ -23,12 +23,16 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from ....dialects import nn, partition, tile
+from ....dialects.levels import LEVELS, NN, PARTITION
 from ....dialects.tile import InputOp, OutputOp, SuperstepOp, SyncOp
 from ....dialects.variable import Variable
 from ....ir.errors import InputError
+from ....ir.pass_manager import load_pass
 from ....ir.upstream import Context, ModuleOp, ModulePass
-from ....passes.pipelines import PASSES
+from ....passes.pipelines import DOWN, PASSES, STAGE
+from ..generators.levels import level_before
 from ..limits import TooLong
+from ..oracle.relations import Relation
 from ..search import shrink
 from ..search.check import check_pass
 from ..search.contracts import WronglyRefused, contracts_of, must_accept_all, with_apply
@@ -71,7 +75,9 @@ class Trial:
     seconds: CPU time until it was found, without shrinking.
     total: CPU time of the whole trial.
     operators: number of operators of the smallest failing program.
+    blamed: the pass that the kit names.
     rewrite: the rewrite that bisection blames.
+    clean: what is wrong with the reproducer on the passes without the bug; "" if nothing is.
     differing, compared: number of programs whose result differs from that of the original pass, and
     number of programs compared. Only for mutants that were not found.
     text: the failing program, or the first program that differs, with the difference.
@@ -84,7 +90,9 @@ class Trial:
     seconds: float = 0.0
     total: float = 0.0
     operators: int | None = None
+    blamed: str = ""
     rewrite: str = ""
+    clean: str = ""
     differing: int = 0
     compared: int = 0
     text: str = ""
@@ -129,7 +137,8 @@ class Running:
     """A trial that runs in a process.
 
     process: its id. pipe: the file descriptor that its result is read from. end: when to kill it,
-    in seconds of monotonic(). folder: for its files. output: the bytes that have been read.
+    in seconds of monotonic(). folder: for its files. inspect: says what is wrong with the saved
+    reproducer on the passes without the bug, or "". output: the bytes that have been read.
     """
 
     mutant: Mutant
@@ -137,6 +146,7 @@ class Running:
     pipe: int
     end: float
     folder: Path
+    inspect: Inspect
     output: bytes = b""
 
     def read_output(self) -> bool:
@@ -154,29 +164,56 @@ class Running:
         """The result of the trial. Call it once the output is complete or the process is killed."""
         os.close(self.pipe)
         _, status, used = os.wait4(self.process, 0)
-        rmtree(self.folder, ignore_errors=True)
         total = used.ru_utime + used.ru_stime
-        if self.output:
-            return replace(Trial(**cast(dict[str, Any], json.loads(self.output))), total=total)
+        try:
+            if self.output:
+                trial = Trial(**cast(dict[str, Any], json.loads(self.output)))
+                clean = self.inspect(self.folder) if trial.operators is not None else ""
+                return replace(trial, total=total, clean=clean)
+        finally:
+            rmtree(self.folder, ignore_errors=True)
         how = "hang" if monotonic() > self.end else "killed"
         return Trial("found", how, f"its process ended with status {status}", 0, total, total)
 
 
-def start(mutant: Mutant, known: Sequence[Case], level: str, budget: Budget) -> Running:
+Check = Callable[[ModulePass, str, Budget, Path], Trial]
+"""Checks a pass on programs of a level within a budget, and saves a failure in a folder."""
+
+Inspect = Callable[[Path], str]
+"""What is wrong with a saved reproducer, or ""."""
+
+
+def _nothing_wrong(folder: Path) -> str:
+    return ""
+
+
+def start(
+    mutant: Mutant,
+    known: Sequence[Case],
+    level: str,
+    budget: Budget,
+    check: Check | None = None,
+    inspect: Inspect = _nothing_wrong,
+) -> Running:
     """Start the trial of a mutant in a process of its own.
 
-    known: programs with the results of the original pass; if empty, nothing is compared.
+    known: programs with the results of the original pass; if empty, nothing is compared. check:
+    what to do with the mutant; check_mutant if None. inspect: runs in this process on the saved
+    reproducer.
     """
+    check = check or check_mutant
     reads, writes = os.pipe()
     folder = Path(mkdtemp(prefix="abele-mutant-"))
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        _run_child(reads, writes, lambda: _trial(mutant, known, level, budget, folder), budget)
+        _run_child(
+            reads, writes, lambda: _trial(mutant, known, level, budget, folder, check), budget
+        )
     os.close(writes)
     end = monotonic() + CLOCK_PER_CPU * _most_cpu_seconds(budget)
-    return Running(mutant, process, reads, end, folder)
+    return Running(mutant, process, reads, end, folder, inspect)
 
 
 def _most_cpu_seconds(budget: Budget) -> float:
@@ -225,7 +262,12 @@ def _address_space() -> int:
 
 
 def _trial(
-    mutant: Mutant, known: Sequence[Case], level: str, budget: Budget, folder: Path
+    mutant: Mutant,
+    known: Sequence[Case],
+    level: str,
+    budget: Budget,
+    folder: Path,
+    check: Check,
 ) -> Trial:
     """Compare a mutant with the original pass, and check it unless all its results are the same."""
     try:
@@ -238,7 +280,7 @@ def _trial(
     is_same = bool(known) and not first.programs
     if is_same and first.of == len(known):
         return Trial("same", compared=first.of)
-    trial = check_mutant(wrong, level, budget, folder)
+    trial = check(wrong, level, budget, folder)
     if trial.verdict == "found":
         return trial
     if is_same:
@@ -259,35 +301,65 @@ def check_mutant(tested: ModulePass, level: str, budget: Budget, folder: Path) -
 
     A pass of abele's must accept all programs of its level. A user's pass may refuse some.
     """
+    insistent = must_accept_all(tested) if tested.name in PASSES else tested
+    relations = contracts_of(type(tested))
+    return _checked(insistent, lambda wrong: [wrong], level, relations, budget, folder)
+
+
+def check_among(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Trial:
+    """Check the default pipeline with a pass in its place, within a budget of CPU time.
+
+    The pipeline begins with the part that the pass belongs to, on random programs. The other passes
+    are right.
+    """
+    stage = STAGE.get(tested.name, NN)
+    own = [] if stage == PARTITION else [each.partition("{")[0] for each in DOWN[stage]]
+    at = own.index(tested.name) if tested.name in own else 0
+    later = [str(each) for each in LEVELS[LEVELS.index(stage) + 1 :]]
+
+    def passes(wrong: ModulePass) -> list[ModulePass | str]:
+        return [*own[:at], wrong, *own[at + (tested.name in own) :], *later]
+
+    first = load_pass(own[0], PASSES) if own else type(tested)
+    return _checked(tested, passes, level_before(first), (), budget, folder)
+
+
+def _checked(
+    tested: ModulePass,
+    among: Callable[[ModulePass], Sequence[ModulePass | str]],
+    level: str,
+    relations: Sequence[Relation],
+    budget: Budget,
+    folder: Path,
+) -> Trial:
     report = Report()
     begin = process_time()
-    insistent = must_accept_all(tested) if tested.name in PASSES else tested
 
     def apply(ctx: Context, op: ModuleOp) -> None:
         # The report has its seconds once the search ends. Shrinking has a limit of its own.
         if not report.seconds and process_time() - begin > budget.seconds:
             raise OutOfTime
-        insistent.apply(ctx, op)
+        tested.apply(ctx, op)
 
     options: CheckOptions = {
         **budget.options(),
-        "relation": contracts_of(type(tested)),
+        "relation": relations,
         "folder": folder,
         "report": report,
     }
     try:
         # A mutant that changes nothing causes a warning.
         with catch_warnings(action="ignore"):
-            check_pass(with_apply(tested, apply), level, **options)
+            check_pass(among(with_apply(tested, apply)), level, **options)
     except Miscompiled as found:
         small = found.program.module
         detail = f"{found.wrong.kind}: {found.wrong.text}"
         trial = Trial("found", found.wrong.kind, detail, operators=operators(small))
-        trial = replace(trial, text=repr(found.program), rewrite=found.rewrite)
+        trial = replace(trial, text=repr(found.program), rewrite=found.rewrite, blamed=found.blamed)
     except PassFailed as found:
         how = _HOW.get(type(found.__cause__), "raised")
         trial = Trial("found", how, found.problem, operators=operators(found.program.module))
-        trial = replace(trial, text=repr(found.program))
+        trial = replace(trial, text=repr(found.program), blamed=found.name)
     except InputError as error:
         trial = Trial("found", "refuses", str(error))
     except MemoryError:

@@ -208,9 +208,9 @@ class _Check:
                 found = judge.wrong(candidate, must=True)
             except (Refused, RuleFailed, InputError, VerifyException):
                 return False
-            return found is not None and found.kind == wrong.kind
+            return found is not None and found.way == wrong.way
 
-        small = smallest(program, judge.level.name, alike) if alike(program) else program
+        small = smallest(program, judge.level.name, alike).program if alike(program) else program
         wrong = judge.wrong(small, must=True) or wrong
         folder, command = self._saved(small, wrong.kind)
         rewritten = self._rewritten(small, wrong)
@@ -236,7 +236,7 @@ class _Check:
 
         # A rule that hangs would use up the time limit at every step of shrinking.
         hangs = isinstance(failed.__cause__, TooLong)
-        small = program if hangs else smallest(program, self.judge.level.name, alike)
+        small = program if hangs else smallest(program, self.judge.level.name, alike).program
         folder, command = self._saved(small, "rule")
         return RuleFailed(self.law, small, failed.problem, folder, command)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
@@ -18,28 +18,60 @@ from ..generators.program import Program
 from ..limits import TooLong, at_most
 from .failures import AtFault, Wrong
 from .judge import Judge
+from .report import Report
 from .run import PassList, Refused, apply
 from .settings import LIMIT
 
 
-def first_wrong_pass(program: Program, judge: Judge) -> tuple[Program, Judge]:
-    """The program before the first wrong pass, whatever its level, and a judge of that pass."""
+@dataclass(frozen=True)
+class FirstWrong:
+    """The first wrong pass of a pipeline.
+
+    before: the program before it, whatever its level. alone: a judge of that pass. index: its
+    position among the passes; None if only the errors of several passes together are too large.
+    Then alone judges those passes, and before is the program before all of them.
+    """
+
+    before: Program
+    alone: Judge
+    index: int | None
+
+    def reached(self, program: Program, judge: Judge) -> Program:
+        """Another program before that pass. judge: of all passes. Raises Refused and PassFailed."""
+        if not self.index:
+            return program
+        lead = replace(judge.passes, first=self.index)
+        after = lead.compiled(program, judge.settings.limit, Report())
+        after.source = program.source or program.module
+        after.sketch = None
+        return after
+
+    def alone_on(self, program: Program, judge: Judge) -> Judge:
+        """A judge of that pass with the options for another program's machine."""
+        if self.index is None:
+            return self.alone
+        own = judge.passes.for_program(program)[self.index]
+        return self.alone.only(passes=PassList((own,)), limit=judge.settings.limit)
+
+
+def first_wrong_pass(program: Program, judge: Judge) -> FirstWrong:
+    """The first pass after which a program is wrong."""
     before = program
-    for each in judge.passes.for_program(program):
+    for index, each in enumerate(judge.passes.for_program(program)):
         alone = judge.only(passes=PassList((each,)), relation=None)
         try:
             found = alone.wrong(before)
         except Refused:
             found = None
         if found is not None:
-            return before, alone
+            return FirstWrong(before, alone, index)
         after = before.clone()
         apply(each, after, before, judge.settings.limit)
         after.source = before.source or program.module
         after.sketch = None
         before = after
     # Each pass alone stays within its bound; only their errors together exceed it.
-    return program, fewest_passes(program, judge.only(relation=None))
+    return FirstWrong(program, fewest_passes(program, judge.only(relation=None)), None)
 
 
 def fewest_passes(program: Program, judge: Judge) -> Judge:

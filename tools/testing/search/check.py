@@ -22,7 +22,14 @@ from ....ir.upstream import ModulePass
 from ..generators.levels import level_before
 from ..generators.program import Program
 from ..oracle.relations import name_of
-from .blame import fewest_passes, first_wrong_pass, interrupted_rewrite, wrong_rewrite
+from . import shrink
+from .blame import (
+    FirstWrong,
+    fewest_passes,
+    first_wrong_pass,
+    interrupted_rewrite,
+    wrong_rewrite,
+)
 from .draw import drawn, generated
 from .failures import AtFault, Miscompiled, Wrong
 from .judge import Judge
@@ -30,7 +37,8 @@ from .report import Report, exercised
 from .run import Passes, PassList, Refused
 from .save import save_failure
 from .settings import CheckOptions, CheckSettings
-from .shrink import fails_alike, fails_with, smallest
+from .shrink import SHARE, Shrunk, both, fails_alike, fails_with, smallest
+from .valid import valid_like
 
 EXAMPLES = 100
 """Programs of a check, if neither their number nor the time is set."""
@@ -177,14 +185,12 @@ class _Check:
         """The failure to raise: blamed on one pass, made small, and saved."""
         if wrong.kind == "relation":
             broken = [r for r in self.settings.relations if name_of(r) == wrong.relation]
-            before = program
             alone = fewest_passes(program, self.judge.only(relation=broken, results=False))
+            first = FirstWrong(program, alone, None)
         else:
-            before, alone = first_wrong_pass(program, self.judge)
-        begin = process_time()
-        wrong = alone.wrong(before) or wrong
-        hurried = _hurried(alone, wrong, process_time() - begin)
-        small = smallest(before, self.level, fails_with(hurried, wrong))
+            first = first_wrong_pass(program, self.judge)
+        shrunk, alone = self._small(program, first, wrong)
+        small = shrunk.program
         wrong = alone.wrong(small) or wrong
         folder, command = save_failure(
             small, alone.passes, alone.settings.relations, wrong.kind, self.settings
@@ -198,20 +204,54 @@ class _Check:
             folder,
             command,
             self.report.examples,
+            note=shrunk.note,
         )
+
+    def _small(self, program: Program, first: FirstWrong, wrong: Wrong) -> tuple[Shrunk, Judge]:
+        """The program before the first wrong pass, made small, and a judge of that pass.
+
+        A program that further passes come before is made small before them, and then after them.
+        """
+        begin = process_time()
+        wrong = first.alone.wrong(first.before) or wrong
+        limit = _limit_for(self.settings.limit, wrong, process_time() - begin)
+        valid = valid_like(first.before, self.settings.limit)
+        hurried = self.judge.only(limit=limit)
+
+        def fails(before: Program) -> bool:
+            alone = first.alone_on(before, hurried)
+            return fails_with(alone.only(limit=limit), wrong)(before) and valid(before)
+
+        def fails_below(candidate: Program) -> bool:
+            try:
+                return fails(first.reached(candidate, hurried))
+            except (Refused, AtFault):
+                return False
+
+        before, complete = first.before, True
+        if first.index:
+            above = smallest(program, self.level, fails_below, SHARE * shrink.SHRINKING)
+            before, complete = first.reached(above.program, self.judge), above.complete
+        found = smallest(before, self.level, fails)
+        shrunk = Shrunk(found.program, found.complete and complete)
+        return shrunk, first.alone_on(shrunk.program, self.judge)
 
     def _fault(self, program: Program, failed: AtFault) -> AtFault:
         """The failure of a pass or relation to raise: on a small program, which is saved."""
         judge = self.judge.only()
-        fails = fails_alike(judge, failed)
-        small = smallest(program, self.level, fails)
+        valid = valid_like(program, self.settings.limit)
+        fails = both(fails_alike(judge, failed), valid)
+        shrunk = smallest(program, self.level, fails)
+        small = shrunk.program
         if not fails(small):
             return failed
         rewrite = interrupted_rewrite(small, judge, failed.name)
         folder, command = save_failure(
             small, judge.passes, self.settings.relations, failed.what, self.settings
         )
-        found = type(failed)(small, failed.name, failed.problem, folder, command, rewrite)
+        found = type(failed)(
+            small, failed.name, failed.problem, folder, command, rewrite, note=shrunk.note
+        )
         found.__cause__ = failed.__cause__
         return found
 
@@ -233,11 +273,9 @@ def _level_for(tested: PassList) -> str:
     return level_before(type(passes[0])) if passes else NN.name
 
 
-def _hurried(judge: Judge, wrong: Wrong, seconds: float) -> Judge:
-    """A judge of smaller programs, given the seconds that the failing one took.
+def _limit_for(limit: float, wrong: Wrong, seconds: float) -> float:
+    """The CPU seconds for a smaller program, given those that the failing one took.
 
     A change that makes a program smaller can make a loop endless, so the limit is lower.
     """
-    if wrong.kind == "hang":
-        return judge
-    return judge.only(limit=min(judge.settings.limit, HURRIED + SLOWER * seconds))
+    return limit if wrong.kind == "hang" else min(limit, HURRIED + SLOWER * seconds)

@@ -16,12 +16,19 @@ class Wrong:
     kind: "value", its results differ; "invalid", it does not verify; "fault", it cannot be run;
     "text", it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
     "narrow", its results are less exact than their types allow; "relation", a relation does not
-    hold. text: the same in words. relation: the name of the relation that does not hold.
+    hold. text: the same in words. relation: the name of the relation that does not hold. error: the
+    type of the error that was raised, for a fault.
     """
 
     kind: str
     text: str
     relation: str = ""
+    error: str = ""
+
+    @property
+    def way(self) -> tuple[str, str, str]:
+        """What two failures have in common if they fail in the same way."""
+        return self.kind, self.relation, self.error
 
 
 def ending(program: Program, folder: Path | None, command: str) -> list[str]:
@@ -41,7 +48,8 @@ class Miscompiled(AssertionError):
     program: the smallest failing program found, before the pass. passes: the names of all passes.
     blamed: the name of the wrong one. rewrite: the rewrite that makes the program wrong, "" if it
     is not known. folder: where the program is saved. command: the command that runs it again.
-    examples: the number of programs up to this one.
+    examples: the number of programs up to this one. note: that the program is not fully reduced,
+    or "".
     """
 
     def __init__(
@@ -54,6 +62,8 @@ class Miscompiled(AssertionError):
         folder: Path | None = None,
         command: str = "",
         examples: int = 0,
+        *,
+        note: str = "",
     ) -> None:
         self.program = program
         self.wrong = wrong
@@ -63,6 +73,7 @@ class Miscompiled(AssertionError):
         self.folder = folder
         self.command = command
         self.examples = examples
+        self.note = note
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -71,6 +82,7 @@ class Miscompiled(AssertionError):
         lines = [f"after pass '{self.blamed}'{place}{after}: {self.wrong.text}"]
         if self.rewrite:
             lines.append(f"rewrite {self.rewrite}")
+        lines += [self.note] if self.note else []
         lines += ["", f"The program before it, on {self.program.target.spelling()}:", ""]
         return "\n".join((*lines, *ending(self.program, self.folder, self.command)))
 
@@ -79,7 +91,8 @@ class AtFault(Exception):
     """A pass or a relation failed itself, whatever the program means.
 
     program: the program that it failed on. name: the pass or relation. problem: what it did.
-    rewrite: the rewrite that a pass was making, "" if it is not known. Its own error is the cause.
+    rewrite: the rewrite that a pass was making, "" if it is not known. note: that the program is
+    not fully reduced, or "". Its own error is the cause.
     """
 
     what: ClassVar[str] = ""
@@ -92,15 +105,19 @@ class AtFault(Exception):
         folder: Path | None = None,
         command: str = "",
         rewrite: str = "",
+        *,
+        note: str = "",
     ) -> None:
         self.program = program
         self.name = name
+        self.note = note
         self.problem = problem
         self.folder = folder
         self.command = command
         self.rewrite = rewrite
         lines = [f"{self.what} '{name}' {problem}, on {program.target.spelling()}:"]
-        lines += [f"in rewrite {rewrite}", ""] if rewrite else [""]
+        lines += [f"in rewrite {rewrite}"] if rewrite else []
+        lines += [note, ""] if note else [""]
         super().__init__("\n".join((*lines, *ending(program, folder, command))))
 
 

@@ -205,7 +205,8 @@ def disagreement(
     except MemoryError:
         raise
     except Exception as error:
-        return Wrong("fault", f"the program cannot be run: {type(error).__name__}: {error}")
+        raised = type(error).__name__
+        return Wrong("fault", f"the program cannot be run: {raised}: {error}", error=raised)
     differs = difference(expected, found)
     if differs is not None:
         return Wrong("value", str(differs))

@@ -1,0 +1,84 @@
+"""Whether a program is valid by itself: it runs on its level, and abele compiles it correctly.
+
+A reproducer must be valid by itself, or its failure says nothing about the pass under test. So
+shrinking keeps a smaller program only if the passes of abele that lead from its level to the
+machine accept it and do not change its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
+from ....dialects.tile import SuperstepOp, VariableOp
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.upstream import ModuleOp, VerifyException
+from ....passes.allocate import ADDRESS
+from ....passes.pipelines import DOWN
+from ....passes.plans.planned import TARGET
+from ....passes.schedule_supersteps import SUPERSTEP
+from ..generators.program import Program, invalidity
+from ..limits import TooLong, at_most
+from ..oracle.oracles import run
+from .failures import AtFault, StrategyFailed
+from .judge import Judge
+from .run import PassList, Refused
+from .settings import CheckSettings
+
+
+def valid_like(program: Program, limit: float) -> Callable[[Program], bool]:
+    """A test of programs: whether they are valid by themselves in all ways that a given one is.
+
+    A program that abele does not compile correctly need not be compiled correctly when it is
+    smaller. limit: CPU seconds for one program.
+    """
+    needed = [each for each in (_runs, _compiles) if each(program, limit)]
+    return lambda candidate: all(each(candidate, limit) for each in needed)
+
+
+def _runs(program: Program, limit: float) -> bool:
+    """Whether a program verifies and runs on its own level, in the strict mode of the machine."""
+    if invalidity(program.module) is not None:
+        return False
+    try:
+        with at_most(limit):
+            run(program)
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    # Whatever an evaluator raises, the program cannot be run.
+    except (Exception, TooLong):
+        return False
+    return True
+
+
+def _compiles(program: Program, limit: float) -> bool:
+    """Whether abele's own passes compile a program to the machine, with the same results."""
+    judge = Judge(PassList(passes_to_the_machine(program)), CheckSettings(limit=limit))
+    try:
+        return judge.wrong(program) is None
+    except (Refused, AtFault, StrategyFailed, InputError, DoesNotFit, VerifyException):
+        return False
+
+
+def passes_to_the_machine(program: Program) -> tuple[str, ...]:
+    """The rest of the default pipeline for a program, which may be decided in part."""
+    module, level = program.module, program.level
+    if level == EXCHANGE:
+        return ()
+    if level == TILE:
+        return DOWN[EXCHANGE][_steps_done(module) :]
+    if level == NN and TARGET in module.attributes:
+        return ("convert-nn-to-partition", *map(str, (TILE, EXCHANGE)))
+    below = (NN, PARTITION, TILE, EXCHANGE) if level == NN else (TILE, EXCHANGE)
+    return tuple(map(str, below))
+
+
+def _steps_done(module: ModuleOp) -> int:
+    """How many of the passes from tile to exchange are already done."""
+    ops = tuple(module.walk())
+    if any(isinstance(op, SuperstepOp) for op in ops):
+        return 3
+    variables = [op for op in ops if isinstance(op, VariableOp)]
+    if variables and all(ADDRESS in op.attributes for op in variables):
+        return 2
+    return int(any(SUPERSTEP in op.attributes for op in ops))
