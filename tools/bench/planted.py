@@ -130,6 +130,9 @@ def planted(
     seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to find a bug.")] = 10.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of programs and bugs.")] = 0,
     only: Annotated[str, typer.Option(help="Only these passes, by name.")] = "",
+    classes: Annotated[
+        str, typer.Option(help="Only bugs of these classes, as `abele mutate --only` takes them.")
+    ] = "",
     output: Annotated[
         Path | None, typer.Option("--json", help="Write each result here, one per line.")
     ] = None,
@@ -147,7 +150,7 @@ def planted(
     for name in names:
         (right,) = parse_pipeline(name, PASSES)
         places = plant(right, "", PLANTING)
-        chosen = chosen_mutants(places, (), limit, seed)
+        chosen = chosen_mutants(places, tuple(filter(None, classes.split(","))), limit, seed)
         for mutant, trial in trials_among(places, chosen, budget, trouble_on_clean_passes):
             done.append((mutant, trial))
             if output is not None:

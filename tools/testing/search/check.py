@@ -30,6 +30,7 @@ from .blame import (
     interrupted_rewrite,
     wrong_rewrite,
 )
+from .culprit import culprit
 from .draw import drawn, generated
 from .failures import AtFault, Miscompiled, Wrong
 from .judge import Judge
@@ -46,6 +47,8 @@ HURRIED, SLOWER = 0.25, 4
 """A smaller program may take this many seconds, plus this many times what the failing one took."""
 FEW_PASSES = 3
 """If at most this many passes are under test, generate programs around the operators they name."""
+OF_RESULTS = ("value", "narrow", "fault")
+"""Kinds of failures that a codelet or a layout may be to blame for."""
 REFUSALS = 50
 """A check ends once this many programs are refused and none has run."""
 
@@ -205,6 +208,7 @@ class _Check:
             command,
             self.report.examples,
             note=shrunk.note,
+            culprit=culprit(small, alone.compiled) if wrong.kind in OF_RESULTS else "",
         )
 
     def _small(self, program: Program, first: FirstWrong, wrong: Wrong) -> tuple[Shrunk, Judge]:

@@ -49,7 +49,7 @@ class Miscompiled(AssertionError):
     blamed: the name of the wrong one. rewrite: the rewrite that makes the program wrong, "" if it
     is not known. folder: where the program is saved. command: the command that runs it again.
     examples: the number of programs up to this one. note: that the program is not fully reduced,
-    or "".
+    or "". culprit: the codelet or layout that is to blame instead of the pass, "" if the pass is.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Miscompiled(AssertionError):
         examples: int = 0,
         *,
         note: str = "",
+        culprit: str = "",
     ) -> None:
         self.program = program
         self.wrong = wrong
@@ -74,6 +75,7 @@ class Miscompiled(AssertionError):
         self.command = command
         self.examples = examples
         self.note = note
+        self.culprit = culprit
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -82,6 +84,12 @@ class Miscompiled(AssertionError):
         lines = [f"after pass '{self.blamed}'{place}{after}: {self.wrong.text}"]
         if self.rewrite:
             lines.append(f"rewrite {self.rewrite}")
+        if self.culprit:
+            lines += [
+                f"The output of pass '{self.blamed}' is right: on whole tensors, without layouts "
+                "and codelets, it gives the expected results.",
+                f"To blame is {self.culprit}",
+            ]
         lines += [self.note] if self.note else []
         lines += ["", f"The program before it, on {self.program.target.spelling()}:", ""]
         return "\n".join((*lines, *ending(self.program, self.folder, self.command)))

@@ -1,0 +1,205 @@
+"""Runs a program of any lower level on whole tensors: no layout, codelet or address takes part.
+
+Each operation computes its definition: its structure, or its moves. So a program that gives the
+expected results here says the right thing, whatever the machine makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
+
+from ....backends.codelets.scalar import converted
+from ....backends.evaluate.control import Walker
+from ....backends.evaluate.host import Run
+from ....backends.reference import evaluate_moves, structure_value, tensor_kind
+from ....dialects import partition, tile
+from ....dialects.host import host_names
+from ....dialects.levels import NN, PARTITION
+from ....dialects.partition import partition_type
+from ....dialects.structured import Structure
+from ....dialects.variable import Variable
+from ....ir.errors import InputError
+from ....ir.geometry.layout import Layout
+from ....ir.geometry.space import Space
+from ....ir.provenance import place
+from ...driver.arrays import Array
+from ..generators.program import Program
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor during a run, and the layout that the program gives it."""
+
+    values: Array
+    type: TensorType
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operation that computes or moves: what it has read, and what it has written."""
+
+    op: tile.VerticesOp | tile.CopyOp | partition.ComputeOp | partition.RelayoutOp
+    operands: tuple[Tensor, ...]
+    result: Tensor
+
+
+Watch = Callable[[Step | Tensor], None]
+"""Called after each step, and with each tensor that comes from the host, a state or a constant."""
+
+
+def run_on_whole_tensors(program: Program, watch: Watch) -> Run:
+    """Run a program of partition, tile or exchange.
+
+    Raises InputError for a program of nn, and for operations of other levels.
+    """
+    if program.level == NN:
+        raise InputError("a program of nn has no layouts or codelets")
+    runner = _OfValues if program.level == PARTITION else _OfVariables
+    return runner(program, watch).run()
+
+
+def _moved(moves: Sequence[Space] | None, operands: Sequence[Tensor], like: Tensor) -> Array:
+    """The values of a movement's result. like: its type and layout."""
+    shape = tuple(like.type.get_shape())
+    if moves is None:
+        return operands[0].values.reshape(shape)
+    dtype = like.values.dtype
+    viewed = moves[0].results[0].shape
+    made = evaluate_moves(moves, [each.values for each in operands], viewed, dtype)
+    return made.reshape(shape)
+
+
+def _computed(structure: Structure, operands: Sequence[Tensor], like: Tensor) -> Array:
+    """The values of the result of a structured operation. like: its type and layout."""
+    values = [each.values for each in operands]
+    dtype = like.values.dtype
+    return converted(structure_value(structure, values, dtype, like.values.shape), dtype)
+
+
+def _zeros(type_: TensorType, layout: Layout) -> Tensor:
+    return Tensor(np.zeros(*tensor_kind(type_)), type_, layout)
+
+
+class _OfValues:
+    """A program of partition."""
+
+    def __init__(self, program: Program, watch: Watch) -> None:
+        self.program = program
+        self.watch = watch
+        self.states: dict[str, Tensor] = {}
+        for op in program.module.ops:
+            if isinstance(op, partition.StateOp):
+                self.states[op.sym_name.data] = self._of(op.type, op.initial.array)
+        self.before = dict(self.states)
+        self.walker: Walker[Tensor] = Walker(
+            program.module, self.execute, lambda each: bool(each.values.reshape(()))
+        )
+
+    def _of(self, type_: partition.PartitionTensor, values: Array) -> Tensor:
+        shaped = values.reshape(type_.tensor.get_shape())
+        found = Tensor(shaped, type_.tensor, type_.layout.data)
+        self.watch(found)
+        return found
+
+    def run(self) -> Run:
+        main = self.walker.functions["main"]
+        args = main.body.block.args
+        names = host_names(main, "arg_names", len(args))
+        given = [
+            self._of(partition_type(a), self.program.inputs[n])
+            for n, a in zip(names, args, strict=True)
+        ]
+        results = self.walker.call("main", given)
+        outputs = host_names(main, "result_names", len(results))
+        return Run(
+            {name: each.values for name, each in zip(outputs, results, strict=True)},
+            {name: each.values for name, each in self.states.items()},
+        )
+
+    def execute(self, op: Operation, operands: list[Tensor]) -> Sequence[Tensor]:
+        if isinstance(op, partition.LoadOp):
+            return [self.before[op.state.string_value()]]
+        if isinstance(op, partition.StoreOp):
+            self.states[op.state.string_value()] = operands[0]
+            return []
+        type_ = partition_type(op.results[0])
+        if isinstance(op, partition.ConstantOp):
+            return [self._of(type_, op.value.array)]
+        if isinstance(op, partition.ReshapeOp):
+            shaped = operands[0].values.reshape(type_.tensor.get_shape())
+            return [Tensor(shaped, type_.tensor, type_.layout.data)]
+        like = _zeros(type_.tensor, type_.layout.data)
+        if isinstance(op, partition.ComputeOp):
+            values = _computed(op.structure(), operands, like)
+        elif isinstance(op, partition.RelayoutOp):
+            moves = None if op.moves is None else [each.data for each in op.moves]
+            values = _moved(moves, operands, like)
+        else:
+            raise InputError(f"{op.name} at {place(op)}: not an operation of partition")
+        result = Tensor(values, like.type, like.layout)
+        self.watch(Step(op, tuple(operands), result))
+        return [result]
+
+
+@dataclass
+class _OfVariables:
+    """A program of tile or exchange. Each variable holds a whole tensor of its own."""
+
+    program: Program
+    watch: Watch
+    held: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    outputs: dict[str, Array] = field(default_factory=dict[str, "Array"])
+
+    def run(self) -> Run:
+        variables: Mapping[str, Variable] = {
+            op.symbol: op for op in self.program.module.ops if isinstance(op, Variable)
+        }
+        for name, op in variables.items():
+            self.held[name] = _zeros(op.tensor, op.placed)
+            if op.initial is not None:
+                self._begin(name, op.initial.array)
+        walker: Walker[bool] = Walker(self.program.module, self.execute, bool)
+        walker.call("main")
+        states = [name for name, op in variables.items() if op.state is not None]
+        return Run(self.outputs, {name: self.held[name].values for name in states})
+
+    def _begin(self, name: str, values: Array) -> None:
+        self._write(name, values)
+        self.watch(self.held[name])
+
+    def _write(self, name: str, values: Array) -> None:
+        old = self.held[name]
+        self.held[name] = Tensor(values.reshape(old.values.shape), old.type, old.layout)
+
+    def execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
+        if isinstance(op, tile.ComputeSetOp | tile.SuperstepOp):
+            for each in op.body.block.ops:
+                self.execute(each, [])
+        elif isinstance(op, tile.VerticesOp | tile.CopyOp):
+            self._step(op)
+        elif isinstance(op, tile.InputOp):
+            self._begin(op.writes.string_value(), self.program.inputs[op.host_name.data])
+        elif isinstance(op, tile.OutputOp):
+            values = self.held[op.reads.string_value()].values
+            self.outputs[op.host_name.data] = values.reshape(op.tensor.get_shape())
+        elif isinstance(op, tile.ReadOp):
+            return [bool(self.held[op.variable.string_value()].values.reshape(()))]
+        elif not isinstance(op, tile.SyncOp):
+            raise InputError(f"{op.name} at {place(op)}: not an operation of tile")
+        return []
+
+    def _step(self, op: tile.VerticesOp | tile.CopyOp) -> None:
+        read = tuple(self.held[name] for name in op.sources)
+        like = self.held[op.destination]
+        if isinstance(op, tile.VerticesOp):
+            values = _computed(op.structure(), read, like)
+        else:
+            values = _moved(op.spaces, read, like)
+        self._write(op.destination, values)
+        self.watch(Step(op, read, self.held[op.destination]))

@@ -1,0 +1,154 @@
+"""Whether a codelet or a layout is to blame for a wrong result, and not the pass before it.
+
+A pass that chooses other codelets or layouts shows the faults of those, too. The output of such a
+pass is right if it gives the expected results on whole tensors. Then each operation runs by itself,
+on memory of its own, and the first one whose result is wrong names the codelet or the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ....backends.check import mismatch, moved_tensor, worst_of_vertices
+from ....backends.codelets.numerics import kind_of, run_vertices
+from ....backends.evaluate.blocks import Blocks, copy_blocks, read_blocks, write_blocks
+from ....backends.evaluate.partition import stacked_blocks
+from ....dialects import partition, tile
+from ....dialects.abele import LayoutAttr, Plan, PlanAttr
+from ....dialects.levels import NN
+from ....dialects.structured import Structure
+from ....ir.errors import one_line
+from ....ir.geometry.layout import Layout, raw_layout
+from ....ir.geometry.space import Space
+from ...driver.arrays import Array
+from ..generators.program import Program
+from ..oracle.oracles import difference
+from ..oracle.relations import expected_of
+from ..oracle.whole_tensors import Step, Tensor, run_on_whole_tensors
+
+Fault = str
+"""What is wrong with a codelet or a layout, in words; "" if nothing is."""
+
+
+def culprit(before: Program, compiled: Callable[[Program], Program]) -> Fault:
+    """The codelet or layout that makes the results of a program wrong after a pass.
+
+    compiled: the pass. Returns "" if the pass is to blame, if no operation is wrong by itself, or
+    if the program cannot be run in this way.
+    """
+    steps: list[Step | Tensor] = []
+    # This only adds to a message. Whatever is raised here, the failure itself has to be shown.
+    try:
+        after = compiled(before)
+        if after.level == NN:
+            return ""
+        with np.errstate(all="ignore"):
+            done = run_on_whole_tensors(after, steps.append)
+        if difference(expected_of(before.source_program()), done) is not None:
+            return ""
+        return next(filter(None, map(_fault_of, steps)), "")
+    except Exception:
+        return ""
+
+
+def _fault_of(step: Step | Tensor) -> Fault:
+    if isinstance(step, Tensor):
+        return _layout_fault(step)
+    for each in step.operands:
+        fault = _layout_fault(each)
+        if fault:
+            return fault
+    op = step.op
+    if isinstance(op, tile.VerticesOp | partition.ComputeOp):
+        return _compute_fault(op.structure(), op.plan.data, step)
+    if isinstance(op, tile.CopyOp):
+        return _copy_fault(op.spaces, step)
+    moves = None if op.moves is None else [each.data for each in op.moves]
+    return _copy_fault(moves, step)
+
+
+def _held(tensor: Tensor, layout: Layout) -> Blocks:
+    """A tensor in the blocks of a layout."""
+    blocks = stacked_blocks(layout, tensor.type)
+    write_blocks(tensor.values, blocks)
+    return blocks
+
+
+def _layout_fault(tensor: Tensor) -> Fault:
+    """Whether a tensor is no longer the same when it is written to its layout and read back."""
+    right = tensor.values.reshape(tensor.layout.shape)
+    found = read_blocks(_held(tensor, tensor.layout))
+    if found.tobytes() == np.ascontiguousarray(right).tobytes():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(_differs(found, right))[0])
+    return (
+        f"the layout {LayoutAttr(tensor.layout)}: element {list(at)} of a tensor is {right[at]!s} "
+        f"when it is written and {found[at]!s} when it is read back"
+    )
+
+
+def _differs(found: Array, right: Array) -> Array:
+    return (found != right) & ~((found != found) & (right != right))
+
+
+def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
+    """Whether a vertex set gives a wrong result on right operands.
+
+    The codelet is to blame if it is wrong for one vertex too, which computes everything. Otherwise
+    the way in which the work and its operands are split is.
+    """
+    layouts = [each.layout for each in (*step.operands, step.result)]
+    split = _wrongly_computed(structure, replace(plan, first_tile=0), layouts, step)
+    if not split:
+        return ""
+    whole = Plan((1,) * len(structure.space.dims), method=plan.method)
+    access = (*structure.space.operands, *structure.space.results)
+    dims = structure.space.dims
+    one_tile = [raw_layout(dims, each, whole.split, whole.order, 0) for each in access]
+    body = structure.body
+    names = [body.function, *([body.combiner] if body.combiner else [])]
+    names += [each.function for each in body.then]
+    dtype = step.result.values.dtype.name
+    codelet = f"codelet '{kind_of(body)}' of {', '.join(map(repr, names))} on {dtype}"
+    if _wrongly_computed(structure, whole, one_tile, step):
+        return f"the {codelet}: {split}"
+    return f"the split {PlanAttr(plan)} or its layouts, not the {codelet}: {split}"
+
+
+def _wrongly_computed(structure: Structure, plan: Plan, layouts: list[Layout], step: Step) -> Fault:
+    """How a vertex set is wrong with a plan and with these layouts, in words."""
+    *held, last = layouts
+    operands = [_held(each, layout) for each, layout in zip(step.operands, held, strict=True)]
+    result = stacked_blocks(last, step.result.type)
+    try:
+        run_vertices(structure, plan, [each.placed for each in operands], result.placed)
+    except Exception as error:
+        return f"raised {one_line(error)}"
+    pairs = zip(step.operands, held, strict=True)
+    dense = [each.values.reshape(layout.shape) for each, layout in pairs]
+    worst = worst_of_vertices(structure, dense, read_blocks(result))
+    return f"element {worst}" if worst.ratio > 1 else ""
+
+
+def _copy_fault(moves: Sequence[Space] | None, step: Step) -> Fault:
+    """Whether a copy moves right operands to wrong places."""
+    sources = [_held(each, each.layout) for each in step.operands]
+    target = stacked_blocks(step.result.layout, step.result.type)
+    where = ", ".join(str(LayoutAttr(each.layout)) for each in step.operands)
+    where = f"copies from {where or 'nothing'} to layout {LayoutAttr(step.result.layout)}"
+    try:
+        copy_blocks(sources, moves, target)
+    except Exception as error:
+        return f"{where}: raised {one_line(error)}"
+    dense = [each.values.reshape(each.layout.shape) for each in step.operands]
+    found = mismatch(target, moved_tensor(dense, moves, target))
+    if found is None:
+        return ""
+    tile_number = step.result.layout.first_tile + found.tile
+    return (
+        f"{where}: element {list(found.index)} on tile {tile_number} is {found.actual!r}; need "
+        f"{found.expected!r}"
+    )
