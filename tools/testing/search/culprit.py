@@ -49,7 +49,8 @@ def culprit(before: Program, compiled: Callable[[Program], Program]) -> Fault:
             done = run_on_whole_tensors(after, steps.append)
         if difference(expected_of(before.source_program()), done) is not None:
             return ""
-        return next(filter(None, map(_fault_of, steps)), "")
+        faults = (_fault_of(each) for each in steps)
+        return next((fault for fault in faults if fault), "")
     except Exception:
         return ""
 
