@@ -9,9 +9,18 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
+def short_notes(error: BaseException) -> tuple[str, ...]:
+    """The notes added to an error, such as the rule that raised it.
+
+    Notes of several lines are left out: xDSL's walker prints the whole module in one.
+    """
+    notes: tuple[str, ...] = tuple(getattr(error, "__notes__", ()))
+    return tuple(note for note in notes if "\n" not in note)
+
+
 def one_line_with_notes(error: BaseException) -> str:
-    """An error in one line, with the notes added to it, such as the rule that raised it."""
-    return "; ".join([one_line(error), *map(str, getattr(error, "__notes__", ()))])
+    """An error in one line, with its short notes."""
+    return "; ".join([one_line(error), *short_notes(error)])
 
 
 class InputError(ValueError):

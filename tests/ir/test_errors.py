@@ -1,6 +1,6 @@
 import pickle
 
-from abele.ir.errors import DoesNotFit, one_line, one_line_with_notes
+from abele.ir.errors import DoesNotFit, one_line, one_line_with_notes, short_notes
 
 
 def test_does_not_fit_says_what_where_how_much_and_what_to_do():
@@ -18,4 +18,12 @@ def test_an_error_is_said_in_one_line():
     error = KeyError("x")
     error.add_note("in rule r")
     assert one_line(ValueError("first\nsecond")) == "ValueError: first"
+    assert one_line_with_notes(error) == "KeyError: 'x'; in rule r"
+
+
+def test_a_note_that_prints_a_module_is_left_out():
+    error = KeyError("x")
+    error.add_note("in rule r")
+    error.add_note("builtin.module {\n}")
+    assert short_notes(error) == ("in rule r",)
     assert one_line_with_notes(error) == "KeyError: 'x'; in rule r"

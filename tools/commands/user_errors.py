@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 
 from ...backends.faults import IterationLimit, MachineFault
-from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line
+from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line, short_notes
 from ...ir.pass_manager import InPass, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
@@ -120,7 +120,7 @@ def _report(error: Exception, context: ErrorContext) -> None:
     if _is_users(error, context.extensions):
         fail(BAD_INPUT, _blame(error, context.extensions))
     if isinstance(error, MachineFault | VerifyException):
-        fail(CHECK_FAILED, "\n".join([str(error), *_notes(error)]))
+        fail(CHECK_FAILED, "\n".join([str(error), *short_notes(error)]))
     if isinstance(error, RecursionError):
         fail(BAD_INPUT, "\n".join(["the input is nested too deeply", *_advice(error)]))
     if isinstance(error, OSError):
@@ -156,13 +156,9 @@ def _blame(error: Exception, extensions: Extensions) -> str:
     return "\n".join([f"{where} failed{at}: {one_line(error)}", traceback, *_advice(error)])
 
 
-def _notes(error: BaseException) -> tuple[str, ...]:
-    return tuple(getattr(error, "__notes__", ()))
-
-
 def _places(error: BaseException) -> list[str]:
-    return [note for note in _notes(error) if isinstance(note, InPass)]
+    return [note for note in short_notes(error) if isinstance(note, InPass)]
 
 
 def _advice(error: BaseException) -> list[str]:
-    return [note for note in _notes(error) if not isinstance(note, InPass)]
+    return [note for note in short_notes(error) if not isinstance(note, InPass)]
