@@ -157,7 +157,11 @@ class Target:
             values = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{file}: not TOML: {error}") from error
-        base = values.pop("base", None)
+        if "base" not in values:
+            raise InputError(
+                f'{file}: no base; need a line such as base = "mk2", with one of {_preset_names()}'
+            )
+        base = values.pop("base")
         if not isinstance(base, str) or base not in PRESETS:
             line = line_of(text, "base")
             where = f"{file}:{line}" if line else file
@@ -279,11 +283,15 @@ def _changed(start: Target, text: str) -> Target:
     return with_values(start, overrides)
 
 
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 def _from_file(path: str) -> Target:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"target {path!r}: cannot read the file: {error}") from error
+        raise InputError(f"target {path!r}: cannot be read: {_reason(error)}") from error
     return Target.from_toml(text, path)
 
 

@@ -62,7 +62,7 @@ def test_file_is_a_preset_and_what_differs(tmp_path):
     ("text", "message"),
     [
         ('base = "mk9"', r"f.toml:1: base: 'mk9'; need one of tiny, mk1"),
-        ("tiles = 4", r"f.toml: base: None; need one of"),
+        ("tiles = 4", r"f.toml: no base; need a line such as base = .mk2., with one of tiny, mk1"),
         ('base = "mk2"\nworker = 6', r"f.toml:2: worker: no such key; .*did you mean workers"),
         ('base = "mk2"\n[exchange]\nsync = 6', r"f.toml:3: exchange.sync: no such key; .*sync_cyc"),
         ('base = "mk2"\nexchange = 6', r"f.toml:2: exchange: a table, not a value"),
@@ -100,7 +100,7 @@ def test_bad_file_is_refused_with_its_line_and_key(text, message):
         ("mk2:0", "tiles: 0; need an integer"),
         ("mk2,tiles", "'tiles': need KEY=VALUE"),
         ("mk2,tile=1", "tile: no such key"),
-        ("missing.toml", "cannot read the file"),
+        ("missing.toml", "'missing.toml': cannot be read: No such file or directory$"),
     ],
 )
 def test_bad_name_is_refused(text, message):
