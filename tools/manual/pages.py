@@ -8,6 +8,7 @@ from .commands import commands_page
 from .definitions import vocabulary
 from .dialects import dialect_pages, meaning
 from .markdown import code, link, page, plain, table
+from .onnx_operators import onnx_operators_page
 from .passes import passes_page
 from .rules import laws_by_file, rules_page
 from .targets import targets_page
@@ -18,6 +19,7 @@ PAGES = {
     "codelets.md": "codelets, with their errors and prices",
     "targets.md": "every fact of every preset, with its source",
     "commands.md": "the command line",
+    "onnx.md": "the ONNX operators that abele imports",
 }
 """The pages besides those of dialects, with their contents."""
 
@@ -33,6 +35,7 @@ def pages() -> dict[str, str]:
         "codelets.md": codelets_page(),
         "targets.md": targets_page(),
         "commands.md": commands_page(),
+        "onnx.md": onnx_operators_page(),
     }
 
 

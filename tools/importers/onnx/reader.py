@@ -32,12 +32,17 @@ from .tensors import Array, tensor_array, tensor_dtype, tensor_element
 from .users_operator import users_results
 from .weights import check_weights
 
+SECTIONS: dict[str, dict[str, Importer]] = {
+    "on elements": ELEMENTWISE,
+    "products": CONTRACTIONS,
+    "windows and reductions": WINDOWS,
+    "normalisation": NORMALISATIONS,
+    "movement and shapes": MOVEMENTS,
+}
+"""The importers of the domain ai.onnx, by the kind of operator."""
+
 OPERATORS: dict[str, Importer] = {
-    **ELEMENTWISE,
-    **CONTRACTIONS,
-    **WINDOWS,
-    **NORMALISATIONS,
-    **MOVEMENTS,
+    name: importer for section in SECTIONS.values() for name, importer in section.items()
 }
 """The importers of the domain ai.onnx, by operator."""
 
@@ -218,6 +223,7 @@ def _read_values(
             raise graph.bad(f"--dim {name}={size}: no such dimension; the model has {listed}")
         if size < 1:
             raise graph.bad(f"--dim {name}={size}; need 1 or more")
+    _check_sizes(inputs, graph, dims)
     for value in inputs:
         type_ = _input_type(value, graph, dims)
         argument = graph.body.insert_arg(type_, len(graph.body.args))
@@ -244,6 +250,19 @@ def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
         make,
         tensor.name,
     )
+
+
+def _check_sizes(inputs: list[onnx.ValueInfoProto], graph: Graph, dims: Mapping[str, int]) -> None:
+    """Raise InputError for the first input with an unknown size. It names all sizes to add."""
+    missing = {
+        value.name: [name for name in _symbols(value) if name not in dims] for value in inputs
+    }
+    first = next((name for name, symbols in missing.items() if symbols), None)
+    if first is None:
+        return
+    every = dict.fromkeys(name for symbols in missing.values() for name in symbols)
+    options = " ".join(f"--dim {name}=1" for name in every)
+    raise graph.bad(f"input {first!r}: dimension {missing[first][0]!r} has no size; add {options}")
 
 
 def _dimension_name(value: onnx.ValueInfoProto, axis: int) -> str:
@@ -274,10 +293,8 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
         name = _dimension_name(value, axis)
         if dimension.HasField("dim_value"):
             shape.append(dimension.dim_value)
-        elif name in dims:
-            shape.append(dims[name])
         else:
-            raise InputError(f"{what}: dimension {name!r} has no size; add --dim {name}=1")
+            shape.append(dims[name])
     if any(n < 0 for n in shape):
         raise InputError(f"{what}: shape {shape}; need sizes of 0 or more")
     return nn.tensor(shape, element)
@@ -295,7 +312,12 @@ def _check_operator(node: Node) -> None:
     if _importer(node) is None:
         near = get_close_matches(node.operator, OPERATORS)
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise node.unsupported("the operator", f"{len(OPERATORS)} others are{guess}")
+        wanted = f'@onnx_operator("{node.operator}")'
+        raise node.unsupported(
+            "the operator",
+            f"{len(OPERATORS)} others are (docs/reference/onnx.md){guess}; "
+            f"--load a .py with {wanted} to add it",
+        )
 
 
 def _results(node: Node) -> Results:

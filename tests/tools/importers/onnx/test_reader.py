@@ -721,6 +721,11 @@ def test_an_unbound_dimension_names_its_remedy():
         imported(one("Relu", ["N", 3]))
 
 
+def test_all_unbound_dimensions_are_named_at_once():
+    with pytest.raises(InputError, match="'S' has no size; add --dim S=1 --dim T=1$"):
+        imported(one("Relu", ["N", "S", "T"]), dims={"N": 5})
+
+
 def test_a_dimension_without_a_name_gets_one():
     with pytest.raises(InputError, match="dimension 'x0_1' has no size; add --dim x0_1=1"):
         imported(one("Relu", [3, None]))
@@ -746,10 +751,11 @@ def test_a_dimension_needs_an_element():
         (
             one("Loop", [1], opset=22),
             r"node 'node': operator Loop of domain ai.onnx, opset 22: the operator is not "
-            r"supported; \d+ others are$",
+            r"supported; \d+ others are \(docs/reference/onnx.md\); --load a .py with "
+            r'@onnx_operator\("Loop"\) to add it$',
         ),
-        (one("AveragePoool", [1]), r"\d+ others are; did you mean AveragePool or .*\?$"),
-        (one("Zzz", [1]), r"the operator is not supported; \d+ others are$"),
+        (one("AveragePoool", [1]), r"\d+ others are .*; did you mean AveragePool or .*\?; --load"),
+        (one("Zzz", [1]), r"the operator is not supported; \d+ others are [^?]*$"),
         (
             one("Relu", [1], domain="com.acme"),
             r"operator Relu of domain com.acme, which the model does not import: the domain is not "

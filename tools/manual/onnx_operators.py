@@ -1,0 +1,29 @@
+"""The page of ONNX operators: what the importer takes, and how to add an operator."""
+
+from __future__ import annotations
+
+from ..importers.onnx.reader import OPSETS, SECTIONS
+from .markdown import code, link, page, table
+
+
+def onnx_operators_page() -> str:
+    """The text of the page."""
+    count = sum(map(len, SECTIONS.values()))
+    adding = link("Add an operator", "../tutorial/4-add-an-operator.md")
+    return page(
+        "ONNX operators",
+        f"abele imports {count} operators of the domain `ai.onnx`, of opsets {OPSETS[0]} to "
+        f"{OPSETS[-1]}, with the meaning that ONNX gives them. If a node uses a form that abele "
+        "does not support, such as an attribute or a type, the error names the node and the forms "
+        "that are supported.",
+        table(
+            ("operators", "names"),
+            (
+                (kind, ", ".join(map(code, sorted(operators))))
+                for kind, operators in SECTIONS.items()
+            ),
+        ),
+        "You can add an operator in a file of your own, also in the domain `ai.onnx`: "
+        '`@onnx_operator("Erf")` makes a function its importer, and `--load` loads the file. '
+        f"{adding} shows it from the importer to the price.",
+    )
