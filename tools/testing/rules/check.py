@@ -30,7 +30,7 @@ from ..search.failures import Wrong
 from ..search.report import exercised
 from ..search.run import Refused
 from ..search.save import Saved, save_program
-from ..search.shrink import smallest
+from ..search.shrink import Shrunk, smallest
 from .failures import NeverFired, RuleFailed, RuleWrong
 from .judge import RuleJudge
 from .settings import Property, RuleOptions, RuleReport, RuleSettings
@@ -210,11 +210,21 @@ class _Check:
                 return False
             return found is not None and found.way == wrong.way
 
-        small = smallest(program, judge.level.name, alike).program if alike(program) else program
+        shrunk = smallest(program, judge.level.name, alike) if alike(program) else Shrunk(program)
+        small = shrunk.program
         wrong = judge.wrong(small, must=True) or wrong
         folder, command = self._saved(small, wrong.kind)
         rewritten = self._rewritten(small, wrong)
-        return RuleWrong(self.law, small, wrong, rewritten, folder, command, self.report.examples)
+        return RuleWrong(
+            self.law,
+            small,
+            wrong,
+            rewritten,
+            folder,
+            command,
+            self.report.examples,
+            note=shrunk.note,
+        )
 
     def _rewritten(self, program: Program, wrong: Wrong) -> str:
         """The text of the program after the rule; "" for failures that it does not explain."""
@@ -236,9 +246,10 @@ class _Check:
 
         # A rule that hangs would use up the time limit at every step of shrinking.
         hangs = isinstance(failed.__cause__, TooLong)
-        small = program if hangs else smallest(program, self.judge.level.name, alike).program
+        shrunk = Shrunk(program) if hangs else smallest(program, self.judge.level.name, alike)
+        small = shrunk.program
         folder, command = self._saved(small, "rule")
-        return RuleFailed(self.law, small, failed.problem, folder, command)
+        return RuleFailed(self.law, small, failed.problem, folder, command, note=shrunk.note)
 
     def _saved(self, program: Program, kind: str) -> Saved:
         source = self.law.source

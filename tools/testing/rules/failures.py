@@ -25,16 +25,20 @@ class RuleWrong(Miscompiled):
         folder: Path | None = None,
         command: str = "",
         examples: int = 0,
+        *,
+        note: str = "",
     ) -> None:
         self.law = law
         self.made = made
+        source = str(law.source)
         super().__init__(
-            program, wrong, (law.name,), law.name, str(law.source), folder, command, examples
+            program, wrong, (law.name,), law.name, source, folder, command, examples, note=note
         )
 
     def _text(self) -> str:
         after = f", example {self.examples}" if self.examples else ""
         lines = [f"rule {self.law.source}{after}: {self.wrong.text}", "", self.law.text.rstrip()]
+        lines += ["", self.note] if self.note else []
         lines += ["", f"The program, on {self.program.target.spelling()}:", ""]
         lines.append(self.program.text.rstrip())
         if self.made:
@@ -55,10 +59,13 @@ class RuleFailed(PassFailed):
         problem: str,
         folder: Path | None = None,
         command: str = "",
+        *,
+        note: str = "",
     ) -> None:
-        super().__init__(program, law.name, problem, folder, command)
+        super().__init__(program, law.name, problem, folder, command, note=note)
         self.law = law
         lines = [f"rule {law.source} {problem}", "", law.text.rstrip(), ""]
+        lines += [note, ""] if note else []
         lines += [f"The program, on {program.target.spelling()}:", "", program.text.rstrip()]
         self.args = ("\n".join([*lines, *saved_lines(folder, command)]),)
 
