@@ -57,6 +57,7 @@
     shown = index;
     const each = data.colourings[index];
     buttons.forEach((button, k) => button.setAttribute("aria-checked", String(k === index)));
+    $("meaning").textContent = `Colours: ${each.title}`;
     $("ramp").style.background = `linear-gradient(90deg, ${each.key.join(", ")})`;
     $("low").textContent = each.low;
     $("high").textContent = each.high;
@@ -232,19 +233,23 @@
   }
   function show(cell) {
     const box = $("here");
-    box.hidden = cell < 0;
     told = cell;
     ring();
-    if (cell < 0) return;
+    box.replaceChildren();
+    if (cell < 0) {
+      made("span", "Point at the picture to see what is there.", box);
+      return;
+    }
     const [name, layer, codelet, origin, step] = data.sets[cells.set[cell]];
     const worker = cells.worker[cell];
-    box.replaceChildren();
     made("b", data.layers[layer].name, box);
     made("span", `op ${origin || name}`, box);
     made("span", `codelet ${codelet || "none"}, compute set ${step}: ${name}`, box);
     made("span", `vertex ${number(cells.id[cell])} on tile ${number(cells.tile[cell])}, ` +
-      `${worker < 0 ? "all workers" : `worker ${worker}`}, ${number(cells.cycles[cell])} cycles; ` +
-      `${number(cells.count[cell])} here`, box);
+      `${worker < 0 ? "all workers" : `worker ${worker}`}, ${number(cells.cycles[cell])} cycles`, box);
+    const count = cells.count[cell];
+    made("span", count > 1 ? `one of ${number(count)} vertices at this point of the picture`
+      : "the only vertex at this point of the picture", box);
     box.dataset.layer = data.layers[layer].name;
   }
   new OpenSeadragon.MouseTracker({
@@ -254,6 +259,7 @@
     },
     leaveHandler: () => { if (!kept) show(-1); },
   });
+  show(-1);
   viewer.addHandler("canvas-click", (event) => {
     if (event.quick) keep(look(viewer.viewport.pointFromPixel(event.position)));
   });
@@ -318,6 +324,8 @@
 
   colour(0);
   const ready = () => {
+    // Another colouring shows the same part of the picture.
+    viewer.preserveViewport = true;
     viewer.forceResize();
     place();
     document.body.dataset.zoom = viewer.viewport.getZoom(true).toFixed(3);

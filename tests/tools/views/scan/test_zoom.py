@@ -164,8 +164,40 @@ class TestInABrowser:
             assert shown[0] == layer
             assert shown[1] == f"op {layer}"
             assert shown[2].startswith("codelet sum, compute set ")
-            assert " cycles; " in shown[3]
+            assert shown[3].endswith(" cycles")
             assert "tile " in shown[3]
+            assert shown[4].endswith("at this point of the picture")
+
+    def test_details_never_cover_the_picture(self, browser, page):
+        opened(browser, page)
+        here, view = (browser.find_element(By.ID, each) for each in ("here", "view"))
+        assert "Point at the picture" in here.text
+        empty = here.rect
+        over(browser, "conv1").perform()
+        until(browser, lambda each: texts(each, "#here b"))
+        assert here.rect == empty
+        assert empty["x"] >= view.rect["x"] + view.rect["width"]
+
+    def test_bars_and_colours_are_labelled(self, browser, page):
+        opened(browser, page)
+        assert texts(browser, "#columns b") == ["layer", "vertices (bar)"]
+        assert texts(browser, "#meaning") == ["Colours: layer"]
+        browser.find_element(By.TAG_NAME, "body").send_keys("4")
+        assert texts(browser, "#meaning") == ["Colours: cycles of a vertex"]
+
+    def test_another_colouring_shows_the_same_part_of_the_picture(self, browser, page):
+        opened(browser, page)
+        body = browser.find_element(By.TAG_NAME, "body")
+        for key in ("+", "+", "+", Keys.ARROW_LEFT):
+            body.send_keys(key)
+        settled(browser)
+        before, place = data_of(browser, "zoom"), names_in_sight(browser)
+        assert float(before) > 2
+        body.send_keys("4")
+        time.sleep(1)
+        settled(browser)
+        assert data_of(browser, "zoom") == before
+        assert names_in_sight(browser) == place
 
     def test_a_click_keeps_what_is_shown(self, browser, page):
         opened(browser, page)
