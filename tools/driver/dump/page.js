@@ -138,12 +138,71 @@ function gap(before, i, p, after, j, q, rows) {
   rows.push(...tail.reverse());
 }
 
-/** Rows of a stage's diff: {a, b, i, j, kind: same | changed | gone | new}; values renamed are the same. */
+/** Whether a pass lowers a program to another level. Its lines are then paired by origin. */
+const isLowered = stage => Boolean(stage.base && stage.level && stage.base !== stage.level);
+
+/** Pairs of lines where a pass changes the level: those before, with those made from them beside.
+    [a, b, i, j, kin]; kin: 1 for the first pair of a family, 2 for the others, 0 for lines without origin. */
+function families(before, after) {
+  const keyOfLine = line => pathOf(line).join("\n");
+  const found = new Map(), byName = new Map(), byNode = new Map();
+  before.forEach((a, i) => {
+    const key = keyOfLine(a);
+    if (!key) return;
+    if (!found.has(key)) found.set(key, { left: [], right: [], heir: null });
+    const family = found.get(key);
+    family.left.push([a, i]);
+    for (const name of pathOf(a)) if (!byName.has(name)) byName.set(name, family);
+    for (const node of nodesOf(a)) if (!byNode.has(node)) byNode.set(node, family);
+  });
+  const first = (keys, table) => table.get(keys.find(key => table.has(key)));
+  const loose = [];
+  after.forEach((b, j) => {
+    const family = found.get(keyOfLine(b)) || first(pathOf(b), byName) || first(nodesOf(b), byNode);
+    if (!family) { loose.push(b); return; }
+    family.right.push([b, j]);
+    // A line made from several families is beside the first one. The others refer to it.
+    for (const name of pathOf(b)) { const other = byName.get(name); if (other && other !== family) other.heir ??= j; }
+    for (const node of nodesOf(b)) { const other = byNode.get(node); if (other && other !== family) other.heir ??= j; }
+  });
+  // Lines without an origin, such as definitions of layouts, are compared as text.
+  const at = new Map(after.map((line, j) => [line, j])), was = new Map(before.map((line, i) => [line, i]));
+  const rest = aligned(before.filter(line => !keyOfLine(line)), loose)
+    .map(([a, b]) => [a, b, a ? was.get(a) : -1, b ? at.get(b) : -1, 0]);
+  const rows = [], done = new Set();
+  let next = 0;
+  for (const a of before) {
+    const family = found.get(keyOfLine(a));
+    if (!family) {
+      while (next < rest.length && rest[next][0] !== a) rows.push(rest[next++]);
+      if (next < rest.length) rows.push(rest[next++]);
+    } else if (!done.has(family)) {
+      done.add(family);
+      for (let k = 0; k < Math.max(family.left.length, family.right.length); k++) {
+        const [left, i] = family.left[k] || [null, -1], [right, j] = family.right[k] || [null, -1];
+        const row = [left, right, i, j, k ? 2 : 1];
+        if (!k && !right) row.heir = family.heir ?? -1;
+        rows.push(row);
+      }
+    }
+  }
+  rows.push(...rest.slice(next));
+  return rows;
+}
+
+/** Rows of a stage's diff: {a, b, i, j, kind: same | changed | gone | new | kin}; values renamed are the same.
+    kin: a line beside one that was made from it. */
 function diffOf(stage) {
   if (stage.diff) return stage.diff;
   const renamed = new Map(), rows = [];
   let added = 0, removed = 0;
-  for (const [a, b, i, j] of aligned(stage.before, stage.program)) {
+  for (const pair of isLowered(stage) ? families(stage.before, stage.program) : aligned(stage.before, stage.program)) {
+    const [a, b, i, j, kin] = pair;
+    if (kin) {
+      added += Boolean(b); removed += Boolean(a);
+      rows.push({ a, b, i, j, kind: "kin", first: kin === 1, heir: pair.heir });
+      continue;
+    }
     let kind = a ? b ? "same" : "gone" : "new";
     if (a && b) {
       const was = wordsOf(a.text), is = wordsOf(b.text);
@@ -311,10 +370,17 @@ function foldUnchanged(rows, changed, context = CONTEXT) {
   return out;
 }
 
+const MODULE = /^\s*(?:builtin\.)?module\b/;
+
 function diffItems(stage) {
-  const rows = foldUnchanged(diffOf(stage).rows, row => row.kind !== "same");
+  const all = diffOf(stage).rows;
+  // Another level has definitions of its own. They are folded, so that the operations come first.
+  const head = isLowered(stage) ? Math.max(0, all.findIndex(row => MODULE.test((row.a || row.b).text))) : 0;
+  const rows = foldUnchanged(all.slice(head), row => row.kind !== "same");
+  if (head) rows.unshift({ fold: all.slice(0, head), word: "line of definitions", words: "lines of definitions" });
   if (!narrow) return rows;
-  const unified = row => row.fold ? [{ fold: row.fold.flatMap(unified) }]
+  const unified = row => row.fold ? [{ ...row, fold: row.fold.flatMap(unified) }]
+    : row.kind === "kin" ? [row.a && { ...row, b: null }, (row.b || row.heir !== undefined) && { ...row, a: null, first: false }].filter(Boolean)
     : row.kind === "changed" ? [{ ...row, kind: "gone", pair: row }, { ...row, kind: "new", pair: row }] : [row];
   return rows.flatMap(unified);
 }
@@ -363,7 +429,7 @@ function marksOf(row, side) {
 
 function cell(line, number, kind, marks, chars, sign) {
   if (!line) return `<div class="cell void"></div>`;
-  return `<div class="cell ${kind}" data-place="${line.place}" data-line="${number}" data-side="${kind === "gone" || kind === "was" ? "a" : "b"}"><span class="num">${number + 1}</span>${sign ? `<span class="sign">${sign}</span>` : ""}<span class="code">${lineHtml(line.text, chars, marks)}</span></div>`;
+  return `<div class="cell ${kind}" data-place="${line.place}" data-line="${number}" data-side="${kind === "gone" || kind === "was" || kind === "from" ? "a" : "b"}"><span class="num">${number + 1}</span>${sign ? `<span class="sign">${sign}</span>` : ""}<span class="code">${lineHtml(line.text, chars, marks)}</span></div>`;
 }
 
 const SIGNS = { gone: "−", new: "+", same: " ", plain: "" };
@@ -374,8 +440,25 @@ function written(row) {
   return row.html;
 }
 
+/** What is beside an operation from which no line of its own was made. */
+function heirHtml(row) {
+  const text = row.heir < 0 ? "nothing was made from it" : `merged into line ${row.heir + 1}`;
+  return `<div class="cell heir">${text}</div>`;
+}
+
+/** A line and one that was made from it. The first row of a family has a line above. */
+function kinHtml(row) {
+  const last = row.heir !== undefined && !row.b;
+  const one = line => (line ? 0 : `<div class="cell"></div>`);
+  const left = one(row.a) || cell(row.a, row.i, "from", undefined, room, narrow ? " " : "");
+  const right = last ? heirHtml(row) : one(row.b) || cell(row.b, row.j, "into", undefined, room, narrow ? "→" : "");
+  const inner = narrow ? (row.a ? left : right) : left + right;
+  return `<div class="row ${narrow ? "" : "split"} ${row.first ? "family" : ""}">${inner}</div>`;
+}
+
 function rowHtml(row) {
-  if (row.fold) return `<button class="fold">⋯ ${count(row.fold.length, "unchanged line")}</button>`;
+  if (row.kind === "kin") return kinHtml(row);
+  if (row.fold) return `<button class="fold">⋯ ${row.word ? `${digits(row.fold.length)} ${row.fold.length === 1 ? row.word : row.words}` : count(row.fold.length, "unchanged line")}</button>`;
   if (row.kind === "plain") return `<div class="row">${cell(row.b, row.j, "", undefined, room)}</div>`;
   if (row.single) return `<div class="row">${cell(row.b, row.j, row.kind === "same" ? "" : row.kind, row.marks, room - 3, SIGNS[row.kind] || " ")}</div>`;
   if (narrow) {
@@ -473,6 +556,7 @@ function describe(stage) {
   if (stage.error) parts.push("failed");
   else if (!stage.index) parts.push(count(stage.program.length, "line"));
   else if (!stage.changed) parts.push("changed nothing");
+  else if (stage.diff && isLowered(stage)) parts.push(`${digits(stage.diff.removed)} → ${count(stage.diff.added, "line")}`);
   else if (stage.diff) parts.push(`<span class="plus">+${stage.diff.added}</span> <span class="minus">−${stage.diff.removed}</span>`);
   if (stage.changes.length) parts.push(count(stage.changes.length, "rewrite"));
   stage.more.innerHTML = parts.join(" &nbsp;");
@@ -538,6 +622,7 @@ function go(to, find) {
   stage.item.scrollIntoView({ block: "nearest" });
   for (const name of ["diff", "steps", "program"]) $("tab-" + name).setAttribute("aria-selected", String(view === name));
   $("tab-diff").disabled = !stage.changed || !stage.index;
+  $("tab-diff").textContent = isLowered(stage) ? "Each operation and what was made from it" : "Before and after";
   $("tab-steps").disabled = !steps;
   $("tab-steps").title = steps ? "" : stage.index ? "this pass reports no single rewrites" : "";
   $("tab-steps").textContent = steps ? `${count(steps, "rewrite")}` : "Rewrites";

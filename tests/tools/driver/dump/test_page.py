@@ -104,6 +104,43 @@ def test_the_diff_shows_what_a_pass_put_in_place_of_what(browser, page):
     assert any("nn.relu" in each for each in unchanged)
 
 
+def test_where_the_level_changes_each_operation_is_beside_what_was_made_from_it(browser, page):
+    number = number_of(opened(browser, page), "convert-nn-to-partition")
+    opened(browser, page, f"#pass={number}")
+    assert texts(browser, "#tab-diff") == ["Each operation and what was made from it"]
+    until_said(browser, "#list .on", "lines")
+    pairs = browser.execute_script(
+        "return [...document.querySelectorAll('.row.family')].map("
+        "row => [...row.children].map(cell => cell.textContent))"
+    )
+    (relu,) = [pair for pair in pairs if "nn.relu" in pair[0]]
+    assert "partition." in relu[1]
+    assert texts(browser, ".gone .code, .new .code, .was .code, .is .code") == []
+    before = len(browser.find_elements(By.CSS_SELECTOR, ".row"))
+    browser.find_element(By.CSS_SELECTOR, ".fold").click()
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".row")) > before
+    assert any(each.startswith("#") for each in texts(browser, ".split .code"))
+
+
+def test_an_operation_of_another_level_still_has_its_card(browser, page):
+    number = number_of(opened(browser, page), "convert-nn-to-partition")
+    opened(browser, page, f"#pass={number}")
+    browser.find_element(By.CSS_SELECTOR, ".cell.from .code").click()
+    assert "nn." in texts(browser, "#card h2")[0] or "func." in texts(browser, "#card h2")[0]
+
+
+def test_a_narrow_page_shows_what_was_made_from_an_operation_below_it(browser, page):
+    number = number_of(opened(browser, page), "convert-nn-to-partition")
+    browser.set_window_size(800, 900)
+    try:
+        opened(browser, page, f"#pass={number}")
+        lines = texts(browser, ".cell.from .code, .cell.into .code")
+        at = next(k for k, each in enumerate(lines) if "nn.relu" in each)
+        assert any("partition." in each for each in lines[at + 1 : at + 4])
+    finally:
+        browser.set_window_size(1400, 900)
+
+
 def test_changed_words_are_marked(browser, page):
     opened(browser, page)
     opened(browser, page, f"#pass={number_of(browser, 'plan-splits')}")

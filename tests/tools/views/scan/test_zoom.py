@@ -190,9 +190,9 @@ class TestInABrowser:
         body = browser.find_element(By.TAG_NAME, "body")
         for key in ("+", "+", "+", Keys.ARROW_LEFT):
             body.send_keys(key)
+        until(browser, lambda each: float(data_of(each, "zoom")) > 1.5)
         settled(browser)
         before, place = data_of(browser, "zoom"), names_in_sight(browser)
-        assert float(before) > 2
         body.send_keys("4")
         time.sleep(1)
         settled(browser)
@@ -263,7 +263,8 @@ class TestInABrowser:
         opened(browser, page)
         body = browser.find_element(By.TAG_NAME, "body")
         until(browser, lambda each: names_in_sight(each))
-        for _ in range(6):
+        browser.find_element(By.CSS_SELECTOR, ".layer").click()
+        for _ in range(2):
             body.send_keys("+")
         view = browser.find_element(By.ID, "view").rect
         picture = browser.find_element(By.CSS_SELECTOR, "#view .openseadragon-canvas")
