@@ -32,7 +32,7 @@ from .blame import (
 )
 from .culprit import culprit
 from .draw import drawn, generated
-from .failures import AtFault, Miscompiled, Wrong
+from .failures import AtFault, Miscompiled, StrategyFailed, Wrong
 from .judge import Judge
 from .report import Report, exercised
 from .run import Passes, PassList, Refused
@@ -240,8 +240,14 @@ class _Check:
         shrunk = Shrunk(found.program, found.complete and complete)
         return shrunk, first.alone_on(shrunk.program, self.judge)
 
-    def _fault(self, program: Program, failed: AtFault) -> AtFault:
-        """The failure of a pass or relation to raise: on a small program, which is saved."""
+    def _fault(self, program: Program, failed: AtFault) -> AtFault | Miscompiled:
+        """The failure of a pass or relation to raise: on a small program, which is saved.
+
+        If an earlier pass left a wrong program, that pass is to blame.
+        """
+        earlier = self._wrong_earlier(program)
+        if earlier is not None:
+            return self._miscompiled(program, earlier)
         judge = self.judge.only()
         valid = valid_like(program, self.settings.limit)
         fails = both(fails_alike(judge, failed), valid)
@@ -258,6 +264,14 @@ class _Check:
         )
         found.__cause__ = failed.__cause__
         return found
+
+    def _wrong_earlier(self, program: Program) -> Wrong | None:
+        """What is wrong with a program before the pass that fails on it; None if nothing is."""
+        try:
+            first = first_wrong_pass(program, self.judge.only())
+            return None if first.index is None else first.alone.wrong(first.before)
+        except (Refused, AtFault, StrategyFailed):
+            return None
 
     def _replay(self, folder: Path) -> None:
         """Judge the one program that is saved in a folder. Raises as check_pass."""

@@ -135,6 +135,20 @@ def test_a_rule_that_raises_is_named(tmp_path: Path):
         check_pass(again(), examples=200, seed=1, folder=tmp_path)
 
 
+def test_a_pass_that_raises_on_a_broken_program_is_not_to_blame(tmp_path: Path):
+    @dataclass(frozen=True)
+    class TakesShapes(ModulePass):
+        name = "takes-shapes"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            if any(isinstance(e, nn.NegOp) and e.result.type != e.operand.type for e in op.walk()):
+                raise KeyError("shape")
+
+    with pytest.raises(Miscompiled, match="does not verify") as caught:
+        check_pipeline([Invalid(), TakesShapes()], examples=300, seed=1, folder=tmp_path)
+    assert caught.value.blamed == "invalid"
+
+
 @dataclass(frozen=True)
 class Hangs(ModulePass):
     """Does not end."""
