@@ -17,6 +17,7 @@ def test_does_not_fit_crosses_processes():
 def test_an_error_is_said_in_one_line():
     error = KeyError("x")
     error.add_note("in rule r")
+    error.add_note("module {\n}")
     assert one_line(ValueError("first\nsecond")) == "ValueError: first"
     assert one_line_with_notes(error) == "KeyError: 'x'; in rule r"
 

@@ -110,6 +110,7 @@ def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
                 programs=sampled_from(fitting),
                 examples=budget.examples,
                 seed=budget.seed,
+                expect_changes=False,
                 folder=Path(folder),
                 report=report,
             )

@@ -106,7 +106,7 @@ def _rates() -> Table:
         begin = process_time()
         report = run(seed=1)
         seconds[name] = process_time() - begin
-        looked_at[name] = report.examples + report.refused
+        looked_at[name] = report.examples + report.refused + report.unfit
         table.add_row(name, f"{looked_at[name] / seconds[name]:.0f}")
     each = [f"nn: {name}" for name in own]
     rate = sum(looked_at[n] for n in each) / sum(seconds[n] for n in each)

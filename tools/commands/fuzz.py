@@ -26,6 +26,14 @@ def fuzz_command(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed for the programs. Default: a new one.")
     ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="The level of the programs. Default: what each pass declares, or what its code "
+            "names operations of, or where it changes programs.",
+        ),
+    ] = None,
     output: Annotated[
         Path, typer.Option("-o", metavar="DIR", help="Save failing programs here.")
     ] = Path("fuzz"),
@@ -35,13 +43,14 @@ def fuzz_command(
     """Run generated programs before and after each pass, for as long as you like.
 
     Exits with 0 if all results agree. Otherwise reduces, saves and prints each failing program, and
-    exits with 1.
+    exits with 1. Also exits with 1 if a pass changed hardly any program, because then nothing was
+    tested.
     """
     # The kit takes a second to import; other commands need not wait for it.
     from ..testing.search import fuzz as fuzzing  # noqa: PLC0415
 
     with user_errors() as context:
-        checks = fuzzing.jobs(passes or (), context.load(load).passes)
+        checks = fuzzing.jobs(passes or (), context.load(load).passes, level)
         number = Random().randrange(1 << 32) if seed is None else seed
         terminal = console()
         terminal.print(f"seed {number}; {len(checks)} jobs of {seconds:g} s, {jobs} at once")
@@ -61,15 +70,25 @@ def _short(each: Fuzzed) -> str:
     return each.failure.partition("\n")[0] if each.failure else str(each.report)
 
 
+COUNTS = {
+    "examples": "programs",
+    "changed": "changed",
+    "refused": "refused",
+    "unfit": "did not fit",
+    "undecided": "undecided",
+}
+"""The columns of the table, by the counts of a report."""
+
+
 def _table(done: list[Fuzzed]) -> Table:
     table = Table(title="programs, before and after", title_justify="left")
     table.add_column("")
-    for name in ("programs", "changed", "refused", "undecided", "a second", "failed"):
+    for name in (*COUNTS.values(), "a second", "failed"):
         table.add_column(name, justify="right")
     for each in sorted(done, key=lambda fuzzed: fuzzed.name):
         report = each.report
         rate = report.examples / report.seconds if report.seconds else 0
-        figures = (report.examples, report.changed, report.refused, report.undecided, round(rate))
+        figures = (*(getattr(report, name) for name in COUNTS), round(rate))
         failed = "yes" if each.failure else "-"
         table.add_row(each.name, *(f"{figure:,}" for figure in figures), failed)
     return table

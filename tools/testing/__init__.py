@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from .rules import RuleFailed, RuleWrong, check_rule, check_rules
     from .search.check import check_pass, check_pipeline
-    from .search.failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed
+    from .search.failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed, Untested
     from .search.report import Report
 
 _HOME = {
@@ -53,6 +53,7 @@ _HOME = {
     "PassFailed": "search.failures",
     "RelationFailed": "search.failures",
     "StrategyFailed": "search.failures",
+    "Untested": "search.failures",
     "Misread": "onnx_graphs.checks",
     "check_import": "onnx_graphs.checks",
     "onnx_models": "onnx_graphs.strategies",
@@ -96,6 +97,7 @@ __all__ = [
     "Sketch",
     "Step",
     "StrategyFailed",
+    "Untested",
     "batch_split",
     "bounded_run",
     "build",

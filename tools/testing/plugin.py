@@ -6,7 +6,7 @@
     pytest --rules my_rules.rw      # every rule of a file is tested
 
 pytest loads it wherever abele is installed. So it imports only pytest until a test uses a fixture,
-and prints nothing if no test does.
+and prints nothing if no test does. With `-v` it lists what the checks ran.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def _checker(
             options.pop("examples", None)
         options = {"command": command, **options, **budget}
         filled = options.setdefault("report", report())
+        filled.name = request.node.nodeid
         reports = config.stash.setdefault(REPORTS, [])
         if not any(each is filled for each in reports):
             reports.append(filled)
@@ -117,12 +118,12 @@ def _checker(
 
 def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any) -> T:
     """Call a check, and raise what it finds at the test's line, without frames of the kit."""
-    from .search.failures import AtFault, Miscompiled  # noqa: PLC0415
+    from .search.failures import AtFault, Miscompiled, Untested  # noqa: PLC0415
 
     __tracebackhide__ = True
     try:
         return function(*given, **keywords)
-    except (AtFault, Miscompiled) as failure:
+    except (AtFault, Miscompiled, Untested) as failure:
         found = failure
     # The cause keeps its frames: they are the user's own code.
     raise found.with_traceback(None) from found.__cause__
@@ -237,7 +238,7 @@ class RuleItem(pytest.Item):
         assert file is not None
         rules, operators = file.loaded
         what: Property = self.name  # pyright: ignore[reportAssignmentType]
-        report = RuleReport()
+        report = RuleReport(name=self.nodeid)
         self.config.stash.setdefault(REPORTS, []).append(report)
         budget: dict[str, Any] = {"report": report, **_budget(self.config)}
         check_rule(
@@ -310,20 +311,24 @@ def _read(written: dict[str, Any]) -> Report:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print what the checks of this session ran."""
+    """Print how many programs the checks of this session changed; with -v, all that they ran."""
     if REPORTS not in config.stash:
         return
     reports = config.stash[REPORTS]
-    total: Counter[tuple[str, str, str]] = Counter()
-    for report in reports:
-        total.update(report.exercised)
-    terminalreporter.section("abele: programs")
     examples = sum(report.examples for report in reports)
     seconds = sum(report.seconds for report in reports)
     changed = sum(report.changed for report in reports)
+    checks = "1 check" if len(reports) == 1 else f"{len(reports)} checks"
     terminalreporter.line(
-        f"{len(reports)} checks, {examples} programs in {seconds:.1f} s, {changed} of them changed"
+        f"abele: {checks} changed {changed} of {examples} programs in {seconds:.1f} s"
     )
+    if config.get_verbosity() <= 0:
+        return
+    terminalreporter.section("abele: programs")
+    total: Counter[tuple[str, str, str]] = Counter()
+    for report in reports:
+        total.update(report.exercised)
+        terminalreporter.line(f"{report.name}: {report}")
     for level in dict.fromkeys(level for _, level, _ in total):
         of_level = {key: count for key, count in total.items() if key[1] == level}
         by_op: Counter[str] = Counter()

@@ -48,11 +48,30 @@ def test_a_right_pass_passes_and_the_summary_says_what_was_exercised(pytester: p
         def test_two(check_pipeline):
             check_pipeline("nn", examples=100)
     """)
-    result = pytester.runpytest_subprocess("--abele-examples=10", "--abele-seed=1")
+    budget = ("--abele-examples=10", "--abele-seed=1")
+    result = pytester.runpytest_subprocess(*budget)
     result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["abele: 2 checks changed * of 20 programs in *"])
+    result.stdout.no_fnmatch_line("*abele: programs*")
+    result.stdout.no_fnmatch_line("*fired*")
+    result = pytester.runpytest_subprocess(*budget, "-v")
     result.stdout.fnmatch_lines(
-        ["*abele: programs*", "2 checks, 20 programs in *", "nn: * operations; *"]
+        [
+            "*abele: programs*",
+            "*::test_one: changed * of 10 programs of nn in *",
+            "nn: * operations; *",
+            "*abele: rules*",
+        ]
     )
+
+
+def test_a_crash_shows_the_frames_of_the_pass_first(pytester: pytest.Pytester):
+    crash = MINE.replace("each.operands[0], each.operands[1] =", "raise KeyError(each.name)  #")
+    pytester.makepyfile(crash)
+    result = pytester.runpytest_subprocess("--abele-seed=1", "-p", "no:cacheprovider")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*raise KeyError(each.name)*", "*raised KeyError: 'nn.sub'*"])
+    result.stdout.no_fnmatch_line("*tools/testing/search*")
 
 
 def test_projects_without_checks_hear_and_load_nothing(pytester: pytest.Pytester):

@@ -7,7 +7,6 @@ the command that runs it again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,15 +33,15 @@ from .culprit import culprit
 from .draw import drawn, generated
 from .failures import AtFault, Miscompiled, StrategyFailed, Wrong
 from .judge import Judge
+from .pass_level import FoundLevel, level_for, level_given
 from .report import Report, exercised
-from .run import Passes, PassList, Refused
+from .run import Passes, PassList, Refused, is_abeles
 from .save import save_failure
-from .settings import CheckOptions, CheckSettings
+from .settings import UNLIMITED, CheckOptions, CheckSettings
 from .shrink import SHARE, Shrunk, both, fails_alike, fails_with, smallest
+from .untested import refuse_untested
 from .valid import valid_like
 
-EXAMPLES = 100
-"""Programs of a check, if neither their number nor the time is set."""
 HURRIED, SLOWER = 0.25, 4
 """A smaller program may take this many seconds, plus this many times what the failing one took."""
 FEW_PASSES = 3
@@ -59,16 +58,19 @@ def check_pass(
     """Run generated programs of a level before and after a pass, and compare the results.
 
     tested: the pass or its name, or several. level: the level of the programs, or a stage between
-    levels (see programs); if None, the level that the first pass declares to take, or else nn.
+    levels (see programs); if None, the level of the first pass: the one that it declares to take,
+    or else the one that its code names operations of, or else the one where it changes programs.
     options: the fields of CheckSettings, among them examples, seconds, seed, programs, relation,
-    results, rounded_once, limit, folder and report.
+    results, expect_changes, rounded_once, limit, folder and report. If neither examples nor seconds
+    is given, the check runs for 10 s.
     A pass that declares `rounds = True` may change results by as much as the casts that it adds,
     and may round on the way. All other passes may change them only within the error bound of the
     program's own operations.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be run
     or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
     raises or hangs; RelationFailed or StrategyFailed if a relation or the strategy of programs
-    fails; InputError if every program is refused.
+    fails; Untested if the passes change no program or fewer than 1 % of at least 100, unless
+    expect_changes is False; InputError if every program is refused, or for an unknown level.
     """
     return _Check.of(tested, level, options).run()
 
@@ -101,21 +103,30 @@ class _Enough(BaseException):
 
 @dataclass
 class _Check:
-    """A search for a program on which passes fail. refusal: why the last program was refused."""
+    """A search for a program on which passes fail.
 
-    level: str
+    found_level: the level of the programs. refusal: why the last program was refused.
+    """
+
+    found_level: FoundLevel
     settings: CheckSettings
     judge: Judge
     report: Report
     refusal: str = ""
+
+    @property
+    def level(self) -> str:
+        """The level, or stage, of the programs."""
+        return self.found_level.level
 
     @staticmethod
     def of(tested: Passes, level: Level | str | None, options: CheckOptions) -> _Check:
         settings = CheckSettings(**options)
         report = settings.report or Report()
         passes = PassList.of(tested)
-        kind = _level_for(passes) if level is None else str(level)
-        return _Check(kind, settings, Judge(passes, settings, report), report)
+        found = _level_for(passes, settings) if level is None else level_given(level)
+        report.level = found.level
+        return _Check(found, settings, Judge(passes, settings, report), report)
 
     def run(self) -> Report:
         """Judge as many programs as the budget allows. Raises as check_pass."""
@@ -124,7 +135,7 @@ class _Check:
             return self.report
         found: _Found | None = None
         begin, cpu = monotonic(), process_time()
-        end = None if self.settings.seconds is None else begin + self.settings.seconds
+        end = None if self.settings.time is None else begin + self.settings.time
         try:
             with heap_frozen():
                 self._draw(lambda program: self._look(program, end))
@@ -139,20 +150,15 @@ class _Check:
             if isinstance(found.wrong, AtFault):
                 raise self._fault(found.program, found.wrong)
             raise self._miscompiled(found.program, found.wrong)
-        if self.report.examples == 0 and self.report.refused:
-            raise InputError(
-                f"all {self.report.refused} programs were refused, the last one by {self.refusal}"
-            )
-        if self.report.examples and not self.report.changed:
-            warnings.warn(
-                f"none of {self.report.examples} programs was changed, so little was tested; name "
-                "the operators that the pass looks for: programs=programs(operators=[nn.ReluOp])",
-                stacklevel=3,
-            )
+        refused = self.report.refused + self.report.unfit
+        if self.report.examples == 0 and refused:
+            raise InputError(f"all {refused} programs were refused, the last one by {self.refusal}")
+        if self.settings.expect_changes:
+            refuse_untested(self.judge.passes.on(), self.report, self.settings, self.found_level)
         return self.report
 
     def _draw(self, look: Callable[[Program], bool]) -> None:
-        count, seed = self.settings.count(EXAMPLES), self.settings.any_seed()
+        count, seed = self.settings.count(UNLIMITED), self.settings.any_seed()
         if self.settings.programs is not None:
             drawn(self.settings.programs, count, seed, look)
         else:
@@ -161,6 +167,8 @@ class _Check:
     def _aims(self) -> tuple[ModulePass, ...]:
         """The passes that programs are aimed at; a long pipeline would name all operators."""
         passes = self.judge.passes.on()
+        # abele's own passes around a user's need no test here.
+        passes = tuple(each for each in passes if not is_abeles(each)) or passes
         return passes if self.level == NN.name and len(passes) <= FEW_PASSES else ()
 
     def _look(self, program: Program, end: float | None) -> bool:
@@ -171,9 +179,10 @@ class _Check:
         try:
             wrong = self.judge.wrong(program)
         except Refused as refused:
-            self.report.refused += 1
+            self.report.refused += refused.fits
+            self.report.unfit += not refused.fits
             self.refusal = str(refused)
-            if self.report.refused >= REFUSALS and not self.report.examples:
+            if self.report.refused + self.report.unfit >= REFUSALS and not self.report.examples:
                 raise _Enough from None
             return False
         except AtFault as failed:
@@ -190,6 +199,9 @@ class _Check:
             broken = [r for r in self.settings.relations if name_of(r) == wrong.relation]
             alone = fewest_passes(program, self.judge.only(relation=broken, results=False))
             first = FirstWrong(program, alone, None)
+        elif wrong.kind == "refused":
+            # Only all passes together show it.
+            first = FirstWrong(program, self.judge.only(relation=None), None)
         else:
             first = first_wrong_pass(program, self.judge)
         shrunk, alone = self._small(program, first, wrong)
@@ -202,7 +214,7 @@ class _Check:
             small,
             wrong,
             tuple(each.name for each in self.judge.passes.for_program(program)),
-            alone.passes.for_program(small)[-1].name,
+            wrong.blamed or alone.passes.for_program(small)[-1].name,
             wrong_rewrite(small, alone, wrong),
             folder,
             command,
@@ -285,10 +297,12 @@ class _Check:
             raise Miscompiled(program, wrong, names, names[-1], "", folder)
 
 
-def _level_for(tested: PassList) -> str:
+def _level_for(tested: PassList, settings: CheckSettings) -> FoundLevel:
     """The level, or stage, that the first of some passes is for."""
     passes = tested.on()
-    return level_before(type(passes[0])) if passes else NN.name
+    if not passes or settings.programs is not None or settings.replay is not None:
+        return FoundLevel(level_before(type(passes[0])) if passes else NN.name, "")
+    return level_for(passes[0], settings)
 
 
 def _limit_for(limit: float, wrong: Wrong, seconds: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,11 @@ from ....ir.upstream import ModulePass
 from ..generators.build import build, default_operators
 from ..generators.levels import at_level
 from ..generators.program import Program
-from ..generators.sketch import Sketch, Step, random_sketch
+from ..generators.sketch import random_sketch
 from .failures import StrategyFailed
 from .focus import about, named_operators, programs_of_rules
 from .judge import invalid
+from .learned import Learned
 from .settings import LIMIT
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ def generated(level: str, count: int, seed: int, passes: Sequence[ModulePass], l
     """Show generated programs of a level to a function.
 
     passes: half of the programs are aimed at these: they contain the left sides of their rules, or
-    the operators that their code names.
+    the operators that their code names. Others resemble programs that the passes changed. If the
+    code names nothing, or nothing that helps, half of the programs do.
     """
     operators = default_operators()
-    steps: list[Step] = []
+    learned = Learned()
     named = named_operators(passes, operators)
     fitting = programs_of_rules(passes, operators, seed, LIMIT)
     for number in range(count):
@@ -43,23 +44,14 @@ def generated(level: str, count: int, seed: int, passes: Sequence[ModulePass], l
             look(made)
             continue
         sketch = random_sketch(random)
-        if named and number % 2:
+        aimed = bool(named) and number % 2 == 1 and learned.aim_helps
+        if aimed:
             sketch = about(sketch, named)
-        elif steps and number % 4 in ((0,) if named else (1, 3)):
-            sketch = _mixed(sketch, steps, random)
+        elif learned.sketches and number % 4 in learned.turns(bool(named)):
+            sketch = learned.like(sketch, random)
         program = at_level(build(sketch, operators), level)
-        # Few programs contain what a pass looks for, but those that it changes do.
-        if program is not None and look(program):
-            steps += sketch.steps
-
-
-def _mixed(sketch: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
-    """A sketch with some of the operators of other steps."""
-    mixed = (
-        replace(random.choice(steps), seed=each.seed) if random.random() < 0.5 else each
-        for each in sketch.steps
-    )
-    return replace(sketch, steps=tuple(mixed))
+        changed = program is not None and look(program)
+        learned.add(sketch, aimed, changed)
 
 
 def drawn(programs: SearchStrategy[Program], count: int, seed: int, look: Look) -> None:

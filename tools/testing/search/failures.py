@@ -16,19 +16,21 @@ class Wrong:
     kind: "value", its results differ; "invalid", it does not verify; "fault", it cannot be run;
     "text", it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
     "narrow", its results are less exact than their types allow; "relation", a relation does not
-    hold. text: the same in words. relation: the name of the relation that does not hold. error: the
-    type of the error that was raised, for a fault.
+    hold; "refused", a later pass refuses it. text: the same in words. relation: the name of the
+    relation that does not hold. error: the type of the error that was raised, for a fault. blamed:
+    the name of the pass to blame, "" if it is not known.
     """
 
     kind: str
     text: str
     relation: str = ""
     error: str = ""
+    blamed: str = ""
 
     @property
-    def way(self) -> tuple[str, str, str]:
+    def way(self) -> tuple[str, str, str, str]:
         """What two failures have in common if they fail in the same way."""
-        return self.kind, self.relation, self.error
+        return self.kind, self.relation, self.error, self.blamed
 
 
 def ending(program: Program, folder: Path | None, command: str) -> list[str]:
@@ -139,6 +141,18 @@ class RelationFailed(AtFault):
     """A relation raised, so nothing is known about the passes."""
 
     what = "relation"
+
+
+class Untested(AssertionError):
+    """A check in which passes changed hardly any program, so that it shows nothing about them.
+
+    problem: what happened, and how the level was found. advice: what to pass to the check.
+    """
+
+    def __init__(self, problem: str, advice: str) -> None:
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"{problem}\n{advice}")
 
 
 class StrategyFailed(Exception):

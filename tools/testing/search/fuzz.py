@@ -19,13 +19,20 @@ from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES
 from ..generators.decisions import LowerAtRandom
-from ..generators.levels import level_before
+from ..generators.levels import KNOWN
 from .check import check_pass, check_pipeline
-from .failures import Miscompiled, PassFailed
+from .failures import Miscompiled, PassFailed, Untested
+from .pass_level import level_given
 from .report import Report
 
 Check = Callable[..., Report]
-"""A check with the keywords seconds, seed and folder, as of check_pass."""
+"""A check with the keywords seconds, seed, folder and report, as of check_pass."""
+
+ADVICE = (
+    f"give --level, one of {', '.join(KNOWN)}, or more --seconds; in a test, check_pass takes "
+    "programs of the operations that a pass looks for"
+)
+"""What to do if a pass changed hardly any program."""
 
 
 @dataclass(frozen=True)
@@ -38,27 +45,35 @@ class Fuzzed:
 
 
 def jobs(
-    passes: Sequence[str] = (), registry: Mapping[str, PassEntry] = PASSES
+    passes: Sequence[str] = (),
+    registry: Mapping[str, PassEntry] = PASSES,
+    level: str | None = None,
 ) -> dict[str, Check]:
     """The checks of some passes, by name; of everything in abele if none are given.
 
-    passes: pipelines, each checked by itself. Raises InputError for an unknown pass.
+    passes: pipelines, each checked by itself. level: the level of their programs; if None, each
+    check finds it as check_pass does. Raises InputError for an unknown pass or level.
     """
+    if level is not None:
+        level_given(level)
     if passes:
-        return {spec: _of_pass(spec, registry) for spec in passes}
-    found = {name: _of_pass(name, registry) for name in PASSES if name != "plan-splits"}
+        return {spec: _of_pass(spec, registry, level) for spec in passes}
+    own = [name for name in PASSES if name != "plan-splits"]
+    found = {name: _of_pass(name, registry, level) for name in own}
+    if level is not None:
+        return found
     found["nn -> partition, as planned"] = partial(check_pipeline, "decompose,partition")
     found["nn -> exchange, as planned"] = check_pipeline
-    for level in LEVELS[1:]:
-        found[f"nn -> {level}, at random"] = partial(check_pass, LowerAtRandom(level.name), PLANNED)
+    for to in LEVELS[1:]:
+        found[f"nn -> {to}, at random"] = partial(check_pass, LowerAtRandom(to.name), PLANNED)
     return found
 
 
-def _of_pass(spec: str, registry: Mapping[str, PassEntry]) -> Check:
+def _of_pass(spec: str, registry: Mapping[str, PassEntry], level: str | None) -> Check:
     each = parse_pipeline(spec, pipeline_passes(registry))
     if not each:
         raise InputError(f"{spec!r}: need a pass, as abele opt -p takes it")
-    return partial(check_pass, each, level_before(type(each[0])))
+    return partial(check_pass, each, level)
 
 
 def fuzz(
@@ -85,10 +100,14 @@ _CHECKS: dict[str, Check] = {}
 
 
 def _run(name: str, seconds: float, seed: int, folder: Path) -> Fuzzed:
+    report = Report()
     try:
-        return Fuzzed(name, _CHECKS[name](seconds=seconds, seed=seed, folder=folder))
+        check = _CHECKS[name]
+        return Fuzzed(name, check(seconds=seconds, seed=seed, folder=folder, report=report))
+    except Untested as untested:
+        return Fuzzed(name, report, f"{untested.problem}\n{ADVICE}")
     except (Miscompiled, PassFailed, InputError) as failure:
-        return Fuzzed(name, Report(), str(failure))
+        return Fuzzed(name, report, str(failure))
 
 
 def _file_name(name: str) -> str:

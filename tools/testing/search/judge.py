@@ -31,6 +31,7 @@ from .failures import (
     Wrong,
     ending,
 )
+from .refusals import broken_before
 from .report import Report
 from .run import PassList, Refused
 from .save import save_failure
@@ -69,14 +70,14 @@ class Judge:
         limit = self.settings.limit
         try:
             with (
-                guarded(STUCK * limit, lambda: self._last_words(program)),
+                guarded(STUCK * limit, lambda: self.last_words(program)),
                 at_most(limit),
             ):
                 return self._problem(program)
         except TooLong as late:
             return Wrong("hang", f"{self.doing} is not done after {limit:g} s ({late})")
 
-    def _last_words(self, program: Program) -> str:
+    def last_words(self, program: Program) -> str:
         """Save a program that cannot be interrupted; the message to end the process with."""
         saved = save_failure(program, self.passes, self.settings.relations, "hang", self.settings)
         late = f"{self.doing} is not done after {STUCK * self.settings.limit:g} s"
@@ -87,7 +88,14 @@ class Judge:
     def _problem(self, program: Program) -> Wrong | None:
         twice = _is_nth(program, COMPILED_TWICE)
         self.doing = "compiling the program"
-        after = self.compiled(program)
+        try:
+            after = self._compiled_first(program)
+        except Refused as refused:
+            passes = self.passes.for_program(program)
+            problem = broken_before(refused, program, passes, self.settings.limit)
+            if problem is None:
+                raise
+            return problem
         self.doing = "printing and reading the program"
         problem = invalid(after.module)
         if problem is None and _is_nth(program, READ_BACK):
@@ -144,7 +152,7 @@ class Judge:
         try:
             return expected_of(source)
         except (InputError, DoesNotFit) as error:
-            raise Refused(str(error)) from None
+            raise Refused(str(error), not isinstance(error, DoesNotFit)) from None
         except MemoryError:
             raise
         except Exception as error:
@@ -152,6 +160,12 @@ class Judge:
                 f"made a program that cannot run before any pass ({one_line_with_notes(error)})"
             )
             raise StrategyFailed(problem, source) from error
+
+    def _compiled_first(self, program: Program) -> Program:
+        """The program after all passes, counting which of several passes change it."""
+        several = len(self.passes.for_program(program)) > 1
+        changed_by = self.report.changed_by if several else None
+        return self.passes.compiled(program, self.settings.limit, self.report, changed_by)
 
     def compiled(self, program: Program) -> Program:
         """The program after all passes. Raises Refused and PassFailed."""

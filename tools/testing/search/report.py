@@ -19,9 +19,13 @@ from ....ir.upstream import ModuleOp
 class Report:
     """What a check has looked at.
 
+    name: what ran the check, for summaries, as a test's name; "" if it is not known.
+    level: the level of the programs, or a stage between levels; "" if it is not known.
     examples: programs that ran.
-    refused: programs that a pass refused, or that did not fit the machine.
+    refused: programs that a pass refused.
+    unfit: programs that did not fit their machine.
     changed: programs that the passes changed.
+    changed_by: number of programs that each user's pass of a pipeline changed, by its name.
     undecided: programs whose results could not be compared, because a branch depended on rounding.
     seconds, cpu_seconds: time until the end or until the failure, without shrinking.
     exercised: number of programs with each operation, by its name, level and element type.
@@ -31,9 +35,13 @@ class Report:
     held, skipped: number of programs for which each relation held, or did not apply, by its name.
     """
 
+    name: str = ""
+    level: str = ""
     examples: int = 0
     refused: int = 0
+    unfit: int = 0
     changed: int = 0
+    changed_by: Counter[str] = field(default_factory=Counter[str])
     undecided: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -48,9 +56,10 @@ class Report:
             f", {name} held for {self.held[name]} and skipped for {self.skipped[name]}"
             for name in dict.fromkeys((*self.held, *self.skipped))
         )
+        where = f" of {self.level}" if self.level else ""
         return (
-            f"{self.examples} programs in {self.seconds:.1f} s, {self.changed} changed, "
-            f"{self.refused} refused, {self.undecided} undecided{related}"
+            f"changed {self.changed} of {self.examples} programs{where} in {self.seconds:.1f} s, "
+            f"{self.refused} refused, {self.unfit} did not fit, {self.undecided} undecided{related}"
         )
 
 

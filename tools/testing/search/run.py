@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -9,16 +10,20 @@ from functools import lru_cache
 from itertools import chain
 from typing import TypeAlias
 
+from xdsl.ir import Attribute
+
 from ....backends.target import DEFAULT_TARGET
+from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
-from ....ir.pass_manager import parse_pipeline
+from ....ir.pass_manager import load_pass, parse_pipeline
 from ....ir.rewriting import limited
-from ....ir.upstream import ModulePass
+from ....ir.upstream import ModuleOp, ModulePass
 from ....passes.names import pipeline_passes
-from ....passes.pipelines import expand
+from ....passes.pipelines import PASSES, expand
 from ..generators.program import Program
 from ..limits import TooLong, at_most
 from .failures import PassFailed
+from .frames import place_of, trimmed
 from .watch import Counts, watching_rules
 
 Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass | str]"
@@ -26,7 +31,16 @@ Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass | str]"
 
 
 class Refused(Exception):
-    """A pass refuses a program, and says why, so there is nothing to compare."""
+    """A pass refuses a program, and says why, so there is nothing to compare.
+
+    fits: False if the reason is that the program does not fit its machine. at: the position of the
+    pass among those that ran, or None.
+    """
+
+    def __init__(self, message: str, fits: bool = True, at: int | None = None) -> None:
+        super().__init__(message)
+        self.fits = fits
+        self.at = at
 
 
 @dataclass(frozen=True)
@@ -59,17 +73,35 @@ class PassList:
         """The passes for the target of one program."""
         return self.on(program.target.spelling())
 
-    def compiled(self, program: Program, limit: float, counts: Counts) -> Program:
+    def compiled(
+        self,
+        program: Program,
+        limit: float,
+        counts: Counts,
+        changed_by: Counter[str] | None = None,
+    ) -> Program:
         """A copy of the program after all passes.
 
-        limit: CPU seconds, as for `apply`. counts: counts what rules do. Raises Refused and
-        PassFailed.
+        limit: CPU seconds, as for `apply`. counts: counts what rules do. changed_by: counts the
+        programs that each user's pass changes. Raises Refused and PassFailed.
         """
         after = program.clone()
-        for each in self.for_program(program):
+        for at, each in enumerate(self.for_program(program)):
+            watched = changed_by is not None and not is_abeles(each)
+            before = after.module.clone() if watched else None
             with nullcontext() if self.rewrites is None else limited(self.rewrites):
-                apply(each, after, program, limit, counts)
+                try:
+                    apply(each, after, program, limit, counts)
+                except Refused as refused:
+                    raise Refused(str(refused), refused.fits, at) from None
+            if changed_by is not None and before is not None:
+                changed_by[each.name] += not same_program(before, after.module)
         return after
+
+
+def is_abeles(each: ModulePass) -> bool:
+    """Whether a pass is one of abele's own."""
+    return each.name in PASSES and load_pass(each.name, PASSES) is type(each)
 
 
 @lru_cache(maxsize=256)
@@ -91,10 +123,26 @@ def apply(
         with at_most(limit / 2), nullcontext() if counts is None else watching_rules(counts):
             each.apply(after.context, after.module)
     except (InputError, DoesNotFit) as error:
-        raise Refused(f"{each.name}: {error}") from None
+        fits = not isinstance(error, DoesNotFit)
+        raise Refused(f"{each.name}: {error}", fits) from None
     except TooLong as late:
         raise PassFailed(before, each.name, f"is not done after {limit / 2:g} s") from late
     except MemoryError:
         raise
     except Exception as error:
-        raise PassFailed(before, each.name, f"raised {one_line_with_notes(error)}") from error
+        problem = f"raised {one_line_with_notes(error)}{place_of(error)}"
+        raise PassFailed(before, each.name, problem) from trimmed(error)
+    left = _not_an_attribute(after.module)
+    if left is not None:
+        raise PassFailed(before, each.name, f"left {left}")
+
+
+def _not_an_attribute(module: ModuleOp) -> str | None:
+    """A property or attribute that holds something else, in words; None if there is none."""
+    for op in module.walk():
+        for what, table in (("property", op.properties), ("attribute", op.attributes)):
+            for name, value in table.items():
+                # The types exclude it, but xDSL does not check what a pass writes.
+                if not isinstance(value, Attribute):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    return f"{what} '{name}' of {op.name} as {value!r}; need an attribute"
+    return None

@@ -21,6 +21,8 @@ Relations: TypeAlias = "Relation | Sequence[Relation] | None"
 
 LIMIT = 20.0
 """CPU seconds that one program may take, compiling and running included."""
+SECONDS = 10.0
+"""Seconds of a check of passes, if neither the time nor the number of programs is set."""
 UNLIMITED = 1_000_000
 """The number of programs where only the time is limited."""
 
@@ -43,6 +45,7 @@ class CheckOptions(BudgetOptions, total=False):
     programs: SearchStrategy[Program] | None
     relation: Relations
     results: bool
+    expect_changes: bool
     rounded_once: bool
     report: Report | None
 
@@ -84,9 +87,13 @@ class Budget:
 class CheckSettings(Budget):
     """The budget of a check of passes, and what must hold for each program.
 
+    If neither examples nor seconds is set, the check runs for SECONDS. The n-th program depends on
+    the seed and the passes alone, so time only limits how many programs run.
     programs: a Hypothesis strategy of programs; any programs of the level if None.
     relation: one or several relations that must hold in addition to the results.
     results: whether to compare results. False checks the relations alone.
+    expect_changes: whether the check fails if the passes change hardly any program, because then
+    nothing was tested. False is for passes that are right to change nothing here.
     rounded_once: whether a result of fewer than 32 bits must be as exact as a 32-bit result that is
     rounded once. False lets passes round intermediate values.
     report: the report to fill in, which is also complete if the check raises; a new one if None.
@@ -95,8 +102,14 @@ class CheckSettings(Budget):
     programs: SearchStrategy[Program] | None = None
     relation: Relations = None
     results: bool = True
+    expect_changes: bool = True
     rounded_once: bool = True
     report: Report | None = None
+
+    @property
+    def time(self) -> float | None:
+        """Seconds after which no more programs are started; None if only their number is set."""
+        return SECONDS if self.seconds is None and self.examples is None else self.seconds
 
     @property
     def relations(self) -> tuple[Relation, ...]:

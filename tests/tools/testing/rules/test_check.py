@@ -443,7 +443,7 @@ def test_a_fixture_tests_rules_within_a_test_and_in_worker_processes(pytester: p
         def test_no_sign(check_rules):
             check_rules("my.rw", load=["my_guards.py"], only=["no_sign"])
     """)
-    result = pytester.runpytest_subprocess("--abele-examples=15", "--abele-seed=1", "-n1")
+    result = pytester.runpytest_subprocess("--abele-examples=15", "--abele-seed=1", "-n1", "-v")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*abele: rules*", "square: fired *"])
     result.stdout.fnmatch_lines(["*RuleWrong: rule no_sign*", "*replay: pytest *::test_no_sign*"])

@@ -15,6 +15,7 @@ from abele.dialects import nn
 from abele.dialects.levels import NN, TILE, level_of
 from abele.ir.errors import InputError
 from abele.ir.rules import parse_rule_set, rules_pass
+from abele.ir.text import print_module
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.rules.own import own_vocabulary
 from abele.tools.testing import (
@@ -27,6 +28,7 @@ from abele.tools.testing import (
     programs,
 )
 from abele.tools.testing.limits import at_most
+from abele.tools.testing.search import settings
 from abele.tools.testing.search.settings import LIMIT
 
 from ..wrong_passes import DropOtherUses, DropRemainder, NarrowPartials, SwapSub, never_holds
@@ -293,6 +295,31 @@ def test_a_strategy_that_fails_is_reported_as_such(strategy: st.SearchStrategy[P
     with pytest.raises(StrategyFailed) as caught:
         check_pass("decompose", programs=strategy, examples=60, seed=1)
     assert said in str(caught.value)
+
+
+def test_a_check_without_a_budget_ends_after_the_default_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(settings, "SECONDS", 0.5)
+    report = check_pass("canonicalize", seed=1)
+    assert 0 < report.examples < 5000
+    assert report.seconds < 5
+
+
+@pytest.mark.parametrize("first", [3, 6])
+def test_the_number_of_programs_does_not_change_them(first: int):
+    def seen(examples: int) -> list[str]:
+        texts: list[str] = []
+
+        @dataclass(frozen=True)
+        class Look(SwapSub):
+            def apply(self, ctx: Context, op: ModuleOp) -> None:
+                texts.append(print_module(op))
+                super().apply(ctx, op)
+
+        check_pass(Look(), "nn", seed=3, examples=examples, results=False, expect_changes=False)
+        return texts
+
+    few = seen(first)
+    assert seen(12)[: len(few)] == few
 
 
 def test_a_check_ends_in_time():

@@ -72,3 +72,22 @@ def test_passes_of_xdsl_and_passes_made_of_rules_are_fuzzed(tmp_path: Path):
     assert {name: each.failure for name, each in done.items()} == {"cse": "", "double": ""}
     assert all(each.report.examples for each in done.values())
     assert "cse" not in jobs()
+
+
+IDLE = WRONG.replace("nn.SubOp", "partition.RelayoutOp").replace("import nn", "import partition")
+
+
+def test_the_command_exits_1_if_nothing_was_changed(tmp_path: Path):
+    (tmp_path / "mine.py").write_text(IDLE)
+    words = ["fuzz", "wrong", "--load", str(tmp_path / "mine.py"), "--seconds", "1", "--seed", "1"]
+    result = CliRunner().invoke(app, [*words, "--level", "nn", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "changed none of" in result.output
+    assert "give --level, one of nn, partition" in result.output
+
+
+def test_the_level_of_a_job_may_be_given():
+    assert jobs(["allocate"], level="placed")["allocate"].args[1] == "placed"
+    assert jobs(["allocate"])["allocate"].args[1] is None
+    with pytest.raises(InputError, match="level 'tiel'; need one of"):
+        jobs(["allocate"], level="tiel")

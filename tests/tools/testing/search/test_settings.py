@@ -6,7 +6,13 @@ import pytest
 
 from abele.tools.testing import check_pass, check_rule
 from abele.tools.testing.rules.settings import RuleOptions, RuleSettings
-from abele.tools.testing.search.settings import Budget, BudgetOptions, CheckOptions, CheckSettings
+from abele.tools.testing.search.settings import (
+    SECONDS,
+    Budget,
+    BudgetOptions,
+    CheckOptions,
+    CheckSettings,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +34,12 @@ def test_a_number_of_programs_has_a_default_unless_the_time_is_set():
     assert Budget().count(7) == 7
     assert Budget(examples=3, seconds=1.0).count(7) == 3
     assert Budget(seconds=1.0).count(7) > 1000
+
+
+def test_a_check_of_passes_runs_for_seconds_unless_its_budget_is_set():
+    assert CheckSettings().time == SECONDS
+    assert CheckSettings(examples=3).time is None
+    assert CheckSettings(examples=3, seconds=1.0).time == 1.0
 
 
 def test_any_seed_is_zero_where_runs_must_repeat(monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,216 @@
+"""The operations that the code of a pass names.
+
+Reads the functions of a pass, its patterns and their helpers, without running them. It looks
+through decorators (also xDSL's `op_type_rewrite_pattern`, which keeps the decorated function in a
+closure), annotations, tables, and functions of other modules of the same package or folder.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property, partial
+from inspect import get_annotations
+from pathlib import Path
+from types import CodeType, FunctionType, GenericAlias, MethodType, ModuleType, UnionType
+from typing import Any, Union, cast, get_args, get_origin
+
+from xdsl.ir import Dialect, Operation
+
+from ....dialects.levels import DIALECTS, USERS_DIALECTS, load_dialect
+from ....ir.rules.rule_set import RulesPass
+from ....ir.upstream import ModulePass
+
+MOST = 12
+"""Base classes of more operators than this are too general to tell what a pass looks for."""
+MOST_VALUES = 20_000
+"""The reader stops after so many values; a table of a million entries says nothing more."""
+
+LIBRARIES = ("abele", "xdsl")
+"""Packages whose helpers are not read: they name operations that a pass does not look for."""
+INSTALLED = ("site-packages", "dist-packages")
+"""Folders that hold packages of many authors."""
+
+_OP_NAME = re.compile(r"[a-z_]\w*\.[\w.]+\Z")
+_OP_CLASS = re.compile(r"[A-Z]\w*Op\Z")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_WRAPPERS = (staticmethod, classmethod, property, cached_property, partial, MethodType)
+_INSIDE = ("__func__", "fget", "func", "args", "keywords")
+"""The attributes under which wrappers keep the function that they wrap."""
+
+
+def classes_named_by(tested: ModulePass) -> Iterator[type]:
+    """The classes that the code of a pass names, or the patterns of its rules.
+
+    Operations that the code names by text, as "nn.relu" or "ReluOp", are among them. A class may
+    come more than once.
+    """
+    if isinstance(tested, RulesPass):
+        for law in tested.rule_set().chosen(tested.only, tested.skip).laws:
+            for pattern in law.variants[0].walk():
+                if len(pattern.classes) <= MOST:
+                    yield from pattern.classes
+        return
+    yield from _Reader(type(tested)).read(tested)
+
+
+class _Reader:
+    """Reads values one after another. home: the class of the pass."""
+
+    def __init__(self, home: type) -> None:
+        self.home = home.__module__
+        self.folder = _folder(home)
+        self.left: list[object] = []
+        self.seen: set[int] = set()
+
+    def read(self, tested: ModulePass) -> Iterator[type]:
+        """The classes that a pass names."""
+        self.left = [*vars(tested).values(), *self._members(type(tested))]
+        kept: list[object] = []
+        while self.left and len(kept) < MOST_VALUES:
+            value = self.left.pop()
+            if id(value) in self.seen:
+                continue
+            self.seen.add(id(value))
+            # Otherwise another object could get the same id.
+            kept.append(value)
+            if isinstance(value, type) and not isinstance(value, GenericAlias):
+                yield value
+            elif isinstance(value, str) and (found := _operation(value)):
+                yield found
+            self.left += self._inside(value)
+
+    def _inside(self, value: object) -> Iterable[object]:
+        """The values that another one contains, wraps or mentions."""
+        if isinstance(value, FunctionType):
+            return self._of_function(value)
+        if isinstance(value, _WRAPPERS):
+            wrapper = cast("object", value)
+            return [getattr(wrapper, name) for name in _INSIDE if hasattr(wrapper, name)]
+        if isinstance(value, UnionType | GenericAlias) or get_origin(value) is Union:
+            return get_args(value)
+        if isinstance(value, Mapping):
+            table = cast("Mapping[object, object]", value)
+            return [*table.keys(), *table.values()]
+        if isinstance(value, tuple | list | set | frozenset):
+            return cast("Iterable[object]", value)
+        if isinstance(value, type):
+            return self._members(value) if self._is_own(value) else ()
+        if self._is_own(type(value)):
+            return [type(value), *getattr(value, "__dict__", {}).values()]
+        return ()
+
+    def _members(self, cls: type) -> list[object]:
+        """The members of a class and of its bases that the user wrote."""
+        # Overridden methods too: a wrapper such as `must_accept_all` overrides those of its pass.
+        own = [each for each in cls.__mro__ if self._is_own(each)]
+        return [
+            value
+            for each in own
+            for name, value in vars(each).items()
+            if isinstance(value, FunctionType) or not name.startswith("__")
+        ]
+
+    def _of_function(self, function: FunctionType) -> Iterator[object]:
+        for cell in function.__closure__ or ():
+            # A cell is empty until its variable is assigned.
+            with suppress(ValueError):
+                yield cell.cell_contents
+        yield getattr(function, "__wrapped__", None)
+        if not self._is_own(function):
+            return
+        names, texts = _mentioned(function.__code__)
+        scope: dict[str, Any] = function.__globals__
+        for hint in get_annotations(function).values():
+            if isinstance(hint, str):
+                names |= set(_WORD.findall(hint))
+            else:
+                yield hint
+        yield from texts
+        yield from function.__defaults__ or ()
+        yield from _values(scope, names)
+
+    def _is_own(self, value: type | FunctionType) -> bool:
+        """Whether a class or function is of the same module, package or folder as the pass."""
+        module = value.__module__
+        if module == self.home:
+            return True
+        top = self.home.partition(".")[0]
+        if top in LIBRARIES or module.partition(".")[0] in (*LIBRARIES, "builtins"):
+            return False
+        if "." in self.home and module.partition(".")[0] == top:
+            return True
+        folder = _folder(value)
+        if self.folder is None or folder is None or not folder.is_relative_to(self.folder):
+            return False
+        return not set(INSTALLED) & {self.folder.name, *folder.relative_to(self.folder).parts}
+
+
+def _folder(value: type | FunctionType) -> Path | None:
+    """The folder of the file that defines a class or function; None if it is in no file."""
+    if isinstance(value, FunctionType):
+        file = value.__globals__.get("__file__")
+    else:
+        file = getattr(sys.modules.get(value.__module__), "__file__", None)
+    return Path(file).resolve().parent if isinstance(file, str) else None
+
+
+def _mentioned(code: CodeType) -> tuple[set[str], set[str]]:
+    """The names that code uses and the texts in it, including those of nested functions."""
+    names, texts = set(code.co_names), set[str]()
+    left: list[object] = list(code.co_consts)
+    while left:
+        const = left.pop()
+        if isinstance(const, CodeType):
+            more, inside = _mentioned(const)
+            names |= more
+            texts |= inside
+        elif isinstance(const, str):
+            texts.add(const)
+        elif isinstance(const, tuple | frozenset):
+            left += cast("Iterable[object]", const)
+    return names, texts
+
+
+def _values(scope: Mapping[str, Any], names: set[str]) -> Iterator[object]:
+    """The values of names in a module's scope, in modules found there, and in local imports."""
+    package = str(scope.get("__package__") or "")
+    left: list[object] = [scope[name] for name in sorted(names & scope.keys())]
+    for name in sorted(names):
+        left += [sys.modules[each] for each in (name, f"{package}.{name}") if each in sys.modules]
+    seen: set[int] = set()
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, ModuleType):
+            inside = vars(value)
+            left += [inside[name] for name in sorted(names & inside.keys())]
+        else:
+            yield value
+
+
+def _operation(text: str) -> type[Operation] | None:
+    """The operation with a name, or whose class has it; None if there is none."""
+    if _OP_CLASS.match(text):
+        return _by_class_name().get(text)
+    if not _OP_NAME.match(text):
+        return None
+    return next((op for op in _dialect(text).operations if op.name == text), None)
+
+
+def _by_class_name() -> dict[str, type[Operation]]:
+    """All operations by the names of their classes; the higher level wins."""
+    dialects = [*USERS_DIALECTS.values(), *map(load_dialect, reversed(DIALECTS))]
+    return {op.__name__: op for dialect in dialects for op in dialect.operations}
+
+
+def _dialect(text: str) -> Dialect:
+    """The dialect of an operation's name; an empty one if it is not known."""
+    name = text.partition(".")[0]
+    if name in DIALECTS:
+        return load_dialect(name)
+    return USERS_DIALECTS.get(name, Dialect("none"))

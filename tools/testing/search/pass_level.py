@@ -1,0 +1,119 @@
+"""The level of the programs to test a pass on: declared, named by its code, or found by trying."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
+from ....dialects.levels import LEVELS, NN, PLANNED, USERS_DIALECTS
+from ....ir.equal import same_program
+from ....ir.errors import InputError
+from ....ir.level import Level
+from ....ir.pass_levels import declared_levels
+from ....ir.upstream import ModulePass
+from ..generators.levels import KNOWN, level_before
+from ..generators.program import Program
+from ..limits import TooLong, guarded
+from .draw import generated
+from .failures import PassFailed
+from .judge import STUCK, Judge
+from .named import classes_named_by
+from .run import PassList, Refused, apply
+from .settings import CheckSettings
+
+TRIED = 24
+"""Programs of each level that a pass is tried on."""
+ENOUGH = TRIED // 4
+"""A level is taken at once if a pass changes so many of its programs."""
+TRIAL_LIMIT = 2.0
+"""CPU seconds that a pass may take for one of these programs is half of this."""
+
+
+@dataclass(frozen=True)
+class FoundLevel:
+    """A level, or a stage between levels, and the reason for it in words."""
+
+    level: str
+    why: str
+
+
+def level_given(level: Level | str) -> FoundLevel:
+    """The level that a user names. Raises InputError for an unknown one."""
+    if str(level) not in KNOWN:
+        raise InputError(f"level '{level}'; need one of {', '.join(KNOWN)}")
+    return FoundLevel(str(level), "as given")
+
+
+def level_for(tested: ModulePass, settings: CheckSettings) -> FoundLevel:
+    """The level of the programs to test a pass on.
+
+    It is the level that the pass declares to take; or else the only one that its code names
+    operations of; or else the one where the pass changes most of some programs. If it changes none,
+    it is the highest level that its code names. settings: the seed of those programs, and the
+    limits of a check.
+    """
+    declared = declared_levels(type(tested))
+    if declared is not None and declared.takes is not None:
+        return FoundLevel(level_before(type(tested)), "declared by the pass")
+    named = levels_named_by(tested)
+    if len(named) == 1 and named != [NN]:
+        return FoundLevel(named[0].name, f"its code names operations of {named[0]}")
+    candidates = named or LEVELS
+    changed: dict[str, int] = {}
+    for each in (*map(str, candidates), *((PLANNED,) if NN in candidates else ())):
+        # Programs with plans serve only passes that change nothing elsewhere.
+        if each == PLANNED and any(changed.values()):
+            break
+        changed[each] = changed_of_some(tested, each, settings)
+        if changed[each] >= ENOUGH:
+            break
+    best = max(changed, key=lambda each: changed[each])
+    if changed[best]:
+        return FoundLevel(best, f"the pass changed {changed[best]} of {TRIED} of its programs")
+    tried = ", ".join(changed)
+    return FoundLevel(best, f"the pass changed none of {TRIED} programs of each of {tried}")
+
+
+def levels_named_by(tested: ModulePass) -> list[Level]:
+    """The levels of the operations that the code of a pass names, the highest first."""
+    names = {
+        cls.name.partition(".")[0]
+        for cls in classes_named_by(tested)
+        if issubclass(cls, Operation) and isinstance(getattr(cls, "name", None), str)
+    }
+    if names & USERS_DIALECTS.keys():
+        names.add(NN.name)
+    return [level for level in LEVELS if level.name in names]
+
+
+def changed_of_some(tested: ModulePass, level: str, settings: CheckSettings) -> int:
+    """How many of TRIED generated programs of a level a pass changes."""
+    limit, count = min(settings.limit, TRIAL_LIMIT), 0
+    judge = Judge(PassList((tested,)), settings, doing="compiling the program")
+
+    def look(program: Program) -> bool:
+        nonlocal count
+        after = program.clone()
+        try:
+            with guarded(STUCK * limit, lambda: judge.last_words(program)):
+                apply(tested, after, program, limit)
+        except Refused:
+            return False
+        except PassFailed as failed:
+            if isinstance(failed.__cause__, TooLong):
+                raise _Hangs from None
+            return False
+        changed = not same_program(after.module, program.module)
+        count += changed
+        return changed
+
+    try:
+        generated(level, TRIED, settings.any_seed(), (tested,) if level == NN.name else (), look)
+    except _Hangs:
+        return count
+    return count
+
+
+class _Hangs(BaseException):
+    """Ends the trials of a level where the pass does not end."""
