@@ -22,7 +22,7 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent
 
 from abele.backends.presets import PRESET_SOURCES
-from abele.backends.target import PRESETS
+from abele.backends.target import PRESETS, Target
 from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect
@@ -42,7 +42,7 @@ from abele.tools.manual.examples import flaw, flaw_of
 from abele.tools.manual.markdown import NOTE, plain, prose, slug, table
 from abele.tools.manual.passes import levels, rule_files
 from abele.tools.manual.rules import laws_by_file
-from abele.tools.manual.targets import facts
+from abele.tools.manual.targets import EXAMPLE, facts
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "docs" / "reference").resolve()
@@ -289,3 +289,9 @@ def test_anchors_are_those_that_forges_give():
 def test_a_table_leaves_out_what_is_empty():
     assert table(("a", "b"), [("1", ""), ("x|y", "")]) == "| a |\n| --- |\n| 1 |\n| x\\|y |"
     assert table(("a",), []) == ""
+
+
+def test_the_example_of_a_target_is_one():
+    target = Target.from_toml(EXAMPLE)
+    assert (target.name, target.base, target.tiles) == ("half", "mk2", 736)
+    assert target.memory.bytes_per_tile == 327_680

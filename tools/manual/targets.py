@@ -10,10 +10,20 @@ from ...backends import facts as definitions
 from ...backends.presets import PRESET_SOURCES
 from ...backends.target import PRESETS, Target, resolve_target
 from .documents import document, without_errors
-from .markdown import code, link, page, plain, prose, table
+from .markdown import code, fence, link, page, plain, prose, table
 
 BASE = "mk2"
 """The preset whose facts are listed. For the others, only differences are."""
+
+EXAMPLE = """\
+base = "mk2"
+name = "half"
+tiles = 736
+
+[memory]
+bytes_per_tile = 327_680
+"""
+"""A TOML file of a target."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,8 @@ def targets_page() -> str:
         f"Defined in {link(code('backends/facts.py'), '../../backends/facts.py')}.",
         prose(definitions.__doc__ or ""),
         f"`--target` takes {_takes()}",
+        "The file names the preset it starts from, and the facts that differ:",
+        fence(EXAMPLE, "toml"),
         table(
             ("preset", "tiles", "workers per tile", "bytes per tile", "clock, GHz"),
             (
