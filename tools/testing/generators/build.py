@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ....dialects import control, nn
 from ....dialects.dtypes import numpy_dtype
+from ....dialects.levels import USERS_DIALECTS
 from ....dialects.scalar_functions import FUNCTIONS, chainable
 from ....dialects.structured import (
     Composite,
@@ -78,10 +79,16 @@ ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
 _RUNS = (Structured, Movement, Reinterpretation, Composite)
 
 
+def is_users(name: str) -> bool:
+    """Whether an operation belongs to a dialect that an extension has added."""
+    return name.partition(".")[0] in USERS_DIALECTS
+
+
 class Operators:
     """The operators that programs of nn are built from: all of a context that can be run.
 
-    only: restrict them to these classes or names. Raises ValueError if none of those can be run.
+    only: restrict them to these classes or names. An operator of a user's dialect that is named
+    here need not run by itself: a pass may lower it. Raises ValueError if none is left.
     """
 
     def __init__(
@@ -93,7 +100,8 @@ class Operators:
         self.classes = tuple(
             cls
             for cls in sorted(context.loaded_ops, key=lambda cls: cls.name)
-            if issubclass(cls, _RUNS) and (wanted is None or cls.name in wanted)
+            if (wanted is None or cls.name in wanted)
+            and (issubclass(cls, _RUNS) or (wanted is not None and is_users(cls.name)))
         )
         if wanted is not None and not self.classes:
             raise ValueError(f"operators {sorted(wanted)}: none of them is known and can be run")

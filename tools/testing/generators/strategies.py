@@ -20,7 +20,9 @@ from hypothesis.strategies import SearchStrategy
 from xdsl.ir import Attribute, Operation
 
 from ....backends.target import Target
-from .build import ELEMENTS, Operators, build, default_operators
+from ....dialects.levels import USERS_DIALECTS
+from ...driver.context import new_context
+from .build import ELEMENTS, Operators, build, default_operators, is_users
 from .levels import KNOWN, at_level
 from .program import Program
 from .sketch import (
@@ -149,4 +151,7 @@ def operators_of(operators: OperatorNames) -> Operators:
         return operators
     if operators is None:
         return default_operators()
-    return default_operators(tuple(o if isinstance(o, str) else o.name for o in operators))
+    names = tuple(o if isinstance(o, str) else o.name for o in operators)
+    if any(map(is_users, names)):
+        return Operators(new_context(USERS_DIALECTS.values()), names)
+    return default_operators(names)

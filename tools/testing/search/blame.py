@@ -17,7 +17,7 @@ from ...debug.bisect.verdict import BlamedRewrite
 from ..generators.program import Program
 from ..limits import TooLong, at_most
 from .failures import AtFault, Wrong
-from .judge import Judge
+from .judge import Judge, can_run
 from .report import Report
 from .run import PassList, Refused, apply
 from .settings import LIMIT
@@ -67,7 +67,7 @@ def first_wrong_pass(program: Program, judge: Judge) -> FirstWrong:
             return FirstWrong(before, alone, index)
         after = before.clone()
         apply(each, after, before, judge.settings.limit)
-        after.source = before.source or program.module
+        after.source = before.source or (before.module if can_run(before) else None)
         after.sketch = None
         before = after
     # Each pass alone stays within its bound; only their errors together exceed it.

@@ -6,7 +6,8 @@ import zlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ....dialects.levels import level_of
+from ....backends.reference import first_meaningless
+from ....dialects.levels import NN, level_of
 from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.pass_levels import declared_levels
@@ -33,7 +34,7 @@ from .failures import (
 )
 from .refusals import broken_before
 from .report import Report
-from .run import PassList, Refused
+from .run import PassList, Refused, apply
 from .save import save_failure
 from .settings import CheckSettings
 
@@ -148,7 +149,7 @@ class Judge:
         return None
 
     def _expected(self, program: Program) -> Outcome:
-        source = program.source_program()
+        source = self._lowered(program.source_program())
         try:
             return expected_of(source)
         except (InputError, DoesNotFit) as error:
@@ -167,9 +168,37 @@ class Judge:
         changed_by = self.report.changed_by if several else None
         return self.passes.compiled(program, self.settings.limit, self.report, changed_by)
 
+    def _lowered(self, program: Program) -> Program:
+        """The program that defines the results: the first that can run, before or after a pass.
+
+        Raises Refused if the program can run after no pass.
+        """
+        if can_run(program):
+            return program
+        lowered = program.clone()
+        lowered.source = lowered.sketch = None
+        for each in self.passes.for_program(program):
+            apply(each, lowered, program, self.settings.limit)
+            if can_run(lowered):
+                self.report.began_after[each.name] += 1
+                return lowered
+        raise Refused(f"no pass gives a meaning to {unknown_operation(program)}")
+
     def compiled(self, program: Program) -> Program:
         """The program after all passes. Raises Refused and PassFailed."""
         return self.passes.compiled(program, self.settings.limit, self.report)
+
+
+def unknown_operation(program: Program) -> str:
+    """The name of an operation of nn that only a pass gives a meaning; "" if there is none."""
+    module = program.module
+    found = first_meaningless(module) if level_of(module) == NN else None
+    return "" if found is None else found.name
+
+
+def can_run(program: Program) -> bool:
+    """Whether each operation of a program has a meaning of its own."""
+    return not unknown_operation(program)
 
 
 def _rounds(each: ModulePass) -> bool:

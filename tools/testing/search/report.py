@@ -33,6 +33,8 @@ class Report:
     guards: how often each guard was true or false, by the rule's name, the guard's text and the
     answer.
     held, skipped: number of programs for which each relation held, or did not apply, by its name.
+    began_after: number of programs that could run only after a pass, by the name of the pass. Their
+    results are compared with those of the program after it.
     """
 
     name: str = ""
@@ -50,16 +52,22 @@ class Report:
     guards: Counter[tuple[str, str, bool]] = field(default_factory=Counter[tuple[str, str, bool]])
     held: Counter[str] = field(default_factory=Counter[str])
     skipped: Counter[str] = field(default_factory=Counter[str])
+    began_after: Counter[str] = field(default_factory=Counter[str])
 
     def __str__(self) -> str:
         related = "".join(
             f", {name} held for {self.held[name]} and skipped for {self.skipped[name]}"
             for name in dict.fromkeys((*self.held, *self.skipped))
         )
+        began = "".join(
+            f", {count} compared with the program after {name}"
+            for name, count in self.began_after.items()
+        )
         where = f" of {self.level}" if self.level else ""
         return (
             f"changed {self.changed} of {self.examples} programs{where} in {self.seconds:.1f} s, "
-            f"{self.refused} refused, {self.unfit} did not fit, {self.undecided} undecided{related}"
+            f"{self.refused} refused, {self.unfit} did not fit, {self.undecided} undecided"
+            f"{began}{related}"
         )
 
 
