@@ -73,6 +73,9 @@ CARRIED = (1, 1, 2, 2, 3)
 ALL_OUTPUTS = 0.5
 """How often a program may use all results of a loop or branch, instead of only one."""
 
+PLANNED_AT_RANDOM = 0.3
+"""How often check_pipeline plans a program at random, instead of by the planner."""
+
 ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
 """The element types of programs by default."""
 
@@ -173,8 +176,16 @@ class _Builder:
         types = ([a.type for a in block.args], [v.type for v in results])
         main = func.FuncOp("main", types, Region(block))
         module = ModuleOp([*self.states, main])
-        machine = self.sketch.machine
-        return Program(module, self.context, self.inputs, machine, sketch=self.sketch)
+        sketch = self.sketch
+        at_random = Random(f"{sketch.seed} plans").random() < PLANNED_AT_RANDOM
+        return Program(
+            module,
+            self.context,
+            self.inputs,
+            sketch.machine,
+            sketch=sketch,
+            plans=sketch.seed if at_random else None,
+        )
 
     def _store(self, value: SSAValue, random: Random) -> None:
         """Store a value, and read its state after that, which still gives the value before."""

@@ -27,7 +27,7 @@ from ....backends.target import Target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.levels import PLANNED, TILE_DECISIONS
+from ....dialects.levels import NN, PLANNED, TILE_DECISIONS
 from ....dialects.nn import element_of
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
 from ....dialects.structured import Movement, Structure, Structured
@@ -36,7 +36,7 @@ from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.geometry.layout import Layout, canonical, raw_layout
 from ....ir.geometry.space import Dim, identity_map
-from ....ir.provenance import locate, named, origin_names
+from ....ir.provenance import locate, named, origin, origin_names
 from ....ir.text import print_inline
 from ....ir.upstream import Context, ModulePass
 from ....passes.allocate import ADDRESS, Allocate
@@ -68,14 +68,18 @@ ADDRESSED = 0.3
 def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
     """Write a legal plan on each operation that can have one, and the target on the module."""
     for op in module.walk():
-        if isinstance(op, Structured):
-            operand = number_dtype([_element(value) for value in op.operands])
-            op.attributes["plan"] = PlanAttr(
-                random_plan(op.structure(), operand, _element(op.results[0]), target, random)
-            )
-        elif isinstance(op, Movement):
-            op.attributes["plan"] = PlanAttr(_movement_plan(op, target, random))
+        _decide_plan(op, target, random)
     module.attributes[TARGET] = StringAttr(target.spelling())
+
+
+def _decide_plan(op: Operation, target: Target, random: Random) -> None:
+    if isinstance(op, Structured):
+        operand = number_dtype([_element(value) for value in op.operands])
+        op.attributes["plan"] = PlanAttr(
+            random_plan(op.structure(), operand, _element(op.results[0]), target, random)
+        )
+    elif isinstance(op, Movement):
+        op.attributes["plan"] = PlanAttr(_movement_plan(op, target, random))
 
 
 def _element(value: SSAValue) -> np.dtype[Any]:
@@ -377,6 +381,28 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
 
 
 @dataclass(frozen=True)
+class PlanAtRandom(ModulePass):
+    """Write a random legal plan on every operation that computes or moves.
+
+    nn -> nn, in place of plan-splits. target: a spelling of the target. seed: with the name of an
+    operation's node, it determines the plan, so that other operations do not change it.
+    """
+
+    name = "plan-at-random"
+    takes = NN
+
+    target: str
+    seed: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Plan a module in place."""
+        target = resolve_target(self.target)
+        for each in op.walk():
+            _decide_plan(each, target, Random(f"{self.seed} {each.name} {origin(each)}"))
+        op.attributes[TARGET] = StringAttr(target.spelling())
+
+
+@dataclass(frozen=True)
 class LowerAtRandom(ModulePass):
     """Lower a module of nn whose operations have plans, by random decisions.
 
@@ -395,3 +421,9 @@ class LowerAtRandom(ModulePass):
             raise InputError(f"the module has no {TARGET}; plan it first")
         random = Random(f"{self.seed} {zlib.crc32(print_inline(op).encode())}")
         _descend(op, self.to, resolve_target(target.data), random)
+
+
+AT_RANDOM = {
+    each.name: f"{each.__module__}:{each.__name__}" for each in (PlanAtRandom, LowerAtRandom)
+}
+"""The passes of this file as "module:Class", which replaying a failure looks up by name."""

@@ -37,6 +37,7 @@ def lowered(program: Program, level: str, random: Random) -> Program:
         program.target,
         source=program.module,
         sketch=program.sketch,
+        plans=program.plans,
     )
 
 

@@ -32,7 +32,8 @@ class Program:
     target: the machine that it is or will be planned for. source: for a program of a lower level,
     the module of nn that it was lowered from, which defines what it has to compute. sketch: the
     sketch that it was generated from, or None. key: identifies a program that was generated without
-    a sketch; "" otherwise.
+    a sketch; "" otherwise. plans: the seed of its plans if check_pipeline plans it at random; None
+    if the planner plans it.
     Its repr is its text, because the repr of an operation walks the whole program many times.
     """
 
@@ -46,6 +47,7 @@ class Program:
         source: ModuleOp | None = None,
         sketch: Sketch | None = None,
         key: str = "",
+        plans: int | None = None,
     ) -> None:
         self.module = module
         self.context = context
@@ -54,6 +56,7 @@ class Program:
         self.source = source
         self.sketch = sketch
         self.key = key
+        self.plans = plans
 
     @property
     def level(self) -> Level:
@@ -95,7 +98,8 @@ class Program:
             if (array := self.inputs.get(each.name)) is not None
             and (array.shape, array.dtype) == (each.shape, each.dtype)
         }
-        return Program(module, self.context, {**seeded(wanted), **kept}, self.target)
+        inputs = {**seeded(wanted), **kept}
+        return Program(module, self.context, inputs, self.target, plans=self.plans)
 
     def clone(self) -> Program:
         """The same program with a module of its own."""
@@ -107,6 +111,7 @@ class Program:
             source=self.source,
             sketch=self.sketch,
             key=self.key,
+            plans=self.plans,
         )
 
     def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:
@@ -117,7 +122,7 @@ class Program:
         folder.mkdir(parents=True, exist_ok=True)
         write_module(self.module, folder / MODULE)
         write_npz(folder / INPUTS, self.inputs)
-        record = {"target": self.target.spelling(), **(about or {})}
+        record = {"target": self.target.spelling(), "plans": self.plans, **(about or {})}
         with whole_file(folder / ABOUT) as stream:
             stream.write((json.dumps(record, indent=1) + "\n").encode())
 
@@ -133,7 +138,9 @@ class Program:
         except (OSError, ValueError) as error:
             raise InputError(f"{folder / ABOUT}: cannot be read: {error}") from None
         inputs = read_npz(folder / INPUTS, signature(module).inputs)
-        return Program(module, context, inputs, resolve_target(str(about["target"]))), about
+        target, plans = resolve_target(str(about["target"])), about.get("plans")
+        seed = plans if isinstance(plans, int) else None
+        return Program(module, context, inputs, target, plans=seed), about
 
     def __repr__(self) -> str:
         """The text, headed by the target."""

@@ -13,6 +13,7 @@ from ....ir.errors import InputError
 from ....ir.pass_manager import parse_pipeline
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
+from ..generators.decisions import AT_RANDOM
 from ..generators.program import Program
 from ..oracle.relations import RELATIONS, Relation
 from .failures import Wrong
@@ -29,7 +30,11 @@ def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
     """
     relations = recorded_relations(record)
     first = record.get("first")
-    passes = PassList(recorded_passes(record), first if isinstance(first, int) else None)
+    passes = PassList(
+        recorded_passes(record),
+        first if isinstance(first, int) else None,
+        at_random=record.get("at_random") is True,
+    )
     judge = Judge(passes, CheckSettings(relation=relations, results=not relations))
     try:
         return judge.wrong(program)
@@ -47,7 +52,7 @@ def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...
         if "pipeline" in each:
             found.append(each["pipeline"])
             continue
-        registry: dict[str, Any] = pipeline_passes()
+        registry: dict[str, Any] = {**pipeline_passes(), **AT_RANDOM}
         if "file" in each:
             cls: type[ModulePass] = _loaded(Path(each["file"]), each["class"])
             registry = {cls.name: cls}

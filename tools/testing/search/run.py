@@ -20,6 +20,8 @@ from ....ir.rewriting import limited
 from ....ir.upstream import ModuleOp, ModulePass
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES, expand
+from ....passes.plan_splits import PlanSplits
+from ..generators.decisions import PlanAtRandom
 from ..generators.program import Program
 from ..limits import TooLong, at_most
 from .failures import PassFailed
@@ -48,12 +50,14 @@ class PassList:
     """The passes under test, as passes and texts of pipelines.
 
     first: run only this many of the passes; all if None. rewrites: stop each pass after this many
-    rewrites; never if None.
+    rewrites; never if None. at_random: plan programs at random, of those that say so, in place of
+    plan-splits.
     """
 
     tested: tuple[ModulePass | str, ...]
     first: int | None = None
     rewrites: int | None = None
+    at_random: bool = False
 
     @staticmethod
     def of(tested: Passes) -> PassList:
@@ -71,7 +75,11 @@ class PassList:
 
     def for_program(self, program: Program) -> tuple[ModulePass, ...]:
         """The passes for the target of one program."""
-        return self.on(program.target.spelling())
+        passes = self.on(program.target.spelling())
+        if not self.at_random or program.plans is None:
+            return passes
+        planned = PlanAtRandom(program.target.spelling(), program.plans)
+        return tuple(planned if isinstance(each, PlanSplits) else each for each in passes)
 
     def compiled(
         self,
@@ -100,7 +108,9 @@ class PassList:
 
 
 def is_abeles(each: ModulePass) -> bool:
-    """Whether a pass is one of abele's own."""
+    """Whether a pass is one of abele's own, or stands in for one."""
+    if isinstance(each, PlanAtRandom):
+        return True
     return each.name in PASSES and load_pass(each.name, PASSES) is type(each)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from ....ir.pass_manager import load_pass
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
+from ..generators.decisions import AT_RANDOM
 from ..generators.program import Program
 from ..oracle.relations import RELATIONS, Relation, name_of
 from .run import PassList
@@ -33,7 +34,8 @@ def save_failure(
     program: Program, passes: PassList, relations: Sequence[Relation], kind: str, budget: Budget
 ) -> Saved:
     """Save a program on which passes fail, where the budget says. kind: as Wrong.kind."""
-    record = replay_record(passes.tested, kind, relations) | {"first": passes.first}
+    record = replay_record(passes.tested, kind, relations)
+    record |= {"first": passes.first, "at_random": passes.at_random}
     return save_program(program, budget, record, lambda folder: replay_command(folder, record))
 
 
@@ -77,7 +79,7 @@ def _pass_record(each: ModulePass | str) -> dict[str, str]:
     if isinstance(each, str):
         return {"pipeline": each}
     spec, cls = str(each.spec()), type(each)
-    known = pipeline_passes()
+    known = {**pipeline_passes(), **AT_RANDOM}
     if cls.name in known and load_pass(cls.name, known) is cls:
         return {"spec": spec}
     return {"spec": spec, **_definition(cls, cls.__qualname__)}

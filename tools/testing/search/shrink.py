@@ -304,7 +304,7 @@ def _on_machine(program: Program, spelling: str) -> Program | None:
     target = machine_of(spelling)
     if target.tiles >= program.target.tiles:
         return None
-    return Program(program.module, program.context, program.inputs, target)
+    return Program(program.module, program.context, program.inputs, target, plans=program.plans)
 
 
 _SIMPLE: tuple[Callable[[Array], Array], ...] = (
@@ -321,7 +321,7 @@ def _with_input(program: Program, name: str, simple: Callable[[Array], Array]) -
     if values.tobytes() == array.tobytes():
         return None
     inputs = {**program.inputs, name: values}
-    return Program(program.module, program.context, inputs, program.target)
+    return Program(program.module, program.context, inputs, program.target, plans=program.plans)
 
 
 def _holders(module: ModuleOp) -> Iterator[tuple[Operation, str, Array]]:

@@ -1,0 +1,116 @@
+"""Pipelines are checked with random plans too, which show bugs that the planner's plans hide."""
+
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from random import Random
+
+import pytest
+from xdsl.dialects.builtin import StringAttr
+
+from abele.backends.target import resolve_target
+from abele.dialects import nn, partition
+from abele.dialects.abele import BodyAttr, Plan, PlanAttr
+from abele.dialects.levels import NN
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.pipelines import DOWN
+from abele.passes.plans.planned import TARGET
+from abele.tools.testing import Miscompiled, Program, check_pipeline, programs
+from abele.tools.testing.generators import build
+from abele.tools.testing.generators.decisions import AT_RANDOM, PlanAtRandom
+from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
+from abele.tools.testing.search.replay import recorded_passes
+from abele.tools.testing.search.run import PassList
+from abele.tools.testing.search.save import replay_record
+
+
+@dataclass(frozen=True)
+class MisreadLastTile(ModulePass):
+    """Computes a sum for a difference on some tiles, of which the last is the machine's last."""
+
+    name = "misread-last-tile"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if isinstance(each, partition.ComputeOp) and _ends_on_last_tile(each.plan.data, op):
+                body = each.body.data
+                if body.function == "sub":
+                    each.properties["body"] = BodyAttr(replace(body, function="add"))
+
+
+def _ends_on_last_tile(plan: Plan, module: ModuleOp) -> bool:
+    target = module.attributes[TARGET]
+    assert isinstance(target, StringAttr)
+    tiles = resolve_target(target.data).tiles
+    return prod(plan.split) > 1 and 0 < plan.first_tile == tiles - prod(plan.split)
+
+
+TESTED = ("nn,partition", MisreadLastTile(), "tile,exchange")
+EXAMPLES = 150
+SOME = programs(operators=[nn.SubOp], control_flow=False)
+
+
+def test_a_bug_under_plans_that_the_planner_seldom_makes_is_found(tmp_path: Path):
+    with pytest.raises(Miscompiled) as caught:
+        check_pipeline(TESTED, examples=EXAMPLES, seed=0, programs=SOME, folder=tmp_path)
+    assert caught.value.blamed == "misread-last-tile"
+    assert "plan-at-random" in caught.value.passes
+
+
+def plans_in_steps(at_random: bool) -> int:
+    """How many of some programs have a plan in several steps."""
+    found = 0
+    passes = PassList(("nn,partition",), first=len(DOWN[NN]) + 1, at_random=at_random)
+    for number in range(40):
+        sketch = random_sketch(Random(f"plans {number}"))
+        program = build.build(sketch, build.default_operators())
+        program.plans = number
+        plans = [op.attributes.get("plan") for op in planned(program, passes).walk()]
+        found += any(isinstance(p, PlanAttr) and prod(p.data.steps) > 1 for p in plans)
+    return found
+
+
+def planned(program: Program, passes: PassList) -> ModuleOp:
+    for each in passes.for_program(program):
+        each.apply(program.context, program.module)
+    return program.module
+
+
+def test_random_plans_have_steps_which_the_planner_takes_for_want_of_memory_alone():
+    assert plans_in_steps(at_random=False) == 0
+    assert plans_in_steps(at_random=True) >= 4
+
+
+def first_at_random() -> Program:
+    for seed in range(100):
+        sketch = Sketch((Step(3, seed=seed),), (3, 5), seed=seed, target="tiny:5")
+        program = build.build(sketch, build.default_operators())
+        if program.plans is not None:
+            return program
+    raise AssertionError("no program is planned at random")
+
+
+def test_a_program_keeps_its_random_plans(tmp_path: Path):
+    program = first_at_random()
+    program.save(tmp_path)
+    loaded, _ = Program.load(tmp_path)
+    copies = (program.clone(), program.with_module(program.module.clone()), loaded)
+    assert {each.plans for each in copies} == {program.plans}
+    texts = set[str]()
+    for each in copies:
+        passes = PassList.of("nn,partition")
+        assert "plan-splits" in [p.name for p in passes.for_program(each)]
+        passes = PassList(passes.tested, at_random=True).for_program(each)
+        assert "plan-at-random" in [p.name for p in passes]
+        for one in passes:
+            one.apply(each.context, each.module)
+        texts.add(each.text)
+    assert len(texts) == 1
+
+
+def test_random_passes_are_recorded_by_name():
+    given = PlanAtRandom("tiny:4", 7)
+    record = replay_record((given,), "value")
+    assert record["passes"] == [{"spec": str(given.spec())}]
+    assert recorded_passes(record) == parse_pipeline(str(given.spec()), AT_RANDOM) == (given,)
