@@ -8,7 +8,7 @@ from documents import Block, blocks_of, commands_of, is_file, reading
 
 README = Path(__file__).parents[1] / "README.md"
 
-ELSEWHERE = ("$ make", "AlexNet, seeded weights", "=====")
+ELSEWHERE = ("$ make", "AlexNet, seeded weights")
 """How blocks begin that the Makefile stands for."""
 
 

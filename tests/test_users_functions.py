@@ -168,7 +168,7 @@ def test_programs_scale_by_the_degree_of_a_users_function(mine: Path):
     mine.write_text(CUBE.replace("3 * degrees[0]", "2 * degrees[0]"))
     load_extensions([mine])
     with pytest.raises(Exception, match="scales_by_powers_of_two"):
-        check_pass("fuse-chains", relation=scales_by_powers_of_two, **options)
+        check_pass("fuse-chains", relation=scales_by_powers_of_two, **{**options, "examples": 300})
 
 
 def test_wrong_facts_of_a_function_are_named(mine: Path):

@@ -95,7 +95,7 @@ def shrink_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_rule_that_changes_the_meaning_is_found(text: str, tmp_path: Path):
-    found = wrong(text, tmp_path)
+    found = wrong(text, tmp_path, examples=200)
     assert isinstance(found, Miscompiled)
     assert found.wrong.kind == "value"
     ops = [op for op in found.program.module.walk() if op.name.startswith("nn.")]
