@@ -100,7 +100,7 @@ def large_sums(draw: st.DrawFn) -> Structure:
     """
     g, o = draw(st.sampled_from([1, 1, 5])), draw(st.sampled_from([1, 3, 13, 70]))
     y, x = draw(st.sampled_from([1, 4, 9])), draw(st.sampled_from([1, 2, 7, 16, 35, 200]))
-    # As many as a tile holds, all of whose blocks may lie on one; more than a chain has.
+    # All blocks may be on one tile, which has to hold them.
     c = draw(st.sampled_from([n for n in (1, 2, 19, 90) if g * o * y * x * n <= LARGE_POINTS]))
     k = draw(st.sampled_from([1, 3]))
     stride = draw(st.integers(1, 2))
