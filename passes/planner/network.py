@@ -25,8 +25,7 @@ from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
 from .problem import Problem
 from .question import Question
-from .search import sketched
-from .serial import in_steps, priced
+from .serial import in_steps, priced, sketched
 
 BOUNDS = (1.0, 0.5, 0.25, 0.1)
 """Shares of a tile that one operator may take, tried in turn if the fastest plans do not fit

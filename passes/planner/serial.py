@@ -14,14 +14,17 @@ from math import inf, prod
 
 from ...backends.codelets.scalar import is_floating
 from ...dialects.abele import Plan
-from ..plans.derive import is_legal_in_steps
+from ..plans.derive import check_plan, is_legal_in_steps
 from ..plans.steps import passes_of, takes_steps
 from .candidates import splits
 from .choice import Choice, fitting, rank
 from .estimate import estimates, shortlist
 from .question import Question
 from .rotation import MOST_STEPS, PRICED, priced_in_steps, search_in_steps
+from .search import considered as considered_at_once
 from .search import exact, finalists
+from .search import sketched as sketched_at_once
+from .search import traded as traded_at_once
 
 MOST_TRIED = 4_096
 """Splits that are tried for steps that the user asks for.
@@ -43,6 +46,10 @@ def priced(question: Question, plan: Plan) -> Choice:
 
     Raises ValueError if it is not a plan of this operator.
     """
+    if question.problem.moves and takes_steps(plan):
+        raise ValueError(f"steps {list(plan.steps)}; a movement takes one step")
+    if plan.steps or plan.ring:
+        check_plan(question.structure, plan, question.problem.result_dtype)
     price = priced_in_steps if takes_steps(plan) else exact
     return price(question, plan)
 
@@ -61,6 +68,27 @@ def plans(question: Question, *, lean: bool = False, in_time: bool = True) -> tu
         return once
     found = [*once, *in_steps(question)]
     return tuple(sorted(fitting(found, question.bound, question.terms), key=rank))
+
+
+def considered(question: Question) -> tuple[Choice, ...]:
+    """Every plan on the shortlist with its full price, fastest first.
+
+    `abele plan` shows them to explain a choice.
+    """
+    return plans(question) if question.terms.steps else considered_at_once(question)
+
+
+def traded(question: Question) -> tuple[Choice, ...]:
+    """The plans of `considered`, and the cheapest plan for each amount of memory."""
+    return plans(question) if question.terms.steps else traded_at_once(question)
+
+
+def sketched(question: Question) -> tuple[Choice, ...]:
+    """Plans that trade cycles for bytes, the most promising first.
+
+    The price of combining is an estimate; `priced` computes the real one.
+    """
+    return plans(question) if question.terms.steps else sketched_at_once(question)
 
 
 @lru_cache(maxsize=4096)

@@ -26,7 +26,7 @@ from ...ir.geometry.space import (
 )
 from ...ir.geometry.spread import spread
 from .padding import can_pad
-from .steps import home_over_steps, passes_of, result_over_steps, takes_steps
+from .steps import check_steps, home_over_steps, passes_of, result_over_steps, takes_steps
 
 
 def leaves_partials(structure: Structure, plan: Plan) -> bool:
@@ -85,18 +85,29 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
     return Structure(space, body), tuple(split), order
 
 
+def check_plan(structure: Structure, plan: Plan, element: np.dtype[Any]) -> None:
+    """Raise ValueError if a plan, in one step or several, does not belong to this operator.
+
+    element: the dtype of the operator's result.
+    """
+    check_steps(structure, plan)
+    if not takes_steps(plan):
+        refined(structure, plan)
+        return
+    for n, dim in zip(plan.steps, structure.space.dims, strict=True):
+        if n > 1 and dim.kind != "parallel" and not is_floating(element):
+            raise ValueError(
+                f"dimension {dim.name}: {n} steps of a reduction to {element.name}; "
+                "need a result of floats, or steps along another dimension"
+            )
+    step = next(passes_of(structure, plan))[0]
+    refined(step.structure, step.plan)
+
+
 def is_legal_in_steps(structure: Structure, plan: Plan, element: np.dtype[Any]) -> bool:
     """Whether an operator can take the steps of a plan. element: the dtype of its result."""
-    merges = any(
-        n > 1
-        for n, d in zip(plan.steps, structure.space.dims, strict=False)
-        if d.kind != "parallel"
-    )
-    if merges and not is_floating(element):
-        return False
     try:
-        step = next(passes_of(structure, plan))[0]
-        refined(step.structure, step.plan)
+        check_plan(structure, plan, element)
     except ValueError:
         return False
     return True

@@ -87,7 +87,11 @@ def _check_ring(space: Space, plan: Plan, d: int, r: int) -> None:
             f"dimension {dims[d].name}: need a reduction that goes round a parallel one"
         )
     steps = plan.steps[d] if plan.steps else 1
-    if plan.split[d] > 1 or steps == 1 or plan.split[r] % steps or dims[r].size % plan.split[r]:
+    if steps == 1:
+        raise ValueError(
+            f"dimension {dims[d].name}: it goes round {dims[r].name} in 1 step; need 2 or more"
+        )
+    if plan.split[d] > 1 or plan.split[r] % steps or dims[r].size % plan.split[r]:
         raise ValueError(
             f"dimension {dims[d].name}: {steps} steps round {plan.split[r]} parts of "
             f"{dims[r].size}; need equal parts, as many as steps or a multiple"

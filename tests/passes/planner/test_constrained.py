@@ -181,6 +181,22 @@ def test_a_proportion_of_0_means_the_fewest_bytes(asking: Asking):
             {"turn": {"steps": {"d0": 2}}},
             "turn.steps: nn.transpose moves elements, which takes one step",
         ),
+        (
+            {"fc1": {"split": {"k": 2}, "steps": {"m": 1}, "ring": {"k": "n"}}},
+            "fc1.steps: dimension k: it goes round n in 1 step; need 2 or more",
+        ),
+        (
+            {"fc1": {"ring": {"k": "n"}}},
+            "fc1.ring: dimension k: it goes round n in 1 step; need 2 or more",
+        ),
+        (
+            {"fc1": {"plan": "split [1, 1, 1] ring [-1, -1, 1]"}},
+            "fc1.plan: dimension k: it goes round n in 1 step; need 2 or more",
+        ),
+        (
+            {"turn": {"plan": "split [1, 1] steps [2, 1]"}},
+            "turn.plan: steps [2, 1]; a movement takes one step",
+        ),
         ({"fc1": {"ring": {"k": "q"}}}, "fc1.ring.k: no dimension 'q' in nn.matmul"),
         ({"fc1": {"plan": "split [1, 2]"}}, "fc1.plan: split [1, 2]; need a number for each of m"),
         ({"fc1": {"plan": "split [1, 2, 1] workers [6]"}}, "workers [6]; need a number for each"),

@@ -16,7 +16,7 @@ from ....passes.planner.choice import Choice
 from ....passes.planner.price import block_elements
 from ....passes.planner.problem import Problem
 from ....passes.planner.question import Question
-from ....passes.planner.search import considered, fastest
+from ....passes.planner.serial import considered, plans
 from ....passes.planner.terms import FREE
 from ....passes.plans.steps import takes_steps
 
@@ -215,8 +215,8 @@ def _kept_away(question: Question, choice: Choice, given: bool) -> str:
         return f"memory: no plan keeps {limit:,} bytes"
     chosen = replace(problem.terms, temporary_bytes=None)
     unbounded = replace(question, bound=NO_BOUND)
-    within = fastest(replace(unbounded, problem=replace(problem, terms=chosen)))
-    best = fastest(replace(unbounded, problem=replace(problem, terms=FREE)))
+    within = _fastest(replace(unbounded, problem=replace(problem, terms=chosen)))
+    best = _fastest(replace(unbounded, problem=replace(problem, terms=FREE)))
     if choice.cycles <= WORTH_SAYING * best.cycles or choice.cycles == inf:
         return ""
     if given or within.cycles > WORTH_SAYING * best.cycles:
@@ -227,6 +227,11 @@ def _kept_away(question: Question, choice: Choice, given: bool) -> str:
     if within.resident_bytes > choice.resident_bytes:
         return f"memory: {faster} with {within.resident_bytes:,} bytes of weights"
     return f"its neighbours: {faster} alone"
+
+
+def _fastest(question: Question) -> Choice:
+    """The fastest plan, in one step unless steps were asked for."""
+    return plans(question, in_time=False)[0]
 
 
 def _faster(choice: Choice, other: Choice) -> str:

@@ -27,7 +27,7 @@ from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
 from ....passes.planner.question import Question
 from ....passes.planner.relaxed import Relaxed
-from ....passes.planner.search import traded
+from ....passes.planner.serial import traded
 from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
 from ...driver.on_step import OnStep, ignore_step

@@ -1,12 +1,17 @@
 import json
 from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from some_models import convolutions, model, node, random
 
 from abele.backends.price import price, totals
 from abele.backends.target import resolve_target
 from abele.ir.errors import DoesNotFit, InputError
+from abele.ir.provenance import origin
 from abele.ir.text import write_module
 from abele.tools import compile_model
 from abele.tools.views.planning.plan import plan_model, product_of_matrices
@@ -42,6 +47,64 @@ def test_types_are_those_that_are_asked_for():
         for dtype in ("f16", "f32")
     )
     assert small.cycles < large.cycles
+
+
+MIXED = """
+builtin.module {
+  func.func @main(%x: tensor<4x16xf32>, %w: tensor<16x8xf32>, %i: tensor<4x8xi32>,
+                  %j: tensor<8x4xi32>) -> (tensor<8x4xf32>, tensor<4x4xi32>) {
+    %0 = "nn.matmul"(%x, %w) : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32> loc("float")
+    %1 = "nn.transpose"(%0) <{permutation = array<i64: 1, 0>}>
+      : (tensor<4x8xf32>) -> tensor<8x4xf32> loc("turn")
+    %2 = "nn.matmul"(%i, %j) : (tensor<4x8xi32>, tensor<8x4xi32>) -> tensor<4x4xi32> loc("int")
+    func.return %1, %2 : tensor<8x4xf32>, tensor<4x4xi32>
+  }
+}
+"""
+
+_counts = st.dictionaries(
+    st.sampled_from("mnk"), st.sampled_from([1, 2, 4, 3, 2**31 - 1]), min_size=1
+)
+_some_constraints = st.fixed_dictionaries(
+    {},
+    optional={
+        "split": _counts,
+        "steps": _counts,
+        "ring": st.dictionaries(st.sampled_from("mnk"), st.sampled_from("mnk"), min_size=1),
+        "tiles": st.integers(1, 16),
+        "method": st.sampled_from(["mac", "amp"]),
+        "memory_proportion": st.sampled_from([0, 0.1, 1]),
+    },
+)
+_some_plans = st.builds(
+    lambda split, steps, ring: {"plan": f"split {split}{steps}{ring}"},
+    st.lists(st.sampled_from([1, 2, 4]), min_size=2, max_size=3),
+    st.sampled_from(["", " steps [1, 1, 2]", " steps [2, 1, 4]", " steps [2, 1]"]),
+    st.sampled_from(["", " ring [-1, -1, 1]", " ring [-1, 0, -1]"]),
+)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(["float", "int", "turn"]), _some_constraints | _some_plans)
+@example("float", {"steps": {"k": 4}})
+@example("float", {"steps": {"k": 4}, "ring": {"k": "n"}})
+@example("float", {"split": {"k": 2}, "steps": {"m": 1}, "ring": {"k": "n"}})
+@example("int", {"steps": {"k": 2}})
+def test_any_constraints_are_kept_or_refused(operator: str, constraints: dict):
+    with TemporaryDirectory() as folder:
+        model, path = Path(folder, "net.mlir"), Path(folder, "c.json")
+        model.write_text(MIXED)
+        path.write_text(json.dumps({"operators": {operator: constraints}}))
+        try:
+            found = plan_model(model, TINY, constraints=path)
+        except InputError as error:
+            assert f"operators.{operator}" in str(error)
+            return
+    for op, choice in found.choices.items():
+        assert choice in found.trade_offs(op).choices
+        if origin(op) == operator and "steps" in constraints:
+            dims = [dim.name for dim in found.questions[op].structure.space.dims]
+            assert choice.plan.steps == tuple(constraints["steps"].get(d, 1) for d in dims)
 
 
 LOOP = """
