@@ -17,9 +17,6 @@ from typing import Generic, TypeVar, cast, get_args
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, Data, Dialect
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
-from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ..ir.aliases import Aliased, parse_alias
 from ..ir.geometry.grid import Cut
@@ -28,6 +25,7 @@ from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside
 from ..ir.hash_once import hash_once
 from ..ir.printer import TextPrinter
 from ..ir.same_number import same_number
+from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
 from .structured import Body, Stage

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
+from ..ir.upstream import AttrParser, Printer
 from .dtypes import numpy_dtype
 
 _LARGEST_SAMPLE = 1 << 14

@@ -22,7 +22,8 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import IsTerminator
-from xdsl.utils.exceptions import VerifyException
+
+from ..ir.upstream import VerifyException
 
 
 def _check_yield(region: Region, types: Sequence[Attribute], what: str) -> None:

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, TensorType, Unit
 from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, prop_def, traits_def
 from xdsl.traits import SymbolOpInterface
-from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
+from ..ir.upstream import VerifyException
 from .abele import LayoutAttr
 from .blob_attr import BlobAttr
 from .variable import ALIGNMENT, Variable

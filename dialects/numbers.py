@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.parser import AttrParser
+from ..ir.upstream import AttrParser
 
 
 def parse_number(parser: AttrParser) -> float:

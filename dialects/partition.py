@@ -26,16 +26,14 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolOpInterface
-from xdsl.utils.exceptions import VerifyException
 
 from ..ir.aliases import parse_alias
 from ..ir.geometry.layout import Layout, canonical, raw_layout
 from ..ir.geometry.space import AccessMap, Space
 from ..ir.printer import TextPrinter
 from ..ir.tensor_type import tensor_type
+from ..ir.upstream import AttrParser, Printer, VerifyException
 from .abele import (
     BodyAttr,
     LayoutAttr,

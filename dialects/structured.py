@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from xdsl.builder import Builder
 from xdsl.ir import SSAValue
 
 from ..ir.geometry.space import AxisMap, Space
 from ..ir.hash_once import hash_once
 from ..ir.same_number import same_numbers
+from ..ir.upstream import Builder
 from .scalar_functions import COMBINERS, FUNCTIONS, chain_operands, chainable
 
 

@@ -30,10 +30,10 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import NoTerminator, SymbolOpInterface
-from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
+from ..ir.upstream import VerifyException
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
 from .partition import access_layout, verify_cut

@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def
-from xdsl.utils.exceptions import VerifyException
 
 from ..ir.geometry.layout import Layout
+from ..ir.upstream import VerifyException
 from .abele import LayoutAttr
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype

@@ -9,11 +9,10 @@ from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import VerifyException
 
 from ..ir.provenance import place
+from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.xdsl.walk import operations
 from . import exchange, partition
 from .abele import LayoutAttr, verify_chain

@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from xdsl.ir import Attribute
-from xdsl.parser import AttrParser
 
 from .line_wrap import wrapped
-from .upstream import MLIRTokenKind
+from .upstream import AttrParser, MLIRTokenKind
 
 LONGEST_INLINE = 40
 """Characters. An attribute with a longer text gets an alias; all others are printed in place."""

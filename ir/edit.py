@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from .rewriting import Rewrite, Source
+from .upstream import InsertPoint, Rewriter
 
 
 class Edit(Rewrite):

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from xdsl.utils.hints import isa
-
-from .upstream import ModulePass
+from .upstream import ModulePass, isa
 
 
 @dataclass(frozen=True)

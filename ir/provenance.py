@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
-from xdsl.builder import BuilderListener
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
 from .rewriting import Rewrite, Termination, may_rewrite, source_of
 from .upstream import (
     UNKNOWN_LOC,
+    BuilderListener,
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.passes import ModulePass
+from xdsl.dialects.builtin import IntegerAttr, i64
 
 from ..backends.memory import ADVICE
 from ..backends.target import Target
@@ -19,6 +17,7 @@ from ..dialects.variable import ALIGNMENT, Variable
 from ..ir.distinct import distinct
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place
+from ..ir.upstream import Context, ModuleOp, ModulePass
 from .analysis.lifetimes import lifetimes
 from .analysis.packing import pack
 from .plans.planned import target_of

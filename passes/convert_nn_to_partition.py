@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from typing import TypeAlias, cast
 
-from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from ..backends.codelets.workload import partials_dtype
 from ..backends.reference.operation import Meaningless
@@ -24,6 +22,7 @@ from ..dialects.structured import Composite, Movement, Reinterpretation, Structu
 from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout
 from ..ir.provenance import at, locate, place
+from ..ir.upstream import Context, ModuleOp, ModulePass
 from .plans.derive import (
     combining,
     compute_layouts,

@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
-from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from ..dialects import control, partition, tile
 from ..dialects.blob_attr import BlobAttr
@@ -21,6 +18,7 @@ from ..dialects.variable import Variable
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin_names, place
 from ..ir.unused_names import UnusedNames
+from ..ir.upstream import Context, ModuleOp, ModulePass
 from .analysis.states_in_place import states_in_place
 
 ENTRY = "main"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-
 from ..dialects import tile
 from ..dialects.levels import EXCHANGE, TILE
 from ..dialects.tile import IN_A_SUPERSTEP, SuperstepOp
 from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
+from ..ir.upstream import Context, ModuleOp
 from .allocate import ADDRESS
 from .rules.own import own_rules
 

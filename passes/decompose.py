@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
 
 from ..dialects.levels import NN
 from ..dialects.nn.composite import CompositeOp
@@ -17,6 +12,7 @@ from ..dialects.structured import Composite
 from ..ir.edit import Edit, source_at
 from ..ir.provenance import at, is_known, locate
 from ..ir.rewriting import Source, may_rewrite
+from ..ir.upstream import Builder, Context, InsertPoint, ModuleOp, ModulePass
 
 
 @dataclass(frozen=True)

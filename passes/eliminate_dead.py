@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.traits import Pure
 
 from ..dialects import control, nn
 from ..dialects.levels import NN
 from ..ir.edit import Edit, source_at
 from ..ir.rewriting import Source, may_rewrite
+from ..ir.upstream import Context, ModuleOp, ModulePass
 
 
 @dataclass(frozen=True)

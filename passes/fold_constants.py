@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
 
 from ..backends.codelets.scalar import Array, converted
 from ..backends.reference import evaluate_pure, is_evaluable, structure_value, tensor_kind
@@ -24,6 +20,7 @@ from ..ir.edit import Edit, source_at
 from ..ir.geometry.space import AccessMap, Space
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 
 MAX_GROWTH = 4
 """How many times the bytes of its operands a folded result may have.

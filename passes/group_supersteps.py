@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from ..dialects import tile
 from ..dialects.levels import TILE
@@ -17,6 +15,7 @@ from ..dialects.tile import zone_of
 from ..ir.errors import InputError
 from ..ir.provenance import locate, origin, place
 from ..ir.unused_names import UnusedNames
+from ..ir.upstream import Context, ModuleOp, ModulePass
 from .schedule_supersteps import SUPERSTEP, scheduled_blocks
 
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache, partial
 
-from xdsl.transforms import get_all_passes
-
 from ..ir.pass_manager import ABELE, XDSL, PassEntry, load_pass
-from ..ir.upstream import ModulePass
+from ..ir.upstream import ModulePass, get_all_passes
 from .pipelines import PASSES
 
 XDSL_PASSES: Mapping[str, PassEntry] = dict(get_all_passes())

@@ -10,12 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32
+from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from ..backends.codelets.scalar import float_limits
 from ..dialects import control, nn
@@ -28,6 +25,7 @@ from ..ir.edit import Edit, source_at
 from ..ir.number_attr import float_attr
 from ..ir.provenance import at, locate
 from ..ir.rewriting import may_rewrite
+from ..ir.upstream import Context, ModuleOp, ModulePass, Rewriter
 from .analysis.wide_values import fixed_values, is_float32, wide_operations
 
 ENTRY = "main"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
 
 from ..backends.target import DEFAULT_TARGET, resolve_target
@@ -13,7 +12,7 @@ from ..dialects.levels import LEVELS, NN
 from ..dialects.structured import Structured
 from ..ir.errors import InputError
 from ..ir.provenance import place
-from ..ir.upstream import ModuleOp, ModulePass
+from ..ir.upstream import Context, ModuleOp, ModulePass
 from .planner.constrained import plan_program
 from .planner.fineness import check_vertices, with_vertices
 from .planner.relaxed import write_relaxed

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
 from xdsl.traits import Pure
 
 from ..dialects import nn
@@ -20,6 +17,7 @@ from ..ir.errors import InputError
 from ..ir.node_names import EVERY, no_such_operator, operations_matching, operations_named
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from ..ir.xdsl.walk import operations
 from .analysis.waiting import Moments, Reader, moments
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from ..dialects import tile
 from ..dialects.levels import TILE
+from ..ir.upstream import Context, ModuleOp, ModulePass
 
 SUPERSTEP = "superstep"
 """The attribute that numbers an operation's superstep within its block."""

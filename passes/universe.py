@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from xdsl.universe import Universe
-
 from ..dialects.levels import DIALECTS, load_dialect
 from ..ir.pass_manager import load_pass
+from ..ir.upstream import Universe
 from .names import xdsl_opt_passes
 
 _PASSES = xdsl_opt_passes()

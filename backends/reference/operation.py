@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from ...dialects.control import YieldOp
 from ...dialects.dtypes import numpy_dtype
@@ -17,6 +15,7 @@ from ...dialects.nn import CastOp, ConstantOp
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.upstream import Builder, InsertPoint
 from ..codelets.scalar import Doubles, converted
 from .gather import Array
 from .moves import evaluate_moves

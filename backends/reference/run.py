@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import control, nn
@@ -14,6 +13,7 @@ from ...dialects.host import host_names
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
 from .gather import Array
 from .operation import operation_value, parts_of, tensor_kind
 

@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    NoneAttr,
     TensorType,
     UnitAttr,
     f32,
@@ -24,22 +23,23 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, result_def, traits_def
-from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    irdl_custom_directive,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
 from ...ir.tensor_type import tensor_type
 from ...ir.unmet import Unmet
-from ...ir.upstream import VerifyException
+from ...ir.upstream import (
+    AttributeVariable,
+    CustomDirective,
+    NoneAttr,
+    Parser,
+    ParsingState,
+    Printer,
+    PrintingState,
+    VerifyException,
+    irdl_custom_directive,
+)
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ...ir.xdsl.flat_operands import flat_operands
 from ..dtypes import numpy_dtype

@@ -16,20 +16,20 @@ from typing import ClassVar, final
 from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, opt_prop_def, var_operand_def
-from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    VariadicOperandVariable,
-    irdl_custom_directive,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
 from ...ir.geometry.space import AccessMap, AxisMap
 from ...ir.unmet import Unmet
-from ...ir.upstream import VerifyException
+from ...ir.upstream import (
+    AttributeVariable,
+    CustomDirective,
+    Parser,
+    ParsingState,
+    Printer,
+    PrintingState,
+    VariadicOperandVariable,
+    VerifyException,
+    irdl_custom_directive,
+)
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ..abele import ChainAttr, parse_stages, stages_text, verify_chain
 from ..structured import Stage, Structure, Structured, extras_of

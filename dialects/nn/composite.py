@@ -6,14 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def
 
 from ...ir.provenance import at
 from ...ir.unmet import Unmet
-from ...ir.upstream import VerifyException
+from ...ir.upstream import Builder, VerifyException
 from ..dtypes import numpy_dtype
 from ..structured import Composite
 from .base import (

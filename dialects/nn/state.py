@@ -6,13 +6,7 @@ from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import (
-    ModuleOp,
-    StringAttr,
-    SymbolNameConstraint,
-    SymbolRefAttr,
-    TensorType,
-)
+from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, SymbolRefAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -32,7 +26,7 @@ from xdsl.traits import (
 )
 
 from ...ir.blob import Blob
-from ...ir.upstream import VerifyException
+from ...ir.upstream import ModuleOp, VerifyException
 from ..blob_attr import BlobAttr
 from ..dtypes import element_type, numpy_dtype
 from .base import tensor, tensor_of

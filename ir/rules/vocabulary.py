@@ -8,6 +8,7 @@ from functools import cached_property
 
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
+    AttrOrPropDef,
     AttrSizedOperandSegments,
     IRDLOperation,
     OperandDef,
@@ -18,7 +19,6 @@ from xdsl.irdl import (
     VarOperandDef,
     VarResultDef,
 )
-from xdsl.irdl.operations import AttrOrPropDef
 
 from ..context import AbeleContext
 from ..level import Level

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
 from ...dialects import control, tile
 from ...dialects.variable import Variable
 from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
 from ..schedule_supersteps import SUPERSTEP
 
 FOREVER = np.iinfo(np.int64).max

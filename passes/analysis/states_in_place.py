@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 
 from ...dialects import partition
+from ...ir.upstream import ModuleOp
 
 
 @dataclass(frozen=True)

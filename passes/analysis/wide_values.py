@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import prod
 
-from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.utils.hints import isa
 
 from ...backends.reference import is_evaluable
 from ...dialects import nn
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Movement, Reinterpretation, Structured
+from ...ir.upstream import ModuleOp, isa
 
 
 def fixed_values(module: ModuleOp, stored: Collection[SSAValue]) -> set[SSAValue]:

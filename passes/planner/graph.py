@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...backends.target import Target
@@ -30,6 +30,7 @@ from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.geometry.layout import Layout, linear_layout
+from ...ir.upstream import ModuleOp
 from .limits import Limits
 from .problem import Problem, movement_problem
 

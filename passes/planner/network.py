@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.variable import bytes_per_tile
 from ...ir.geometry.layout import Layout
+from ...ir.upstream import ModuleOp
 from .budget import Fronts
 from .choice import Choice
 from .graph import Function, Graph, Operator, read_graph

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...backends.target import Target
@@ -20,6 +20,7 @@ from ...dialects.structured import Reinterpretation, Structured
 from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
 from .derive import home_of_free, operand_layouts
 from .planned import plan_of
 from .steps import takes_steps

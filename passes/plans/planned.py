@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from ...backends.target import Target, resolve_target
 from ...dialects.abele import Plan, PlanAttr
 from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
 
 TARGET = "abele.target"
 """The module attribute that names the target. Modules have it from partition on."""

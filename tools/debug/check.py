@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
 from ...backends.check import OpCheck
 from ...backends.codelets.scalar import float_limits
@@ -21,7 +20,7 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
 from ...dialects.variable import Variable
-from ...ir.upstream import ModuleOp
+from ...ir.upstream import ModuleOp, isa
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
 from ..driver.host_memory import refuse_too_little_memory

@@ -13,9 +13,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr, SymbolRefAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, SymbolOpInterface
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.host import DEFAULTS, host_names
@@ -23,7 +21,7 @@ from ...dialects.verify_symbols import verify_symbols
 from ...ir.blob import Blob
 from ...ir.symbols import referenced_symbols, rename_references, symbol_of, symbols_in
 from ...ir.text import print_module
-from ...ir.upstream import ModuleOp, VerifyException
+from ...ir.upstream import ModuleOp, Rewriter, VerifyException, is_trivially_dead
 from ...ir.verify import verify
 
 Predicate = Callable[[ModuleOp], bool]

@@ -30,12 +30,12 @@ from xdsl.irdl import (
     OptPropertyDef,
     OptResultDef,
     ParamAttrConstraint,
+    RangeLengthConstraint,
     RangeOf,
     ResultDef,
     VarOperandDef,
     VarResultDef,
 )
-from xdsl.irdl.constraints import RangeLengthConstraint
 from xdsl.traits import (
     Commutative,
     HasParent,

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolUserOpInterface
-from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ...dialects.blob_attr import BlobAttr
 from ...ir.blob import Blob, BlobStore
-from ...ir.upstream import Parser
+from ...ir.upstream import MLIRTokenKind, Parser
 from ..driver.context import new_context
 from .documents import document
 

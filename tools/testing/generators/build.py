@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType, f16, f32, i1, i32
+from xdsl.dialects.builtin import TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ....dialects import control, nn
@@ -35,7 +35,7 @@ from ....ir.instances import Instances
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
-from ....ir.upstream import VerifyException
+from ....ir.upstream import ModuleOp, VerifyException
 from ...driver.context import new_context
 from .program import Program
 from .sketch import Data, Sketch, Step

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ....backends.codelets.prices import compute_cycles
@@ -38,7 +38,7 @@ from ....ir.geometry.layout import Layout, canonical, raw_layout
 from ....ir.geometry.space import Dim, identity_map
 from ....ir.provenance import locate, named, origin, origin_names
 from ....ir.text import print_inline
-from ....ir.upstream import Context, ModulePass
+from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.allocate import ADDRESS, Allocate
 from ....passes.analysis.lifetimes import lifetimes
 from ....passes.analysis.packing import Boxes, pack

@@ -16,7 +16,6 @@ from typing import Any, cast
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, f16, f32, i64
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.rewriter import Rewriter
 from xdsl.traits import Commutative
 
 from ....dialects import control, exchange, nn, partition
@@ -29,7 +28,7 @@ from ....dialects.variable import ALIGNMENT, Variable
 from ....ir.blob import Blob
 from ....ir.equal import same_program
 from ....ir.geometry.space import Space
-from ....ir.upstream import Context, ModuleOp, ModulePass
+from ....ir.upstream import Context, ModuleOp, ModulePass, Rewriter
 from ....passes.allocate import ADDRESS
 from ....passes.schedule_supersteps import SUPERSTEP
 from ..search.contracts import with_apply

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType
+from xdsl.dialects.builtin import DenseArrayBase, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
@@ -24,7 +24,7 @@ from ....dialects.nn.base import integers
 from ....dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ....ir.geometry.space import AccessMap
 from ....ir.rules.build import Infers
-from ....ir.upstream import VerifyException
+from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
 from ....passes.decompose import Decompose
 from ..generators.program import Program

@@ -19,7 +19,7 @@ from functools import lru_cache, wraps
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
@@ -35,6 +35,7 @@ from ....dialects.structured import Structured
 from ....ir.equal import same_program
 from ....ir.errors import one_line
 from ....ir.provenance import at, locate
+from ....ir.upstream import ModuleOp
 from ....passes.decompose import Decompose
 from ....passes.plans.planned import TARGET
 from ...driver.arrays import Array
