@@ -241,24 +241,52 @@ def register_target(target: Target, owner: str) -> None:
 
 
 def resolve_target(text: str) -> Target:
-    """The target that a text names.
+    """The target that a user names. Only text that a user gives may name a file.
 
-    text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`), one
-    with other values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes), or the path
-    of a TOML file.
+    text: as for `named_target`, or the path of a TOML file. A name counts before a file called the
+    same. Raises InputError.
+    """
+    if text.endswith(".toml") or (_start(text) is None and Path(text).is_file()):
+        return _from_file(text)
+    if _start(text) is None:
+        raise _unknown_name(text, ", or the path of a .toml file")
+    return named_target(text)
+
+
+def named_target(text: str) -> Target:
+    """The target that the text of a program or record names. No file is read.
+
+    text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`), or
+    one with other values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes).
     Raises InputError.
     """
-    if text.endswith(".toml") or (text not in PRESETS and Path(text).is_file()):
-        return _from_file(text)
-    base = text.partition(",")[0].partition(":")[0]
-    start = USERS_TARGETS.get(base) or PRESETS.get(base)
-    if start is None:
+    start = _start(text)
+    if start is not None:
+        return _changed(start, text)
+    if text.endswith(".toml"):
         raise InputError(
-            f"target {text!r}: {base!r} is not a preset; need one of "
-            f"{', '.join([*PRESETS, *USERS_TARGETS])}, as NAME or NAME:TILES, or the path of a "
-            ".toml file"
+            f"target {text!r}: a program cannot name a file; need one of {_names()}, as NAME, "
+            f"NAME:TILES or NAME,KEY=VALUE; or remove it and give --target {text}"
         )
-    return _changed(start, text)
+    raise _unknown_name(text, "")
+
+
+def _start(text: str) -> Target | None:
+    """The target that a text begins with, or None."""
+    base = text.partition(",")[0].partition(":")[0]
+    return USERS_TARGETS.get(base) or PRESETS.get(base)
+
+
+def _unknown_name(text: str, more: str) -> InputError:
+    base = text.partition(",")[0].partition(":")[0]
+    return InputError(
+        f"target {text!r}: {base!r} is not a preset; need one of {_names()}, as NAME or "
+        f"NAME:TILES{more}"
+    )
+
+
+def _names() -> str:
+    return ", ".join([*PRESETS, *USERS_TARGETS])
 
 
 @lru_cache(maxsize=256)

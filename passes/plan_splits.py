@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 
-from ..backends.target import DEFAULT_TARGET, resolve_target
+from ..backends.target import DEFAULT_TARGET, named_target, resolve_target
 from ..dialects.abele import PlanAttr
 from ..dialects.levels import LEVELS, NN
 from ..dialects.structured import Structured
@@ -49,8 +49,9 @@ class PlanSplits(ModulePass):
         _check_level(op)
         own = op.attributes.get(TARGET)
         named = own.data if isinstance(own, StringAttr) else DEFAULT_TARGET
-        target = resolve_target(self.target or named)
-        if isinstance(own, StringAttr) and resolve_target(own.data) != target:
+        # The option is the user's own words and may name a file. The module may not.
+        target = resolve_target(self.target) if self.target else named_target(named)
+        if isinstance(own, StringAttr) and named_target(own.data) != target:
             raise InputError(
                 f"the module is for target {own.data}; remove its plans and {TARGET}, or give "
                 f'plan-splits{{target="{own.data}"}}'

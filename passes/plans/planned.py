@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from ...backends.target import Target, resolve_target
+from ...backends.target import Target, named_target
 from ...dialects.abele import Plan, PlanAttr
 from ...ir.errors import InputError
 from ...ir.provenance import place
@@ -22,7 +22,7 @@ def target_of(module: ModuleOp) -> Target:
         raise InputError(
             f'the module names no target: run plan-splits first, or add {{{TARGET} = "mk2"}}'
         )
-    return resolve_target(spelling.data)
+    return named_target(spelling.data)
 
 
 def plan_of(op: Operation) -> Plan:

@@ -1,10 +1,12 @@
 """A target reads back as it was written, and a wrong value is refused by name."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abele.backends.target import PRESETS, Target, resolve_target
+from abele.backends.target import PRESETS, Target, named_target, resolve_target
 from abele.ir.errors import InputError
 
 
@@ -106,6 +108,20 @@ def test_bad_file_is_refused_with_its_line_and_key(text, message):
 def test_bad_name_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         resolve_target(text)
+
+
+def test_only_the_user_may_name_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("own.toml", "own", "mk2:64", "mk2"):
+        Path(name).write_text('base = "mk1"')
+    assert resolve_target("own.toml").base == resolve_target("own").base == "mk1"
+    # A file does not hide a target.
+    assert resolve_target("mk2:64") == named_target("mk2:64") == resolve_target("mk2:64,tiles=64")
+    with pytest.raises(InputError, match=r"a program cannot name a file; .*give --target own.toml"):
+        named_target("own.toml")
+    for text in ("own", "/etc/hostname", "./own"):
+        with pytest.raises(InputError, match="is not a preset; need one of .* NAME:TILES$"):
+            named_target(text)
 
 
 def test_to_dict_has_every_value():

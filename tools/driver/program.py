@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from ...backends.reference import tensor_kind
-from ...backends.target import DEFAULT_TARGET, Target, resolve_target
+from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ...dialects.host import host_names
 from ...dialects.levels import NN, PARTITION, level_of
 from ...dialects.partition import PartitionTensor
@@ -123,7 +123,7 @@ def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target
         return _resolved(DEFAULT_TARGET if given is None else given)
     if not isinstance(own, StringAttr):
         raise InputError(f"{path}: {TARGET} is {own}; need the name of a target as text")
-    target = resolve_target(own.data)
+    target = named_target(own.data)
     check_target(target, given, path)
     return target
 

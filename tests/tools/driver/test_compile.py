@@ -15,8 +15,10 @@ from abele.ir.text import write_module
 from abele.ir.upstream import ModuleOp
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
+from abele.tools.debug.opt import Options, optimise
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.executable import GRAPH
+from abele.tools.driver.extensions.loaded import Extensions
 
 RECURRENT = Path(__file__).parents[3] / "examples" / "recurrent.mlir"
 
@@ -290,3 +292,27 @@ def test_compiling_leaves_garbage_collection_as_it_was():
     assert gc.isenabled()
     compile_model(relu(), "tiny")
     assert gc.isenabled()
+
+
+NAMES_A_FILE = """\
+module attributes {{abele.target = "{}"}} {{
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+    %y = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %y : tensor<4xf32>
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("name", ["other.toml", "other"])
+def test_a_program_cannot_make_abele_read_a_file(tmp_path, name):
+    (tmp_path / name).write_text("base = 'mk1' \nsecret")
+    model = tmp_path / "m.mlir"
+    model.write_text(NAMES_A_FILE.format(tmp_path / name))
+    with pytest.raises(InputError, match="cannot name a file|is not a preset"):
+        compile_model(model)
+    for passes in ("plan-splits", "convert-nn-to-partition"):
+        with pytest.raises(InputError, match="cannot name a file|is not a preset"):
+            optimise(str(model), passes, Options(), Extensions())
+    # The user's own words replace what the program says.
+    compile_model(model, "tiny")

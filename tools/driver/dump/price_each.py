@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import StringAttr
 from ....backends.memory import memory_report
 from ....backends.price import price, totals
 from ....backends.price_operations import OperationPrice, Priced, price_operations
-from ....backends.target import Target, resolve_target
+from ....backends.target import Target, named_target
 from ....dialects.levels import level_of
 from ....ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
 from ....ir.text import print_module
@@ -152,7 +152,7 @@ class PriceEach(Instrument):
 
     def _target_of(self, module: ModuleOp) -> Target:
         own = module.attributes.get(TARGET)
-        return resolve_target(own.data) if isinstance(own, StringAttr) else self.target
+        return named_target(own.data) if isinstance(own, StringAttr) else self.target
 
     def _cost(self, module: ModuleOp) -> Figures:
         target = self._target_of(module)

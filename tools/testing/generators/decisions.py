@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ....backends.codelets.prices import compute_cycles
 from ....backends.codelets.workload import Workload, number_dtype, roles
 from ....backends.contractions.methods import METHODS
-from ....backends.target import Target, resolve_target
+from ....backends.target import Target, named_target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
@@ -420,7 +420,7 @@ class LowerAtRandom(ModulePass):
         if not isinstance(target, StringAttr):
             raise InputError(f"the module has no {TARGET}; plan it first")
         random = Random(f"{self.seed} {zlib.crc32(print_inline(op).encode())}")
-        _descend(op, self.to, resolve_target(target.data), random)
+        _descend(op, self.to, named_target(target.data), random)
 
 
 AT_RANDOM = {

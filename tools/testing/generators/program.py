@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ....backends.target import Target, resolve_target
+from ....backends.target import Target, named_target
 from ....dialects.levels import level_of
 from ....dialects.verify_symbols import verify_symbols
 from ....ir.context import AbeleContext
@@ -138,7 +138,7 @@ class Program:
         except (OSError, ValueError) as error:
             raise InputError(f"{folder / ABOUT}: cannot be read: {error}") from None
         inputs = read_npz(folder / INPUTS, signature(module).inputs)
-        target, plans = resolve_target(str(about["target"])), about.get("plans")
+        target, plans = named_target(str(about["target"])), about.get("plans")
         seed = plans if isinstance(plans, int) else None
         return Program(module, context, inputs, target, plans=seed), about
 
