@@ -4,25 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.table import Table
+from typer.core import TyperGroup
 
+from ...ir.errors import InputError
 from ..views.table import console
 from .arguments import Load
 from .user_errors import CHECK_FAILED, user_errors
 
 if TYPE_CHECKING:
+    from ..testing.hostile.run import Tally
     from ..testing.search.fuzz import Fuzzed
 
 
+DEFAULT_SECONDS = 60.0
+"""Seconds for each pass."""
+
+
 def fuzz_command(
+    context: typer.Context,
     passes: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PASS]...", help="Passes, each with its options. Default: all."),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds for each pass.")] = 60.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, help="Seconds for each pass. Default: 60. With --hostile, seconds in all."
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed for the programs. Default: a new one.")
     ] = None,
@@ -37,25 +50,51 @@ def fuzz_command(
     output: Annotated[
         Path, typer.Option("-o", metavar="DIR", help="Save failing programs here.")
     ] = Path("fuzz"),
-    jobs: Annotated[int, typer.Option(min=1, help="How many passes to test at once.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="How many passes, or hostile inputs, to test at once.")
+    ] = 1,
     load: Load = None,
+    hostile: Annotated[
+        bool,
+        typer.Option(
+            "--hostile", help="Give damaged and absurd inputs to all commands, and test no pass."
+        ),
+    ] = False,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Hostile inputs of this kind. May be repeated."),
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option(min=1, help="How many hostile inputs of each kind.")
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Run the hostile input of this saved failure again."),
+    ] = None,
 ) -> None:
     """Run generated programs before and after each pass, for as long as you like.
 
     Exits with 0 if all results agree. Otherwise reduces, saves and prints each failing program, and
     exits with 1. Also exits with 1 if a pass changed hardly any program, because then nothing was
-    tested.
+    tested. With --hostile, exits with 1 if a command does anything else with a damaged input than
+    accept it or refuse it with a message. A run with the seed of an earlier one continues it.
     """
+    if hostile or replay is not None:
+        _hostile(context, tuple(kind or ()), seed, output, examples, seconds, jobs, replay)
+        return
     # The kit takes a second to import; other commands need not wait for it.
     from ..testing.search import fuzz as fuzzing  # noqa: PLC0415
 
-    with user_errors() as context:
-        checks = fuzzing.jobs(passes or (), context.load(load).passes, level)
+    with user_errors() as errors:
+        if kind or examples is not None:
+            raise InputError("--kind and --examples: need --hostile")
+        checks = fuzzing.jobs(passes or (), errors.load(load).passes, level)
         number = Random().randrange(1 << 32) if seed is None else seed
+        each_seconds = DEFAULT_SECONDS if seconds is None else seconds
         terminal = console()
-        terminal.print(f"seed {number}; {len(checks)} jobs of {seconds:g} s, {jobs} at once")
+        terminal.print(f"seed {number}; {len(checks)} jobs of {each_seconds:g} s, {jobs} at once")
         done: list[Fuzzed] = []
-        for each in fuzzing.fuzz(checks, seconds, number, output, jobs):
+        for each in fuzzing.fuzz(checks, each_seconds, number, output, jobs):
             done.append(each)
             terminal.print(f"{each.name}: {_short(each)}", highlight=False)
         terminal.print(_table(done))
@@ -91,4 +130,72 @@ def _table(done: list[Fuzzed]) -> Table:
         figures = (*(getattr(report, name) for name in COUNTS), round(rate))
         failed = "yes" if each.failure else "-"
         table.add_row(each.name, *(f"{figure:,}" for figure in figures), failed)
+    return table
+
+
+# Hostile inputs
+
+
+def _hostile(
+    context: typer.Context,
+    names: tuple[str, ...],
+    seed: int | None,
+    output: Path,
+    examples: int | None,
+    seconds: float | None,
+    jobs: int,
+    replay: Path | None,
+) -> None:
+    # The kit takes a second to import; other commands need not wait for it.
+    from ..testing.hostile import kinds, run  # noqa: PLC0415
+    from ..testing.hostile.preload import preload  # noqa: PLC0415
+
+    commands = cast(TyperGroup, context.find_root().command)
+    terminal = console()
+    with user_errors():
+        chosen = list(kinds.kinds(names))
+        preload(commands)
+        if replay is not None:
+            outcome = run.replay(replay, commands)
+            terminal.print(f"{outcome.verdict} {outcome.site}", highlight=False, markup=False)
+            terminal.print(outcome.message, highlight=False, markup=False)
+            raise typer.Exit(CHECK_FAILED if outcome.failed else 0)
+        number = Random().randrange(1 << 32) if seed is None else seed
+        progress = output / run.progress_file(number)
+        tally = run.Tally.read(progress) if progress.exists() else run.Tally(number)
+        if examples is None and seconds is None:
+            seconds = DEFAULT_SECONDS
+        done = sum(tally.done.values())
+        after = f" after {done:,} earlier ones" if done else ""
+        terminal.print(f"seed {number}: hostile inputs of {len(chosen)} kinds{after}")
+        found = run.run_hostile(
+            chosen, tally, commands, output, examples=examples, seconds=seconds, jobs=jobs
+        )
+        for each in found:
+            line = f"{each.verdict} {each.site}: {each.kind} {each.number}: {each.folder}"
+            terminal.print(line, highlight=False, markup=False, soft_wrap=True)
+        terminal.print(_hostile_table(tally))
+        for each in sorted(tally.failures, key=lambda failure: -failure.count):
+            line = f"{each.count:5} {each.verdict} {each.site}: {each.folder}"
+            terminal.print(line, highlight=False, markup=False, soft_wrap=True)
+        if tally.failures:
+            raise typer.Exit(CHECK_FAILED)
+
+
+def _hostile_table(tally: Tally) -> Table:
+    from ..testing.hostile.outcome import VERDICTS  # noqa: PLC0415
+
+    table = Table(title=f"hostile inputs, seed {tally.seed}", title_justify="left")
+    table.add_column("")
+    for name in ("inputs", *VERDICTS, "slowest", "largest"):
+        table.add_column(name, justify="right")
+    for kind, counts in tally.counts.items():
+        figures = [sum(counts.values()), *(counts[each] for each in VERDICTS)]
+        shown = [f"{figure:,}" if figure else "-" for figure in figures]
+        worst = f"{tally.slowest[kind]:.1f} s", f"{tally.largest[kind] >> 20:,} MB"
+        table.add_row(kind, *shown, *worst)
+    total = [sum(c[each] for c in tally.counts.values()) for each in VERDICTS]
+    shown = [f"{figure:,}" if figure else "-" for figure in (sum(total), *total)]
+    table.add_section()
+    table.add_row("all", *shown, "", "")
     return table

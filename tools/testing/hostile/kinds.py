@@ -1,0 +1,67 @@
+"""The kinds of hostile inputs. A new kind is a function, and an entry in KINDS.
+
+Functions get random numbers, and make the same input from the same numbers on every host. They are
+imported when their kind is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from zlib import crc32
+
+import numpy as np
+from typer.core import TyperGroup
+
+from ....ir.errors import InputError
+from .case import Case, Damaged
+from .models import model_case
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of hostile inputs.
+
+    home: `module:function`, the module in this folder. summary: what is damaged, for the reports.
+    model: the file that the function makes, if it returns Damaged; commands that read models get
+    it. Otherwise the function returns a Case. asks_commands: whether the function's second argument
+    is the group of all commands.
+    """
+
+    home: str
+    summary: str
+    model: str = ""
+    asks_commands: bool = False
+
+    def make(self, random: np.random.Generator, commands: TyperGroup) -> Case:
+        """The next input of this kind."""
+        module, name = self.home.split(":")
+        function: Callable[..., Case | Damaged] = getattr(
+            import_module(f".{module}", __package__), name
+        )
+        made = function(random, commands) if self.asks_commands else function(random)
+        return made if isinstance(made, Case) else model_case(self.model, made, random)
+
+
+KINDS: dict[str, Kind] = {
+    "nn-text": Kind("text:nn_text", "text of nn, damaged by tokens"),
+    "partition-text": Kind("text:partition_text", "text of partition, damaged by tokens"),
+    "tile-text": Kind("text:tile_text", "text of tile, damaged by tokens"),
+    "exchange-text": Kind("text:exchange_text", "text of exchange, damaged by tokens"),
+}
+"""The kinds by name."""
+
+
+def kinds(names: tuple[str, ...]) -> dict[str, Kind]:
+    """The kinds with these names; all of them if there are none. Raises InputError."""
+    for name in names:
+        if name not in KINDS:
+            raise InputError(f"--kind {name}: need one of {', '.join(KINDS)}")
+    return {name: KINDS[name] for name in names or KINDS}
+
+
+def case_of(name: str, seed: int, number: int, commands: TyperGroup) -> Case:
+    """Example `number` of a kind: the same input on every host."""
+    random = np.random.default_rng([seed, number, crc32(name.encode())])
+    return KINDS[name].make(random, commands)

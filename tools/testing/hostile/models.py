@@ -1,0 +1,68 @@
+"""The commands that read a hostile model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .case import Case, Damaged
+
+READERS: tuple[tuple[str, ...], ...] = (
+    ("run", "MODEL", "--check"),
+    ("run", "MODEL", "--outputs", "out.npz"),
+    ("run", "MODEL", "--strict"),
+    ("run", "MODEL", "--profile", "profile.json", "--trace", "trace.json"),
+    ("compile", "MODEL", "-o", "out.abele"),
+    ("plan", "MODEL"),
+    ("memory", "MODEL"),
+    ("graph", "MODEL", "-o", "graph"),
+    ("bisect", "MODEL"),
+    ("run", "MODEL", "--dump-ir", "dump"),
+)
+"""Commands that read a model of any kind."""
+
+TEXT_READERS: tuple[tuple[str, ...], ...] = (
+    ("opt", "MODEL"),
+    ("opt", "MODEL", "-p", "nn"),
+    ("opt", "MODEL", "-p", "exchange"),
+    ("opt", "MODEL", "--mlir-print-op-generic"),
+    ("opt", "MODEL", "--split-input-file"),
+    ("explain", "MODEL", "fold-constants"),
+)
+"""Commands that read only text."""
+
+RUNS = 0.55
+"""How often a model is run and its results are compared at all levels."""
+
+TARGET = "tiny:8"
+"""The target of models that name none."""
+
+
+def model_case(
+    name: str,
+    made: Damaged,
+    random: np.random.Generator,
+    beside: Mapping[str, bytes] | None = None,
+    target: str | None = TARGET,
+) -> Case:
+    """A case that gives a model to one of the commands that read models.
+
+    name: of the model's file. beside: further files. target: as the option; None for the model's
+    own.
+    """
+    runs = random.random() < RUNS
+    readers = READERS[:1] if runs else READERS + (TEXT_READERS if name.endswith(".mlir") else ())
+    chosen = readers[int(random.integers(len(readers)))]
+    arguments = tuple(name if word == "MODEL" else word for word in chosen)
+    takes_target = chosen[0] not in ("opt", "explain") and not name.endswith(".abele")
+    if target is not None and takes_target:
+        arguments += ("--target", target)
+    return Case(
+        made.description,
+        arguments,
+        {name: made.data, **(beside or {})},
+        damaged=name,
+        compare=name if runs else "",
+        target=target if takes_target else None,
+    )

@@ -1,0 +1,25 @@
+"""Loading what commands need before the first fork, so that no case pays for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from typer.core import TyperGroup
+
+from .agreement import disagreement
+from .programs import MODULE, program_files
+
+
+def preload(commands: TyperGroup) -> None:
+    """Import all commands, and compile and run a program once at all levels."""
+    for name in commands.commands:
+        _ = commands.commands[name]
+    files = program_files("nn", 0)
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, data in {MODULE: files.text.encode(), **files.blobs}.items():
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_bytes(data)
+        problem = disagreement(str(root / MODULE), files.target)
+    assert not problem, problem

@@ -1,0 +1,112 @@
+"""Watching which files a command opens, changes and runs, by Python's audit events."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+CHANGES: dict[str, tuple[int, ...]] = {
+    "os.rename": (0, 1),
+    "os.remove": (0,),
+    "os.rmdir": (0,),
+    "os.mkdir": (0,),
+    "os.symlink": (1,),
+    "os.link": (1,),
+    "os.truncate": (0,),
+    "os.chmod": (0,),
+    "shutil.rmtree": (0,),
+    "shutil.move": (0, 1),
+}
+"""Events that change files, and which of their arguments are paths."""
+
+RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect")
+"""Events that run programs or reach other hosts."""
+
+SYSTEM = ("/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/etc/localtime", "/etc/mime.types")
+"""Files that Python and its libraries read."""
+
+
+def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list[str]:
+    """Watch this process from now on, and return a list that grows with each escape.
+
+    folder: where files may be read and written. own: the folders of abele, whose files may be read
+    and whose caches may be written. named: the arguments of the command, which may name further
+    files. A process cannot stop watching.
+    """
+    inside = _folders([folder])
+    caches = _folders(own)
+    readable = _folders([*own, sys.prefix, sys.base_prefix, *filter(None, sys.path), *SYSTEM])
+    readable += inside
+    escapes: list[str] = []
+
+    def look(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = arguments
+            if isinstance(flags, int) and flags & WRITING:
+                _note(path, "wrote", [*inside, *caches, "/dev"])
+            elif not _is_named(path):
+                _note(path, "read", readable)
+        elif event in CHANGES:
+            for place in CHANGES[event]:
+                _note(arguments[place], event, [*inside, *caches])
+        elif event in RUNS:
+            # abele compiles its kernels in a process of its own.
+            if event == "subprocess.Popen" and arguments[0] == sys.executable:
+                return
+            escapes.append(f"{event} {arguments[0]!r}")
+        elif event == "compile":
+            source, name = arguments
+            is_file = isinstance(name, str | bytes) and os.path.isfile(name)
+            if source is not None and is_file and _is_in(name, inside) and not _is_named(name):
+                escapes.append(f"ran code of {name!r}")
+
+    def _is_named(path: object) -> bool:
+        text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
+        return bool(text) and any(text in each or os.path.basename(text) in each for each in named)
+
+    def _note(path: object, what: str, allowed: list[str]) -> None:
+        if isinstance(path, str | bytes) and not _is_in(path, allowed):
+            escapes.append(f"{what} {os.fsdecode(path)!r}")
+
+    sys.addaudithook(_once_at_a_time(look))
+    return escapes
+
+
+def _once_at_a_time(
+    look: Callable[[str, tuple[Any, ...]], None],
+) -> Callable[[str, tuple[Any, ...]], None]:
+    """Looking resolves paths, and must not look at itself."""
+    going: list[bool] = []
+
+    def outer(event: str, arguments: tuple[Any, ...]) -> None:
+        if going:
+            return
+        going.append(True)
+        try:
+            look(event, arguments)
+        finally:
+            going.clear()
+
+    return outer
+
+
+def _folders(paths: Sequence[Path | str]) -> list[str]:
+    return sorted({_path(each) for each in paths})
+
+
+def _path(path: str | bytes | Path) -> str:
+    try:
+        return os.path.realpath(os.fsdecode(path))
+    # A NUL, or a name that is too long.
+    except (ValueError, OSError):
+        return ""
+
+
+def _is_in(path: str | bytes, folders: list[str]) -> bool:
+    real = _path(path)
+    return not real or any(real == each or real.startswith(f"{each}/") for each in folders)
