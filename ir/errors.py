@@ -66,7 +66,7 @@ class NotEnoughMemory(MemoryError):
 
 
 @contextmanager
-def taking_memory(what: str) -> Generator[None]:
+def naming_memory_errors(what: str) -> Generator[None]:
     """Turn a MemoryError raised in the block into NotEnoughMemory(what).
 
     A NotEnoughMemory passes through unchanged.

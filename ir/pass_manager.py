@@ -7,7 +7,14 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from .errors import InputError
-from .pass_options import dashed, leaves, option_types, settable, suits, type_words
+from .pass_options import (
+    dashed,
+    is_option_type,
+    matches_type,
+    member_types,
+    option_types,
+    type_words,
+)
 from .suggestions import suggestion
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
 
@@ -40,12 +47,12 @@ class Step:
         return f"pass '{self.current.name}' ({self.index + 1} of {len(self.pipeline)})"
 
 
-class InPass(str):
+class FailedStepNote(str):
     """The note on an error that was raised in a pass. step: the step that failed."""
 
     step: Step
 
-    def __new__(cls, step: Step) -> "InPass":
+    def __new__(cls, step: Step) -> "FailedStepNote":
         """The text of the note, with the step attached."""
         note = super().__new__(cls, f"in {step}")
         note.step = step
@@ -55,7 +62,7 @@ class InPass(str):
 def failed_step(error: BaseException) -> Step | None:
     """The step in which an error was raised; None if no pass was running."""
     notes = getattr(error, "__notes__", ())
-    return next((note.step for note in notes if isinstance(note, InPass)), None)
+    return next((note.step for note in notes if isinstance(note, FailedStepNote)), None)
 
 
 class Instrument:
@@ -95,7 +102,7 @@ class PassManager:
             for instrument in reversed(self.instruments):
                 instrument.after(step, module)
         except Exception as error:
-            error.add_note(InPass(step))
+            error.add_note(FailedStepNote(step))
             for instrument in reversed(self.instruments):
                 instrument.failed(step, module, error)
             raise
@@ -149,7 +156,7 @@ _UNQUOTED = re.compile(r"(?:[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false)\Z")
 def check_options(cls: type[ModulePass]) -> None:
     """Raise InputError if a pass has an option whose type a pipeline cannot express."""
     for option, hint in option_types(cls).items():
-        if not settable(hint):
+        if not is_option_type(hint):
             called = hint.__name__ if isinstance(hint, type) else str(hint)
             raise InputError(
                 f"pass '{cls.name}': option '{dashed(option)}' has type {called}, which a pipeline "
@@ -194,7 +201,7 @@ def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
         for option, value in values.items()
     }
     for option, value in numbers.items():
-        if not suits(value, options[option]):
+        if not matches_type(value, options[option]):
             given = ",".join(map(str, value)) or "nothing"
             need = f"need {type_words(options[option])}"
             quoted = [each for each in value if isinstance(each, str) and _UNQUOTED.match(each)]
@@ -214,7 +221,7 @@ def _instance(spec: ArgSpec, registry: Mapping[str, PassEntry]) -> ModulePass:
 
 def _wants_float(hint: Any) -> bool:
     """Whether an option takes floats but neither text nor integers."""
-    kinds = leaves(hint)
+    kinds = member_types(hint)
     return float in kinds and not kinds & {str, int}
 
 

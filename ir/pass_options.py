@@ -89,10 +89,10 @@ def option_types(cls: type[ModulePass]) -> dict[str, Any]:
     }
 
 
-def suits(value: tuple[object, ...], hint: Any) -> bool:
+def matches_type(value: tuple[object, ...], hint: Any) -> bool:
     """Whether the values that a pipeline gives for an option match the option's type."""
     if not value:
-        return NoneType in leaves(hint)
+        return NoneType in member_types(hint)
     return (len(value) == 1 and isa(value[0], hint)) or isa(value, hint)
 
 
@@ -105,12 +105,12 @@ _WORDS: dict[Any, tuple[str, str]] = {
 }
 
 
-def settable(hint: Any) -> bool:
+def is_option_type(hint: Any) -> bool:
     """Whether a pipeline can express values of a type."""
     if get_origin(hint) in (Union, UnionType):
-        return any(map(settable, get_args(hint)))
+        return any(map(is_option_type, get_args(hint)))
     if get_origin(hint) is tuple:
-        return all(map(settable, leaves(hint) - {...}))
+        return all(map(is_option_type, member_types(hint) - {...}))
     return get_origin(hint) is Literal or hint in _WORDS
 
 
@@ -125,14 +125,15 @@ def type_words(hint: Any) -> str:
         return " or ".join(map(type_words, named))
     if get_origin(hint) is tuple:
         kinds = sorted(
-            _WORDS[leaf][1] if leaf in _WORDS else type_words(leaf) for leaf in leaves(hint) - {...}
+            _WORDS[leaf][1] if leaf in _WORDS else type_words(leaf)
+            for leaf in member_types(hint) - {...}
         )
         return f"a list a,b,... of {' or '.join(kinds)}"
     return _WORDS.get(hint, (str(hint),))[0]
 
 
-def leaves(hint: Any) -> set[Any]:
+def member_types(hint: Any) -> set[Any]:
     """The types in a union or tuple type, including nested ones; else the type itself."""
     if get_origin(hint) in (Union, UnionType, tuple):
-        return {leaf for each in get_args(hint) for leaf in leaves(each)}
+        return {leaf for each in get_args(hint) for leaf in member_types(each)}
     return {hint}

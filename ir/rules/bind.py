@@ -16,7 +16,7 @@ from ..rewriting import Source
 from ..suggestions import suggestion
 from .build import Builder, builds
 from .divisible import Divisors
-from .evaluate import plainly, shown
+from .evaluate import expression_text, value_text
 from .kinds import a_kind, fits, kind_of_value
 from .law import BoundNested, BoundOperand, BoundPattern, Law, Made, Match
 from .library import CLASSES, FUNCTIONS, KINDS
@@ -414,7 +414,7 @@ class _Binder:
             try:
                 attribute_of(value, known.definition.constr)
             except ValueError as error:
-                self.refuse(place, f"{name} of {heads} cannot be {plainly(value)}: {error}")
+                self.refuse(place, f"{name} of {heads} cannot be {value_text(value)}: {error}")
 
     def _attribute(
         self, place: Place, name: str, infos: tuple[OpInfo, ...], heads: str
@@ -442,7 +442,7 @@ class _Binder:
         if kind not in ("bool", "any"):
             self.refuse(
                 expression.place,
-                f"{shown(expression)} is {a_kind(kind)}; a guard must be true or false",
+                f"{expression_text(expression)} is {a_kind(kind)}; a guard must be true or false",
             )
 
     def kind(self, expression: Expression) -> str:
@@ -515,7 +515,8 @@ class _Binder:
             if not fits(kind, wanted):
                 self.refuse(
                     each.place,
-                    f"{call.name} takes {a_kind(wanted)} here; {shown(each)} is {a_kind(kind)}",
+                    f"{call.name} takes {a_kind(wanted)} here; {expression_text(each)} is "
+                    f"{a_kind(kind)}",
                 )
         return found.result
 
@@ -526,21 +527,25 @@ class _Binder:
             for each, kind in zip(operands, kinds, strict=True):
                 if kind not in ("bool", "any"):
                     self.refuse(
-                        each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} needs true or false"
+                        each.place,
+                        f"{expression_text(each)} is {a_kind(kind)}; {symbol} needs true or false",
                     )
             return "bool"
         if symbol in ("==", "!="):
             if not (fits(kinds[0], kinds[1]) or fits(kinds[1], kinds[0]) or "none" in kinds):
                 self.refuse(
                     expression.place,
-                    f"{shown(expression)} compares {a_kind(kinds[0])} with {a_kind(kinds[1])}",
+                    f"{expression_text(expression)} compares {a_kind(kinds[0])} with "
+                    f"{a_kind(kinds[1])}",
                 )
             return "bool"
         if symbol == "+" and set(kinds) == {"ints"}:
             return "ints"
         for each, kind in zip(operands, kinds, strict=True):
             if kind not in ("int", "float", "any"):
-                self.refuse(each.place, f"{shown(each)} is {a_kind(kind)}; {symbol} needs numbers")
+                self.refuse(
+                    each.place, f"{expression_text(each)} is {a_kind(kind)}; {symbol} needs numbers"
+                )
         if symbol in ("<", "<=", ">", ">="):
             return "bool"
         # An operand of kind "any" may not be an integer. This is checked when the rule matches.
@@ -554,10 +559,12 @@ class _Binder:
         if not Divisors.of(self.rule.guards).divides(b, a):
             if isinstance(a, Constant) and isinstance(b, Constant):
                 remedy = f"write {a.value}.0 / {b.value}" if b.value else "need another divisor"
-                self.refuse(division.place, f"{shown(division)} is not a whole number; {remedy}")
+                self.refuse(
+                    division.place, f"{expression_text(division)} is not a whole number; {remedy}"
+                )
             self.refuse(
                 division.place,
-                f"{shown(division)} may leave a remainder; add the guard {_operand(a)} % "
+                f"{expression_text(division)} may leave a remainder; add the guard {_operand(a)} % "
                 f"{_operand(b)} == 0, or write // to round down",
             )
 
@@ -667,8 +674,8 @@ class _Binder:
             if not (fits(kind, known.kind) or (kind == "none" and known.is_optional)):
                 self.refuse(
                     each.place,
-                    f"{each.name} of {heads} is {a_kind(known.kind)}; {shown(each.value)} is "
-                    f"{a_kind(kind)}",
+                    f"{each.name} of {heads} is {a_kind(known.kind)}; "
+                    f"{expression_text(each.value)} is {a_kind(kind)}",
                 )
         if "." in build.head and not build.like:
             given = {each.name for each in build.settings}
@@ -709,7 +716,8 @@ class _Binder:
                     self.refuse(each.place, f"{each.name} is not a list of sizes")
             elif (kind := self.kind(each)) not in ("int", "any"):
                 self.refuse(
-                    each.place, f"{shown(each)} is {a_kind(kind)}; a size is a whole number"
+                    each.place,
+                    f"{expression_text(each)} is {a_kind(kind)}; a size is a whole number",
                 )
 
     # The rule as a whole
@@ -749,7 +757,7 @@ class _Binder:
 
 def _operand(expression: Expression) -> str:
     """The text of an expression as an operand of another one."""
-    text = shown(expression)
+    text = expression_text(expression)
     return f"({text})" if isinstance(expression, Operator) else text
 
 

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..provenance import fused, place
 from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, NoneAttr, VerifyException
-from .evaluate import NoValue, evaluate, plainly
+from .evaluate import NoValue, evaluate, value_text
 from .law import Env, Made, Match
 from .syntax import (
     Build,
@@ -187,7 +187,7 @@ class Builder:
                 why = f": {error}"
             if attribute is None:
                 self._refuse(
-                    each.place, f"{each.name} of {cls.name} cannot be {plainly(value)}{why}"
+                    each.place, f"{each.name} of {cls.name} cannot be {value_text(value)}{why}"
                 )
             into[each.name] = attribute
         return properties, attributes
@@ -211,7 +211,7 @@ class Builder:
     def _size(self, expression: Expression) -> int:
         size = self._evaluate(expression)
         if not isinstance(size, int) or size < 0:
-            self._refuse(expression.place, f"a size of {plainly(size)}; need a whole number")
+            self._refuse(expression.place, f"a size of {value_text(size)}; need a whole number")
         return size
 
 

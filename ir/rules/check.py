@@ -180,14 +180,16 @@ def _pairs(laws: Sequence[Law]) -> Iterator[tuple[Law, Law]]:
 def _described(root: Operation) -> str:
     """An operation and its operands as an expression, such as nn.add(nn.neg(x), y)."""
 
-    def shown(op: Operation) -> str:
+    def expression(op: Operation) -> str:
         parts = [
-            shown(value.owner) if isinstance(value.owner, Operation) else value.name_hint or "_"
+            expression(owner)
+            if isinstance(owner := value.owner, Operation)
+            else value.name_hint or "_"
             for value in op.operands
         ]
         return f"{op.name}({', '.join(parts)})"
 
-    return shown(root)
+    return expression(root)
 
 
 def _remark(law: Law, message: str) -> Remark:

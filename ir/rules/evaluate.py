@@ -12,7 +12,7 @@ from ..errors import InputError
 from .law import Env
 from .library import FUNCTIONS, Function
 from .syntax import Call, Constant, Expression, Listed, Name, Operator, Place, Property
-from .values import Plain, alike, plain
+from .values import Plain, equal_values, plain
 from .vocabulary import Vocabulary
 
 
@@ -68,8 +68,8 @@ def evaluate(expression: Expression, env: Env, vocabulary: Vocabulary) -> Any:
             try:
                 return OPERATORS[symbol](*values)
             except TypeError:
-                given = " and ".join(map(plainly, values))
-                raise NoValue(f"{shown(expression)}: {symbol} of {given}") from None
+                given = " and ".join(map(value_text, values))
+                raise NoValue(f"{expression_text(expression)}: {symbol} of {given}") from None
 
 
 def _call(call: Call, env: Env, vocabulary: Vocabulary) -> Any:
@@ -127,7 +127,7 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def _differs(a: Any, b: Any) -> bool:
-    return not alike(a, b)
+    return not equal_values(a, b)
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -137,7 +137,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "/": _divide,
     "//": _whole(lambda a, b: a // b, "//"),
     "%": _whole(lambda a, b: a % b, "%"),
-    "==": alike,
+    "==": equal_values,
     "!=": _differs,
     "<": operator.lt,
     "<=": operator.le,
@@ -149,7 +149,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 """The function of each symbol. `and` and `or` evaluate from the left, as far as needed."""
 
 
-def plainly(value: object) -> str:
+def value_text(value: object) -> str:
     """A value as a rule would write it: an operation by its name, a value by its type."""
     match value:
         case Operation():
@@ -158,12 +158,12 @@ def plainly(value: object) -> str:
             return f"{value.type}"
         case tuple():
             items = cast("tuple[object, ...]", value)
-            return f"[{', '.join(map(plainly, items))}]"
+            return f"[{', '.join(map(value_text, items))}]"
         case _:
             return _literal(value)
 
 
-def shown(expression: Expression) -> str:
+def expression_text(expression: Expression) -> str:
     """The text of an expression."""
     match expression:
         case Constant():
@@ -173,9 +173,9 @@ def shown(expression: Expression) -> str:
         case Property():
             return f"{expression.op}.{expression.name}"
         case Listed():
-            return f"[{', '.join(map(shown, expression.items))}]"
+            return f"[{', '.join(map(expression_text, expression.items))}]"
         case Call():
-            return f"{expression.name}({', '.join(map(shown, expression.arguments))})"
+            return f"{expression.name}({', '.join(map(expression_text, expression.arguments))})"
         case Operator(symbol=symbol, operands=(inner,)):
             return f"{'-' if symbol == 'neg' else 'not '}{_nested(inner, _STRENGTH[symbol])}"
         case Operator(symbol=symbol, operands=(left, *others)):
@@ -202,7 +202,7 @@ _STRENGTH = {symbol: strength for strength, level in enumerate(_LEVELS) for symb
 
 def _nested(expression: Expression, needed: int) -> str:
     """An operand, in parentheses if its precedence is lower than needed."""
-    text = shown(expression)
+    text = expression_text(expression)
     loose = isinstance(expression, Operator) and _STRENGTH[expression.symbol] < needed
     return f"({text})" if loose else text
 

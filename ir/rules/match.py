@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..provenance import place
-from .evaluate import NoValue, attribute_value, evaluate, plainly, shown
+from .evaluate import NoValue, attribute_value, evaluate, expression_text, value_text
 from .law import BoundNested, BoundPattern, Env, Law, Match
 from .syntax import (
     Call,
@@ -32,7 +32,7 @@ from .syntax import (
     TypePattern,
     Variable,
 )
-from .values import alike, element_type, plain, tensor_parts
+from .values import element_type, equal_values, plain, tensor_parts
 from .vocabulary import Vocabulary
 
 ANY = "_"
@@ -176,14 +176,14 @@ class Matcher:
             name = pattern.value.name
             return name == ANY or self._bind(pattern.place, name, value)
         same_kind = isinstance(value, bool) == isinstance(pattern.value, bool)
-        if same_kind and alike(value, pattern.value):
+        if same_kind and equal_values(value, pattern.value):
             return True
         return self._no(
             pattern.place,
             "{0} is {1}; the rule needs {2}",
             pattern.name,
-            partial(plainly, value),
-            partial(plainly, pattern.value),
+            partial(value_text, value),
+            partial(value_text, pattern.value),
         )
 
     def _type(self, pattern: TypePattern, type_: Attribute) -> bool:
@@ -248,14 +248,16 @@ class Matcher:
         try:
             found = evaluate(guard, self.env, self.vocabulary)
         except NoValue as error:
-            return self._no(guard.place, "{0} does not hold: {1}", partial(shown, guard), error)
+            return self._no(
+                guard.place, "{0} does not hold: {1}", partial(expression_text, guard), error
+            )
         if found:
             self.steps += 1
             return True
         return self._no(
             guard.place,
             "{0} does not hold{1}",
-            partial(shown, guard),
+            partial(expression_text, guard),
             partial(_found, guard, self.env, self.vocabulary),
         )
 
@@ -266,10 +268,10 @@ _NOTHING = object()
 def _found(guard: Expression, env: Env, vocabulary: Vocabulary) -> str:
     """What a guard was evaluated on: both sides of a comparison, or else the names in it."""
     if isinstance(guard, Operator) and guard.symbol in _COMPARISONS:
-        left, right = (plainly(evaluate(each, env, vocabulary)) for each in guard.operands)
+        left, right = (value_text(evaluate(each, env, vocabulary)) for each in guard.operands)
         return f": {left} {guard.symbol} {right}"
     found = {
-        shown(each): _described(evaluate(each, env, vocabulary))
+        expression_text(each): _described(evaluate(each, env, vocabulary))
         for each in leaves(guard)
         if not isinstance(each, Constant)
     }
@@ -298,7 +300,7 @@ def _described(value: object) -> str:
         return f"{value.name} at {place(value)}{_uses(*value.results)}"
     if isinstance(value, SSAValue):
         return f"{value.type}{_uses(cast(SSAValue, value))}"
-    return plainly(value)
+    return value_text(value)
 
 
 def _uses(*values: SSAValue) -> str:

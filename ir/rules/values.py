@@ -119,7 +119,7 @@ def _written(cls: type[Attribute], value: Plain) -> Attribute | None:
     return None if from_plain is None else from_plain(value)
 
 
-def alike(a: Plain, b: Plain) -> bool:
+def equal_values(a: Plain, b: Plain) -> bool:
     """True if two values are the same in a rule. One of them may be written for an attribute."""
     if isinstance(a, Attribute) == isinstance(b, Attribute):
         return a == b

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from abele.ir.pass_options import pass_options, settable
+from abele.ir.pass_options import is_option_type, pass_options
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ def test_the_values_of_a_literal_are_listed():
 
 @pytest.mark.parametrize("hint", [dict[str, int], dict, list[int], bytes, tuple[Path, ...]])
 def test_a_pipeline_cannot_express_every_type(hint: object):
-    assert not settable(hint)
+    assert not is_option_type(hint)
 
 
 @pytest.mark.parametrize("hint", [int | None, tuple[int | str, ...], Literal["a"], int | bytes])
 def test_a_pipeline_can_express_plain_types_and_tuples_of_them(hint: object):
-    assert settable(hint)
+    assert is_option_type(hint)
 
 
 def test_types_and_defaults_of_every_kind():

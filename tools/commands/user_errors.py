@@ -13,7 +13,7 @@ import typer
 
 from ...backends.faults import IterationLimit, MachineFault
 from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line, short_notes
-from ...ir.pass_manager import InPass, failed_step
+from ...ir.pass_manager import FailedStepNote, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
 from ..driver.extensions.load import load_extensions
@@ -157,8 +157,8 @@ def _blame(error: Exception, extensions: Extensions) -> str:
 
 
 def _places(error: BaseException) -> list[str]:
-    return [note for note in short_notes(error) if isinstance(note, InPass)]
+    return [note for note in short_notes(error) if isinstance(note, FailedStepNote)]
 
 
 def _advice(error: BaseException) -> list[str]:
-    return [note for note in short_notes(error) if not isinstance(note, InPass)]
+    return [note for note in short_notes(error) if not isinstance(note, FailedStepNote)]

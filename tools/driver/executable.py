@@ -19,7 +19,7 @@ from ...backends.price_operations import OperationPrice, Priced, price_operation
 from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, LEVELS, level_named
 from ...ir.context import AbeleContext
-from ...ir.errors import InputError, taking_memory
+from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
@@ -133,7 +133,7 @@ class Executable:
         arrays = checked(inputs, self.inputs)
         if (at, strict) not in self._runners:
             start = perf_counter()
-            with collection_paused(), taking_memory(f"loading {self.path} at {at}"):
+            with collection_paused(), naming_memory_errors(f"loading {self.path} at {at}"):
                 if at == MACHINE:
                     refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
                 load = RUNNERS[level_named(at)]

@@ -19,7 +19,7 @@ from ...dialects.partition import PartitionTensor
 from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
-from ...ir.errors import InputError, taking_memory
+from ...ir.errors import InputError, naming_memory_errors
 from ...ir.level import Level
 from ...ir.provenance import place
 from ...ir.text import read_module
@@ -82,7 +82,7 @@ def _imported(
     # Compiled programs and .mlir files run where onnx is not installed.
     from ..importers import import_onnx  # noqa: PLC0415
 
-    with taking_memory(f"reading {model if isinstance(model, str) else 'the model'}"):
+    with naming_memory_errors(f"reading {model if isinstance(model, str) else 'the model'}"):
         return import_onnx(model, context, dims or {}, check=check)
 
 

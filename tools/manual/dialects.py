@@ -14,7 +14,7 @@ from xdsl.irdl import IRDLOperation
 
 from ...dialects.levels import DIALECTS, LEVELS, load_dialect
 from ...dialects.nn import TensorOp
-from ...ir.pass_options import leaves
+from ...ir.pass_options import member_types
 from ...ir.rules.law import Law
 from .definitions import directives, fields_of, marks, spelled, syntax
 from .documents import Document, document, without_errors
@@ -205,7 +205,9 @@ def _parts(cls: type[Attribute]) -> Iterator[type]:
     """The class of the frozen values that an attribute holds."""
     bases: tuple[object, ...] = getattr(cls, "__orig_bases__", ())
     for held in (each for base in bases for each in get_args(base)):
-        yield from (part for part in leaves(held) if is_dataclass(part) and isinstance(part, type))
+        yield from (
+            part for part in member_types(held) if is_dataclass(part) and isinstance(part, type)
+        )
 
 
 def _held(cls: type) -> str:

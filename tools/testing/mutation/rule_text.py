@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ....ir.rules.evaluate import shown
+from ....ir.rules.evaluate import expression_text
 from ....ir.rules.syntax import (
     Class,
     Declaration,
@@ -50,7 +50,7 @@ def rule_text(rule: Rule) -> str:
     lines = [*head, f"{rule.kind} {rule.name}:", f"  {pattern_text(rule.pattern)}"]
     lines.append(f"  => {lets}{made}")
     if rule.guards:
-        lines.append(f"  where {', '.join(map(shown, rule.guards))}")
+        lines.append(f"  where {', '.join(map(expression_text, rule.guards))}")
     return "\n".join(lines)
 
 
@@ -72,7 +72,7 @@ def made_text(made: Made) -> str:
     operands = (_rest(e) if isinstance(e, Rest) else made_text(e) for e in made.operands)
     text = f"{made.head}({', '.join(operands)})"
     if made.settings:
-        settings = (f"{each.name} = {shown(each.value)}" for each in made.settings)
+        settings = (f"{each.name} = {expression_text(each.value)}" for each in made.settings)
         text += f" {{{', '.join(settings)}}}"
     if made.like:
         text += f" like {made.like}"
@@ -135,7 +135,9 @@ def _new_type(type_: NewType) -> str:
 
 
 def _new_shaped(type_: NewShaped) -> str:
-    sizes = (_rest(each) if isinstance(each, Rest) else shown(each) for each in type_.sizes)
+    sizes = (
+        _rest(each) if isinstance(each, Rest) else expression_text(each) for each in type_.sizes
+    )
     return f"{type_.element}[{', '.join(sizes)}]"
 
 

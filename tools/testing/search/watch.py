@@ -11,7 +11,7 @@ from typing import Protocol
 from xdsl.ir import Operation
 
 from ....ir.rewriting import Source, Watcher, watched
-from ....ir.rules.evaluate import shown
+from ....ir.rules.evaluate import expression_text
 from ....ir.rules.law import Law
 from ....ir.rules.match import watched_guards
 from ....ir.rules.syntax import Place
@@ -36,7 +36,7 @@ class _Watch(Watcher):
         """Count the guards up to the one that failed; those before it held."""
         for guard in guards_of(law):
             holds = guard.place != failed
-            self.counts.guards[law.name, shown(guard), holds] += 1
+            self.counts.guards[law.name, expression_text(guard), holds] += 1
             if not holds:
                 return
 

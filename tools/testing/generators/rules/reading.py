@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
-from .....ir.rules.evaluate import NoValue, attribute_value, evaluate, plainly, shown
+from .....ir.rules.evaluate import NoValue, attribute_value, evaluate, expression_text, value_text
 from .....ir.rules.law import BoundNested, BoundPattern, Law
 from .....ir.rules.syntax import (
     Expression,
@@ -31,7 +31,7 @@ from .....ir.rules.syntax import (
     TypePattern,
     Variable,
 )
-from .....ir.rules.values import alike, element_type, plain, tensor_parts
+from .....ir.rules.values import element_type, equal_values, plain, tensor_parts
 from .....ir.rules.vocabulary import Vocabulary
 
 ANY = "_"
@@ -104,8 +104,9 @@ class Reading:
         if isinstance(each.value, Name):
             self.stands(each.value.name, value)
             return
-        same = alike(value, each.value) and isinstance(value, bool) == isinstance(each.value, bool)
-        self.claim(same, f"{each.name} of {op.name} is {plainly(each.value)}")
+        same_kind = isinstance(value, bool) == isinstance(each.value, bool)
+        same = same_kind and equal_values(value, each.value)
+        self.claim(same, f"{each.name} of {op.name} is {value_text(each.value)}")
 
     def operands(self, pattern: BoundPattern, op: Operation) -> None:
         """Record what a pattern claims about the operands."""
@@ -199,7 +200,7 @@ def _fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | str:
             failed = [g for g in guards_of(law) if not holds(g, names, vocabulary)]
             if not failed:
                 return Fit(reading.ops, names)
-            reading.false = [shown(each) for each in failed]
+            reading.false = [expression_text(each) for each in failed]
         why = why or "it is not true that " + reading.false[0]
     return why
 
