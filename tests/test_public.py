@@ -34,7 +34,7 @@ def test_every_public_name_can_be_imported(module: str):
 
 
 @pytest.mark.parametrize("module", COMPLETE)
-def test_the_page_lists_what_a_module_exports(module: str):
+def test_the_page_lists_every_export_of_a_module(module: str):
     exported = sorted(import_module(module).__all__)
     assert sorted(COMPLETE[module]) == exported
 

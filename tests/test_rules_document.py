@@ -91,7 +91,7 @@ def reader(tmp_path: Path) -> Generator[Reader]:
             table.update(old)
 
 
-def test_every_rule_does_what_is_claimed(reader: Reader):
+def test_every_rule_does_as_its_text_claims(reader: Reader):
     files: list[str] = []
     refused = ""
     extensions: Extensions | None = None

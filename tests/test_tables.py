@@ -47,7 +47,7 @@ def test_every_scalar_function_is_computed_and_priced():
         assert function.loops is not None, function.name
 
 
-def test_an_instruction_of_the_host_takes_what_its_function_has():
+def test_a_host_instruction_takes_the_operands_and_numbers_of_its_function():
     for name, function in SCALAR_FUNCTIONS.items():
         by = [step.by for step in function.compiled or ()]
         assert by.count("parameter") in (0, function.parameters), name
@@ -90,7 +90,7 @@ def test_an_operation_is_commutative_if_its_function_is():
         assert op.has_trait(Commutative) == (known is not None and known.commutative), op.name
 
 
-def test_every_operation_of_nn_shows_what_it_is():
+def test_every_operation_of_nn_is_of_exactly_one_kind():
     kinds = (Structured, Movement, Reinterpretation, Composite)
     for op in nn.NN.operations:
         shown = sum(issubclass(op, kind) for kind in kinds)

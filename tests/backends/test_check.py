@@ -85,7 +85,7 @@ def test_the_first_wrong_operation_is_named():
     assert found(exchange_module(STEPS), Spoil("c", 0, 0, 9), Spoil("a", 1, 0, 9)).variable == "a"
 
 
-def test_later_operations_are_held_to_what_they_received():
+def test_later_operations_are_checked_against_the_values_they_received():
     """A wrong value that goes on is the fault of one operation only."""
     check = checked(exchange_module(STEPS), Spoil("a", 2, 0, 7))
     assert check.first is not None
@@ -176,7 +176,7 @@ def test_the_tile_of_an_element_holds_it(given_: tuple[np.ndarray, Cutting]):
         assert all(i in held for i, held in zip(index, cell_indices(layout, cell)))
 
 
-def test_what_is_not_a_number_is_compared_by_its_bits():
+def test_values_that_are_not_numbers_are_compared_by_their_bits():
     dense = np.array([np.nan, 0.0], np.float32)
     dims = (Dim("i", 2),)
     blocks = blocks_with(dense, Cutting(dims, identity_map((0,), (2,)).axes, (2,), (), 0))

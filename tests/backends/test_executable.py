@@ -62,7 +62,7 @@ def rewritten(file: Path, change: Callable[[dict[str, bytes]], object], **option
     return file
 
 
-def test_what_is_saved_comes_back(file: Path):
+def test_a_saved_program_is_read_back_whole(file: Path):
     found = load(file)
     assert found.target == TARGET
     assert found.inputs == (Tensor("image", (24,), "float32"),)

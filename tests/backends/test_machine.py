@@ -188,7 +188,7 @@ def test_a_vertex_may_not_write_an_element_twice():
         machine(text, verified=False)
 
 
-def test_a_move_may_not_read_what_a_move_of_its_phase_writes():
+def test_a_move_may_not_read_bytes_that_a_move_of_its_phase_writes():
     text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL") + variable("z", 16)
     text += main(superstep("go", "tile.copy [@x] -> @y", "tile.copy [@y] -> @z"))
     fault = fault_of(text)
@@ -196,7 +196,7 @@ def test_a_move_may_not_read_what_a_move_of_its_phase_writes():
     assert "tile.copy at unknown line in @go writes in the same phase" in str(fault)
 
 
-def test_a_vertex_may_not_read_what_another_of_its_phase_writes():
+def test_a_vertex_may_not_read_bytes_that_another_of_its_phase_writes():
     text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL") + variable("z", 16)
     text += main(
         superstep(
@@ -208,7 +208,7 @@ def test_a_vertex_may_not_read_what_another_of_its_phase_writes():
     assert fault_of(text).variable == "y"
 
 
-def test_a_vertex_may_read_what_its_own_superstep_delivered():
+def test_a_vertex_may_read_bytes_that_its_own_superstep_delivered():
     text = variable("x", 0, "INITIAL") + variable("y", 8) + variable("z", 16)
     text += main(
         superstep("go", "tile.copy [@x] -> @y", f"tile.vertices {RELU} reads [@y] writes @z")
@@ -218,13 +218,13 @@ def test_a_vertex_may_read_what_its_own_superstep_delivered():
     assert m.read("z").tolist() == list(range(8))
 
 
-def test_a_point_may_overwrite_what_it_alone_reads():
+def test_a_point_may_overwrite_elements_that_it_alone_reads():
     text = variable("x", 0, "INITIAL")
     text += main(superstep("go", f"tile.vertices {RELU} reads [@x] writes @x"))
     assert machine(text).run({}) == {}
 
 
-def test_a_point_may_not_overwrite_what_another_reads():
+def test_a_point_may_not_overwrite_elements_that_another_reads():
     space = "space <[i = 4, k = 2 reduction] (2 * i + k) of [8] -> (i) of [4]>"
     text = variable("x", 0, "INITIAL", "layout <[4 by 4, 2] (2 * d0 + d1) of [8]>")
     text += "exchange.variable @y at 0 : tensor<4xf32> layout <[4 by 4] (d0) of [4]>\n"
@@ -235,7 +235,7 @@ def test_a_point_may_not_overwrite_what_another_reads():
     assert "it overwrites in the same phase" in str(fault)
 
 
-def test_a_point_may_overwrite_what_its_chain_reads():
+def test_a_point_may_overwrite_elements_that_its_chain_reads():
     text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL")
     chain = RELU.replace("<relu>", "<square then add>").replace(" ->", ", (i) of [8] ->", 1)
     for reads in ("@y, @x", "@x, @y", "@x, @x"):
@@ -246,7 +246,7 @@ def test_a_point_may_overwrite_what_its_chain_reads():
         assert m.read("x").tolist() == [i * i + i for i in range(8)]
 
 
-def test_a_sum_of_products_may_not_overwrite_what_its_chain_reads():
+def test_a_sum_of_products_may_not_overwrite_elements_that_its_chain_reads():
     text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL")
     space = "space <[i = 8, k = 1 reduction] (i) of [8], (i) of [8], (i) of [8] -> (i) of [8]>"
     body = "body <mul sum then add> plan <split [4, 1]>"
@@ -474,7 +474,7 @@ def linear_cases(draw: st.DrawFn) -> Case:
 
 @settings(max_examples=60)
 @given(data=st.data(), case=linear_cases())
-def test_a_flipped_byte_changes_just_what_depends_on_it(data: st.DataObject, case: Case):
+def test_a_flipped_byte_changes_only_values_that_depend_on_it(data: st.DataObject, case: Case):
     inputs = {f"x{i}": x for i, x in enumerate(positive(case))}
     operand = data.draw(st.integers(0, 1))
     layout = case.layouts()[operand]

@@ -106,7 +106,7 @@ def test_a_conditional_write_does_not_end_a_life():
     ]
 
 
-def test_what_does_not_fit_says_where_what_and_how_much():
+def test_a_program_that_does_not_fit_says_which_tile_which_variables_and_how_many_bytes():
     found = report(variables=variable("big", 262_144 - RESERVED, "<[24 by 2] (d0) of [24] at 1>"))
     problem = found.problem()
     assert isinstance(problem, DoesNotFit)

@@ -268,7 +268,7 @@ def test_padding_of_a_pool_is_the_identity_of_its_combiner():
 
 @pytest.mark.parametrize("include", [False, True])
 @pytest.mark.parametrize("ceil", [False, True])
-def test_an_average_counts_what_lies_under_each_window(include: bool, ceil: bool):
+def test_an_average_counts_the_elements_under_each_window(include: bool, ceil: bool):
     (x,) = values(t(1, 1, 8))
     op = nn.AveragePoolOp(
         x, [3], stride=[2], pad_low=[1], count_include_pad=include, ceil_mode=ceil
@@ -360,7 +360,7 @@ INVALID = [
 
 
 @pytest.mark.parametrize(("types", "make", "message"), INVALID)
-def test_an_error_names_what_it_was_and_what_is_allowed(types, make, message):
+def test_an_error_names_the_value_found_and_the_values_allowed(types, make, message):
     operands = values(*types)
     with pytest.raises(VerifyException, match=message):
         make(*operands)

@@ -53,7 +53,7 @@ IN_PLACE = {
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_a_result_may_be_written_over_what_each_point_alone_reads(name: str):
+def test_a_result_may_overwrite_elements_that_only_its_own_point_reads(name: str):
     dims, axes, body, may = IN_PLACE[name]
     sizes = [size for _, size, _ in dims]
     space = Space(
@@ -64,7 +64,7 @@ def test_a_result_may_be_written_over_what_each_point_alone_reads(name: str):
     assert Structure(space, body).reads_in_place(0) == may
 
 
-def test_no_result_may_be_written_over_what_another_point_reads():
+def test_no_result_may_overwrite_elements_that_another_point_reads():
     dims, access = (Dim("x", 4),), identity_map((0,), (4,))
     turned = AccessMap((AxisMap(4, ((0, -1),), 3),))
     space = Space(dims, (access, turned, access, turned), (access,))

@@ -51,7 +51,7 @@ def test_a_conflict_in_a_superstep_names_the_variable_and_the_problem(
         [computed("a", "b"), computed("a", "c")],
     ],
 )
-def test_transfers_happen_at_once_and_before_what_computes(ops: list[str]):
+def test_transfers_happen_at_once_and_before_the_compute(ops: list[str]):
     assert conflict(operations(ops)) is None
 
 

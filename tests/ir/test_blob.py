@@ -164,7 +164,9 @@ def test_a_digest_is_computed_on_first_use(monkeypatch: pytest.MonkeyPatch):
 
 
 @given(st.lists(arrays(), max_size=4))
-def test_a_store_reads_back_what_it_saved(tmp_path_factory: pytest.TempPathFactory, given_arrays):
+def test_a_store_reads_back_the_arrays_it_saved(
+    tmp_path_factory: pytest.TempPathFactory, given_arrays
+):
     folder = tmp_path_factory.mktemp("blobs")
     store, again = BlobStore(), BlobStore()
     for array in given_arrays:

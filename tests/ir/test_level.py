@@ -11,7 +11,7 @@ def test_dialects_and_single_operations_are_legal():
     assert not HIGH.is_legal("low.add")
 
 
-def test_what_users_add_is_legal_from_then_on():
+def test_an_operation_that_a_user_adds_to_a_level_is_legal_from_then_on():
     assert not HIGH.is_legal("mine.add")
     ADDED.add("mine")
     assert HIGH.is_legal("mine.add")

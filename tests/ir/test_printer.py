@@ -28,7 +28,7 @@ def printed(printer: type[Printer], module: ModuleOp) -> str:
 
 
 @given(st.lists(st.tuples(tensors, st.dictionaries(st.sampled_from("abc"), attributes))))
-def test_it_prints_what_xdsl_prints(ops: list[tuple[Attribute, dict[str, Attribute]]]):
+def test_it_prints_the_same_text_as_xdsl(ops: list[tuple[Attribute, dict[str, Attribute]]]):
     module = ModuleOp([TestOp(result_types=[kind], attributes=given) for kind, given in ops])
     assert printed(TextPrinter, module) == printed(Printer, module)
 

@@ -213,7 +213,7 @@ def canonicalized(text: str) -> ModuleOp:
     return module
 
 
-def test_folded_constants_keep_the_origin_of_what_was_folded():
+def test_folded_constants_keep_the_origins_of_the_operations_folded():
     module = canonicalized("""
         %a = arith.constant 2 : i32 loc("a")
         %b = arith.constant 3 : i32 loc("b")

@@ -172,7 +172,7 @@ def test_legal_operations_pass(legal: set[str]):
     verify(parse(WELL_FORMED), legal)
 
 
-def test_an_illegal_operation_is_named_with_what_is_legal():
+def test_an_illegal_operation_is_named_with_the_legal_ones():
     module = parse('func.func @f() { "test.op"() : () -> () loc("conv1") func.return }')
     verify(module, {"builtin", "func", "test.op"})
     with pytest.raises(VerifyException) as caught:

@@ -91,7 +91,7 @@ def test_variables_that_live_together_have_bytes_of_their_own(program: Program):
     assert (start % 8 == 0).all()
 
 
-def test_what_does_not_fit_names_tile_variables_and_remedy():
+def test_the_error_for_a_program_that_does_not_fit_names_tile_variables_and_remedy():
     with pytest.raises(DoesNotFit) as failure:
         addresses(CHAIN.format(n=100_000))
     message = str(failure.value)
@@ -285,7 +285,7 @@ def some_variables(*sizes: int) -> list[tile.VariableOp]:
     return [v for v in module.walk() if isinstance(v, tile.VariableOp)]
 
 
-def test_what_fills_the_worst_phase_is_named_with_its_gaps():
+def test_variables_that_fill_the_worst_phase_are_named_with_their_gaps():
     variables = some_variables(24, 16, 24, 24)
     phases = np.array([[4, 6], [0, 3], [3, 5], [1, 1]])
     target = resolve_target("tiny:1,memory.bytes_per_tile=8000,memory.reserved_bytes=7960")

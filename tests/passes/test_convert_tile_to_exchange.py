@@ -15,7 +15,7 @@ def test_numbered_groups_become_supersteps(golden):
     golden(print_module(after(TO_EXCHANGE)))
 
 
-def test_the_program_computes_what_it_says():
+def test_the_converted_program_computes_the_same():
     machine = Machine(after(TO_EXCHANGE), resolve_target("tiny:8"), strict=True)
     machine.load()
     image = np.arange(144, dtype=np.float32).reshape(1, 4, 6, 6)

@@ -311,7 +311,7 @@ func.func @main(%x: tensor<2x512xf32>) -> tensor<2x512xf32> {
 }"""
 
 
-def test_a_normalisation_is_wide_to_its_end_and_what_comes_after_is_not():
+def test_a_normalisation_is_wide_to_its_end_and_later_operations_are_narrow():
     module = narrowed(LAYER_NORM, g=np.ones(512, np.float32))
     computed = [op for op in module.walk() if isinstance(op, nn.ChainableOp)]
     wide = [op.name.removeprefix("nn.") for op in computed if nn.element_of(op.result) == f32]

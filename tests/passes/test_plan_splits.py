@@ -69,7 +69,7 @@ def test_the_target_is_spelled_as_short_as_it_can_be():
     assert parse_module(text, made).attributes["abele.target"] == StringAttr("mk2")
 
 
-def test_planning_what_is_planned_changes_nothing():
+def test_planning_a_planned_program_changes_nothing():
     text, made = _planned("tiny:4")
     module = parse_module(text, made)
     PlanSplits("tiny:4").apply(made, module)

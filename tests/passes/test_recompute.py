@@ -90,7 +90,7 @@ def test_a_named_operand_that_would_wait_for_a_copy_is_copied_with_it():
     check(before, lines(*CHAIN, first, *segment, *rest, end), "a", "b")
 
 
-def test_copies_at_one_place_share_what_they_read():
+def test_copies_at_one_place_share_their_operands():
     # %c and %d both read %b.
     head = (exp("%a", "%x"), exp("%b", "%a"), exp("%c", "%b"), exp("%d", "%b"))
     read = (add("%e", "%c", "%d"), exp("%f", "%e"), exp("%g", "%f"))

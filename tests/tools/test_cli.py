@@ -174,7 +174,7 @@ def test_a_failed_check_exits_with_1(small: Path, monkeypatch: pytest.MonkeyPatc
     assert "check failed: output 'y'" in result.stderr
 
 
-def test_what_does_not_fit_exits_with_3(tmp_path: Path):
+def test_a_program_that_does_not_fit_exits_with_3(tmp_path: Path):
     path = tmp_path / "large.onnx"
     proto = model([node("Gemm", "x w", "y")], {"x": [1, 700]}, ["y"], {"w": random((700, 700))})
     onnx.save(proto, path)
@@ -225,7 +225,7 @@ def test_an_overflow_fails_the_check_but_an_infinite_input_does_not(tmp_path: Pa
         assert "1 of 3 elements are not finite" in result.output
 
 
-def test_demo_compiles_what_it_is_given_a_target_for():
+def test_demo_refuses_an_unknown_target():
     result = abele("demo", "--target", "nonsense")
     assert result.exit_code == 2
 
@@ -563,7 +563,7 @@ def test_a_program_has_no_passes_to_dump(small: Path, tmp_path: Path):
 # abele opt
 
 
-def test_opt_prints_what_the_passes_leave(negate: Path):
+def test_opt_prints_the_result_of_the_passes(negate: Path):
     result = opt(negate, "-p", "decompose,plan-splits{target=tiny}")
     assert result.exit_code == 0, result.stderr
     assert "#abele.plan<" in result.stdout
@@ -969,7 +969,7 @@ def test_help_imports_no_command(option: str):
     assert not found & {"numpy", "xdsl", "rich.console", "onnx"}
 
 
-def test_opt_imports_what_the_passes_need(negate: Path):
+def test_opt_imports_only_the_packages_that_its_passes_need(negate: Path):
     found = imported("opt", negate, "-p", "decompose")
     assert not found & {"rich.console", "onnx", "numba", "lark"}
     rooms = ("abele.passes.planner", "abele.passes.plans", "abele.ir.rules", "abele.backends.host")

@@ -286,7 +286,7 @@ def test_anchors_are_those_that_forges_give():
     ]
 
 
-def test_a_table_leaves_out_what_is_empty():
+def test_a_table_leaves_out_empty_columns():
     assert table(("a", "b"), [("1", ""), ("x|y", "")]) == "| a |\n| --- |\n| 1 |\n| x\\|y |"
     assert table(("a",), []) == ""
 

@@ -97,7 +97,7 @@ def test_the_table_has_a_meaning_for_every_function():
 
 
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
-def test_in_float64_a_function_is_what_python_computes(name: str):
+def test_in_float64_a_function_equals_that_of_python(name: str):
     rng = np.random.default_rng(3)
     function = SCALAR_FUNCTIONS[name]
     arrays = [rng.uniform(0.1, 3, 50) for _ in range(function.arity)]

@@ -39,7 +39,7 @@ def test_the_roles_of_a_convolution_are_those_of_its_names():
     assert roles(rectified(4)) is None
 
 
-def test_a_select_is_priced_by_what_it_selects():
+def test_a_select_is_priced_by_the_dtype_of_the_values_it_selects():
     assert number_dtype([BOOL, F16, F16]) == F16
     assert number_dtype([BOOL]) == BOOL
     assert Workload.of(rectified(4), (BOOL, F16, F32), MK2) == Workload(rectified(4), F16, F32, MK2)

@@ -38,7 +38,7 @@ LEVELS = {
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=150)
 @given(case=cases())
-def test_every_level_computes_what_brute_force_does(level: str, case: Case):
+def test_every_level_computes_the_same_as_brute_force(level: str, case: Case):
     build, run = LEVELS[level]
     operands = case.operands()
     module = parse(str(build(case)))
@@ -92,7 +92,7 @@ def apart(case: Case, operands: list[np.ndarray]) -> np.ndarray:
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=100)
 @given(case=chained_cases())
-def test_every_level_computes_what_follows_a_value(level: str, case: Case):
+def test_every_level_computes_the_chain_after_a_value(level: str, case: Case):
     build, run = LEVELS[level]
     operands = case.operands()
     module = parse(str(build(case)))

@@ -117,12 +117,12 @@ def written(copy: Copy, fast: bool) -> np.ndarray | None:
 
 @settings(max_examples=400, deadline=None)
 @given(copies())
-def test_routes_write_what_copies_write(copy: Copy):
+def test_routes_write_the_same_bytes_as_copies(copy: Copy):
     plain, quick = (written(copy, fast) for fast in (False, True))
     assert (plain == quick).all()
 
 
-def test_what_is_too_large_for_lists_of_routes_is_staged(monkeypatch: pytest.MonkeyPatch):
+def test_a_copy_too_large_for_lists_of_routes_is_staged(monkeypatch: pytest.MonkeyPatch):
     source = Layout((Cut(6, 3), Cut(4)), identity_map((0, 1), (6, 4)))
     target = Layout((Cut(6), Cut(4, 2)), identity_map((0, 1), (6, 4)))
     copy = Copy((source,), None, target, "float32")

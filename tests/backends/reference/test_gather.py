@@ -53,7 +53,7 @@ def one_index(axis: AxisMap, point: tuple[int, ...]) -> int | None:
 
 
 @given(readings())
-def test_gathering_reads_what_the_map_says_point_by_point(reading):
+def test_gathering_reads_the_elements_of_the_map_point_by_point(reading):
     access, box = reading
     tensor = np.arange(prod(access.shape), dtype=np.float64).reshape(access.shape) + 10
     got = gathered(tensor, access, box)

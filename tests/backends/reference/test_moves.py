@@ -10,7 +10,7 @@ X = counting((3, 4, 5))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool"])
-def test_moves_are_what_numpy_does(dtype: str):
+def test_moves_write_the_same_as_numpy(dtype: str):
     x = X.astype(dtype)
     (value,) = values_like(x)
     cases = [
@@ -33,7 +33,7 @@ def test_concatenation_puts_operands_side_by_side(axis: int):
 
 
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
-def test_padding_is_what_numpy_does(mode: str):
+def test_padding_equals_that_of_numpy(mode: str):
     (value,) = values_like(X)
     op = nn.PadOp(value, [1, 0, 2], [2, 1, 3], mode=mode, value=-1.5 if mode == "constant" else 0.0)
     extra = {"constant_values": -1.5} if mode == "constant" else {}
@@ -45,13 +45,13 @@ def move(source: AxisMap, target: AxisMap, points: int) -> Space:
     return Space((Dim("i", points),), (AccessMap((source,)),), (AccessMap((target,)),))
 
 
-def test_what_no_move_writes_is_zero():
+def test_elements_that_no_move_writes_are_zero():
     space = move(AxisMap(3, ((0, 1),)), AxisMap(7, ((0, 2),), 1, outside="fill"), 3)
     got = evaluate_moves([space], [np.array([1.0, 2.0, 3.0])], (7,), np.dtype(np.float32))
     assert got.tolist() == [0, 1, 0, 2, 0, 3, 0]
 
 
-def test_what_does_not_fit_is_named():
+def test_operands_that_do_not_fit_their_moves_are_refused():
     space = move(AxisMap(3, ((0, 1),)), AxisMap(3, ((0, 1),)), 3)
     with pytest.raises(ValueError, match=r"operand 0: shape \(4,\) to \(3,\); its move is from"):
         evaluate_moves([space], [np.ones(4)], (3,), np.dtype(float))

@@ -33,7 +33,7 @@ def some(dtype: np.dtype) -> np.ndarray:
 
 @pytest.mark.parametrize("result", DTYPES, ids=str)
 @pytest.mark.parametrize("operand", DTYPES, ids=str)
-def test_a_cast_means_what_its_structure_does(operand: np.dtype, result: np.dtype):
+def test_a_cast_computes_the_same_as_its_structure(operand: np.dtype, result: np.dtype):
     array = some(operand)
     (value,) = values_like(array)
     op = nn.CastOp(value, element_type(result))

@@ -44,7 +44,7 @@ def test_operations_run_in_order():
     assert outputs(program(RELU_ADD)).tolist() == [2, -2, 6, -4]
 
 
-def test_inputs_and_outputs_are_called_what_the_function_says():
+def test_inputs_and_outputs_have_the_names_that_the_function_gives():
     module = program(RELU_ADD, attributes='attributes {arg_names = ["in"], result_names = ["sum"]}')
     run = run_reference(module, {"in": X})
     assert list(run.outputs) == ["sum"]
@@ -162,7 +162,7 @@ def test_functions_are_called_and_may_not_call_themselves_for_ever():
         outputs(program(body, called.replace("CALLEE", "double")))
 
 
-def test_a_composite_is_what_its_parts_are():
+def test_a_composite_computes_the_same_as_its_parts():
     module = program(f"""
     %0 = nn.softmax %x axis 0 : ({T}) -> {T}
     %1 = nn.add %0, %0 : ({T}, {T}) -> {T}

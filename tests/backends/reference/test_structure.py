@@ -68,7 +68,7 @@ def convolutions(draw):
 
 @given(convolutions())
 @settings(max_examples=60)
-def test_convolution_is_what_onnxruntime_computes(drawn):
+def test_convolution_equals_that_of_onnxruntime(drawn):
     image_shape, weight_shape, p, seed = drawn
     image, weight = small_integers(seed, image_shape), small_integers(seed + 1, weight_shape)
     value = operation_value(nn.ConvOp(*values_like(image, weight), **p), [image, weight])
@@ -85,7 +85,7 @@ def test_convolution_is_what_onnxruntime_computes(drawn):
 
 @given(convolutions())
 @settings(max_examples=60)
-def test_transposed_convolution_is_what_onnxruntime_computes(drawn):
+def test_transposed_convolution_equals_that_of_onnxruntime(drawn):
     image_shape, weight_shape, p, seed = drawn
     gradient_shape = (image_shape[0], weight_shape[0], *image_shape[2:])
     gradient, weight = small_integers(seed, gradient_shape), small_integers(seed + 1, weight_shape)
@@ -167,7 +167,7 @@ def test_gradients_of_a_convolution_are_finite_differences():
 
 @given(convolutions())
 @settings(max_examples=40)
-def test_maximum_pooling_is_what_onnxruntime_computes(drawn):
+def test_maximum_pooling_equals_that_of_onnxruntime(drawn):
     shape, weights, p, seed = drawn
     low = [min(a, k - 1) for a, k in zip(p["pad_low"], weights[2:], strict=True)]
     high = [min(a, k - 1) for a, k in zip(p["pad_high"], weights[2:], strict=True)]
@@ -199,7 +199,7 @@ def test_maximum_pooling_is_what_onnxruntime_computes(drawn):
 
 @pytest.mark.parametrize("combiner", ["sum", "max", "min", "prod"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "int32"])
-def test_windows_and_reductions_are_what_numpy_computes(combiner: str, dtype: str):
+def test_windows_and_reductions_equal_those_of_numpy(combiner: str, dtype: str):
     image = small_integers(3, (2, 3, 6, 5), dtype)
     merge = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}[combiner]
     pool = nn.PoolOp(*values_like(image), combiner, [2, 3], stride=[2, 1])
@@ -216,7 +216,7 @@ def test_windows_and_reductions_are_what_numpy_computes(combiner: str, dtype: st
 @pytest.mark.parametrize(
     ("lhs", "rhs"), [((4, 3), (3, 5)), ((2, 1, 4, 3), (6, 3, 5)), ((1, 3), (3, 1))]
 )
-def test_products_of_matrices_are_what_numpy_computes(lhs, rhs, dtype: str):
+def test_products_of_matrices_equal_those_of_numpy(lhs, rhs, dtype: str):
     a, b = small_integers(1, lhs, dtype), small_integers(2, rhs, dtype)
     op = nn.MatMulOp(*values_like(a, b))
     exact = np.float64 if dtype.startswith("float") else np.int64
@@ -413,7 +413,7 @@ def test_merging_nothing_gives_the_identity(combiner: str, dtype: str, need: flo
     assert got.tolist() == [need] * 2
 
 
-def test_what_does_not_fit_is_named():
+def test_operands_that_do_not_fit_the_space_are_refused():
     a, b = small_integers(1, (3, 8)), small_integers(2, (7,))
     with pytest.raises(ValueError, match=r"operand 1: shape \(7,\); the space needs \(8,\)"):
         structure_value(vector_product(8), [a, b], a.dtype, (3,))
@@ -503,7 +503,7 @@ def test_functions_that_never_round_leave_a_chain_exact():
         assert value.tolist() == [0, 0, float(np.float16(0.1)), 0.5]
 
 
-def test_the_error_of_a_value_shrinks_and_grows_with_what_follows():
+def test_the_error_of_a_value_shrinks_and_grows_with_the_chain_after_it():
     base = evaluate_structure(
         chained_product(()), operands := normal_operands(chained_product(()), "float32", 0),
         np.dtype(np.float32), (9, 8),
@@ -550,7 +550,7 @@ def test_the_square_root_of_nothing_but_zeros_has_a_bound(stages: tuple[Stage, .
     assert (bound < 1e-5).all()
 
 
-def test_what_may_be_below_zero_before_a_square_root_may_be_anything_after():
+def test_the_root_of_a_value_that_may_be_negative_has_no_bound():
     access = identity_map((0, 1), (1, 3))
     dims, result = (Dim("x", 1), Dim("k", 3, "reduction")), identity_map((0,), (1,))
     stages = (Stage("sqrt"),)
@@ -560,7 +560,7 @@ def test_what_may_be_below_zero_before_a_square_root_may_be_anything_after():
     assert bound.tolist() == [np.inf]
 
 
-def test_what_overflows_on_the_way_may_be_anything_after():
+def test_a_value_that_overflows_within_a_chain_has_no_bound():
     stages = (Stage("exp"), Stage("clip", (0.0, 5.0)))
     operands = [np.array([100, 1, 88.7, -3], np.float32)]
     actual = on_one_tile(pointwise(stages), operands, "float32")

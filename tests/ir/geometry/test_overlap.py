@@ -76,7 +76,9 @@ def check(source: Layout, destination: Layout, names: np.ndarray, move: Space | 
 
 
 @given(shapes, st.data())
-def test_overlap_counts_what_pairs_of_cells_share(shape: tuple[int, ...], data: st.DataObject):
+def test_overlap_counts_the_elements_that_pairs_of_cells_share(
+    shape: tuple[int, ...], data: st.DataObject
+):
     source = canonical(data.draw(cuttings(shape, windows=False)).layout())
     destination = canonical(data.draw(cuttings(shape)).layout())
     check(source, destination, np.arange(prod(shape)))

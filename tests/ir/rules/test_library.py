@@ -57,7 +57,7 @@ def test_a_name_can_be_registered_once():
         guard(other)
 
 
-def test_a_file_that_is_loaded_again_replaces_what_it_registered():
+def test_a_file_that_is_loaded_again_replaces_the_functions_it_registered():
     for answer in (True, False):
 
         @guard

@@ -210,7 +210,7 @@ def test_a_proportion_of_0_means_the_fewest_bytes(asking: Asking):
         ),
     ],
 )
-def test_what_no_plan_can_meet_is_refused(asking: Asking, operators, says):
+def test_a_constraint_that_no_plan_can_meet_is_refused(asking: Asking, operators, says):
     with pytest.raises(InputError) as raised:
         asking(operators)
     assert says in str(raised.value)

@@ -71,7 +71,7 @@ def test_the_front_of_the_wider_space_is_that_of_plain_loops(sizes: Sizes, tiles
         (WIDER, {"multiply": loops.wider_multiply, "merge": loops.wider_merge}),
     ],
 )
-def test_every_plan_costs_what_plain_loops_compute(ways: Ways, how):
+def test_the_cost_of_every_plan_equals_that_of_plain_loops(ways: Ways, how):
     sizes = (20, 36, 30)
     plans = [
         (split, turns)
@@ -115,7 +115,7 @@ def test_the_wider_space_is_at_most_93_percent_on_the_four_small_shapes():
     assert np.exp(np.log(ratios).mean()) <= 0.93
 
 
-def test_memory_bounds_what_is_found():
+def test_a_bound_on_memory_limits_the_plans_found():
     charges = replace(T10, tiles=64)
     free = best((256,) * 3, charges, COMPARED)
     found = best((256,) * 3, replace(charges, bytes_per_tile=15_000), COMPARED)

@@ -42,13 +42,13 @@ def on_mk2(problem: Problem) -> Question:
     return unplaced(problem, MK2, USABLE)
 
 
-def test_what_fits_takes_one_step():
+def test_a_product_that_fits_takes_one_step():
     asked = product(256, 256, 256, USABLE // 2)
     best = plans(on_mk2(asked))[0]
     assert best == fastest(on_mk2(asked))
 
 
-def test_what_does_not_fit_takes_the_fewest_steps_that_do():
+def test_a_product_that_does_not_fit_takes_the_fewest_steps_that_fit():
     most = int(0.6 * USABLE)
     asked = product(2048, 2048, 8192, most, HALF)
     assert fastest(on_mk2(asked)).temporary_bytes > most

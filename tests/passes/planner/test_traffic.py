@@ -45,7 +45,7 @@ def _received(source: Layout, destination: Layout) -> np.ndarray:
 
 
 @given(structures(), st.data())
-def test_traffic_is_what_brute_force_counts(structure: Structure, data: st.DataObject):
+def test_traffic_equals_a_brute_force_count(structure: Structure, data: st.DataObject):
     parts = splits(problem(structure), TILES)
     plan = Plan(tuple(data.draw(st.sampled_from(parts.tolist()))))
     layouts = compute_layouts(structure, plan)

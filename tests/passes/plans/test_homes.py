@@ -68,7 +68,7 @@ def test_an_input_lies_near_where_its_first_reader_wants_it():
     assert homes.argument(x, nn.tensor((4, 6), nn.element_of(x))) == spread(wanted)
 
 
-def test_what_functions_pass_lies_in_linear_order():
+def test_arguments_and_results_of_functions_lie_in_linear_order():
     homes, _ = homes_of(ROWS, COLUMNS)
     (main,) = [op for op in homes.module.walk() if isinstance(op, FuncOp)]
     (x,) = main.body.block.args

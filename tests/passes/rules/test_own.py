@@ -268,7 +268,7 @@ def program(types: list[str], returned: str, body: str) -> str:
 @pytest.mark.parametrize(
     ("law", "types", "returned", "before", "after"), CASES, ids=[c[0] for c in CASES]
 )
-def test_a_rule_makes_what_it_says_and_the_program_computes_the_same(
+def test_a_rule_makes_its_right_side_and_the_program_computes_the_same(
     law: str, types: list[str], returned: str, before: str, after: str
 ):
     ctx, blobs = context(), {"halves": HALVES, "w": W, "s": S, "t": S.reshape(1, 8, 1, 1)}

@@ -50,7 +50,7 @@ def test_the_whole_compile_takes_longer_than_planning(tmp_path: Path):
     assert found["cycles"] > 0
 
 
-def test_the_table_of_networks_says_what_the_whole_compile_takes():
+def test_the_table_of_networks_gives_the_time_of_the_whole_compile():
     found = CliRunner().invoke(app, ["--networks", "", "--layers", ""], env={"COLUMNS": "200"})
     assert found.exit_code == 0, found.output
     assert "compile s" in found.output

@@ -51,7 +51,7 @@ def written(*arguments: str) -> dict:
     return json.loads(Path("out.json").read_text())
 
 
-def test_categories_add_up_to_what_a_run_reports():
+def test_categories_add_up_to_the_bytes_that_a_run_reports():
     result = memory("--target", "tiny:4", "--json", "out.json")
     assert result.exit_code == 0, result.output
     found = json.loads(Path("out.json").read_text())
@@ -72,7 +72,7 @@ def test_categories_add_up_to_what_a_run_reports():
         assert text in result.stdout
 
 
-def test_what_does_not_fit_is_reported_and_ends_with_3():
+def test_a_program_that_does_not_fit_is_reported_and_exits_with_3():
     result = memory("--target", SMALL)
     assert result.exit_code == 3, result.output
     assert "always live" in result.stdout
@@ -153,7 +153,7 @@ def test_chips_that_hold_it_are_compiled_and_hold_it_when_advice_is_followed():
     assert own + followed["reserved"] == chips[-1]["bytes"]
 
 
-def test_no_proportion_is_tried_where_what_always_lives_is_too_large():
+def test_no_proportion_is_tried_where_the_always_live_variables_are_too_large():
     changes = [each["change"] for each in written("--target", SMALL, "--advise")["trials"]]
     assert not any(each.startswith("--memory-proportion") for each in changes)
     bound = next(each for each in changes if each.startswith("any memory proportion"))

@@ -156,7 +156,7 @@ def test_constraints_need_a_pass_that_plans(network: Path):
     assert "compiled already, so it cannot be planned again" in result.stderr
 
 
-def test_what_does_not_fit_is_reported(network: Path):
+def test_a_program_that_does_not_fit_is_reported(network: Path):
     result = plan(network, "--target", "tiny:2,memory.reserved_bytes=0,memory.bytes_per_tile=2048")
     assert result.exit_code == 0, result.output
     assert "warning: by this estimate the program does not fit" in result.stderr
@@ -195,7 +195,7 @@ def test_columns_are_those_that_are_asked_for(network: Path):
     assert all(len(row) == 2 for row in found)
 
 
-def test_csv_has_what_the_table_shows(network: Path):
+def test_csv_has_the_cells_of_the_table(network: Path):
     result = plan(network, "--target", "tiny:16", "--csv", "plan.csv")
     heading, *lines = csv.reader(Path("plan.csv").read_text().splitlines())
     found = rows(result.stdout)[:-1]

@@ -49,7 +49,7 @@ def test_a_model_in_memory_and_its_file_give_the_same(tmp_path: Path):
     np.testing.assert_array_equal(one.run(inputs)["y"], other.run(inputs)["y"])
 
 
-def test_profile_has_what_reports_rely_on():
+def test_the_profile_has_every_entry_that_reports_rely_on():
     exe = compile_model(relu(), "tiny:4")
     exe.run(seeded(exe.inputs))
     profile = exe.profile
@@ -130,7 +130,7 @@ def test_a_saved_program_runs_as_the_one_that_was_compiled(tmp_path: Path):
         compile_model(path, "mk2")
 
 
-def test_a_saved_program_is_profiled_without_parsing_what_is_not_run(
+def test_a_saved_program_is_profiled_without_parsing_levels_that_do_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     exe = compile_model(relu(), "tiny")
@@ -224,7 +224,9 @@ def test_symbolic_dimensions_take_their_sizes():
     ],
 )
 @pytest.mark.parametrize("level", ["nn", "exchange"])
-def test_inputs_must_be_what_the_program_takes(level: str, given: dict[str, object], message: str):
+def test_inputs_must_have_the_names_shapes_and_dtypes_of_the_program(
+    level: str, given: dict[str, object], message: str
+):
     exe = compile_model(relu(), "tiny")
     with pytest.raises(InputError, match=message):
         exe.run(given, at=level)
@@ -236,7 +238,7 @@ def test_only_the_machine_is_strict():
         exe.run(seeded(exe.inputs), at="tile", strict=True)
 
 
-def test_what_is_too_large_says_where_and_by_how_much():
+def test_the_error_for_a_program_that_is_too_large_says_where_and_by_how_much():
     proto = model([node("Gemm", "x w", "y")], {"x": [1, 700]}, ["y"], {"w": random((700, 700))})
     with pytest.raises(DoesNotFit, match=r"tile \d+: .*y.*bytes") as caught:
         compile_model(proto, "tiny:4")

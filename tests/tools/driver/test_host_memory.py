@@ -57,7 +57,7 @@ def test_a_host_that_does_not_report_its_memory_is_trusted(host: Path):
     ],
     ids=lambda files: next(iter(files)),
 )
-def test_a_host_with_little_free_memory_says_what_is_needed(host: Path, files: dict[str, str]):
+def test_a_host_with_little_free_memory_says_how_much_is_needed(host: Path, files: dict[str, str]):
     for name, text in files.items():
         (host / name).write_text(text)
     result = run("--target", "mk2")
@@ -95,7 +95,7 @@ def test_a_size_that_is_too_large_is_refused_with_its_bound(host: Path):
     assert "--dim N=1000000000000: need a size below 10^9" in result.stderr
 
 
-def test_a_host_without_a_limit_of_its_group_is_taken_by_what_is_free(host: Path):
+def test_without_a_limit_of_its_group_the_free_memory_of_the_host_counts(host: Path):
     (host / "cgroup/memory.max").write_text("max\n")
     (host / "cgroup/memory.current").write_text("1\n")
     (host / "proc/meminfo").write_text("MemAvailable: 90000000 kB\n")
@@ -120,7 +120,7 @@ def test_a_process_that_may_map_little_ends_with_a_message(tmp_path: Path, targe
     assert "Traceback" not in done.stderr
 
 
-def test_what_cannot_be_mapped_is_refused_before_compiling(
+def test_an_arena_that_cannot_be_mapped_is_refused_before_compiling(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def compiled(*_: object, **__: object) -> None:

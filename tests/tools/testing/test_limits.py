@@ -15,7 +15,7 @@ def busy(seconds: float) -> None:
         pass
 
 
-def test_what_takes_too_long_is_cut_off():
+def test_a_block_that_takes_too_long_is_cut_off():
     with pytest.raises(TooLong), at_most(0.05):
         busy(5)
 
@@ -27,7 +27,7 @@ def test_waiting_does_not_count_as_cpu_time():
     assert time.monotonic() - begin >= 0.1
 
 
-def test_what_only_waits_is_cut_off_later(monkeypatch: pytest.MonkeyPatch):
+def test_a_block_that_only_waits_is_cut_off_later(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "PATIENCE", 2)
     with pytest.raises(TooLong), at_most(0.05):
         time.sleep(5)

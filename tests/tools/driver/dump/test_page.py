@@ -95,7 +95,7 @@ def test_every_place_has_its_figures_and_every_pass_its_seconds(browser, page):
     assert row.find_elements(By.CSS_SELECTOR, ".d.less") == []
 
 
-def test_the_diff_shows_what_a_pass_put_in_place_of_what(browser, page):
+def test_the_diff_shows_each_operation_beside_its_replacement(browser, page):
     opened(browser, page, "#pass=1")
     assert any("nn.softmax" in each for each in texts(browser, ".split .cell:first-child .code"))
     after = texts(browser, ".split .cell:last-child.new .code")

@@ -75,7 +75,7 @@ def test_a_dump_holds_the_reproducer_too(broken: Path, relu: Path):
     assert not list(Path().glob("abele-reproducer-*"))
 
 
-def test_a_pass_that_leaves_what_does_not_verify_is_bad_input(broken: Path, relu: Path):
+def test_a_pass_whose_result_does_not_verify_is_bad_input(broken: Path, relu: Path):
     result = abele("opt", "relu.mlir", "--load", "broken.py", "-p", "breaks")
     assert result.exit_code == 2
     first, second = result.stderr.splitlines()

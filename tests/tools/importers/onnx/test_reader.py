@@ -254,7 +254,7 @@ BOTH = [
 
 @pytest.mark.parametrize("opset", [9, 22])
 @pytest.mark.parametrize("proto", BOTH, ids=lambda p: p.graph.node[0].op_type)
-def test_an_operator_means_what_onnxruntime_computes(proto: onnx.ModelProto, opset: int):
+def test_an_operator_computes_the_same_as_onnxruntime(proto: onnx.ModelProto, opset: int):
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     copy.opset_import[0].version = opset
@@ -317,7 +317,7 @@ ONE_FORM = [
 
 
 @pytest.mark.parametrize("proto", ONE_FORM, ids=lambda p: p.graph.node[0].op_type)
-def test_each_form_of_an_operator_means_what_onnxruntime_computes(proto: onnx.ModelProto):
+def test_each_form_of_an_operator_computes_the_same_as_onnxruntime(proto: onnx.ModelProto):
     same_as_onnxruntime(proto)
 
 
@@ -411,7 +411,7 @@ def test_an_exponent_may_be_no_number():
     same_as_onnxruntime(one("Pow", [3], weights=[np.float32(np.nan)]))
 
 
-def test_powers_of_integers_pass_what_float16_holds():
+def test_powers_of_integers_may_exceed_the_range_of_float16():
     proto = of_types(one("Pow", [3], [3]), np.int32, np.float16)
     powers = {"x0": np.array([20, -20, 7], np.int32), "x1": np.array([5, 5, 0], np.float16)}
     got = run_reference(imported(proto), powers).outputs["y"]
@@ -509,7 +509,7 @@ def test_narrow_floats_are_summed_and_squared_in_float32(proto, mean: float, dev
         np.testing.assert_allclose(got[output.name], array, 3e-3, 3e-3)
 
 
-def test_a_sum_of_three_may_pass_what_float16_holds():
+def test_a_sum_of_three_may_exceed_the_range_of_float16():
     inputs = {f"x{i}": np.full(2, n, np.float16) for i, n in enumerate((60000, 60000, -60000))}
     got = run_reference(imported(narrow("Sum", [2], [2], [2])), inputs).outputs["y"]
     np.testing.assert_array_equal(got, np.full(2, 60000, np.float16), strict=True)
@@ -781,7 +781,7 @@ def test_a_dimension_needs_an_element():
         ),
     ],
 )
-def test_what_is_not_supported_is_named(proto, message):
+def test_the_unsupported_part_of_a_model_is_named(proto, message):
     with pytest.raises(UnsupportedError, match=message) as caught:
         imported(proto)
     assert isinstance(caught.value, NotImplementedError)

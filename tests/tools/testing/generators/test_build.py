@@ -52,7 +52,7 @@ def test_every_operator_is_generated_often():
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
-def test_programs_of_lower_levels_compute_what_they_were_made_from(level: str):
+def test_programs_of_lower_levels_compute_the_same_as_their_origins(level: str):
     for sketch in some(25):
         program = build(sketch, default_operators())
         lower = at_level(program, level)

@@ -54,7 +54,7 @@ def test_models_are_valid_and_onnxruntime_runs_nearly_all():
     assert refused <= 12
 
 
-def test_models_have_what_readers_stumble_over():
+def test_models_have_the_features_that_readers_stumble_over():
     seen: Counter[str] = Counter()
     for graph in some(300):
         proto = graph.proto.graph

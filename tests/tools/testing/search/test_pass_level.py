@@ -37,7 +37,7 @@ from ..wrong_passes import NarrowPartials, SwapSub
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_the_level_is_what_the_code_names_or_else_where_the_pass_changes_programs(
+def test_the_level_is_the_one_the_code_names_or_else_one_where_the_pass_changes_programs(
     tested: ModulePass, level: str, why: str
 ):
     found = level_for(tested, CheckSettings(seed=1))

@@ -116,7 +116,7 @@ def test_a_wrong_pass_behind_others_has_a_small_valid_reproducer(tmp_path: Path)
     check_pipeline(list(passes_to_the_machine(loaded)), replay=tmp_path)
 
 
-def test_a_program_that_reads_what_nothing_writes_is_not_valid():
+def test_a_program_that_reads_elements_nothing_writes_is_not_valid():
     program = at_level(of_operators(nn.ExpOp, nn.SubOp), "grouped")
     assert program is not None
     valid = valid_like(program, LIMIT)

@@ -24,7 +24,7 @@ def test_a_pass_on_the_wrong_level_fails():
         check_pass(MarkRelayouts(), level="nn", examples=20, seed=1)
 
 
-def test_programs_that_are_given_must_contain_what_the_pass_looks_for():
+def test_given_programs_must_contain_the_operations_that_the_pass_looks_for():
     some = programs(operators=["nn.add"], control_flow=False)
     with pytest.raises(Untested, match="give programs that contain what it looks for"):
         check_pass(MarkCopies(), programs=some, examples=5, seed=1)

@@ -43,7 +43,7 @@ def test_columns_go_by_rank_as_the_terminal_gets_narrower():
 
 
 @pytest.mark.parametrize("width", [21, 26, 35, 60])
-def test_what_fits_is_printed_within_the_width(width: int):
+def test_columns_that_fit_are_printed_within_the_width(width: int):
     shown = fitting(COLUMNS, CELLS, width)
     table = Table()
     add_columns(table, shown)

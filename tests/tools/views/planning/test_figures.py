@@ -52,7 +52,7 @@ def test_phases_add_up_to_all_cycles():
         assert (each.combine_cycles > 0) == (plan.split[2] > 1)
 
 
-def test_utilisation_is_work_over_what_all_tiles_could_do():
+def test_utilisation_is_work_over_the_peak_of_all_tiles():
     found = asked(64, 128, 64)
     each = planned(found, Plan((4, 4, 1)))
     assert macs(found.problem) == 64 * 128 * 64
@@ -94,7 +94,7 @@ def test_a_plan_limited_by_constraints_says_so():
     assert kept.limited_by.startswith("what was asked: ")
 
 
-def test_memory_is_blamed_for_what_it_costs():
+def test_a_plan_that_little_memory_slows_down_names_memory_as_its_limit():
     found = asked(32, 512, 32)
     best = fastest(found)
     terms = Terms(temporary_bytes=best.temporary_bytes * 2 // 3)

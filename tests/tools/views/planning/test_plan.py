@@ -19,7 +19,7 @@ from abele.tools.views.planning.plan import plan_model, product_of_matrices
 TINY = resolve_target("tiny:16")
 
 
-def test_every_operator_has_a_row_of_what_is_compiled():
+def test_every_compiled_operator_has_a_row():
     question = plan_model(convolutions(), "tiny:16")
     exe = compile_model(convolutions(), "tiny:16")
     compiled = price(exe.module_at("exchange"), TINY)
@@ -175,7 +175,7 @@ def test_operators_are_found_by_any_of_their_names():
         question.operator("the_q")
 
 
-def test_what_is_planned_already_is_refused(tmp_path):
+def test_a_program_that_is_planned_already_is_refused(tmp_path):
     exe = compile_model(convolutions(), "tiny:16")
     path = tmp_path / "low.mlir"
     write_module(exe.module_at("tile"), path)

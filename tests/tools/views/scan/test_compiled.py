@@ -32,5 +32,5 @@ class Takes:
         ((), "inputs none"),
     ],
 )
-def test_a_batch_is_what_all_inputs_agree_on(shapes, said):
+def test_a_batch_is_the_size_that_all_inputs_agree_on(shapes, said):
     assert subject_of(Takes(*shapes), "net").batch == said

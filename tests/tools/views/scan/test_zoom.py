@@ -55,7 +55,7 @@ def test_all_colourings_have_all_tiles(page: Path):
     assert "9/0_0.webp" in tiles["layer"]
 
 
-def test_a_page_holds_the_licence_of_what_it_holds(page: Path):
+def test_a_page_holds_the_licence_of_the_code_it_contains(page: Path):
     text = page.read_text()
     assert text.index("Copyright (C) 2009 CodePlex Foundation") < text.index("OpenSeadragon(")
     assert "sourceMappingURL" not in text
@@ -155,7 +155,7 @@ class TestInABrowser:
         assert f"vertices: {graph.vertex_count:,} drawn = {graph.vertex_count:,} counted" in lines
         assert f"edges: {graph.edge_count:,} drawn = {graph.edge_count:,} counted" in lines
 
-    def test_hovering_says_what_lies_there(self, browser, page):
+    def test_hovering_names_the_vertices_under_the_pointer(self, browser, page):
         opened(browser, page)
         for layer in NAMES[:2]:
             over(browser, layer).perform()
@@ -199,7 +199,7 @@ class TestInABrowser:
         assert data_of(browser, "zoom") == before
         assert names_in_sight(browser) == place
 
-    def test_a_click_keeps_what_is_shown(self, browser, page):
+    def test_a_click_keeps_the_details_shown(self, browser, page):
         opened(browser, page)
         over(browser, "conv1").click().perform()
         until(browser, lambda each: texts(each, "#here.kept b") == ["conv1"])

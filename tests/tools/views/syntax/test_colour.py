@@ -67,7 +67,7 @@ def test_highlighting_adds_only_codes(path: str):
     assert {code for code in re.findall(r"\x1b\[([0-9;]+)m", found)} >= {"0", "90", "1"}
 
 
-def test_what_is_not_of_the_language_stays():
+def test_text_outside_the_language_stays_uncoloured():
     assert highlighted('` "open', LANGUAGES[".mlir"]) == '` "open'
 
 

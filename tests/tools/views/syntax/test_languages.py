@@ -59,7 +59,7 @@ def test_every_example_in_the_documents_consists_of_known_words():
 
 @pytest.mark.parametrize("level", ["nn", "partition", "tile", "exchange"])
 @pytest.mark.parametrize("generic", [False, True])
-def test_what_compiling_prints_consists_of_known_words(level: str, generic: bool):
+def test_printed_programs_consist_of_known_words(level: str, generic: bool):
     exe = compile_model(convolutions(), "tiny:16")
     words(Style(generic, locations=True).text(exe.module_at(level)), MLIR)
 
@@ -116,6 +116,6 @@ def test_slashes_are_a_comment_on_a_line_of_their_own_and_a_division_after_an_ex
 
 
 @pytest.mark.parametrize(("language", "text"), [(MLIR, "`"), (RULES, "$"), (MLIR, '"open')])
-def test_what_no_language_has_is_no_word(language: Language, text: str):
+def test_text_outside_a_language_is_refused(language: Language, text: str):
     with pytest.raises(AssertionError, match="line 1: no word at"):
         words(text, language)

@@ -24,7 +24,7 @@ def test_pygments_finds_no_error_and_keeps_the_text(path: Path):
     assert len({token for token, _ in found}) > 5
 
 
-def test_pygments_marks_what_no_language_has():
+def test_pygments_marks_text_outside_the_language_as_an_error():
     assert Error in [token for token, _ in MlirLexer().get_tokens("nn.relu `")]
 
 
