@@ -1,4 +1,8 @@
-"""An oracle for programs in float64, which shares no code with layouts and blocks."""
+"""Two oracles for programs, which share no code with layouts and blocks.
+
+Both compute in float64. `run_reference` rounds the result of each operation to its dtype;
+`unrounded_outputs` rounds nothing.
+"""
 
 from .compare import Worst, within, worst_of
 from .moves import evaluate_moves
@@ -7,18 +11,21 @@ from .run import (
     Evaluate,
     Observer,
     Run,
+    TooManyTurns,
     evaluate_pure,
     first_meaningless,
     is_evaluable,
     run_reference,
 )
 from .structure import evaluate_structure, structure_value
+from .unrounded import unrounded_outputs
 
 __all__ = [
     "Evaluate",
     "Meaningless",
     "Observer",
     "Run",
+    "TooManyTurns",
     "Worst",
     "evaluate_moves",
     "evaluate_operation",
@@ -30,6 +37,7 @@ __all__ = [
     "run_reference",
     "structure_value",
     "tensor_kind",
+    "unrounded_outputs",
     "within",
     "worst_of",
 ]

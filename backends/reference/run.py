@@ -32,6 +32,10 @@ MAX_CALLS = 64
 _Environment = dict[SSAValue, Array]
 
 
+class TooManyTurns(InputError):
+    """A loop has more turns than a run allows."""
+
+
 @dataclass(frozen=True)
 class Run:
     """The outputs of a run and the states after it, by name."""
@@ -55,8 +59,8 @@ def run_reference(
     the value at the beginning of the run; a store sets the value after it. observe: called for each
     composite as a whole, and with parts also for its parts before it. evaluate: computes operations
     without parts; pass another one to reuse known results.
-    Raises InputError for missing, unknown or ill-shaped inputs, and for loops of more than
-    max_turns.
+    Raises InputError for missing, unknown or ill-shaped inputs, and TooManyTurns for loops of more
+    than max_turns.
     """
     functions = {
         op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
@@ -221,7 +225,7 @@ class _Interpreter:
 
     def check_turn(self, turn: int, op: Operation) -> None:
         if turn >= self.max_turns:
-            raise InputError(f"{op.name} at {place(op)}: not done after {self.max_turns} turns")
+            raise TooManyTurns(f"{op.name} at {place(op)}: not done after {self.max_turns} turns")
 
 
 def last_uses(block: Block) -> dict[Operation, tuple[SSAValue, ...]]:

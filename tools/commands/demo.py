@@ -56,7 +56,7 @@ def demo(
             )
             on_step("run")
             results = exe.run(values)
-            on_step("check against the reference")
+            on_step("check against float64")
             verdict = check_run(exe, values, results, MACHINE)
             if profile is not None:
                 write_profile(profile, exe)

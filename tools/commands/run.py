@@ -41,7 +41,11 @@ def run(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Compare results and operations with the reference."),
+        typer.Option(
+            "--check",
+            help="Compare the outputs with exact arithmetic (float64 throughout), and each "
+            "operation with float64 on the operands it received, within its error bound.",
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,
     profile: ProfileFile = None,
@@ -68,7 +72,7 @@ def run(
             results = exe.run(values, at=at, strict=strict)
             verdict = None
             if check:
-                on_step("check against the reference")
+                on_step("check against float64")
                 verdict = check_run(exe, values, results, at)
             if outputs is not None:
                 write_npz(outputs, results)

@@ -22,7 +22,7 @@ def warn(relaxed: Iterable[Relaxed]) -> None:
 def show(exe: Executable, title: str, verdict: Verdict | None) -> None:
     """Print the summary table, and warn about relaxed limits; exit with 1 if the check failed."""
     warn(exe.relaxed)
-    console().print(summary(exe, title, verdict.text if verdict else ""))
+    console().print(summary(exe, title, verdict.rows if verdict else ()))
     if verdict is not None and not verdict.passed:
         print_error_line(f"check failed: {verdict.problem}")
         raise typer.Exit(CHECK_FAILED)

@@ -1,4 +1,4 @@
-"""Check a run: its outputs against float64, and every operation against its error bound."""
+"""Check a run: its outputs against exact arithmetic, every operation against its error bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from ...backends.check import OpCheck
 from ...backends.codelets.scalar import float_limits
 from ...backends.host.binders import best_binder
 from ...backends.machine import Machine
-from ...backends.reference import first_meaningless, operation_value, run_reference
+from ...backends.reference import (
+    TooManyTurns,
+    first_meaningless,
+    operation_value,
+    run_reference,
+    unrounded_outputs,
+)
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
@@ -45,11 +51,13 @@ for bfloat16 it is 1.6e-2, where one step alone can be 7.8e-3."""
 class Verdict:
     """The result of a check.
 
-    error: the largest error of an output, relative to its largest value; None if the program has no
-    nn level that the reference can run. checked: the number of operations compared with their
-    bounds. ratio: the largest error of their results, divided by its bound. not_finite: how many
-    elements of the outputs are not finite, or "". problem: what is outside its bound, or "". after:
-    the pass after which the reference begins; "" for the program as it was read.
+    error: the largest difference of an output from exact arithmetic, relative to the output's
+    largest value; None if the program has no nn level that a reference can run, or if a loop does
+    not end without rounding. rounded: the same difference from the reference that rounds the result
+    of every operation; None if exact arithmetic decides. checked: the number of operations compared
+    with their bounds. ratio: the largest error of their results, divided by its bound. not_finite:
+    how many elements of the outputs are not finite, or "". problem: what is outside its bound, or
+    "". after: the pass after which the references begin; "" for the program as it was read.
     """
 
     error: float | None
@@ -58,6 +66,7 @@ class Verdict:
     problem: str = ""
     not_finite: str = ""
     after: str = ""
+    rounded: float | None = None
 
     @property
     def passed(self) -> bool:
@@ -65,18 +74,29 @@ class Verdict:
         return not self.problem
 
     @property
-    def text(self) -> str:
-        """A description for users."""
-        text = "no reference" if self.error is None else f"{self.error:.1e} of the largest value"
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values of what was compared, for the table that a command prints."""
+        compared: list[str] = []
+        if self.error is not None:
+            compared.append(f"{_in_words(self.error)}, against exact arithmetic (float64)")
+        if self.rounded is not None:
+            compared.append(f"{_in_words(self.rounded)}, against float64 rounded per operation")
         if self.after:
-            text = f"{text}; compared with the program after {self.after}"
+            compared.append(f"compared with the program after {self.after}")
         if self.not_finite:
-            text = f"{text}; {self.not_finite}"
-        if not self.checked:
-            return text
-        operations = "operation" if self.checked == 1 else "operations"
-        text += f"; {self.checked} {operations} checked; "
-        return text + f"the worst error is {100 * self.ratio:.1f} % of its bound"
+            compared.append(self.not_finite)
+        rows = [("largest error", "; ".join(compared or ["no reference for the outputs"]))]
+        if self.checked:
+            worst = f"the worst error is {100 * self.ratio:.1f} % of its bound"
+            rows.append(("operations checked", f"{self.checked:,}; {worst}"))
+        return rows
+
+
+def _in_words(error: float) -> str:
+    """A relative error; it is infinite for integers that differ, and for lost finite values."""
+    if np.isinf(error):
+        return "integers, infinities or NaN differ"
+    return f"{error:.1e} of the largest value"
 
 
 def tolerance(module: ModuleOp) -> float:
@@ -102,40 +122,36 @@ def check_run(
 ) -> Verdict:
     """Compare the outputs of a first run with float64; for the machine, check all operations too.
 
+    The outputs are compared with exact arithmetic: float64 throughout, nothing rounded. A program
+    of narrow floats may be far from that by its own rounding, and a comparison or a cast to
+    integers may turn out otherwise. Outputs that are too far off are therefore compared with the
+    reference that rounds the result of every operation, and are right if they are near that one.
     A second run compares every vertex set with its error bound, given the operands that it really
     received: a bound of the whole network would be too wide to be useful.
     Outputs that are not finite are a problem, unless some input is not finite either. Two equal
     infinities say nothing about the distance between results, so the check cannot pass. The same
-    holds if only the reference is infinite. If only passes give some operations a meaning, the
-    reference runs the program after these passes. For the machine, the problem names the first
+    holds if only the references are infinite. If only passes give some operations a meaning, the
+    references run the program after these passes. For the machine, the problem names the first
     operation that made an infinity or NaN from finite operands.
     """
-    error, problem, after = None, "", ""
+    error, rounded, problem, after = None, None, "", ""
     not_finite = _not_finite(outputs)
     if not_finite and not _not_finite(inputs):
         problem = f"{not_finite}, but the inputs are: nothing to compare"
     if NN.name in exe.levels and first_meaningless(exe.module_at(NN.name)) is None:
-        after = kept_after(exe.module_at(NN.name))
-        reference = run_reference(exe.module_at(NN.name), inputs).outputs
-        errors = {name: relative_error(outputs[name], reference[name]) for name in reference}
-        worst = max(errors, key=lambda name: errors[name], default="")
-        error = errors.get(worst, 0.0)
-        came, runs = exe.module_at(NN.name), exe.module_at(MACHINE)
-        allowed = max(tolerance(came), tolerance(runs))
-        if not error <= allowed:
-            lost = int(np.count_nonzero(_lost(outputs[worst], reference[worst])))
-            problem = f"output {worst!r}: off by {error:.3g} of its largest value"
-            problem += f"; {allowed:g} is allowed"
-            for dtype in _narrowed(came, runs):
-                moved = rounding_error(came, inputs, reference, dtype)
-                problem += f"; rounding to {dtype.name} alone moves outputs by {moved:.3g}"
-            if lost:
-                problem = f"output {worst!r}: {lost} of {outputs[worst].size} elements are finite, "
-                problem += "but infinite or NaN in the reference, which rounds after every "
-                problem += "operation and may overflow where a fused one does not: nothing to "
-                problem += "compare"
+        came = exe.module_at(NN.name)
+        after = kept_after(came)
+        allowed = max(tolerance(came), tolerance(exe.module_at(MACHINE)))
+        error = _unrounded_error(came, inputs, outputs)
+        if error is None or not error <= allowed:
+            reference = run_reference(came, inputs).outputs
+            _, rounded = _worst_output(outputs, reference)
+            if not rounded <= allowed:
+                problem = _too_far(exe, inputs, outputs, reference, allowed)
+                if error is not None and np.isinf(rounded) and np.isfinite(error):
+                    problem += f"; off by {error:.3g} from exact arithmetic"
     if at != MACHINE:
-        return Verdict(error, problem=problem, not_finite=not_finite, after=after)
+        return Verdict(error, problem=problem, not_finite=not_finite, after=after, rounded=rounded)
     refuse_too_little_memory(exe.memory)
     look = OpCheck()
     binder = best_binder(is_watched=True)
@@ -143,7 +159,50 @@ def check_run(
     if problem and not_finite and look.overflow is not None:
         problem = f"{problem}. {look.overflow}"
     found = str(look.first or problem)
-    return Verdict(error, look.checked, look.largest_ratio, found, not_finite, after)
+    return Verdict(error, look.checked, look.largest_ratio, found, not_finite, after, rounded)
+
+
+def _unrounded_error(
+    module: ModuleOp, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
+) -> float | None:
+    """The largest error of outputs in exact arithmetic; None if a loop does not end there."""
+    try:
+        exact = unrounded_outputs(module, inputs)
+    except TooManyTurns:
+        return None
+    return _worst_output(outputs, exact)[1]
+
+
+def _worst_output(
+    outputs: Mapping[str, Array], reference: Mapping[str, Array]
+) -> tuple[str, float]:
+    """The output that is furthest off, relative to its largest value, and by how much."""
+    errors = {name: relative_error(outputs[name], each) for name, each in reference.items()}
+    worst = max(errors, key=lambda name: errors[name], default="")
+    return worst, errors.get(worst, 0.0)
+
+
+def _too_far(
+    exe: Executable,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    reference: Mapping[str, Array],
+    allowed: float,
+) -> str:
+    """How far outputs are off from a reference, and how far rounding alone moves them."""
+    worst, error = _worst_output(outputs, reference)
+    lost = int(np.count_nonzero(_lost(outputs[worst], reference[worst])))
+    if lost:
+        return (
+            f"output {worst!r}: {lost} of {outputs[worst].size} elements are finite, but infinite "
+            "or NaN in the reference that rounds after every operation"
+        )
+    problem = f"output {worst!r}: off by {error:.3g} of its largest value; {allowed:g} is allowed"
+    came = exe.module_at(NN.name)
+    for dtype in _narrowed(came, exe.module_at(MACHINE)):
+        moved = rounding_error(came, inputs, reference, dtype)
+        problem += f"; rounding to {dtype.name} alone moves outputs by {moved:.3g}"
+    return problem
 
 
 def _narrowed(came: ModuleOp, runs: ModuleOp) -> list[np.dtype[Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.table import Table
 
@@ -15,13 +17,11 @@ def console() -> Console:
     return terminal if terminal.is_terminal else Console(width=160)
 
 
-def summary(exe: Executable, title: str, error: str = "") -> Table:
-    """The figures of a program and of its last run. error: the result of a check, or ""."""
+def summary(exe: Executable, title: str, checked: Iterable[tuple[str, str]] = ()) -> Table:
+    """The figures of a program and of its last run. checked: the rows of a check."""
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(justify="right")
-    for name, value in rows(exe.profile):
+    for name, value in (*rows(exe.profile), *checked):
         table.add_row(name, value)
-    if error:
-        table.add_row("largest error", error)
     return table

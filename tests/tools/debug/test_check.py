@@ -3,17 +3,23 @@
 import ml_dtypes
 import numpy as np
 import pytest
-import users_dialects
+from some_tensors import context, module_of
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.backends.reference import run_reference
+from abele.backends.reference import run_reference, unrounded_outputs
 from abele.dialects.levels import LEVELS, NN
 from abele.ir.pass_manager import PassManager, parse_pipeline
-from abele.ir.text import parse_module
+from abele.ir.text import parse_module, write_module
 from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
-from abele.tools.debug.check import TOLERANCE, check_run, rounding_error, tolerance
+from abele.tools.debug.check import (
+    TOLERANCE,
+    check_run,
+    relative_error,
+    rounding_error,
+    tolerance,
+)
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.context import new_context
 
@@ -57,9 +63,10 @@ def test_bfloat16_that_is_rounded_less_often_than_the_reference_is_right(tmp_pat
         "x": rng.normal(size=(4, 64)).astype(ml_dtypes.bfloat16),
         "b": rng.normal(size=64).astype(ml_dtypes.bfloat16),
     }
-    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
-    assert verdict.error is not None
-    assert verdict.error > TOLERANCE
+    outputs = exe.run(inputs)
+    verdict = check_run(exe, inputs, outputs, "exchange")
+    rounded = run_reference(exe.module_at("nn"), inputs).outputs
+    assert relative_error(outputs["y"], rounded["y"]) > TOLERANCE
     assert verdict.passed, verdict.problem
     assert bisect(str(path), target="tiny:8", inputs=inputs).passed
 
@@ -119,73 +126,151 @@ def test_a_program_that_rounding_changes_much_is_reported_with_the_change(tmp_pa
     assert check_run(plain, RAMP, wrong, "exchange").problem.endswith("0.002 is allowed")
 
 
-def test_results_that_overflow_only_in_the_reference_cannot_be_compared(tmp_path):
-    path = tmp_path / "large.mlir"
-    path.write_text("""
+OVERFLOWS = """
 func.func @main(%x: tensor<4x8xf16>) -> tensor<4x8xf16>
     attributes {arg_names = ["x"], result_names = ["y"]} {
   %0 = nn.add %x, %x : (tensor<4x8xf16>, tensor<4x8xf16>) -> tensor<4x8xf16>
   %1 = nn.sub %0, %x : (tensor<4x8xf16>, tensor<4x8xf16>) -> tensor<4x8xf16>
   func.return %1 : tensor<4x8xf16>
 }
-""")
+"""
+"""Twice x is too large for float16, but a fused program does not round it."""
+
+
+def test_results_that_overflow_only_in_the_reference_that_rounds_are_right(tmp_path):
+    path = tmp_path / "large.mlir"
+    path.write_text(OVERFLOWS)
     exe = compile_model(str(path), target="tiny:8")
     inputs = {"x": np.full((4, 8), 6e4, np.float16)}
-    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
-    assert verdict.problem.startswith(
-        "output 'y': 32 of 32 elements are finite, but infinite or NaN in the ref"
+    outputs = exe.run(inputs)
+    verdict = check_run(exe, inputs, outputs, "exchange")
+    assert verdict.passed
+    assert verdict.error == 0
+    wrong = {"y": outputs["y"] / np.float16(2)}
+    verdict = check_run(exe, inputs, wrong, "exchange")
+    assert verdict.problem == (
+        "output 'y': 32 of 32 elements are finite, but infinite or NaN in the reference that "
+        "rounds after every operation; off by 0.5 from exact arithmetic"
     )
 
 
-GROWING = """
-func.func @main(%x: tensor<4x8xf16>, %w: tensor<8x8xf16>, %v: tensor<8x8xf16>) -> tensor<4x8xf16>
-    attributes {arg_names = ["x", "w", "v"], result_names = ["y"]} {
-  %0 = nn.matmul %x, %w : (tensor<4x8xf16>, tensor<8x8xf16>) -> tensor<4x8xf16> loc("first")
-  %1 = nn.matmul %0, %w : (tensor<4x8xf16>, tensor<8x8xf16>) -> tensor<4x8xf16> loc("second")
-  %2 = nn.matmul %1, %v : (tensor<4x8xf16>, tensor<8x8xf16>) -> tensor<4x8xf16> loc("third")
-  func.return %2 : tensor<4x8xf16>
+def test_outputs_are_compared_with_exact_arithmetic_and_operations_with_their_bounds(tmp_path):
+    path = tmp_path / "wide.mlir"
+    path.write_text(NARROW.replace("ELEMENT", "f32"))
+    exe = compile_model(str(path), target="tiny:8")
+    inputs = seeded(exe.inputs)
+    outputs = exe.run(inputs)
+    verdict = check_run(exe, inputs, outputs, "exchange")
+    exact = unrounded_outputs(exe.module_at("nn"), inputs)
+    assert verdict.error == relative_error(outputs["y"], exact["y"])
+    assert 0 < verdict.error < 1e-6
+    assert verdict.rows == [
+        (
+            "largest error",
+            f"{verdict.error:.1e} of the largest value, against exact arithmetic (float64)",
+        ),
+        ("operations checked", f"2; the worst error is {100 * verdict.ratio:.1f} % of its bound"),
+    ]
+
+
+CANCELS_NARROW = CANCELS.replace("f32", "f16")
+
+
+def test_a_program_whose_own_rounding_moves_it_is_right_if_the_rounding_reference_agrees(tmp_path):
+    path = tmp_path / "cancels.mlir"
+    path.write_text(CANCELS_NARROW)
+    exe = compile_model(str(path), target="tiny:8", passes="partition,tile,exchange")
+    inputs = {name: array.astype(np.float16) for name, array in RAMP.items()}
+    outputs = exe.run(inputs)
+    verdict = check_run(exe, inputs, outputs, "exchange")
+    assert verdict.passed, verdict.problem
+    assert verdict.error is not None
+    assert verdict.rounded is not None
+    assert verdict.error > TOLERANCE > verdict.rounded
+    name, value = verdict.rows[0]
+    assert name == "largest error"
+    assert value.startswith(f"{verdict.error:.1e} of the largest value, against exact arithmetic")
+    assert value.endswith("of the largest value, against float64 rounded per operation")
+    wrong = {name: array + np.float16(0.5) for name, array in outputs.items()}
+    assert not check_run(exe, inputs, wrong, "exchange").passed
+
+
+PARITY = """
+func.func @main(%x: tensor<8xf16>) -> tensor<8xi32>
+    attributes {arg_names = ["x"], result_names = ["y"]} {
+  %0 = nn.shift %x by 2048.0 : (tensor<8xf16>) -> tensor<8xf16>
+  %1 = nn.cast %0 : (tensor<8xf16>) -> tensor<8xi32>
+  func.return %1 : tensor<8xi32>
 }
 """
+"""Rounding to float16 decides the integers: its numbers above 2048 are 2 apart."""
 
 
-def test_the_first_operation_that_overflows_is_named(tmp_path):
-    path = tmp_path / "growing.mlir"
-    path.write_text(GROWING)
-    exe = compile_model(str(path), target="tiny:4")
-    inputs = {
-        "x": np.full((4, 8), 1, np.float16),
-        "w": np.full((8, 8), 100, np.float16),
-        "v": np.full((8, 8), 1, np.float16),
-    }
+def test_integers_that_rounding_decides_are_right_if_the_rounding_reference_agrees(tmp_path):
+    path = tmp_path / "parity.mlir"
+    path.write_text(PARITY)
+    exe = compile_model(str(path), target="tiny:2")
+    inputs = {"x": np.arange(1, 9).astype(np.float16)}
+    outputs = exe.run(inputs)
+    verdict = check_run(exe, inputs, outputs, "exchange")
+    assert verdict.passed, verdict.problem
+    assert (verdict.error, verdict.rounded) == (float("inf"), 0)
+    assert verdict.rows[0][1].startswith(
+        "integers, infinities or NaN differ, against exact arithmetic (float64); 0.0e+00"
+    )
+    wrong = {"y": outputs["y"] + 1}
+    assert not check_run(exe, inputs, wrong, "exchange").passed
+
+
+def test_a_loop_that_only_rounding_ends_is_compared_with_the_rounding_reference(tmp_path):
+    path = tmp_path / "counts.mlir"
+    path.write_text("""
+func.func @main(%x: tensor<f16>) -> tensor<f16>
+    attributes {arg_names = ["x"], result_names = ["y"]} {
+  %0 = control.while (%x) : (tensor<f16>) -> tensor<f16> {
+  ^bb0(%y: tensor<f16>):
+    %one = nn.shift %y by 1.0 : (tensor<f16>) -> tensor<f16>
+    %p = nn.less %y, %one : (tensor<f16>, tensor<f16>) -> tensor<i1>
+    control.condition %p : tensor<i1>
+  } do {
+  ^bb0(%y: tensor<f16>):
+    %z = nn.shift %y by 512.0 : (tensor<f16>) -> tensor<f16>
+    control.yield %z : tensor<f16>
+  }
+  func.return %0 : tensor<f16>
+}
+""")
+    exe = compile_model(str(path), target="tiny:1")
+    inputs = {"x": np.array(1, np.float16)}
+    outputs = exe.run(inputs, at="nn")
+    assert outputs["y"] == 2048
+    verdict = check_run(exe, inputs, outputs, "nn")
+    assert verdict.passed
+    assert (verdict.error, verdict.rounded) == (None, 0)
+    assert verdict.rows == [
+        ("largest error", "0.0e+00 of the largest value, against float64 rounded per operation")
+    ]
+    assert not check_run(exe, inputs, {"y": outputs["y"] + np.float16(64)}, "nn").passed
+
+
+def test_a_program_of_states_is_checked_with_what_they_hold_at_the_start(tmp_path):
+    tensor = "tensor<4xf16>"
+    module = module_of(
+        f"""
+nn.state @n : {tensor} = {{n}}
+func.func @main(%x: {tensor}) -> {tensor} attributes {{result_names = ["y"]}} {{
+  %0 = nn.load @n : {tensor}
+  %1 = nn.add %0, %x : ({tensor}, {tensor}) -> {tensor}
+  nn.store %1, @n : {tensor}
+  func.return %1 : {tensor}
+}}""",
+        context(),
+        n=np.full(4, 0.1, np.float16),
+    )
+    write_module(module, tmp_path / "counter.mlir")
+    exe = compile_model(str(tmp_path / "counter.mlir"), target="tiny:2")
+    inputs = seeded(exe.inputs)
     verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
-    assert not verdict.passed
-    assert verdict.problem.startswith("32 of 32 elements are not finite, but the inputs are")
-    assert "second in superstep @second" in verdict.problem
-    assert "is the first: 32 of 32 elements" in verdict.problem
-    assert "of operands up to 800; float16 ends at 65504" in verdict.problem
-
-
-def test_infinite_inputs_are_not_reported_as_an_overflow(tmp_path):
-    path = tmp_path / "growing.mlir"
-    path.write_text(GROWING)
-    exe = compile_model(str(path), target="tiny:4")
-    inputs = {
-        "x": np.full((4, 8), np.inf, np.float16),
-        "w": np.full((8, 8), 1, np.float16),
-        "v": np.full((8, 8), 1, np.float16),
-    }
-    verdict = check_run(exe, inputs, exe.run(inputs), "exchange")
-    assert "is the first" not in verdict.problem
-
-
-def test_the_reference_begins_after_the_pass_that_lowers_a_users_operations(tmp_path):
-    with users_dialects.written(tmp_path) as (program, load):
-        exe = compile_model(program, "tiny:4", passes=users_dialects.PASSES, load=load)
-        inputs = seeded(exe.inputs)
-        outputs = exe.run(inputs)
-        verdict = check_run(exe, inputs, outputs, "exchange")
-        assert verdict.passed
-        assert verdict.error is not None
-        assert verdict.text.partition("; ")[2].startswith("compared with the program after to-nn; ")
-        wrong = {name: array + 1 for name, array in outputs.items()}
-        assert not check_run(exe, inputs, wrong, "exchange").passed
+    assert verdict.passed
+    assert verdict.error is not None
+    assert 0 < verdict.error < 1e-3

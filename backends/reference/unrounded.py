@@ -1,0 +1,69 @@
+"""Run a module of nn in exact arithmetic: every float operation in float64, without rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ...dialects.nn import CastOp, ConstantOp
+from ...dialects.structured import Movement, Reinterpretation, Structured
+from ...ir.upstream import ModuleOp
+from ..codelets.scalar import FLOAT64, converted, is_floating
+from .gather import Array
+from .moves import evaluate_moves
+from .operation import Meaningless, tensor_kind
+from .run import run_reference
+from .structure import structure_value
+
+UNROUNDED_TURNS = 10_000
+"""A loop with more turns than this counts as endless in exact arithmetic.
+
+A loop may end only because its values are rounded: one that halves a value until it is 0 takes 150
+turns in float32, and more than a thousand in float64.
+"""
+
+
+def unrounded_outputs(
+    module: ModuleOp,
+    inputs: Mapping[str, Array],
+    state: Mapping[str, Array] | None = None,
+    max_turns: int = UNROUNDED_TURNS,
+) -> dict[str, Array]:
+    """The outputs of @main, by name, with every float computed and kept in float64.
+
+    run_reference rounds the result of each operation to its dtype; here nothing is rounded, and a
+    cast from one float to another changes nothing. Integers and booleans are as in run_reference.
+    Float outputs are float64, even if they are inputs passed through. inputs, state: in the
+    program's own dtypes, as for run_reference.
+    Raises InputError as run_reference does, and TooManyTurns for loops of more than max_turns.
+    """
+    run = run_reference(module, inputs, state, max_turns=max_turns, evaluate=unrounded_value)
+    return {name: _widened(array) for name, array in run.outputs.items()}
+
+
+def unrounded_value(op: Operation, operands: Sequence[Array]) -> Array:
+    """The result of a constant, a structured operation, a movement or a reshape, not rounded.
+
+    A float result is float64. Raises Meaningless for any other operation.
+    """
+    if isinstance(op, ConstantOp):
+        return _widened(op.value.array)
+    shape, dtype = tensor_kind(op.results[0].type)
+    kind = FLOAT64 if is_floating(dtype) else dtype
+    wide = [_widened(each) for each in operands]
+    if isinstance(op, CastOp):
+        return converted(wide[0], kind)
+    if isinstance(op, Structured):
+        return converted(structure_value(op.structure(), wide, kind, shape), kind)
+    if isinstance(op, Movement):
+        return evaluate_moves(op.moves(), wide, shape, kind)
+    if isinstance(op, Reinterpretation):
+        return wide[0].reshape(shape)
+    raise Meaningless(op)
+
+
+def _widened(array: Array) -> Array:
+    """Floats as float64; integers and booleans as they are."""
+    return array.astype(np.float64, copy=False) if is_floating(array.dtype) else array
