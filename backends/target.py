@@ -243,8 +243,10 @@ def register_target(target: Target, owner: str) -> None:
 def resolve_target(text: str) -> Target:
     """The target that a user names. Only text that a user gives may name a file.
 
-    text: as for `named_target`, or the path of a TOML file. A name counts before a file called the
-    same. Raises InputError.
+    text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`), one
+    with other values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes), or the path
+    of a TOML file. A target counts before a file of the same name.
+    Raises InputError.
     """
     if text.endswith(".toml") or (_start(text) is None and Path(text).is_file()):
         return _from_file(text)
@@ -256,9 +258,7 @@ def resolve_target(text: str) -> Target:
 def named_target(text: str) -> Target:
     """The target that the text of a program or record names. No file is read.
 
-    text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`), or
-    one with other values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes).
-    Raises InputError.
+    text: as for `resolve_target`, without the path of a file. Raises InputError.
     """
     start = _start(text)
     if start is not None:

@@ -1,14 +1,19 @@
-"""Files that are complete or absent: each is written under another name and then renamed."""
+"""Files that are complete or absent: each is written under another name and then renamed.
+
+A process that is killed, or a disk that is full, leaves the previous file. What was written so far
+is removed, at the latest by the next process that writes to the same folder.
+"""
 
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfileobj
+from stat import S_IMODE
 from tempfile import TemporaryFile
 from typing import BinaryIO, cast
-from uuid import uuid4
 
+from .beside import file_beside
 from .errors import InputError
 
 
@@ -16,8 +21,9 @@ from .errors import InputError
 def whole_file(path: Path) -> Generator[BinaryIO]:
     """A stream whose contents become the file when the block succeeds. They are lost if it fails.
 
-    If the path is a link, its target is replaced, not the link. A device or a pipe is written to
-    directly, because renaming a file onto it would remove it from the system.
+    If the path is a link, its target is replaced, not the link. A new file takes the permissions of
+    the file that it replaces. A device or a pipe is written to directly, because renaming a file
+    onto it would remove it from the system.
     """
     if path.exists() and not path.is_file():
         with TemporaryFile() as whole:
@@ -28,13 +34,12 @@ def whole_file(path: Path) -> Generator[BinaryIO]:
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{uuid4().hex}.{path.name}")
-    try:
-        with open(beside, "xb") as stream:
+    with file_beside(path) as (beside, descriptor):
+        with open(descriptor, "wb") as stream:
             yield stream
+            if path.exists():
+                os.fchmod(descriptor, S_IMODE(path.stat().st_mode))
         os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def check_file(path: Path) -> None:
@@ -48,15 +53,19 @@ def check_file(path: Path) -> None:
         if not os.access(path, os.W_OK):
             raise InputError(f"{path}: cannot be written: no permission; choose another path")
     else:
-        _check_parents(path, Path(os.path.realpath(path)).parent)
+        check_parents(path, Path(os.path.realpath(path)).parent)
 
 
 def check_folder(path: Path) -> None:
     """Raise InputError unless files can be written into a folder, which need not exist yet."""
-    _check_parents(path, Path(os.path.realpath(path)))
+    check_parents(path, Path(os.path.realpath(path)))
 
 
-def _check_parents(path: Path, folder: Path) -> None:
+def check_parents(path: Path, folder: Path) -> None:
+    """Raise InputError unless files can be written into a folder, once its parents exist.
+
+    path: what the message names.
+    """
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir():

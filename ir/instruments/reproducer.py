@@ -4,13 +4,13 @@ import re
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from time import monotonic
 
 from ..errors import DoesNotFit, InputError
 from ..pass_manager import Instrument, PassManager, Step, pipeline_spec
-from ..text import write_module
+from ..text import print_module, write_module
 from ..upstream import ModuleOp
 from ..whole_file import check_folder
 
@@ -47,10 +47,11 @@ class Reproducer(Instrument):
     """Keep the module before each pass. If the pass fails, write that module and a command line.
 
     The file is reproducer-NN-pass-name.mlir, with its blobs beside it in blobs/. The error gets a
-    note with the command. A file of that name that is not a reproducer is not overwritten.
-    InputError, DoesNotFit and MemoryError are not bugs of a pass, so nothing is written for them.
-    Put this instrument first, so that it sees the failures of all others.
+    note with the command. No file is overwritten: if there is one of that name with other contents,
+    a number is added. InputError, DoesNotFit and MemoryError are not bugs of a pass, so nothing is
+    written for them. Put this instrument first, so that it sees the failures of all others.
 
+    place: the path by which the command names the folder, if the folder is moved there later.
     arguments: more arguments for the command. reduce: makes the module smaller within `seconds`.
     checks: the instruments whose errors to reproduce, such as verification.
     """
@@ -63,8 +64,10 @@ class Reproducer(Instrument):
         checks: Sequence[Instrument] = (),
         reduce: Reduce | None = None,
         seconds: float = REDUCE_SECONDS,
+        place: Path | None = None,
     ) -> None:
         self.folder = folder
+        self.place = place
         self.arguments = tuple(arguments)
         self.checks = tuple(checks)
         self.reduce = reduce
@@ -81,20 +84,27 @@ class Reproducer(Instrument):
             return
         name = step.current.name
         folder = self.folder if isinstance(self.folder, Path) else self.folder(name)
-        path = _free(folder / f"reproducer-{step.index + 1:02d}-{name}.mlir")
-        words = [COMMAND, str(path), "-p", pipeline_spec(step.rest), *self.arguments]
-        command = shlex.join(words)
+        path = folder / f"reproducer-{step.index + 1:02d}-{name}.mlir"
         try:
-            write_module(
-                self._reduced(self._before, step, error),
-                path,
-                f"// {command}\n// {type(error).__name__}: {_first_line(error)}\n",
-            )
+            command = self._write(self._reduced(self._before, step, error), path, step, error)
         except OSError as trouble:
             # Report the error of the pass. This one is only a note on it.
             error.add_note(f"no reproducer: {path}: cannot be written: {trouble.strerror}")
         else:
             error.add_note(f"reproduce with: {command}")
+
+    def _write(self, module: ModuleOp, path: Path, step: Step, error: Exception) -> str:
+        """Write a reproducer to a path, or to one with a number. Returns the command it names."""
+        numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+        for each in chain([path], numbered):
+            named = each if self.place is None else self.place / each.name
+            words = [COMMAND, str(named), "-p", pipeline_spec(step.rest), *self.arguments]
+            command = shlex.join(words)
+            heading = f"// {command}\n// {type(error).__name__}: {_first_line(error)}\n"
+            if not each.exists() or each.read_bytes() == (heading + print_module(module)).encode():
+                write_module(module, each, heading)
+                return command
+        raise AssertionError("numbers never end")
 
     def _reduced(self, module: ModuleOp, step: Step, error: Exception) -> ModuleOp:
         """The module, or a smaller one on which the pass fails with the same error."""
@@ -124,20 +134,3 @@ def _first_line(error: Exception) -> str:
     """The first line of a message, without the prefix that names the pass and its position."""
     line = str(error).partition("\n")[0]
     return re.sub(r"^after pass '[^']*' \(\d+ of \d+\): ", "", line)
-
-
-def _free(path: Path) -> Path:
-    """The path, with a number added if something other than a reproducer is there."""
-    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
-    return path if _may_write(path) else next(each for each in numbered if _may_write(each))
-
-
-def _may_write(path: Path) -> bool:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(HEADING)) == HEADING.encode()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        # Another name would not help. Writing the file will raise an error with the reason.
-        return not path.is_dir()

@@ -13,6 +13,7 @@ import pytest
 from some_models import SMALL, model, node, random, relu
 from typer.testing import CliRunner, Result
 
+from abele.ir.whole_folder import MANIFEST
 from abele.tools import compile_model
 from abele.tools.cli import COMMANDS, app, command_app
 
@@ -683,7 +684,7 @@ def test_opt_dumps_each_part_into_a_folder_of_its_own(tmp_path: Path):
     text = f"{NEGATE}\n// -----\n{NEGATE}"
     dump = tmp_path / "dump"
     opt("--split-input-file", "-p", "decompose", "--dump-ir", dump, text=text)
-    assert sorted(each.name for each in dump.iterdir()) == ["part-1", "part-2"]
+    assert sorted(each.name for each in dump.iterdir()) == [MANIFEST, "part-1", "part-2"]
     assert (dump / "part-2" / "00-input.mlir").exists()
 
 
@@ -961,6 +962,8 @@ def test_help_imports_no_command(option: str):
     assert {each for each in found if each.startswith("abele.")} == {
         "abele.ir",
         "abele.ir.garbage",
+        "abele.ir.xdsl",
+        "abele.ir.xdsl.irdl_imports",
         "abele.tools",
         "abele.tools.cli",
         "abele.tools.commands",

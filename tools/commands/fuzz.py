@@ -11,6 +11,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from ...ir.errors import InputError
+from ...ir.whole_file import check_folder
 from ..views.table import console
 from .arguments import Load
 from .user_errors import CHECK_FAILED, user_errors
@@ -88,6 +89,7 @@ def fuzz_command(
     with user_errors() as errors:
         if kind or examples is not None:
             raise InputError("--kind and --examples: need --hostile")
+        check_folder(output)
         checks = fuzzing.jobs(passes or (), errors.load(load).passes, level)
         number = Random().randrange(1 << 32) if seed is None else seed
         each_seconds = DEFAULT_SECONDS if seconds is None else seconds

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from ...ir.text import BLOBS, blobs_of, parse_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
-from ..driver.dump.folder import check_dump
+from ...ir.whole_folder import check_whole_folder, folder_until_failure
+from ..driver.dump.folder import check_dump, dump_folder
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.reduce import reduce_module
@@ -32,6 +34,9 @@ from .diagnostics import Expectations
 
 SPLIT = "// -----"
 STANDARD_INPUT = "-"
+
+TREE = "printed modules of abele"
+"""What the folder of --print-ir-tree-dir holds."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,20 @@ class Options:
     tree: Path | None = None
     dump: Path | None = None
     reproducers: Path | Callable[[str], Path] | None = None
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The options, and the folders that are written to for those that they name.
+
+    place: the folder that commands name for `reproducers`, if that is moved there later.
+    """
+
+    given: Options
+    dump: Path | None
+    tree: Path | None
+    reproducers: Path | Callable[[str], Path] | None
+    place: Path | None
 
 
 @dataclass(frozen=True)
@@ -85,9 +104,10 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     passes = extensions.pipeline(_inner(spec), target)
     if options.dump is not None:
         check_dump(options.dump, path)
-    for folder in (options.reproducers, options.tree):
-        if isinstance(folder, Path):
-            check_folder(folder)
+    if options.tree is not None:
+        check_whole_folder(options.tree, TREE)
+    if isinstance(options.reproducers, Path) and options.reproducers != options.dump:
+        check_folder(options.reproducers)
     text = _read(path)
     name = "<stdin>" if path == STANDARD_INPUT else path
     blobs = Path(path).parent / BLOBS if path != STANDARD_INPUT else Path(BLOBS)
@@ -104,16 +124,28 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
         except ValueError as error:
             raise InputError(str(error)) from error
     parts = list(_parts(text)) if options.split else [text]
-    runs = [
-        _Run(part, name, passes, context, options, extensions, f"part-{number}" * options.split)
-        for number, part in enumerate(parts, start=1)
-    ]
-    if options.dump is not None and options.split:
-        for run in runs:
-            check_dump(options.dump / run.folder, path)
-    if options.expected:
-        return [run.expecting() for run in runs]
-    return [run.with_error() if options.split else run.optimised() for run in runs]
+    with _folders(options) as written:
+        runs = [
+            _Run(part, name, passes, context, written, extensions, f"part-{number}" * options.split)
+            for number, part in enumerate(parts, start=1)
+        ]
+        if options.expected:
+            return [run.expecting() for run in runs]
+        return [run.with_error() if options.split else run.optimised() for run in runs]
+
+
+@contextmanager
+def _folders(options: Options) -> Generator[_Written]:
+    """The folders to write to. They take the places of the options' own when the block ends."""
+    with ExitStack() as stack:
+        dump, tree, reproducers, place = options.dump, options.tree, options.reproducers, None
+        if dump is not None:
+            dump = stack.enter_context(dump_folder(dump))
+            if reproducers == options.dump:
+                reproducers, place = dump, options.dump
+        if tree is not None:
+            tree = stack.enter_context(folder_until_failure(tree, TREE))
+        yield _Written(options, dump, tree, reproducers, place)
 
 
 def text_of(results: Sequence[Optimised], style: Style) -> str:
@@ -189,7 +221,7 @@ class _Run:
     name: str
     passes: tuple[ModulePass, ...]
     context: AbeleContext
-    options: Options
+    written: _Written
     extensions: Extensions
     folder: str
 
@@ -205,7 +237,7 @@ class _Run:
                 message if self.name in message else f"{self.name}: {message}"
             ) from None
         timing, statistics = Timing(), Statistics()
-        asked = [timing] * self.options.timing + [statistics] * self.options.statistics
+        asked = [timing] * self.written.given.timing + [statistics] * self.written.given.statistics
         instruments = [*self._outer(), *reversed(asked)]
         PassManager(self.passes, tuple(instruments)).run(self.context, module)
         return Optimised(module, "\n".join(each.table() for each in asked))
@@ -229,10 +261,10 @@ class _Run:
         return Optimised(module, problems=tuple(problems))
 
     def _outer(self) -> list[Instrument]:
-        options, instruments = self.options, list[Instrument]()
+        written, options, instruments = self.written, self.written.given, list[Instrument]()
         # A reproducer that fails again needs no new reproducer.
-        again = self.text.startswith(HEADING.encode()) and not isinstance(options.reproducers, Path)
-        if options.reproducers is not None and not options.expected and not again:
+        again = self.text.startswith(HEADING.encode()) and not isinstance(written.reproducers, Path)
+        if written.reproducers is not None and not options.expected and not again:
             flags = {
                 "--allow-unregistered-dialect": options.allow_unregistered,
                 "--no-verify-each": not options.verify_each,
@@ -240,20 +272,26 @@ class _Run:
             arguments = [*self.extensions.arguments, *(flag for flag, on in flags.items() if on)]
             checks = self._verifiers()
             instruments.append(
-                Reproducer(options.reproducers, arguments, checks=checks, reduce=reduce_module)
+                Reproducer(
+                    written.reproducers,
+                    arguments,
+                    checks=checks,
+                    reduce=reduce_module,
+                    place=written.place,
+                )
             )
         if options.printed != Chosen():
-            sink = into_tree(options.tree / self.folder) if options.tree else None
+            sink = into_tree(written.tree / self.folder) if written.tree else None
             sink = sink or _in_colour(into_stream(sys.stderr))
             instruments.append(PrintIR(options.printed, sink, options.style))
-        if options.dump is None:
+        if written.dump is None:
             return [*instruments, *self._verifiers()]
         # A dump is priced, and prices need most of abele: a quarter of the start-up.
         from ..driver.dump.instruments import dump_instruments  # noqa: PLC0415
 
         target = resolve_target(options.target or DEFAULT_TARGET)
-        dump = dump_instruments(options.dump / self.folder, target, self.name)
+        dump = dump_instruments(written.dump / self.folder, target, self.name)
         return [*instruments, *dump.around, *self._verifiers(), *dump.within]
 
     def _verifiers(self) -> tuple[Instrument, ...]:
-        return verifiers(None) if self.options.verify_each else ()
+        return verifiers(None) if self.written.given.verify_each else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ..importers.huge_weights import refusing_huge_weights
-from .dump.folder import check_dump
+from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable, Stages, load_executable
 from .extensions.load import load_extensions
@@ -84,7 +85,7 @@ def compile_model(
     failures = folder if folder is not None or reproducers is None else _folder(reproducers)
     if folder is not None:
         check_dump(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
-    if isinstance(failures, Path):
+    elif isinstance(failures, Path):
         check_folder(failures)
     collect_if_grown()
     with collection_paused():
@@ -104,20 +105,26 @@ def compile_model(
                 replace(p, unbounded=True) if isinstance(p, Allocate) else p for p in pipeline
             )
         stages = Stages({"read": perf_counter() - start})
-        instruments: list[Instrument] = [CallOnStep(on_step)]
         verifying = verifiers(program.level) if verify_each else ()
-        if failures is not None:
-            instruments.append(
-                Reproducer(
-                    failures,
-                    extensions.arguments,
-                    checks=verifiers(program.level),
-                    reduce=reduce_module,
+        with (
+            nullcontext(failures) if folder is None else dump_folder(folder) as written,
+            advising_on_lowering(pipeline, extensions),
+        ):
+            instruments: list[Instrument] = [CallOnStep(on_step)]
+            if written is not None:
+                instruments.append(
+                    Reproducer(
+                        written,
+                        extensions.arguments,
+                        checks=verifiers(program.level),
+                        reduce=reduce_module,
+                        place=folder,
+                    )
                 )
-            )
-        dump = dump_instruments(folder, machine, program.path) if folder is not None else NO_DUMP
-        watching = (*instruments, *dump.around, *verifying, *dump.within)
-        with advising_on_lowering(pipeline, extensions):
+            dump = NO_DUMP
+            if isinstance(written, Path) and folder is not None:
+                dump = dump_instruments(written, machine, program.path)
+            watching = (*instruments, *dump.around, *verifying, *dump.within)
             modules = _lower(program, context, pipeline, watching, stages)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)

@@ -18,7 +18,6 @@ cached; the weights are drawn again from the seed each time.
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -32,6 +31,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from ...ir.errors import InputError
+from ...ir.whole_file import whole_file
 
 Array = NDArray[np.float32]
 
@@ -461,15 +461,12 @@ def _read_cache(path: Path) -> dict[str, Array] | None:
 
 
 def _write_cache(path: Path, found: Mapping[str, Array]) -> None:
-    """Write a temporary file and rename it, so that nobody reads half of it. May fail silently."""
+    """Write a file, so that nobody reads half of it. May fail silently."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            # Names of tensors contain slashes, and could be np.savez's own arguments.
-            with zipfile.ZipFile(file, "w") as archive:
-                for key, value in found.items():
-                    with archive.open(f"{key}.npy", "w") as entry:
-                        np.lib.format.write_array(entry, value, allow_pickle=False)
-        Path(file.name).replace(path)
+        # Names of tensors contain slashes, and could be np.savez's own arguments.
+        with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+            for key, value in found.items():
+                with archive.open(f"{key}.npy", "w") as entry:
+                    np.lib.format.write_array(entry, value, allow_pickle=False)
     except OSError:
         return

@@ -1,32 +1,38 @@
-"""The folder of a dump: whether it can take one."""
+"""The folder of a dump, which replaces nothing but a previous dump."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ....ir.errors import InputError
-from ....ir.instruments.dump_ir import check_dump_folder
+from ....ir.whole_folder import check_whole_folder, folder_until_failure
 
 PAGE = "index.html"
+
+KIND = "a dump of abele"
 
 MARK = "<!-- abele: what every pass did -->"
 """The first bytes of every page."""
 
 
 def check_dump(folder: Path, source: str) -> None:
-    """Raise InputError if a folder cannot take a dump, or holds a page that is not a dump's.
+    """Raise InputError unless a folder can take a dump and loses nothing but a previous dump.
 
-    source: the path that the program is read from.
+    source: the path that the program is read from, which the dump must not remove.
     """
-    check_dump_folder(folder, source)
-    file = folder / PAGE
-    if file.exists() and not _is_ours(file):
-        raise InputError(f"{file}: not a page of abele's, so it is kept; need another folder")
+    check_whole_folder(folder, KIND)
+    file = Path(source)
+    if file.exists() and file.resolve().is_relative_to(folder.resolve()):
+        raise InputError(
+            f"{folder}: {file.name} would be lost, since a dump removes the previous one; need "
+            "another folder"
+        )
 
 
-def _is_ours(file: Path) -> bool:
-    try:
-        with open(file, "rb") as stream:
-            return MARK.encode() in stream.read(256)
-    except OSError:
-        return False
+def dump_folder(folder: Path) -> AbstractContextManager[Path]:
+    """A folder for a dump, which takes the place of the previous dump when the block ends.
+
+    If the block fails, so does the dump up to the failure. Raises InputError.
+    """
+    return folder_until_failure(folder, KIND)

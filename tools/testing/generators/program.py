@@ -15,11 +15,13 @@ from ....ir.level import Level
 from ....ir.text import print_module, read_module, write_module
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
-from ....ir.whole_file import whole_file
+from ....ir.whole_folder import whole_folder
 from ...driver.arrays import Array, read_npz, seeded, write_npz
 from ...driver.context import new_context
 from ...driver.program import signature
 from .sketch import Sketch
+
+KIND = "a failing program that abele saved"
 
 MODULE = "program.mlir"
 INPUTS = "inputs.npz"
@@ -117,14 +119,14 @@ class Program:
     def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:
         """Write module, blobs, inputs and target to a folder.
 
-        about: more entries for the record, replay.json. Raises InputError and OSError.
+        about: more entries for the record, replay.json. The folder takes the place of another one
+        only if that holds a saved program that nobody has changed. Raises InputError.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        write_module(self.module, folder / MODULE)
-        write_npz(folder / INPUTS, self.inputs)
         record = {"target": self.target.spelling(), "plans": self.plans, **(about or {})}
-        with whole_file(folder / ABOUT) as stream:
-            stream.write((json.dumps(record, indent=1) + "\n").encode())
+        with whole_folder(folder, KIND) as made:
+            write_module(self.module, made / MODULE)
+            write_npz(made / INPUTS, self.inputs)
+            (made / ABOUT).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
     @staticmethod
     def load(

@@ -28,6 +28,7 @@ from ....ir.errors import DoesNotFit, InputError
 from ....ir.garbage import heap_frozen
 from ....ir.upstream import VerifyException
 from ....ir.verify import verify
+from ....ir.whole_folder import free_folder
 from ...driver.arrays import Array
 from ...driver.compile import compile_model
 from ...driver.context import new_context
@@ -39,7 +40,7 @@ from ..oracle.oracles import Difference, Outcome, bounded_run, difference
 from ..search.failures import Wrong
 from .build import build_graph
 from .deviations import Case, deviation
-from .graph import Graph
+from .graph import KIND, Graph
 from .runtimes import RefusedByRuntime, by_onnxruntime, by_reference
 from .shrink import smallest
 
@@ -191,7 +192,8 @@ class Check:
         small = smallest(graph, lambda candidate: self._fails_like(candidate, wrong), SHRINKING)
         if small is not graph:
             wrong = Check(self.target, self.limit).wrong(small) or wrong
-        folder = folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
+        wanted = folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
+        folder = free_folder(wanted, KIND)
         small.save(folder, {"target": self.target, "kind": wrong.kind})
         command = shlex.join([sys.executable, "-m", "abele.tools.testing", str(folder)])
         return Misread(small, wrong, folder, command, example)

@@ -12,12 +12,14 @@ import onnx
 from onnx import numpy_helper
 
 from ....ir.errors import InputError
-from ....ir.whole_file import whole_file
+from ....ir.whole_folder import whole_folder
 from ...driver.arrays import Array, read_npz, write_npz
 from ...driver.context import new_context
 from ...driver.program import signature
 from ...importers import import_onnx
 from ..generators.sketch import Sketch
+
+KIND = "a failing model that abele saved"
 
 MODEL = "model.onnx"
 INPUTS = "inputs.npz"
@@ -111,13 +113,15 @@ class Graph:
         return Graph(proto, self.inputs)
 
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
-        """Save the model, its inputs and the settings of its replay to a folder. Raises OSError."""
-        folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(folder / MODEL) as stream:
-            stream.write(self.proto.SerializeToString())
-        write_npz(folder / INPUTS, self.inputs)
-        with whole_file(folder / ABOUT) as stream:
-            stream.write((json.dumps(about, indent=1) + "\n").encode())
+        """Save the model, its inputs and the settings of its replay to a folder.
+
+        The folder takes the place of another one only if that holds a saved model that nobody has
+        changed. Raises InputError.
+        """
+        with whole_folder(folder, KIND) as made:
+            (made / MODEL).write_bytes(self.proto.SerializeToString())
+            write_npz(made / INPUTS, self.inputs)
+            (made / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     @staticmethod
     def load(folder: Path) -> tuple[Graph, dict[str, object]]:

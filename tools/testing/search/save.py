@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, cast
 
 from ....ir.pass_manager import load_pass
 from ....ir.upstream import ModulePass
+from ....ir.whole_folder import free_folder
 from ....passes.names import pipeline_passes
 from ..generators.decisions import AT_RANDOM
-from ..generators.program import Program
+from ..generators.program import KIND, Program
 from ..oracle.relations import RELATIONS, Relation, name_of
 from .run import PassList
 from .settings import Budget
@@ -49,7 +50,8 @@ def save_program(
 
     command: makes the command that runs it again, where the budget has none of its own.
     """
-    folder = budget.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
+    wanted = budget.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
+    folder = free_folder(wanted, KIND)
     program.save(folder, record)
     given = budget.command.replace("FOLDER", str(folder))
     return Saved(folder, given or command(folder))

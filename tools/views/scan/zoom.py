@@ -5,20 +5,16 @@ from __future__ import annotations
 import base64
 import html
 import json
-import os
-import shutil
 import zlib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ....ir.errors import InputError
-from ....ir.whole_file import check_folder
+from ....ir.whole_folder import check_whole_folder, whole_folder
 from ...driver.on_step import OnStep, ignore_step
 from .colours import COLOURINGS, Colouring, screen
 from .progress import within
@@ -29,6 +25,8 @@ from .tone import Picture
 
 MARK = "<!-- abele: a scan to zoom into -->"
 """The first line of a page."""
+
+KIND = "a scan of abele"
 
 PAGE = "index.html"
 ASSETS = {
@@ -46,19 +44,7 @@ GRID = 512
 
 def check_zoom(folder: Path) -> None:
     """Raise InputError if a page cannot be written to a folder, or would replace other files."""
-    check_folder(folder.parent)
-    if folder.is_file():
-        raise InputError(f"{folder}: a file; need the path of a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder / PAGE):
-        raise InputError(f"{folder}: holds files that are not a scan; need another folder")
-
-
-def _is_ours(page: Path) -> bool:
-    try:
-        with open(page, "rb") as stream:
-            return stream.read(len(MARK)) == MARK.encode()
-    except OSError:
-        return False
+    check_whole_folder(folder, KIND)
 
 
 def write_zoom(laid: Laid, folder: Path, size: int, on_step: OnStep = ignore_step) -> None:
@@ -66,27 +52,8 @@ def write_zoom(laid: Laid, folder: Path, size: int, on_step: OnStep = ignore_ste
 
     size: pixels per side of each picture.
     """
-    folder = Path(os.path.realpath(folder))
-    beside = folder.with_name(f".{uuid4().hex}.{folder.name}")
-    try:
-        beside.mkdir(parents=True)
-        (beside / PAGE).write_bytes(_written(laid, beside, size, on_step).encode())
-        _exchanged(beside, folder)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _exchanged(made: Path, folder: Path) -> None:
-    """Replace one folder by another."""
-    if folder.exists():
-        old = folder.with_name(f".{uuid4().hex}.{folder.name}")
-        os.replace(folder, old)
-        os.replace(made, folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(made, folder)
+    with whole_folder(folder, KIND) as made:
+        (made / PAGE).write_bytes(_written(laid, made, size, on_step).encode())
 
 
 def _written(laid: Laid, folder: Path, size: int, on_step: OnStep) -> str:

@@ -13,6 +13,7 @@ from some_models import convolutions
 from abele.backends.graph import Graph, graph_of
 from abele.backends.price import price, totals
 from abele.ir.errors import InputError
+from abele.ir.whole_folder import MANIFEST
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import MACHINE, Executable
 from abele.tools.views.graph.folder import FILES, QUERIES, write_graph
@@ -40,7 +41,7 @@ def columns(path: Path) -> dict[str, list[Any]]:
 
 
 def test_the_folder_has_exactly_the_documented_files(folder: Path):
-    assert sorted(os.listdir(folder)) == sorted(FILES)
+    assert sorted(os.listdir(folder)) == sorted([*FILES, MANIFEST])
     assert os.listdir(folder.parent) == [folder.name]
 
 
@@ -134,7 +135,7 @@ def test_the_queries_run_and_answer(answers: dict[str, Any], graph: Graph, progr
 def test_a_graph_takes_the_place_of_another(graph: Graph, program: Executable, tmp_path: Path):
     folder = tmp_path / "graph"
     write_graph(graph, program, folder)
-    (folder / "about.parquet").write_bytes(b"old")
+    (folder / "about.parquet").unlink()
     write_graph(graph, program, folder)
     assert columns(folder / "about.parquet")["vertices"] == [graph.vertex_count]
     assert os.listdir(tmp_path) == ["graph"]
@@ -144,9 +145,15 @@ def test_other_files_in_the_folder_are_never_overwritten(
     graph: Graph, program: Executable, tmp_path: Path
 ):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"contains thesis\.tex, which is not a file of a graph"):
+    with pytest.raises(InputError, match=r"holds thesis\.tex, which abele did not write"):
         write_graph(graph, program, tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
+    # A folder that is called like a table is not one.
+    (tmp_path / "graph" / "edges.parquet").mkdir(parents=True)
+    (tmp_path / "graph" / "edges.parquet" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds edges\.parquet, which abele did not write"):
+        write_graph(graph, program, tmp_path / "graph")
+    assert (tmp_path / "graph" / "edges.parquet" / "thesis.tex").exists()
 
 
 def test_a_full_disk_leaves_nothing_behind(graph: Graph, program: Executable, tmp_path: Path):

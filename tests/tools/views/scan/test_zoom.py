@@ -16,6 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
 from abele.ir.errors import InputError
+from abele.ir.whole_folder import MANIFEST
 from abele.tools.views.scan import zoom
 from abele.tools.views.scan.scan import Laid, Subject, laid_out
 from abele.tools.views.scan.zoom import check_zoom, write_zoom
@@ -39,6 +40,7 @@ def page(laid: Laid, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_all_colourings_have_all_tiles(page: Path):
     assert sorted(each.name for each in page.parent.iterdir()) == [
+        MANIFEST,
         "cycles",
         "direction",
         "index.html",
@@ -65,14 +67,18 @@ def test_a_page_replaces_a_page_and_nothing_else(laid: Laid, page: Path, tmp_pat
     check_zoom(page.parent)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("<p>mine")
-    with pytest.raises(InputError, match="mine: holds files that are not a scan"):
+    with pytest.raises(InputError, match="mine: holds index.html, which abele did not write"):
         check_zoom(tmp_path / "mine")
-    with pytest.raises(InputError, match="a file; need the path of a folder"):
+    with pytest.raises(InputError, match="it is not a folder"):
         check_zoom(page)
     shutil.copytree(page.parent, tmp_path / "old")
-    (tmp_path / "old" / "layer" / "stale").touch()
+    (tmp_path / "old" / "layer" / "mine").touch()
+    with pytest.raises(InputError, match="holds layer/mine, which abele did not write"):
+        write_zoom(laid, tmp_path / "old", 256)
+    (tmp_path / "old" / "layer" / "mine").unlink()
+    largest = max(tmp_path.glob("old/layer/*"), key=lambda each: int(each.name))
     write_zoom(laid, tmp_path / "old", 256)
-    assert not (tmp_path / "old" / "layer" / "stale").exists()
+    assert not largest.exists()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine", "old"]
 
 
