@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from xdsl.ir import Operation
-from xdsl.traits import Commutative
 
 from ..errors import InputError
 from ..rewriting import Source
@@ -20,6 +18,7 @@ from .evaluate import expression_text, value_text
 from .kinds import a_kind, fits, kind_of_value
 from .law import BoundNested, BoundOperand, BoundPattern, Law, Made, Match
 from .library import CLASSES, FUNCTIONS, KINDS
+from .orders import Orders, orders_of
 from .parse import refusal
 from .syntax import (
     Build,
@@ -79,7 +78,7 @@ def bind_pattern(
     *,
     commutative: bool = False,
     kind: Literal["rule", "lower"] = "rule",
-) -> tuple[tuple[BoundPattern, ...], dict[str, str]]:
+) -> tuple[Sequence[BoundPattern], dict[str, str]]:
     """The variants of a pattern of Python code, and the kinds of the names that it binds.
 
     line: number of the text's first line in its file. Raises InputError.
@@ -254,13 +253,13 @@ class _Binder:
 
     # The left side
 
-    def variants(self) -> tuple[BoundPattern, ...]:
+    def variants(self) -> Sequence[BoundPattern]:
         """The pattern with its operands in every order that commutative operations allow."""
         bound = self._pattern(self.rule.pattern)
         if not self.rule.commutative:
             return (bound,)
-        found = tuple(_orders(bound))
-        if len(found) == 1:
+        found = orders_of(bound)
+        if not isinstance(found, Orders) and len(found) == 1:
             self.refuse(
                 self.rule.place,
                 "@commutative, but no operation of the pattern takes its two operands in any order",
@@ -759,24 +758,6 @@ def _operand(expression: Expression) -> str:
     """The text of an expression as an operand of another one."""
     text = expression_text(expression)
     return f"({text})" if isinstance(expression, Operator) else text
-
-
-def _orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
-    """The pattern with the two operands of commutative operations in both orders."""
-    choices = [
-        [replace(each, pattern=inner) for inner in _orders(each.pattern)]
-        if isinstance(each, BoundNested)
-        else [each]
-        for each in pattern.operands
-    ]
-    for operands in product(*choices):
-        straight = replace(pattern, operands=operands)
-        yield straight
-        commutes = all(cls.has_trait(Commutative) for cls in pattern.classes)
-        # With more than two operands, the last may belong to a chain, and does not commute.
-        two = len(operands) == 2 and not any(isinstance(each, Rest) for each in operands)
-        if commutes and two and operands[0] != operands[1]:
-            yield replace(pattern, operands=(operands[1], operands[0]))
 
 
 def _range(infos: Sequence[OpInfo], mentioned: Collection[str]) -> str:

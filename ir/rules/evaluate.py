@@ -9,6 +9,8 @@ from typing import Any, cast
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..errors import InputError
+from ..limits import short
+from .bounded import TooLarge, checked, times
 from .law import Env
 from .library import FUNCTIONS, Function
 from .syntax import Call, Constant, Expression, Listed, Name, Operator, Place, Property
@@ -47,7 +49,10 @@ def attribute_value(op: Operation, name: str, vocabulary: Vocabulary) -> Plain:
 
 
 def evaluate(expression: Expression, env: Env, vocabulary: Vocabulary) -> Any:
-    """The value of an expression. Raises NoValue, and CallFailed."""
+    """The value of an expression.
+
+    Raises NoValue and CallFailed, and TooLarge for a number or list that exceeds a limit.
+    """
     match expression:
         case Constant():
             return expression.value
@@ -66,8 +71,11 @@ def evaluate(expression: Expression, env: Env, vocabulary: Vocabulary) -> Any:
         case Operator(symbol=symbol, operands=operands):
             values = [evaluate(each, env, vocabulary) for each in operands]
             try:
-                return OPERATORS[symbol](*values)
-            except TypeError:
+                return checked(OPERATORS[symbol](*values))
+            except TooLarge as error:
+                raise TooLarge(f"{expression.place}: {error}") from None
+            except (TypeError, OverflowError):
+                # Some integers are too large to be compared with floats, or added to them.
                 given = " and ".join(map(value_text, values))
                 raise NoValue(f"{expression_text(expression)}: {symbol} of {given}") from None
 
@@ -79,7 +87,9 @@ def _call(call: Call, env: Env, vocabulary: Vocabulary) -> Any:
         for each, kind in zip(call.arguments, function.kinds, strict=True)
     ]
     try:
-        return result(function, function.call(*arguments))
+        return checked(result(function, function.call(*arguments)))
+    except TooLarge as error:
+        raise TooLarge(f"{call.place}: {error}") from None
     except InputError as error:
         raise NoValue(str(error)) from None
     except Exception as error:
@@ -105,17 +115,17 @@ def result(function: Function, value: Any) -> Any:
 def _divide(a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int):
         if b == 0 or a % b:
-            raise NoValue(f"{a} / {b} is not a whole number")
+            raise NoValue(f"{_literal(a)} / {_literal(b)} is not a whole number")
         return a // b
     if b == 0:
-        raise NoValue(f"{a} / 0 is not a number")
+        raise NoValue(f"{_literal(a)} / 0 is not a number")
     return a / b
 
 
 def _whole(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
         if b == 0:
-            raise NoValue(f"{a} {symbol} 0 is not a number")
+            raise NoValue(f"{_literal(a)} {symbol} 0 is not a number")
         return function(a, b)
 
     return divide
@@ -133,7 +143,7 @@ def _differs(a: Any, b: Any) -> bool:
 OPERATORS: dict[str, Callable[..., Any]] = {
     "+": _plus,
     "-": operator.sub,
-    "*": operator.mul,
+    "*": times,
     "/": _divide,
     "//": _whole(lambda a, b: a // b, "//"),
     "%": _whole(lambda a, b: a % b, "%"),
@@ -212,4 +222,6 @@ def _literal(value: object) -> str:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, int):
+        return str(value) if abs(value) < 2**64 else short(value)
     return f'"{value}"' if isinstance(value, str) else str(value)

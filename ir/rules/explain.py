@@ -15,7 +15,8 @@ from ..suggestions import suggestion
 from ..upstream import ModuleOp, Printer
 from .evaluate import CallFailed
 from .law import Law, Match, ordered
-from .match import Obstacle, match_law, obstacles
+from .match import match_law, obstacles
+from .matcher import Obstacle
 from .rule_set import RuleSet, check_made
 from .syntax import Place
 

@@ -92,7 +92,7 @@ class Law:
     source: Source
     kind: Literal["rule", "lower"]
     priority: int
-    variants: tuple[BoundPattern, ...]
+    variants: Sequence[BoundPattern]
     guards: tuple[Expression, ...]
     make: Callable[[Match], Made | None]
     text: str = field(default="", repr=False)

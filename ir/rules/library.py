@@ -27,6 +27,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..errors import InputError
+from .bounded import checked_length, product_of
 from .values import tensor_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -243,7 +244,7 @@ def length(values: tuple[int, ...]) -> int:
 @function
 def product(values: tuple[int, ...]) -> int:
     """The product of a list of numbers; 1 for an empty list."""
-    return prod(values)
+    return product_of(values)
 
 
 @function
@@ -263,12 +264,14 @@ def at(values: tuple[int, ...], index: int) -> int:
 @function
 def counted(count: int) -> tuple[int, ...]:
     """The list [0, 1, ..., count - 1]."""
+    checked_length(count)
     return tuple(range(count))
 
 
 @function
 def repeated(value: int, count: int) -> tuple[int, ...]:
     """A list that repeats one number count times."""
+    checked_length(count)
     return (value,) * count
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..context import AbeleContext
+from ..errors import InputError, one_line
 from .check import check_rules
 from .rule_set import RuleSet, read_rule_set
 from .vocabulary import Vocabulary
@@ -16,5 +17,11 @@ def load_rules(path: Path, context: AbeleContext) -> RuleSet:
 
     Raises InputError for mistakes. Remarks of check_rules become warnings of the rule set.
     """
-    rules = read_rule_set(path, Vocabulary(context))
-    return replace(rules, warnings=tuple(map(str, check_rules(rules))))
+    try:
+        rules = read_rule_set(path, Vocabulary(context))
+        return replace(rules, warnings=tuple(map(str, check_rules(rules))))
+    except InputError:
+        raise
+    except (ArithmeticError, LookupError, RecursionError, ValueError) as error:
+        # Without this, the module that the rules are loaded for would be blamed.
+        raise InputError(f"{path}: cannot be read: {one_line(error)}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from functools import cache
@@ -22,7 +23,9 @@ from lark.exceptions import VisitError
 from lark.lexer import PatternStr
 from lark.tree import Meta
 
+from ..brackets import too_deep
 from ..errors import InputError
+from ..limits import INTEGER_BITS, NESTED_BRACKETS
 from .syntax import (
     Build,
     Call,
@@ -58,6 +61,12 @@ TEXT = "<rules>"
 """The file name shown for rules that come from no file."""
 
 
+ESCAPES = r"\", \\, \/, \b, \f, \n, \r, \t or \u and 4 digits"
+
+LONGEST = 160
+"""The longest part of a line that a message shows, in characters."""
+
+
 def parse_rules(text: str, path: str = TEXT) -> RuleFile:
     """The syntax of rules. Raises InputError with file, line, column and a caret."""
     return cast(RuleFile, _parsed("start", text, path, 1))
@@ -81,7 +90,12 @@ def refusal(place: Place, message: str, text: str, first_line: int = 1) -> Input
     lines = text.split("\n")
     at = place.line - first_line
     source = lines[at].rstrip().replace("\t", " ") if 0 <= at < len(lines) else ""
-    caret = " " * (place.column - 1) + "^" + "~" * (place.end - place.column - 1)
+    start = max(place.column - 1, 0)
+    # Of a long line, the part around the place is shown.
+    first = 0 if len(source) <= LONGEST else max(start - LONGEST // 2, 0)
+    source = source[first : first + LONGEST]
+    marks = max(min(place.end - place.column, LONGEST - (start - first)), 1)
+    caret = " " * (start - first) + "^" + "~" * (marks - 1)
     return InputError(f"{place}: {message}\n{source}\n{caret}")
 
 
@@ -102,6 +116,13 @@ def _parser() -> Lark:
 
 
 def _parsed(start: str, text: str, path: str, line: int) -> object:
+    deep = too_deep(text)
+    if deep is None:
+        prefixes = re.search(rf"(?:\bnot\s+|-\s*){{{NESTED_BRACKETS.most + 1},}}", text)
+        deep = None if prefixes is None else prefixes.start()
+    if deep is not None:
+        nested = NESTED_BRACKETS.refusal("nested too deeply")
+        raise refusal(_place(text, deep, path, line), nested, text, line)
     try:
         tree = _parser().parse(text, start=start)
         return _Builder(text, path, line).transform(tree)
@@ -111,6 +132,12 @@ def _parsed(start: str, text: str, path: str, line: int) -> object:
         raise error.orig_exc from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be read") from None
+
+
+def _place(text: str, position: int, path: str, line: int) -> Place:
+    """The place of one letter of a text. line: number of the text's first line in its file."""
+    row, column = text.count("\n", 0, position), position - text.rfind("\n", 0, position)
+    return Place(path, row + line, column, column + 1)
 
 
 _WORDS = {
@@ -143,7 +170,8 @@ def _unexpected(error: UnexpectedInput, text: str, path: str, line: int) -> Inpu
         found = "the end" if error.token.type == "$END" else f"'{error.token}'"
     elif isinstance(error, UnexpectedCharacters):
         wanted = set(cast("set[str]", error.allowed or ()))
-        found = f"'{text[error.pos_in_stream]}'"
+        letter = text[error.pos_in_stream]
+        found = f"'{letter}'" if letter.isprintable() else f"U+{ord(letter):04X}"
     else:
         found = "the end"
     row, column = error.line, error.column
@@ -217,6 +245,33 @@ class _Builder(Transformer[Token, object]):
     def _refuse(self, place: Place, message: str) -> NoReturn:
         raise refusal(place, message, self._text, self._line)
 
+    # Literals
+
+    def _integer(self, token: Token) -> int:
+        # A decimal digit holds more than three bits.
+        bits = 3 * len(token)
+        value = int(token) if bits <= INTEGER_BITS.most else 0
+        if bits > INTEGER_BITS.most or value.bit_length() > INTEGER_BITS.most:
+            what = f"an integer of {len(token):,} digits"
+            self._refuse(self._at(token), INTEGER_BITS.refusal(what))
+        return value
+
+    def _number(self, token: Token) -> int | float:
+        if token.type == "INTEGER":
+            return self._integer(token)
+        value = float(token)
+        if math.isinf(value):
+            self._refuse(self._at(token), "too large for a float of 64 bits")
+        return value
+
+    def _string(self, token: Token) -> str:
+        try:
+            return cast(str, json.loads(token, strict=False))
+        except json.JSONDecodeError as error:
+            escape = error.pos - 1 if error.msg.startswith("Invalid \\u") else error.pos
+            wrong = str(token)[escape : escape + 2]
+            self._refuse(self._at(token), f"no escape {wrong}; need {ESCAPES}")
+
     # The left side
 
     def pattern(self, meta: Meta, c: list[Any]) -> Pattern:
@@ -238,7 +293,7 @@ class _Builder(Transformer[Token, object]):
 
     def nested(self, meta: Meta, c: list[Any]) -> Nested:
         """An operation whose result is an operand."""
-        return Nested(self._at(meta), c[0], None if c[1] is None else int(c[1]))
+        return Nested(self._at(meta), c[0], None if c[1] is None else self._integer(c[1]))
 
     def variable(self, meta: Meta, c: list[Any]) -> Variable:
         """An operand by name."""
@@ -259,7 +314,7 @@ class _Builder(Transformer[Token, object]):
         """One attribute."""
         value = Name(self._at(c[1]), str(c[1])) if isinstance(c[1], Token) else _literal(c[1])
         note = c[0].type == "STRING"
-        name = cast(str, json.loads(c[0])) if note else str(c[0])
+        name = self._string(c[0]) if note else str(c[0])
         return Field(self._at(c[0]), name, value, note)
 
     def types(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
@@ -284,7 +339,7 @@ class _Builder(Transformer[Token, object]):
 
     def dim_size(self, meta: Meta, c: list[Token]) -> Size:
         """A dimension by size."""
-        return Size(self._at(meta), int(c[0]))
+        return Size(self._at(meta), self._integer(c[0]))
 
     def dim_rest(self, meta: Meta, c: list[Token | None]) -> Rest:
         """All other dimensions."""
@@ -314,7 +369,8 @@ class _Builder(Transformer[Token, object]):
 
     def reference(self, meta: Meta, c: list[Any]) -> Reference:
         """A value by name."""
-        return Reference(self._at(meta), str(c[0]), None if c[1] is None else int(c[1]))
+        index = None if c[1] is None else self._integer(c[1])
+        return Reference(self._at(meta), str(c[0]), index)
 
     def build(self, meta: Meta, c: list[Any]) -> Build:
         """A new operation."""
@@ -383,6 +439,10 @@ class _Builder(Transformer[Token, object]):
     def sum(self, meta: Meta, c: list[Any]) -> Any:
         """A sum or product, which associates to the left."""
         left = c[0]
+        # Each term is nested in the sum of all terms up to it.
+        if len(c) // 2 > 4 * NESTED_BRACKETS.most:
+            what = f"{len(c) // 2 + 1:,} terms count as {len(c) // 8:,} brackets"
+            self._refuse(self._at(meta), NESTED_BRACKETS.refusal(what))
         for symbol, right in zip(c[1::2], c[2::2], strict=True):
             left = Operator(self._at(meta), str(symbol), (left, right))
         return left
@@ -407,17 +467,15 @@ class _Builder(Transformer[Token, object]):
 
     def number(self, meta: Meta, c: list[Token]) -> Constant:
         """A number."""
-        token = c[0]
-        return Constant(self._at(meta), int(token) if token.type == "INTEGER" else float(token))
+        return Constant(self._at(meta), self._number(c[0]))
 
     def negative(self, meta: Meta, c: list[Token]) -> Constant:
         """A negative number."""
-        value = int(c[0]) if c[0].type == "INTEGER" else float(c[0])
-        return Constant(self._at(meta), -value)
+        return Constant(self._at(meta), -self._number(c[0]))
 
     def string(self, meta: Meta, c: list[Token]) -> Constant:
         """A string."""
-        return Constant(self._at(meta), cast(str, json.loads(c[0])))
+        return Constant(self._at(meta), self._string(c[0]))
 
     def true(self, meta: Meta, c: list[Any]) -> Constant:
         """True."""
@@ -461,7 +519,7 @@ class _Builder(Transformer[Token, object]):
         priority, commutative = 0, False
         for word, value, place in modifiers:
             if word == "priority" and value is not None:
-                priority = int(value)
+                priority = self._integer(value)
             elif word == "commutative" and value is None:
                 commutative = True
             else:

@@ -26,7 +26,9 @@ from .choices import Choices, Hints
 from .climb import Climb, Failure, without_some
 from .evaluate import CallFailed
 from .law import BoundNested, BoundPattern, Law, Match
-from .match import Matcher, match_law
+from .match import match_law
+from .matcher import Matcher
+from .orders import Orders
 from .syntax import Expression, Name, Place, Rest, Shaped, Size, TypeName, TypePattern, Variable
 from .values import attribute_of, element_type, plain, tensor_parts
 from .vocabulary import OpInfo, Vocabulary
@@ -169,9 +171,12 @@ class Sampler:
         operations that are tried.
         Each root is in a block of its own, whose arguments are the leaves.
         """
-        hints = Hints.of(patterns, guards)
+        # Another order of operands makes no difference to either.
+        alike = patterns[:1] if isinstance(patterns, Orders) else patterns
+        hints = Hints.of(alike, guards)
         random = Random(f"{self.seed} {name}")
-        variants = [each for each in patterns if self._possible(each)]
+        possible = [each for each in alike if self._possible(each)]
+        variants = patterns if possible and alike is not patterns else possible
         self._left = tries
         misses = known = 0
         while self._left > 0 and variants:

@@ -77,7 +77,8 @@ def _candidates(value: Plain) -> Iterable[Attribute]:
         for type_ in (i64, IndexType(), i32):
             yield integer_attr(value, type_)
         yield IntAttr(value)
-        yield from _candidates(float(value))
+        if abs(value) < 2**1023:
+            yield from _candidates(float(value))
     elif isinstance(value, float):
         yield float_attr(value, f64)
         yield float_attr(value, f32)

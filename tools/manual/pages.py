@@ -7,6 +7,7 @@ from .codelets import codelets_page
 from .commands import commands_page
 from .definitions import vocabulary
 from .dialects import dialect_pages, meaning
+from .limits import limits_page
 from .markdown import code, link, page, plain, table
 from .onnx_operators import onnx_operators_page
 from .passes import passes_page
@@ -19,6 +20,7 @@ PAGES = {
     "codelets.md": "codelets, with their errors and prices",
     "targets.md": "every fact of every preset, with its source",
     "commands.md": "the command line",
+    "limits.md": "what abele refuses because it would take forever, and how to change that",
     "onnx.md": "the ONNX operators that abele imports",
 }
 """The pages besides those of dialects, with their contents."""
@@ -35,6 +37,7 @@ def pages() -> dict[str, str]:
         "codelets.md": codelets_page(),
         "targets.md": targets_page(),
         "commands.md": commands_page(),
+        "limits.md": limits_page(),
         "onnx.md": onnx_operators_page(),
     }
 

@@ -1,6 +1,8 @@
 """Parsing rules, with one message for a syntax error."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from abele.ir.errors import InputError
 from abele.ir.rules.parse import parse_guards, parse_pattern, parse_rules
@@ -123,3 +125,65 @@ def test_syntax_errors_are_shown_with_a_caret(text, message):
     with pytest.raises(InputError) as caught:
         parse_rules(text, "my.rw")
     assert str(caught.value).startswith(message)
+
+
+HOSTILE = {
+    'where "\\q" == "a"': r'no escape \\q; need \\"',
+    'where "\\u12" == "a"': r"no escape \\u",
+    f"where {'9' * 5000} > 1": "an integer of 5,000 digits; at most 4,096 integer bits are",
+    f"where -{'9' * 5000} > 1": "an integer of 5,000 digits",
+    "where 1e999 > 1": "too large for a float",
+    f"where {'(' * 2000}1{')' * 2000} == 1": "nested too deeply; at most 64 nested brackets",
+    f"where {'not ' * 2000}true": "nested too deeply; at most 64 nested brackets",
+    f"where {'-' * 2000}1 < 2": "nested too deeply",
+    f"where {'not - ' * 2000}1 < 2": "nested too deeply",
+    f"where {'[' * 2000}": "nested too deeply",
+    f"where {'1 + ' * 5000}1 < 2": "5,001 terms count as 1,250 brackets; at most 64",
+    "where \u0663 > 1": "is not expected here",
+    "where \0 > 1": "U\\+0000 is not expected here",
+}
+
+
+@pytest.mark.parametrize("ending", HOSTILE, ids=lambda ending: ending[:16])
+def test_hostile_text_is_refused_at_its_place(ending: str):
+    text = f"// A remark\nrule r: nn.neg(x) => x {ending}\n"
+    with pytest.raises(InputError, match=HOSTILE[ending]) as raised:
+        parse_rules(text, "my.rw")
+    head, *shown = str(raised.value).split("\n")
+    assert head.startswith("my.rw:2:")
+    assert all(len(line) <= 160 for line in shown)
+    assert len(head) < 300
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        f"@priority({'1' * 5000}) rule r: nn.neg(x) => x",
+        f"rule r: nn.neg(nn.neg(x)#{'1' * 5000}) => x",
+        f"rule r: nn.neg(x: f32[{'1' * 5000}]) => x",
+        f"rule r: nn.neg(x) => y#{'1' * 5000}",
+        f"rule r: nn.neg(x) {{a = {'1' * 5000}}} => x",
+        f"rule r: nn.neg(x) => nn.neg(x) {{a = {'1' * 5000}}}",
+    ],
+)
+def test_long_integers_are_refused_wherever_they_stand(start: str):
+    with pytest.raises(InputError, match=r"^my\.rw:1:\d+: an integer of 5,000 digits"):
+        parse_rules(start, "my.rw")
+
+
+@given(st.text(alphabet='()[]{}"\\\n/-,=>. 019eE#:;@\u0663\ufeff\0rulewhnotx', max_size=60))
+@example('rule r: nn.neg(x) => x where "\\')
+def test_any_text_is_parsed_or_refused_with_its_place(text: str):
+    try:
+        parse_rules(f"rule r: nn.neg(x) => x {text}", "my.rw")
+    except InputError as error:
+        assert str(error).startswith("my.rw:")
+
+
+def test_the_limit_of_nesting_can_be_changed(monkeypatch: pytest.MonkeyPatch):
+    text = f"rule r: nn.neg(x) => x where {'(' * 70}1{')' * 70} == 1"
+    monkeypatch.setenv("ABELE_MOST_NESTED_BRACKETS", "80")
+    parse_rules(text)
+    monkeypatch.setenv("ABELE_MOST_NESTED_BRACKETS", "many")
+    with pytest.raises(InputError, match="BRACKETS='many'; need an integer from 1"):
+        parse_rules(text)

@@ -35,7 +35,8 @@ from abele.ir.rules import (
     parse_rule_set,
     rewrite,
 )
-from abele.ir.rules.match import Matcher, match_law
+from abele.ir.rules.match import match_law
+from abele.ir.rules.matcher import Matcher
 from abele.passes.canonicalize import Canonicalize
 from abele.passes.rules.own import own_rules, own_vocabulary
 from abele.tools.driver.context import new_context

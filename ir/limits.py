@@ -1,0 +1,107 @@
+"""The limits that abele sets on what it reads and runs.
+
+Each limit stops input that would take forever, or all memory. Its message names it, and the
+environment variable that changes it. docs/reference/limits.md lists them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from .errors import InputError
+
+PREFIX = "ABELE_MOST_"
+"""The names of the environment variables begin with this."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit on a count.
+
+    name: what is counted, in the plural. default: the most that is allowed unless the environment
+    says otherwise. meaning: one sentence for the documentation.
+    """
+
+    name: str
+    default: int
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that changes the limit."""
+        return PREFIX + self.name.upper().replace(" ", "_")
+
+    @property
+    def most(self) -> int:
+        """The most that is allowed now. Raises InputError if the variable is no such number."""
+        text = os.environ.get(self.variable)
+        if text is None:
+            return self.default
+        if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
+            raise InputError(f"{self.variable}={text[:40]!r}; need an integer from 1 to 10^18 - 1")
+        return int(text)
+
+    def refusal(self, what: str) -> str:
+        """A message that something exceeds the limit. what: the thing, its place and its size."""
+        return f"{what}; at most {self.most:,} {self.name} are allowed ({self.variable} changes it)"
+
+
+TURNS = Limit(
+    "turns",
+    1_000_000,
+    "Turns of all loops together, plus calls of functions, in one run of a program.",
+)
+
+NESTED_CALLS = Limit("nested calls", 64, "Calls within calls in a program.")
+
+NESTED_REGIONS = Limit(
+    "nested regions", 64, "Regions within regions in the text of a module: loops and branches."
+)
+
+NESTED_BRACKETS = Limit(
+    "nested brackets",
+    64,
+    "Brackets within brackets in rules, in pipelines, and in the attributes and types of a module.",
+)
+
+INTEGER_BITS = Limit(
+    "integer bits",
+    4096,
+    "The size of an integer in a rule, and of every integer that its conditions compute.",
+)
+
+LIST_ITEMS = Limit(
+    "list items", 1_000_000, "The length of a list that the conditions of a rule compute."
+)
+
+MATCH_STEPS = Limit(
+    "match steps",
+    100_000,
+    "Steps to match one @commutative rule at one operation. Only patterns in which names occur "
+    "several times, or in conditions on several names, take many.",
+)
+
+LISTED_SUPERSTEPS = Limit(
+    "listed supersteps",
+    100_000,
+    "Supersteps that `abele memory` looks at one by one, where functions are called repeatedly. "
+    "Beyond it, the variables of a function count as live from its first call to its last.",
+)
+
+LIMITS = (
+    TURNS,
+    NESTED_CALLS,
+    NESTED_REGIONS,
+    NESTED_BRACKETS,
+    INTEGER_BITS,
+    LIST_ITEMS,
+    MATCH_STEPS,
+    LISTED_SUPERSTEPS,
+)
+"""All limits, in the order of the documentation."""
+
+
+def short(number: int) -> str:
+    """A number for a message: its digits, or how many bits it has if it is long."""
+    return f"{number:,}" if abs(number) < 10**24 else f"a number of {number.bit_length():,} bits"
