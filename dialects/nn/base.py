@@ -44,6 +44,7 @@ from ...ir.xdsl.cached_by_form import cached_by_form
 from ...ir.xdsl.flat_operands import flat_operands
 from ..dtypes import numpy_dtype
 from ..numbers import number_text, parse_number
+from ..tensor_limits import check_tensor_limits
 
 Shape = tuple[int, ...]
 
@@ -123,7 +124,7 @@ def _known(given: Attribute) -> tuple[TensorType[Attribute], Shape]:
     if unknown:
         raise VerifyException(f"{type_}: axis {unknown[0]} has no size; nn shapes are static")
     try:
-        numpy_dtype(type_.element_type)
+        check_tensor_limits(shape, numpy_dtype(type_.element_type).itemsize)
     except ValueError as error:
         raise VerifyException(str(error)) from None
     # The type itself, unless it has an encoding as well.

@@ -88,6 +88,14 @@ DumpFolder = Annotated[
 ]
 
 
+Lenient = Annotated[
+    bool,
+    typer.Option(
+        "--lenient",
+        help="Take an ONNX model that breaks rules of ONNX, such as one with an unknown attribute "
+        "or a false output type.",
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", help="Print what each stage does, and how many seconds it takes."),

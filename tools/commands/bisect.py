@@ -10,7 +10,7 @@ import typer
 
 from ..debug.bisect.bisect import bisect
 from ..views.progress import progress
-from .arguments import Dims, Load, Pipeline, TargetName, Verbose, sizes
+from .arguments import Dims, Lenient, Load, Pipeline, TargetName, Verbose, sizes
 from .user_errors import CHECK_FAILED, text_in, user_errors
 
 
@@ -25,6 +25,7 @@ def bisect_command(
     target: TargetName = None,
     dim: Dims = None,
     load: Load = None,
+    lenient: Lenient = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a model after every pass, and name the first pass, rewrite and value that are wrong.
@@ -42,6 +43,7 @@ def bisect_command(
                 seed=seed,
                 dims=sizes(dim),
                 load=extensions,
+                lenient=lenient,
                 watch=on_step,
             )
         sys.stdout.write(f"{verdict.text}\n")

@@ -19,6 +19,7 @@ from .arguments import (
     ConstraintsFile,
     Dims,
     DumpFolder,
+    Lenient,
     Load,
     MemoryProportion,
     Pipeline,
@@ -40,6 +41,7 @@ class Compilation:
     constraints: ConstraintsFile = None
     memory_proportion: MemoryProportion = None
     vertices_per_tile: VerticesPerTile = None
+    lenient: Lenient = False
     dump_ir: DumpFolder = None
     verbose: Verbose = False
 
@@ -61,6 +63,7 @@ class Compilation:
             memory_proportion=self.memory_proportion,
             vertices_per_tile=self.vertices_per_tile,
             unbounded=unbounded,
+            lenient=self.lenient,
             dump_ir=self.dump_ir,
             reproducers=fresh_folder,
             watch=on_step,

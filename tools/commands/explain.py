@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..debug.explain import explain_rule
-from .arguments import Load
+from .arguments import Lenient, Load
 from .user_errors import text_in, user_errors
 
 
@@ -26,8 +26,11 @@ def explain_command(
         ),
     ] = "",
     target: Annotated[str, typer.Option(help="The target for passes that need one.")] = "",
+    lenient: Lenient = False,
 ) -> None:
     """Explain for each operation why a rule matches or does not match."""
     with user_errors(text_in(file)) as context:
-        found = explain_rule(rule, file, load=context.load(load), after=after, target=target)
+        found = explain_rule(
+            rule, file, load=context.load(load), after=after, target=target, lenient=lenient
+        )
         sys.stdout.write(f"{found.text.rstrip()}\n")

@@ -27,7 +27,16 @@ from ..views.planning.tables import (
     wide_enough,
 )
 from ..views.progress import progress
-from .arguments import ConstraintsFile, Dims, Load, MemoryProportion, TargetName, Verbose, sizes
+from .arguments import (
+    ConstraintsFile,
+    Dims,
+    Lenient,
+    Load,
+    MemoryProportion,
+    TargetName,
+    Verbose,
+    sizes,
+)
 from .showing import warn
 from .user_errors import print_error_line, text_in, user_errors
 
@@ -54,6 +63,7 @@ def plan_command(
     load: Load = None,
     constraints: ConstraintsFile = None,
     memory_proportion: MemoryProportion = None,
+    lenient: Lenient = False,
     operator: Annotated[
         str, typer.Option(metavar="NAME", help="Show the alternatives for this operator.")
     ] = "",
@@ -118,6 +128,7 @@ def plan_command(
                 load=extensions,
                 constraints=constraints,
                 memory_proportion=memory_proportion,
+                lenient=lenient,
                 watch=on_step,
             )
         _show(question, operator, every, top, png, columns)

@@ -25,16 +25,18 @@ def explain_rule(
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     after: str = "",
     target: str = "",
+    lenient: bool = False,
 ) -> Explanation:
     """Explain, for each operation that could be a rule's root, why the rule matches or does not.
 
     rule: the name of a rule in a loaded file or of abele's own; file:name if several files have it.
     load: files of extensions, or loaded extensions. after: a pipeline to run first, such as
-    "decompose", in which a level stands for the passes that lead there. Raises InputError.
+    "decompose", in which a level stands for the passes that lead there. lenient: as
+    for compile_model. Raises InputError.
     """
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     context = extensions.context()
-    module = _module(model, context)
+    module = _module(model, context, lenient)
     passes = extensions.pipeline(after, target)
     PassManager(passes).run(context, module)
     sets = rule_sets(extensions)
@@ -56,7 +58,7 @@ def rule_sets(extensions: Extensions) -> list[RuleSet]:
     return [each.rule_set() for each in classes if issubclass(each, RulesPass)]
 
 
-def _module(model: Model, context: AbeleContext) -> ModuleOp:
+def _module(model: Model, context: AbeleContext, lenient: bool) -> ModuleOp:
     """A program of any level. A piece of text needs no entry function."""
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".mlir"):
         module = read_module(model, context)
@@ -66,4 +68,4 @@ def _module(model: Model, context: AbeleContext) -> ModuleOp:
             path, message = os.fspath(model), str(error)
             raise InputError(message if path in message else f"{path}: {message}") from None
         return module
-    return read_program(model, context).module
+    return read_program(model, context, lenient=lenient).module

@@ -51,6 +51,7 @@ def compile_model(
     memory_proportion: float | None = None,
     vertices_per_tile: int | None = None,
     unbounded: bool = False,
+    lenient: bool = False,
     dump_ir: str | os.PathLike[str] | None = None,
     reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
@@ -65,9 +66,11 @@ def compile_model(
     load_extensions. constraints: a JSON file of choices for operators. memory_proportion: the share
     of a tile's memory that one operator may take temporarily. vertices_per_tile: how fine the work
     of each compute set is split. unbounded: also compile a program that does not fit, for reports;
-    it cannot run. dump_ir: a folder for the program after each pass, and for a page that shows what
-    each pass did. reproducers: a folder for what reproduces a failure of a pass, or a function from
-    the name of the pass to such a folder; dump_ir's folder takes precedence.
+    it cannot run. lenient: also take an ONNX model that breaks rules of ONNX, such as one with an
+    unknown attribute or a false output type. dump_ir: a folder for the program after each pass, and
+    for a page that shows what each pass did. reproducers: a folder for what reproduces a failure of
+    a pass, or a function from the name of the pass to such a folder; dump_ir's folder takes
+    precedence.
     Raises InputError, and DoesNotFit for a program too large for the target.
     """
     on_step: OnStep = watch or ignore_step
@@ -91,7 +94,8 @@ def compile_model(
     with collection_paused():
         on_step("read")
         start = perf_counter()
-        program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
+        check = refusing_huge_weights(target)
+        program = read_program(model, context, dict(dims or {}), check, lenient=lenient)
         machine = plan_target(program.module, target, program.path)
         pipeline = limited(
             checked_pipeline(passes, program.level, machine.spelling(), extensions),

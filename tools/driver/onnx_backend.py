@@ -61,6 +61,8 @@ def with_constants(model: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.
     """A copy of a model with some inputs turned into constants."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    # Before version 4, each initializer had to be an input as well.
+    copy.ir_version = max(copy.ir_version, 4)
     rest = [each for each in copy.graph.input if each.name not in values]
     del copy.graph.input[:]
     copy.graph.input.extend(rest)

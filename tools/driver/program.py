@@ -16,6 +16,7 @@ from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_tar
 from ...dialects.host import host_names
 from ...dialects.levels import NN, PARTITION, level_of
 from ...dialects.partition import PartitionTensor
+from ...dialects.tensor_limits import check_tensor_limits
 from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
@@ -52,14 +53,17 @@ def read_program(
     context: AbeleContext,
     dims: dict[str, int] | None = None,
     check: WeightCheck | None = None,
+    *,
+    lenient: bool = False,
 ) -> Program:
     """Read the program of a file or a model. dims: sizes of an ONNX model's symbolic dimensions.
 
-    check: rejects an ONNX model's weights before they are read.
+    check: rejects an ONNX model's weights before they are read. lenient: read an ONNX model that
+    breaks rules of ONNX.
     Raises InputError, and DoesNotFit if check does.
     """
     if not isinstance(model, str | os.PathLike):
-        return Program(_imported(model, context, dims, check), NN, "<model>")
+        return Program(_imported(model, context, dims, check, lenient), NN, "<model>")
     path = os.fspath(model)
     if path.endswith(".mlir"):
         if dims:
@@ -69,7 +73,7 @@ def read_program(
     if path.endswith(".onnx"):
         if os.path.isfile(path) and not os.path.getsize(path):
             raise InputError(f"{path}: empty; need an ONNX model")
-        return Program(_imported(path, context, dims, check), NN, path)
+        return Program(_imported(path, context, dims, check, lenient), NN, path)
     raise InputError(f"{path}: unknown kind of file; need .onnx, .mlir or .abele")
 
 
@@ -78,12 +82,13 @@ def _imported(
     context: AbeleContext,
     dims: dict[str, int] | None,
     check: WeightCheck | None,
+    lenient: bool,
 ) -> ModuleOp:
     # Compiled programs and .mlir files run where onnx is not installed.
     from ..importers import import_onnx  # noqa: PLC0415
 
     with naming_memory_errors(f"reading {model if isinstance(model, str) else 'the model'}"):
-        return import_onnx(model, context, dims or {}, check=check)
+        return import_onnx(model, context, dims or {}, check=check, lenient=lenient)
 
 
 def verified_level(module: ModuleOp, path: str) -> Level:
@@ -195,6 +200,8 @@ def _distinct(tensors: Iterable[Tensor], path: str) -> tuple[Tensor, ...]:
 def _tensor(name: str, type_: Attribute) -> Tensor:
     plain = type_.tensor if isinstance(type_, PartitionTensor) else type_
     try:
-        return Tensor(name, *tensor_kind(plain))
+        shape, dtype = tensor_kind(plain)
+        check_tensor_limits(shape, dtype.itemsize)
+        return Tensor(name, shape, dtype)
     except ValueError as error:
         raise InputError(f"@{ENTRY}: {name!r}: {error}") from None

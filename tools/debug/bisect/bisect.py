@@ -29,13 +29,14 @@ def bisect(
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
+    lenient: bool = False,
     watch: OnStep | None = None,
 ) -> Verdict:
     """Read a model and run it after every pass, until it is wrong.
 
-    model, target, dims, load: as for compile_model, but model cannot be a compiled program.
-    passes: a pipeline as text, in which a level stands for the passes that lead there, or a
-    sequence of passes; "" for all passes down to the machine. inputs: arrays by name, or an .npz
+    model, target, dims, load, lenient: as for compile_model, but model cannot be a compiled
+    program. passes: a pipeline as text, in which a level stands for the passes that lead there, or
+    a sequence of passes; "" for all passes down to the machine. inputs: arrays by name, or an .npz
     file; missing ones get seeded values. watch: called with each step of the work.
     Raises InputError, and DoesNotFit.
     """
@@ -45,7 +46,8 @@ def bisect(
     context = extensions.context()
     on_step = watch or ignore_step
     on_step("read")
-    program = read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
+    check = refusing_huge_weights(target)
+    program = read_program(model, context, dict(dims or {}), check, lenient=lenient)
     machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
         spec = passes or shorthand_from(program.level)

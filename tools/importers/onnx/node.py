@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import onnx
@@ -30,6 +30,15 @@ MAX_FILLED_BYTES = 1 << 16
 """Larger tensors of one number are repeated on the machine, as fold-constants would do it."""
 
 AttributeType = onnx.AttributeProto.AttributeType
+
+SCALAR_FIELDS: dict[int, Literal["i", "f", "s", "t"]] = {
+    AttributeType.INT: "i",
+    AttributeType.FLOAT: "f",
+    AttributeType.STRING: "s",
+    AttributeType.TENSOR: "t",
+}
+"""The fields that hold the values of attributes, by kind. Lists have none, because they may be
+empty."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +81,16 @@ class Graph:
         """An error in the model."""
         return InputError(f"{self.place}: {message}")
 
+    def unknown(self, name: str, user: str) -> InputError:
+        """An error about a name that no value has. user: what reads it."""
+        return self.bad(f"{user} reads {name!r}, which is not an input, weight or earlier result")
+
     def value(self, name: str, user: str) -> Value:
         """The value with a name. Raises InputError if no earlier node has made it."""
         if name in self.absent:
             raise UnsupportedError(f"{self.place}: {user} reads {name!r}: {self.absent[name]}")
         if name not in self.values:
-            what = "which is not an input, weight or earlier result"
-            raise self.bad(f"{user} reads {name!r}, {what}")
+            raise self.unknown(name, user)
         return self.values[name]
 
     def emitted(self, value: Value) -> SSAValue:
@@ -301,7 +313,15 @@ class Node:
             return default
         attribute = self.attributes[name]
         if attribute.type != kind:
-            raise self.bad(f"attribute {name} is a {_kind(attribute.type)}; need a {_kind(kind)}")
+            given, wanted = kind_name(attribute.type), kind_name(kind)
+            raise self.bad(f"attribute {name} is a {given}; need a {wanted}")
+        if attribute.ref_attr_name:
+            raise self.bad(
+                f"attribute {name} stands for {attribute.ref_attr_name!r} of a function, but the "
+                "node is in none; need a value"
+            )
+        if kind in SCALAR_FIELDS and not attribute.HasField(SCALAR_FIELDS[kind]):
+            raise self.bad(f"attribute {name} has no value; need a {kind_name(kind)}")
         return get(attribute)
 
     def has_attribute(self, name: str) -> bool:
@@ -448,7 +468,8 @@ class Node:
                 op.location = named(f"{self.name}/{step}")
 
 
-def _kind(code: int) -> str:
+def kind_name(code: int) -> str:
+    """The name of a kind of attributes, such as ints. Its number if ONNX has no such kind."""
     kinds = {number: name for name, number in onnx.AttributeProto.AttributeType.items()}
     return kinds.get(code, str(code)).lower()
 

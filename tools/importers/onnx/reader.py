@@ -14,6 +14,8 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
 from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.provenance import named
@@ -21,15 +23,18 @@ from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.user_entries import add_entry
 from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
-from .node import Graph, Importer, Known, Node, Results
+from .declared import Declared
+from .names import check_names
+from .node import Graph, Importer, Known, Node, Results, Value
 from .node import known as known_array
 from .ops_contraction import CONTRACTIONS
 from .ops_elementwise import ELEMENTWISE
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_window import WINDOWS
-from .tensors import Array, tensor_array, tensor_dtype, tensor_element
+from .tensors import Array, tensor_array, tensor_element, tensor_kind
 from .users_operator import users_results
+from .valid import check_valid
 from .weights import check_weights
 
 SECTIONS: dict[str, dict[str, Importer]] = {
@@ -67,6 +72,9 @@ def _importer(node: Node) -> Importer | None:
 OPSETS = range(6, 29)
 """The supported versions of the domain ai.onnx."""
 
+LARGEST_VERSION = 2**31 - 1
+"""The largest version of any domain. onnx looks operators up by 32-bit numbers."""
+
 Model = str | os.PathLike[str] | onnx.ModelProto
 
 
@@ -76,22 +84,25 @@ def import_onnx(
     dims: Mapping[str, int] | None = None,
     values: Mapping[str, Array] | None = None,
     check: WeightCheck | None = None,
+    *,
+    lenient: bool = False,
 ) -> ModuleOp:
     """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
 
     model: a path, or a model in memory, which has no folder for external data. dims: sizes of the
     inputs' symbolic dimensions. values: inputs that are known now, such as shapes; they are not
-    arguments of @main. check: rejects weights before they are read.
+    arguments of @main. check: rejects weights before they are read. lenient: import a model that
+    breaks rules of ONNX, as long as its nodes make sense to abele.
     Blobs go to the context's store. Weights become state, loaded at the head of @main. Every
     operation has its node as location.
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
     if isinstance(model, onnx.ModelProto):
-        return _import(model, context, dims or {}, values or {}, "<model>", None, check)
+        return _import(model, context, dims or {}, values or {}, "<model>", None, check, lenient)
     path = Path(model)
     proto = _parsed(path)
-    return _import(proto, context, dims or {}, values or {}, str(path), path.parent, check)
+    return _import(proto, context, dims or {}, values or {}, str(path), path.parent, check, lenient)
 
 
 def _parsed(path: Path) -> onnx.ModelProto:
@@ -117,7 +128,9 @@ def _import(
     place: str,
     folder: Path | None,
     check: WeightCheck | None,
+    lenient: bool,
 ) -> ModuleOp:
+    check_names(model, place)
     graph = Graph(context, place, folder, _opsets(model, place))
     proto = model.graph
     if not proto.output:
@@ -131,14 +144,25 @@ def _import(
     nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]
     for node in nodes:
         _check_operator(node)
-    inputs = _read_values(proto, graph, dims, known)
+    if not lenient:
+        check_valid(model, graph, nodes, OPERATORS)
+    declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
+    declared = Declared(declarations, dims)
+    inputs = _read_values(proto, graph, dims, known, declared)
     if check is not None:
         check_weights(proto, folder, place, check)
     for node in nodes:
-        _import_node(node)
+        _import_node(node, declared)
     outputs = [o.name for o in proto.output]
-    results = [graph.emitted(graph.value(name, f"output {name!r}")) for name in outputs]
+    results = [graph.emitted(_output(graph, name, declared)) for name in outputs]
     return _module(graph, inputs, outputs, results)
+
+
+def _output(graph: Graph, name: str, declared: Declared) -> Value:
+    value = graph.value(name, f"output {name!r}")
+    if problem := declared.problem(name, value):
+        raise graph.bad(f"output {problem}")
+    return value
 
 
 def _module(
@@ -174,6 +198,12 @@ def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
         if not opsets:
             raise InputError(f"{place}: damaged, or not an ONNX model: it imports no opset")
         return opsets
+    for domain, number in opsets.items():
+        if not 1 <= number <= LARGEST_VERSION:
+            raise InputError(
+                f"{place}: opset {number} of domain {domain}; need a version from 1 to "
+                f"{LARGEST_VERSION}"
+            )
     if version not in OPSETS:
         raise UnsupportedError(
             f"{place}: opset {version} of domain ai.onnx is not supported; "
@@ -198,13 +228,19 @@ def _node_names(proto: onnx.GraphProto) -> list[str]:
 
 
 def _read_values(
-    proto: onnx.GraphProto, graph: Graph, dims: Mapping[str, int], known: Mapping[str, Array]
+    proto: onnx.GraphProto,
+    graph: Graph,
+    dims: Mapping[str, int],
+    known: Mapping[str, Array],
+    declared: Declared,
 ) -> list[str]:
     """Make weights known values and inputs arguments. Returns the inputs' names."""
     if proto.sparse_initializer:
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
     for tensor in proto.initializer:
         _add_weight(tensor, graph)
+        if problem := declared.problem(tensor.name, graph.values[tensor.name]):
+            raise graph.bad(f"weight {problem}")
     given = {value.name for value in proto.input}
     for name, array in known.items():
         if name not in given:
@@ -243,13 +279,8 @@ def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
             made.append(tensor_array(tensor, folder, what))
         return made[0]
 
-    graph.values[tensor.name] = Known(
-        tensor.name,
-        tuple(tensor.dims),
-        tensor_dtype(tensor.data_type, what),
-        make,
-        tensor.name,
-    )
+    dtype, shape = tensor_kind(tensor, what)
+    graph.values[tensor.name] = Known(tensor.name, shape, dtype, make, tensor.name)
 
 
 def _check_sizes(inputs: list[onnx.ValueInfoProto], graph: Graph, dims: Mapping[str, int]) -> None:
@@ -297,6 +328,10 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
             shape.append(dims[name])
     if any(n < 0 for n in shape):
         raise InputError(f"{what}: shape {shape}; need sizes of 0 or more")
+    try:
+        check_tensor_limits(shape, numpy_dtype(element).itemsize)
+    except ValueError as error:
+        raise InputError(f"{what}: {error}") from None
     return nn.tensor(shape, element)
 
 
@@ -333,7 +368,7 @@ def _results(node: Node) -> Results:
         raise node.bad(str(error)) from error
 
 
-def _import_node(node: Node) -> None:
+def _import_node(node: Node, declared: Declared) -> None:
     results = _results(node)
     values = [results] if isinstance(results, SSAValue | Known) else list(results)
     first = values[0]
@@ -348,5 +383,7 @@ def _import_node(node: Node) -> None:
         value = values[index]
         if isinstance(value, str):
             node.graph.absent[name] = value
-        else:
-            node.graph.values[name] = value
+            continue
+        if problem := declared.problem(name, value):
+            raise node.bad(f"result {problem}")
+        node.graph.values[name] = value

@@ -14,6 +14,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from xdsl.ir import Attribute
 
 from ....dialects.dtypes import element_type
+from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.errors import InputError
 from ..errors import UnsupportedError
 
@@ -21,6 +22,12 @@ Array = NDArray[Any]
 
 MAP_ABOVE_BYTES = 1 << 20
 """External data larger than this are mapped into memory instead of read."""
+
+SIZE_DIGITS = 18
+"""Digits of a number of bytes. No file is larger, and Python takes long to read more digits."""
+
+SHOWN_LETTERS = 40
+"""The letters of a wrong number that a message shows."""
 
 
 def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
@@ -36,6 +43,14 @@ def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
     return dtype
 
 
+def dtype_or_none(code: int) -> np.dtype[Any] | None:
+    """The dtype of an ONNX element type; None if ONNX or NumPy has none."""
+    try:
+        return np.dtype(tensor_dtype_to_np_dtype(code))
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
 def tensor_element(code: int, what: str) -> Attribute:
     """The IR's element type for an ONNX element type. what: for the message."""
     return element_type(tensor_dtype(code, what))
@@ -46,11 +61,8 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
 
     Raises InputError if the bytes are missing, too few, or outside the folder.
     """
-    dtype = tensor_dtype(tensor.data_type, what)
-    shape = tuple(tensor.dims)
-    if any(n < 0 for n in shape):
-        raise InputError(f"{what}: shape {list(shape)}; sizes are 0 or more")
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+    dtype, shape = tensor_kind(tensor, what)
+    if is_external(tensor):
         return _external(tensor, dtype, shape, folder, what)
     try:
         array = numpy_helper.to_array(tensor)
@@ -63,13 +75,62 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
     return array
 
 
+def tensor_kind(tensor: onnx.TensorProto, what: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The dtype and shape of a tensor. what: for the message.
+
+    Raises InputError for a shape that no array can have.
+    """
+    dtype, shape = tensor_dtype(tensor.data_type, what), tuple(tensor.dims)
+    if any(n < 0 for n in shape):
+        raise InputError(f"{what}: shape {list(shape)}; sizes are 0 or more")
+    try:
+        check_tensor_limits(shape, dtype.itemsize)
+    except ValueError as error:
+        raise InputError(f"{what}: {error}") from None
+    return dtype, shape
+
+
+def is_external(tensor: onnx.TensorProto) -> bool:
+    """Whether a tensor's data are in another file."""
+    return tensor.data_location == onnx.TensorProto.EXTERNAL
+
+
+VALUE_FIELDS = (
+    *("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"),
+    "string_data",
+)
+"""The fields that may hold a tensor's elements. One of them does."""
+
+
+def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> None:
+    """Raise InputError if a tensor's data are missing, or of another length than its shape.
+
+    folder, what: as for tensor_array. Reads no external data.
+    """
+    dtype, shape = tensor_kind(tensor, what)
+    wanted = prod(shape) * dtype.itemsize
+    if is_external(tensor):
+        _located(tensor, wanted, folder, what)
+        return
+    filled = [name for name in VALUE_FIELDS if len(getattr(tensor, name))]
+    if len(filled) > 1:
+        raise InputError(f"{what}: elements in {' and '.join(filled)}; need one of them")
+    if filled != ["raw_data"]:
+        # The number of elements in a list is checked where the list becomes an array.
+        return
+    if len(tensor.raw_data) != wanted:
+        kind = f"{dtype.name}{list(shape)}"
+        given = len(tensor.raw_data)
+        raise InputError(f"{what}: damaged tensor: {given} bytes; {kind} has {wanted}")
+
+
 def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> int:
     """The size of a tensor's data in bytes, without reading external data.
 
     folder, what: as for tensor_array. Raises InputError if external data are missing.
     """
     dtype = tensor_dtype(tensor.data_type, what)
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+    if is_external(tensor):
         return _located(tensor, prod(tensor.dims) * dtype.itemsize, folder, what).size
     if tensor.HasField("raw_data"):
         return len(tensor.raw_data)
@@ -127,8 +188,9 @@ def _external(
 
 
 def _size(text: str, key: str, what: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise InputError(f"{what}: {key} {text!r} of external data; need a number of bytes")
+    if not (text.isascii() and text.isdigit() and len(text) <= SIZE_DIGITS):
+        shown = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
+        raise InputError(f"{what}: {key} {shown!r} of external data; need a number of bytes")
     return int(text)
 
 

@@ -176,6 +176,7 @@ def plan_model(
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     constraints: str | os.PathLike[str] | None = None,
     memory_proportion: float | None = None,
+    lenient: bool = False,
     watch: OnStep | None = None,
 ) -> PlannedModel:
     """Plan a model, or an nn program that was read.
@@ -190,7 +191,9 @@ def plan_model(
     program = (
         model
         if isinstance(model, Program)
-        else read_program(model, context, dict(dims or {}), refusing_huge_weights(target))
+        else read_program(
+            model, context, dict(dims or {}), refusing_huge_weights(target), lenient=lenient
+        )
     )
     if program.level != NN:
         raise InputError(f"{program.path}: planned already, at {program.level}; need the model")

@@ -776,7 +776,7 @@ def test_a_dimension_needs_an_element():
             "dropping at random is not supported; need training_mode false, or ratio 0",
         ),
         (
-            one("BatchNormalization", IMAGE, weights=CHANNELS, opset=15, outputs=("y", "m")),
+            one("BatchNormalization", IMAGE, weights=CHANNELS, opset=15, outputs=("y", "m", "v")),
             "output 'm' reads 'm': the statistics of a batch normalisation that does not learn",
         ),
     ],

@@ -1,0 +1,71 @@
+"""Compare values with the types that a model declares for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import onnx
+
+from .node import Value, dtype_of, shape_of
+from .tensors import dtype_or_none
+from .valid import LENIENT
+
+ANY = "?"
+"""Exporters write this symbol for several sizes that they do not know, and that may differ."""
+
+
+class Declared:
+    """The types that a model declares for its values, by name.
+
+    values: the declarations. A name may have several. dims: sizes of symbolic dimensions, which
+    replace the symbols of every declared shape. Symbols without a size, and sizes below 0, allow
+    any size.
+    """
+
+    def __init__(self, values: Iterable[onnx.ValueInfoProto], dims: Mapping[str, int]) -> None:
+        self._dims = dims
+        self._types: dict[str, list[onnx.TypeProto]] = {}
+        for value in values:
+            self._types.setdefault(value.name, []).append(value.type)
+
+    def problem(self, name: str, value: Value) -> str:
+        """What is wrong with the type of a value of this name; "" if it is as declared."""
+        for type_ in self._types.get(name, ()):
+            if not self._is_true(type_, value):
+                own = f"{dtype_of(value).name}{list(shape_of(value))}"
+                return f"{name!r} is {own}; the model declares {self._text(type_)}; {LENIENT}"
+        return ""
+
+    def _is_true(self, type_: onnx.TypeProto, value: Value) -> bool:
+        kind = type_.WhichOneof("value")
+        if kind != "tensor_type":
+            return kind is None
+        tensor, shape = type_.tensor_type, shape_of(value)
+        if tensor.elem_type and dtype_or_none(tensor.elem_type) != dtype_of(value):
+            return False
+        if not tensor.HasField("shape"):
+            return True
+        sizes = tuple(self._sizes(tensor.shape))
+        return len(sizes) == len(shape) and all(
+            n is None or n == m for n, m in zip(sizes, shape, strict=True)
+        )
+
+    def _sizes(self, shape: onnx.TensorShapeProto) -> Iterator[int | None]:
+        for dimension in shape.dim:
+            if dimension.HasField("dim_value"):
+                yield dimension.dim_value if dimension.dim_value >= 0 else None
+            else:
+                name = dimension.dim_param
+                yield None if name == ANY else self._dims.get(name)
+
+    def _text(self, type_: onnx.TypeProto) -> str:
+        kind = type_.WhichOneof("value") or "no type"
+        if kind != "tensor_type":
+            return f"a {kind.removesuffix('_type')}"
+        tensor = type_.tensor_type
+        dtype = dtype_or_none(tensor.elem_type)
+        name = f"elements of type {tensor.elem_type}" if dtype is None else dtype.name
+        if not tensor.HasField("shape"):
+            return name
+        sizes = ("?" if n is None else str(n) for n in self._sizes(tensor.shape))
+        return f"{name}[{', '.join(sizes)}]"

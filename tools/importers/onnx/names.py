@@ -1,0 +1,43 @@
+"""Check that the names in a model are text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+
+from ....ir.errors import InputError
+
+
+def check_names(model: onnx.ModelProto, place: str) -> None:
+    """Raise InputError for a name that is not UTF-8. protobuf returns such names as bytes.
+
+    Graphs inside nodes are not searched.
+    """
+    for what, name in _names(model):
+        if isinstance(name, bytes):
+            raise InputError(f"{place}: {what} {name!r} is not UTF-8 text; need a name that is")
+
+
+def _names(model: onnx.ModelProto) -> Iterator[tuple[str, str | bytes]]:
+    graph = model.graph
+    for opset in model.opset_import:
+        yield "domain", opset.domain
+    for node in graph.node:
+        yield "node", node.name
+        yield "operator", node.op_type
+        yield "domain", node.domain
+        for value in (*node.input, *node.output):
+            yield "value", value
+        for attribute in node.attribute:
+            yield "attribute", attribute.name
+            yield "attribute", attribute.ref_attr_name
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        yield "value", info.name
+        for dimension in info.type.tensor_type.shape.dim:
+            yield "dimension", dimension.dim_param
+    for tensor in graph.initializer:
+        yield "weight", tensor.name
+        for entry in tensor.external_data:
+            yield "entry of external data", entry.key
+            yield "entry of external data", entry.value
