@@ -15,7 +15,7 @@ from ...dialects.levels import LEVELS
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_file import whole_file
 from ..importers.light_networks import light_names
-from ..views.table import console
+from ..views.terminal import console
 from .measure import (
     GROWTH_NETWORK,
     GROWTH_TILES,

@@ -42,7 +42,7 @@ from ..testing.search.failures import AtFault, Miscompiled
 from ..testing.search.focus import programs_of_rules
 from ..testing.search.report import Report
 from ..testing.search.settings import LIMIT
-from ..views.table import console
+from ..views.terminal import console
 
 RULED = ("fold-scales", "canonicalize", "fuse-chains")
 """The passes of nn that consist of rules."""
@@ -188,7 +188,6 @@ def blame(
     terminal.print(
         f"{planted} mistakes, {refused} of them not readable, {count} found; the right pass blamed "
         f"for {passes}, the right rewrite for {rewrites}",
-        markup=False,
     )
     if passes < count or rewrites < 0.9 * count:
         raise typer.Exit(1)

@@ -25,7 +25,7 @@ from ...ir.whole_file import whole_file
 from ...passes.planner.account import COMPARED, WIDER, Sizes
 from ...passes.planner.charges import T10, Charges
 from ...passes.planner.matmul import Front, best, best_without_turns, comparators_rule
-from ..views.table import console
+from ..views.terminal import console
 
 PUBLISHED: dict[Sizes, int] = {
     (512, 1024, 1024): 16_892,

@@ -17,7 +17,7 @@ from ...dialects.levels import LEVELS
 from ...passes.pipelines import DOWN
 from ..driver.compile import compile_model
 from ..importers.light_networks import light_names
-from ..views.table import console
+from ..views.terminal import console
 from .measure import write_network
 from .own_process import in_own_process
 

@@ -30,7 +30,7 @@ from ..driver.executable import MACHINE, Executable
 from ..driver.files import PROGRAM_FILE
 from ..importers.light_networks import seeded
 from ..views.graph.folder import write_graph
-from ..views.table import console
+from ..views.terminal import console
 from .measure import host
 from .own_process import in_own_process
 

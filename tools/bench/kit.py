@@ -33,7 +33,7 @@ from ..testing.generators.strategies import programs
 from ..testing.rules.check import check_rules
 from ..testing.search.check import check_pass, check_pipeline
 from ..testing.search.report import Report
-from ..views.table import console
+from ..views.terminal import console
 
 SKETCHES = 2000
 """The number of programs in which operators are counted."""
@@ -68,7 +68,7 @@ def kit(
         except Exception as alarm:
             found = alarm
             alarms += 1
-        terminal.print(f"{level}: {found}; {process_time() - begin:.0f} s CPU", markup=False)
+        terminal.print(f"{level}: {found}; {process_time() - begin:.0f} s CPU")
     if alarms:
         raise typer.Exit(1)
 

@@ -36,7 +36,7 @@ from ..driver.compile import compile_model
 from ..driver.extensions.load import load_extensions
 from ..driver.program import plan_target, read_program
 from ..importers.light_networks import light_names
-from ..views.table import console
+from ..views.terminal import console
 from .measure import host, write_network
 from .own_process import in_own_process
 

@@ -30,7 +30,7 @@ from ..testing.search.failures import AtFault, StrategyFailed
 from ..testing.search.judge import Judge
 from ..testing.search.run import PassList, Refused
 from ..testing.search.settings import CheckSettings
-from ..views.table import console
+from ..views.terminal import console
 
 PLANTING = Budget(examples=60, seconds=8.0)
 """The programs that show which parts of a pass are reached."""

@@ -17,7 +17,7 @@ from ..driver.compile import compile_model
 from ..driver.dump.nodes import nodes_of
 from ..driver.executable import Executable
 from ..importers.light_networks import light_names, seeded
-from ..views.table import console
+from ..views.terminal import console
 
 GRAPH = "main"
 """The origin of operations that belong to the whole graph: the function and its return."""

@@ -19,7 +19,7 @@ from rich.table import Table
 from ...backends.target import resolve_target
 from ..views.planning.figures import OperatorPlan
 from ..views.planning.plan import plan_model, product_of_matrices
-from ..views.planning.tables import wide_enough
+from ..views.terminal import wide_enough
 from .planning import LAYERS, resnet
 
 SEQUENCE = 384

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..debug.bisect.bisect import bisect
+from ..driver.shown_text import shown
 from ..views.progress import progress
 from .arguments import Dims, Lenient, Load, Pipeline, TargetName, Verbose, sizes
 from .user_errors import CHECK_FAILED, text_in, user_errors
@@ -46,6 +47,6 @@ def bisect_command(
                 lenient=lenient,
                 watch=on_step,
             )
-        sys.stdout.write(f"{verdict.text}\n")
+        sys.stdout.write(f"{shown(verdict.text)}\n")
         if not verdict.passed:
             raise typer.Exit(CHECK_FAILED)

@@ -15,7 +15,7 @@ from ..driver.files import check_files, write_profile
 from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
-from ..views.table import console
+from ..views.terminal import console
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName, Verbose
 from .showing import show
 from .user_errors import user_errors

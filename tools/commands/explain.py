@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..debug.explain import explain_rule
+from ..driver.shown_text import shown
 from .arguments import Lenient, Load
 from .user_errors import text_in, user_errors
 
@@ -33,4 +34,4 @@ def explain_command(
         found = explain_rule(
             rule, file, load=context.load(load), after=after, target=target, lenient=lenient
         )
-        sys.stdout.write(f"{found.text.rstrip()}\n")
+        sys.stdout.write(f"{shown(found.text.rstrip())}\n")

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from ...ir.errors import InputError
 from ...ir.whole_file import check_folder
-from ..views.table import console
+from ..views.terminal import console
 from .arguments import Load
 from .user_errors import CHECK_FAILED, user_errors
 
@@ -102,7 +102,7 @@ def fuzz_command(
         terminal.print(_table(done))
         failed = [each for each in done if each.failure]
         for each in failed:
-            terminal.print(f"\n{each.name}: {each.failure}", highlight=False, markup=False)
+            terminal.print(f"\n{each.name}: {each.failure}", highlight=False)
         if failed:
             raise typer.Exit(CHECK_FAILED)
 
@@ -159,8 +159,8 @@ def _hostile(
         preload(commands)
         if replay is not None:
             outcome = run.replay(replay, commands)
-            terminal.print(f"{outcome.verdict} {outcome.site}", highlight=False, markup=False)
-            terminal.print(outcome.message, highlight=False, markup=False)
+            terminal.print(f"{outcome.verdict} {outcome.site}", highlight=False)
+            terminal.print(outcome.message, highlight=False)
             raise typer.Exit(CHECK_FAILED if outcome.failed else 0)
         number = Random().randrange(1 << 32) if seed is None else seed
         progress = output / run.progress_file(number)
@@ -175,11 +175,11 @@ def _hostile(
         )
         for each in found:
             line = f"{each.verdict} {each.site}: {each.kind} {each.number}: {each.folder}"
-            terminal.print(line, highlight=False, markup=False, soft_wrap=True)
+            terminal.print(line, highlight=False, soft_wrap=True)
         terminal.print(_hostile_table(tally))
         for each in sorted(tally.failures, key=lambda failure: -failure.count):
             line = f"{each.count:5} {each.verdict} {each.site}: {each.folder}"
-            terminal.print(line, highlight=False, markup=False, soft_wrap=True)
+            terminal.print(line, highlight=False, soft_wrap=True)
         if tally.failures:
             raise typer.Exit(CHECK_FAILED)
 

@@ -15,7 +15,7 @@ from ..views.graph.folder import check_graph_folder, write_graph
 from ..views.graph.graphml import check_small, needs_networkx, write_graphml
 from ..views.graph.listing import graph_summary
 from ..views.graph.parquet import needs_pyarrow
-from ..views.table import console
+from ..views.terminal import console
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
@@ -75,7 +75,6 @@ def graph_command(
         terminal.print(
             f"{model} on {graph.target}, {graph.tiles:,} tiles",
             highlight=False,
-            markup=False,
             soft_wrap=True,
         )
         terminal.print(graph_summary(graph))

@@ -25,8 +25,7 @@ from ..advice.serial_split import constraints_with, serial_splits
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
-from ..views.planning.tables import wide_enough
-from ..views.table import console
+from ..views.terminal import console, wide_enough
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
@@ -140,7 +139,6 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
     terminal.print(
         f"{model} on {found.target.spelling()}: tile {found.tile} in {found.step or '-'}",
         highlight=False,
-        markup=False,
         soft_wrap=True,
     )
     table = Table()

@@ -14,7 +14,7 @@ from ...ir.whole_file import whole_file
 from ...passes.pipelines import PASSES
 from ..driver.files import check_files
 from ..views.progress import progress
-from ..views.table import console
+from ..views.terminal import console
 from .arguments import Load
 from .user_errors import CHECK_FAILED, print_error_line, user_errors
 
@@ -107,7 +107,7 @@ def mutate_command(
         if len(rights) > 1:
             terminal.print(report.summary(done, "all passes"))
         for each in report.survivors(done):
-            terminal.print(each, highlight=False, markup=False, soft_wrap=True)
+            terminal.print(each, highlight=False, soft_wrap=True)
         terminal.print(report.totals_line(done), highlight=False)
         if report.percent_found(done) < fail_under:
             raise typer.Exit(CHECK_FAILED)

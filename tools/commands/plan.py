@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ...backends.target import DEFAULT_TARGET, resolve_target
@@ -24,9 +23,9 @@ from ..views.planning.tables import (
     shown_alternatives,
     shown_operators,
     trade_off_table,
-    wide_enough,
 )
 from ..views.progress import progress
+from ..views.terminal import Terminal, wide_enough
 from .arguments import (
     ConstraintsFile,
     Dims,
@@ -156,7 +155,7 @@ def _show(
     png: Path | None,
     columns: str,
 ) -> None:
-    plan, terminal = question.plan, Console()
+    plan, terminal = question.plan, Terminal()
     width = terminal.width if terminal.is_terminal else None
     if operator:
         found = question.trade_offs(question.operator(operator))
@@ -168,7 +167,7 @@ def _show(
         table, hidden = plan_table(plan, top, columns, width)
         terminal = _print(table, hidden)
         for line in memory_lines(plan):
-            terminal.print(line, highlight=False, markup=False, soft_wrap=True)
+            terminal.print(line, highlight=False, soft_wrap=True)
     warn(plan.relaxed)
     if not plan.fits:
         print_error_line(
@@ -178,11 +177,11 @@ def _show(
         )
 
 
-def _print(table: Table, hidden: str) -> Console:
+def _print(table: Table, hidden: str) -> Terminal:
     terminal = wide_enough(table)
     terminal.print(table)
     if hidden:
-        terminal.print(hidden, highlight=False, markup=False, soft_wrap=True)
+        terminal.print(hidden, highlight=False, soft_wrap=True)
     return terminal
 
 

@@ -15,7 +15,7 @@ from ..driver.files import check_files
 from ..views.layer_names import names_in
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
-from ..views.table import console
+from ..views.terminal import console
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
@@ -116,7 +116,7 @@ def scan_command(
         }
         for row in rows.items():
             table.add_row(*row)
-        console().print(table, highlight=False, markup=False)
+        console().print(table, highlight=False)
 
 
 def _of(drawn: int, counted: int) -> str:

@@ -9,7 +9,8 @@ import typer
 from ...passes.planner.relaxed import Relaxed
 from ..debug.check import Verdict
 from ..driver.executable import Executable
-from ..views.table import console, summary
+from ..views.table import summary
+from ..views.terminal import console
 from .user_errors import CHECK_FAILED, print_error_line
 
 

@@ -19,6 +19,7 @@ from ...ir.upstream import VerifyException
 from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
+from ..driver.shown_text import shown
 from ..views.syntax.colour import message_for
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
@@ -112,7 +113,7 @@ def fail(code: int, message: str) -> NoReturn:
 
 def print_error_line(message: str) -> None:
     """Write a line to standard error, which begins in colour on a terminal."""
-    sys.stderr.write(f"{message_for(message, sys.stderr)}\n")
+    sys.stderr.write(f"{message_for(shown(message), sys.stderr)}\n")
 
 
 def _report(error: Exception, context: ErrorContext) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from html import escape
 from typing import Any
 
 from ...dialects.levels import LEVELS
+from .html_page import escaped
 
 CYCLES = ("compute", "exchange", "sync")
 
@@ -37,8 +37,8 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
 def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     """A table of names and values for a notebook, in the notebook's own style."""
     lines = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        f'<tr><th style="text-align:left">{escaped(name)}</th>'
+        f'<td style="text-align:left">{escaped(value)}</td></tr>'
         for name, value in rows
     )
-    return f"<table><caption>{escape(title)}</caption><tbody>{lines}</tbody></table>"
+    return f"<table><caption>{escaped(title)}</caption><tbody>{lines}</tbody></table>"

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
-from rich.console import Console
-
 from ...ir.pass_manager import PassEntry, load_pass
 from ...passes.pipelines import PASSES
 from ..driver.on_step import OnStep
+from ..driver.shown_text import shown
 from .pass_listing import first_sentence
+from .terminal import changing_line
 
 
 @contextmanager
@@ -34,12 +34,8 @@ def progress(
             raise
         steps.end("in all")
         return
-    terminal = Console(stderr=True)
-    if terminal.is_terminal:
-        with terminal.status("") as status:
-            yield status.update
-    else:
-        yield lambda _: None
+    with changing_line() as show:
+        yield show
 
 
 @dataclass
@@ -70,4 +66,4 @@ class _Steps:
         self._write(now - self.start, word)
 
     def _write(self, seconds: float, what: str) -> None:
-        sys.stderr.write(f"{seconds:8.3f} s  {what}\n")
+        sys.stderr.write(f"{seconds:8.3f} s  {shown(what)}\n")

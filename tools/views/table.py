@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.table import Table
 
 from ..driver.executable import Executable
 from ..driver.figures import rows
-
-
-def console() -> Console:
-    """Standard output. In a pipe or file, wide enough for a table without wrapped lines."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=160)
 
 
 def summary(exe: Executable, title: str, checked: Iterable[tuple[str, str]] = ()) -> Table:

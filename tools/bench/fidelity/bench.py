@@ -8,7 +8,7 @@ from pathlib import Path
 from ....ir.whole_file import whole_file
 from ...driver.files import check_files
 from ...views.progress import progress
-from ...views.table import console
+from ...views.terminal import console
 from .predict import by_family, predictions
 from .report import family_table, figures, row_table, skipped_table
 from .rows import CALIBRATION, read_rows

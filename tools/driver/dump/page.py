@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,8 @@ from ....ir.listing import Line
 from ....ir.provenance import origin_names, place
 from ....ir.rewriting import Source
 from ....ir.upstream import LocationAttr
+from ..html_page import Html, filled
+from ..shown_text import shown
 from .folder import MARK
 from .nodes import node_names, nodes_of
 from .price_each import Figures
@@ -43,20 +44,20 @@ def page(
 
     seconds: one for each pass that finished. costs: of the operations of the finished program.
     """
-    data = _Data().of(stages, figures, seconds, costs) | {"title": title, "target": target}
+    data = _Data().of(stages, figures, seconds, costs) | {"title": shown(title), "target": target}
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
     assets = files(__package__ or "")
-    css, js = (assets.joinpath(name).read_text(encoding="utf-8") for name in ASSETS)
-    text = assets.joinpath("page.html").read_text(encoding="utf-8")
-    for key, value in {
-        "MARK": MARK,
-        "TITLE": html.escape(title),
-        "CSS": css,
-        "JS": js,
-        "DATA": base64.b64encode(packed).decode(),
-    }.items():
-        text = text.replace(f"{{{{{key}}}}}", value, 1)
-    return text
+    css, js = (Html(assets.joinpath(name).read_text(encoding="utf-8")) for name in ASSETS)
+    return filled(
+        assets.joinpath("page.html").read_text(encoding="utf-8"),
+        {
+            "MARK": Html(MARK),
+            "TITLE": title,
+            "CSS": css,
+            "JS": js,
+            "DATA": base64.b64encode(packed).decode(),
+        },
+    )
 
 
 @dataclass

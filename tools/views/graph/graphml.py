@@ -8,6 +8,7 @@ from typing import Any
 from ....backends.graph import Graph
 from ....ir.errors import InputError
 from ....ir.whole_file import whole_file
+from ...driver.shown_text import shown
 
 MOST = 200_000
 """Vertices and edges together. Each becomes a Python object of about a kilobyte."""
@@ -42,7 +43,9 @@ def as_networkx(graph: Graph, *, loops: bool = False) -> Any:
     for k, number in enumerate(columns["id"]):
         of = graph.sets[columns["set"][k]]
         values = {name: column[k] for name, column in columns.items() if name != "id"}
-        made.add_node(number, **values, layer=of.layer, codelet=of.codelet, origin=of.origin or "")
+        # XML has no control characters, whatever they are escaped by.
+        names = {"layer": shown(of.layer), "codelet": of.codelet, "origin": shown(of.origin or "")}
+        made.add_node(number, **values, **names)
     for block in graph.edges(loops=loops):
         link = graph.links[block.link]
         made.add_edges_from(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.table import Table
 
 from ....ir.geometry.space import Dim
@@ -103,14 +102,6 @@ ALTERNATIVE_COLUMNS: tuple[Column[Alternative], ...] = (
     Column("tiles", lambda each: each.choice.cells, lambda each: f"{each.choice.cells:,}", 1),
     Column(CHOSEN, lambda each: "chosen" if each.is_chosen else "", keep=6, fold=6),
 )
-
-
-def wide_enough(table: Table) -> Console:
-    """Standard output. In a pipe or file, wide enough for all columns of a table."""
-    terminal = Console()
-    if terminal.is_terminal:
-        return terminal
-    return Console(width=max(160, Console(width=10_000).measure(table).maximum))
 
 
 def shown_operators(plan: ProgramPlan, top: int | None = None) -> tuple[OperatorPlan, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from ...driver.shown_text import shown
 from .colours import Colouring, screen
 from .layout import Layout
 from .raster import Window
@@ -49,7 +50,7 @@ def labels_of(layout: Layout, window: Window) -> list[Label]:
 
 def shortened(name: str, most: int = MOST_LETTERS) -> str:
     """A name that fits. It keeps its end, because layers often differ there."""
-    name = " ".join(name.split())
+    name = shown(" ".join(name.split()))
     return name if len(name) <= most else "…" + name[-most + 1 :]
 
 

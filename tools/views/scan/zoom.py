@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 import zlib
 from importlib.resources import files
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ....ir.whole_folder import check_whole_folder, whole_folder
+from ...driver.html_page import Html, filled
 from ...driver.on_step import OnStep, ignore_step
 from .colours import COLOURINGS, Colouring, screen
 from .progress import within
@@ -102,20 +102,15 @@ def page(data: dict[str, Any], title: str) -> str:
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
     folder = files(__package__ or "")
     text = folder.joinpath("zoom.html").read_text(encoding="utf-8")
-    values = {
-        key: folder.joinpath(file).read_text(encoding="utf-8") for key, file in ASSETS.items()
+    values: dict[str, str] = {
+        key: Html(folder.joinpath(file).read_text(encoding="utf-8")) for key, file in ASSETS.items()
     }
     values |= {
-        "MARK": MARK,
-        "TITLE": html.escape(title),
+        "MARK": Html(MARK),
+        "TITLE": title,
         "DATA": base64.b64encode(packed).decode(),
     }
-    parts = text.split("{{")
-    filled = [parts[0]]
-    for part in parts[1:]:
-        key, _, rest = part.partition("}}")
-        filled.append(values[key] + rest)
-    return "".join(filled)
+    return filled(text, values)
 
 
 def _key(name: str, colouring: Colouring) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Standard output and standard error as terminals that show text as it is.
+
+rich reads markup such as `[bold]` in every text that it prints: in tables, titles and lines that
+change. Names in programs contain brackets, too. So commands print only by what is here: a test
+fails for any other console.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from ..driver.shown_text import shown
+
+NARROWEST = 160
+"""Columns of a table that goes to a pipe or a file."""
+
+
+class Terminal(Console):
+    """A console to which every text is plain: no markup, no emoji codes, no control characters."""
+
+    def __init__(
+        self, *, file: TextIO | None = None, width: int | None = None, stderr: bool = False
+    ) -> None:
+        super().__init__(file=file, width=width, stderr=stderr, markup=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text to print. rich calls this for every cell, title and argument."""
+        return super().render_str(shown(text), **_plain(options))
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print texts and tables."""
+        super().print(*objects, **_plain(options))
+
+    def status(self, status: Any, **options: Any) -> Status:
+        """A line that changes. Use `changing_line`: what this returns reads markup."""
+        raise NotImplementedError("use changing_line")
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    return options | {"markup": False, "emoji": False}
+
+
+def console() -> Terminal:
+    """Standard output. In a pipe or file, wide enough for a table without wrapped lines."""
+    terminal = Terminal()
+    return terminal if terminal.is_terminal else Terminal(width=NARROWEST)
+
+
+def wide_enough(table: Table) -> Terminal:
+    """Standard output. In a pipe or file, wide enough for all columns of a table."""
+    terminal = Terminal()
+    if terminal.is_terminal:
+        return terminal
+    return Terminal(width=max(NARROWEST, Terminal(width=10_000).measure(table).maximum))
+
+
+@contextmanager
+def changing_line() -> Generator[Callable[[str], None]]:
+    """A function that shows a line on standard error in place of the last one.
+
+    It shows nothing unless standard error is a terminal.
+    """
+    terminal = Terminal(stderr=True)
+    if not terminal.is_terminal:
+        yield lambda _: None
+        return
+    # A plain Text is not read as markup, which a str would be.
+    with Status(Text(""), console=terminal) as status:
+        yield lambda line: status.update(Text(shown(line)))
