@@ -63,7 +63,7 @@ def test_columns_written_in_pieces_equal_the_whole(row: int, module: ModuleOp):
             count = len(vertices_of(op))
             whole = {name: np.zeros(count, dtype) for name, dtype in NAMES.items()}
             SetColumns(op, variables, TARGET).write(whole, 0)
-            patch.setattr(columns_file, "ROW", row)
+            patch.setattr(columns_file, "LEAST_INNER", row)
             patch.setattr(columns_file, "MOST", 5)
             made = SetColumns(op, variables, TARGET)
             for first in range(0, count, 7):
