@@ -21,6 +21,7 @@ from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
+from .addresses.places import check_places
 from .codelets.calls import Call
 from .codelets.numerics import Placed
 from .codelets.stamps import History, Stamp, Table
@@ -105,7 +106,7 @@ class Machine:
         self._strict = strict
         self._faults = tuple(faults)
         self._price = price
-        self._check_places()
+        check_places(self.variables, target)
         chosen = Binder if strict or faults else binder
         self._memory = chosen.memory(target.tiles, target.bytes_per_tile)
         states = [v.initial is not None for v in self.variables.values()]
@@ -181,6 +182,8 @@ class Machine:
         try:
             with np.errstate(all="ignore"):
                 self._walker.call("main")
+            if self._shadow is not None:
+                self._shadow.check_held()
             return self._outputs
         finally:
             self._inputs, self._outputs = {}, {}
@@ -296,34 +299,6 @@ class Machine:
         flips = [f for f in self._faults if isinstance(f, FlipByte) and f.when == name]
         cycles = self._price(op) if self._price else 0
         return _Superstep(op, moves, computes, lost, flips, cycles)
-
-    def _check_places(self) -> None:
-        for name, v in self.variables.items():
-            last = v.placed.first_tile + v.placed.cells - 1
-            if v.placed.first_tile < 0 or last >= self.target.tiles:
-                raise MachineFault(
-                    f"@{name} at {place(v)}: tiles {v.placed.first_tile}..{last}; "
-                    f"the target has {self.target.tiles}",
-                    variable=name,
-                    tile=last,
-                )
-            end = v.start + v.placed.block_elements * v.dtype.itemsize
-            if v.start < 0 or end > self.target.bytes_per_tile:
-                raise MachineFault(
-                    f"@{name} at {place(v)}: bytes {v.start}..{end - 1} of tile "
-                    f"{v.placed.first_tile}; a tile has {self.target.bytes_per_tile}",
-                    variable=name,
-                    tile=v.placed.first_tile,
-                    addresses=(v.start, end),
-                )
-            if v.start % v.dtype.itemsize:
-                raise MachineFault(
-                    f"@{name} at {place(v)}: address {v.start} of elements of "
-                    f"{v.dtype.itemsize} bytes; need a multiple",
-                    variable=name,
-                    tile=v.placed.first_tile,
-                    addresses=(v.start, end),
-                )
 
     def _check_faults(self) -> None:
         steps = {op.sym_name.data for op in self._supersteps}

@@ -41,11 +41,22 @@ class Shadow:
         # The operation that last wrote each byte, numbered through the phases.
         self._writer: Marks = np.zeros(shape, np.uint16)
         self._clock = 0
+        # The states and constants that have a value.
+        self._held: set[str] = set()
 
     def define(self, name: str) -> None:
         """The host has written a variable, padding included."""
         for _, marks in self._marks(self._owner, name, every=True):
             marks[...] = self._number[name]
+        if self._variables[name].is_resident:
+            self._held.add(name)
+
+    def check_held(self) -> None:
+        """Raise MachineFault if a run has destroyed a state or a constant."""
+        for name in self._held:
+            self._check_defined(
+                None, self._variables[name], name, True, "must hold, after every run,"
+            )
 
     def check_predicate(self, op: Operation, name: str) -> None:
         """Raise MachineFault if the control program reads an undefined predicate."""
@@ -117,7 +128,12 @@ class Shadow:
         ]
 
     def _check_defined(
-        self, step: SuperstepOp | None, op: Operation, name: str, every: bool
+        self,
+        step: SuperstepOp | None,
+        op: Operation,
+        name: str,
+        every: bool,
+        verb: str = "reads",
     ) -> None:
         for cls, marks in self._marks(self._owner, name, every):
             bad = marks != self._number[name]
@@ -126,7 +142,7 @@ class Shadow:
                 problem = (
                     f"last written as @{self._names[mark - 1]}" if mark else "never written before"
                 )
-                self._fault(step, op, name, cls, bad, problem, "reads")
+                self._fault(step, op, name, cls, bad, problem, verb)
 
     def _fault(
         self,

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,13 @@ import onnx
 import pytest
 from some_models import SMALL, model, node, random, relu
 from typer.testing import CliRunner, Result
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.rewriter import Rewriter
 
+from abele.backends.executable import save
+from abele.dialects import tile
+from abele.dialects.exchange import VariableOp
+from abele.ir.text import write_module
 from abele.ir.whole_folder import MANIFEST
 from abele.tools import compile_model
 from abele.tools.cli import COMMANDS, app, command_app
@@ -1044,3 +1051,54 @@ def test_both_commands_are_installed():
         done = subprocess.run([path, "--help"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert "Usage" in done.stdout
+
+
+# Programs whose addresses are wrong
+
+
+def without_input(module: ModuleOp) -> None:
+    (step,) = (op.parent_op() for op in module.walk() if isinstance(op, tile.InputOp))
+    Rewriter.erase_op(step)
+
+
+def two_states_overlap(module: ModuleOp) -> None:
+    first, second = (v for v in module.ops if isinstance(v, VariableOp) and v.initial is not None)
+    second.address = first.address
+
+
+def result_on_a_state(module: ModuleOp) -> None:
+    (output,) = (op for op in module.walk() if isinstance(op, tile.OutputOp))
+    variables = {v.symbol: v for v in module.ops if isinstance(v, VariableOp)}
+    held = next(v for v in variables.values() if v.initial is not None)
+    variables[output.reads.string_value()].address = held.address
+
+
+WRONG_ADDRESSES = [
+    (without_input, r"reads bytes .* of tile 0 \(@x\), never written"),
+    (two_states_overlap, r"bytes .* of tile 0 hold @w too"),
+    (result_on_a_state, r"the bytes of @w; a state must hold after every run"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "says"), WRONG_ADDRESSES)
+def test_a_program_with_wrong_addresses_never_runs(
+    tmp_path: Path, spoil: Callable[[ModuleOp], None], says: str
+):
+    nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "t"), node("MatMul", "t v", "y")]
+    weights = {"w": random((16, 12), 1), "v": random((12, 4), 2)}
+    exe = compile_model(model(nodes, {"x": [8, 16]}, ["y"], weights), "tiny")
+    module = exe.module_at("exchange").clone()
+    module.attributes["abele.target"] = StringAttr("tiny")
+    text, program = tmp_path / "p.mlir", tmp_path / "p.abele"
+    write_module(module, text)
+    assert abele("run", text).exit_code == 0
+    spoil(module)
+    write_module(module, text)
+    save(program, module, exe.target)
+    for path in (text, program):
+        for options in ((), ("--check",), ("--strict",)):
+            result = abele("run", path, *options)
+            assert result.exit_code == 1
+            assert re.search(says, result.stderr), result.stderr
+    assert abele("compile", text, "-o", tmp_path / "q.abele").exit_code == 1
+    assert not (tmp_path / "q.abele").exists()

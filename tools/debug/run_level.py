@@ -9,6 +9,7 @@ from itertools import groupby
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
+from ...backends.addresses.prove import prove_addresses
 from ...backends.evaluate.host import Run
 from ...backends.evaluate.partition import Stacked, run_partition
 from ...backends.evaluate.tile import run_tile
@@ -69,7 +70,8 @@ def run_level(
     """Run @main once, as the module's level defines it. The module does not change.
 
     At tile, all operations with one superstep number must be able to share a superstep. A tile
-    module with addresses runs on the bytes of the strict machine, as an exchange module does.
+    module with addresses runs on the bytes of the strict machine, as an exchange module does. Its
+    addresses are proved first.
     Raises PhaseConflict, and the errors of evaluators: MachineFault, InputError, VerifyException
     and IterationLimit.
     """
@@ -194,6 +196,7 @@ def _with_bytes(module: ModuleOp) -> ModuleOp:
 def _run_machine(
     module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
 ) -> Run:
+    prove_addresses(module, target)
     observers = () if watch is None else (_Report(watch),)
     machine = Machine(module, target, strict=True, observers=observers)
     outputs = machine.run(inputs)

@@ -71,7 +71,8 @@ def compile_model(
     for a page that shows what each pass did. reproducers: a folder for what reproduces a failure of
     a pass, or a function from the name of the pass to such a folder; dump_ir's folder takes
     precedence.
-    Raises InputError, and DoesNotFit for a program too large for the target.
+    Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
+    program whose addresses do not suit its lifetimes (see prove_addresses).
     """
     on_step: OnStep = watch or ignore_step
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
@@ -135,6 +136,8 @@ def compile_model(
     # The compiler's own addresses fit. Those in a user's text may not.
     if program.level == EXCHANGE and not unbounded:
         exe.check_memory()
+    if not unbounded:
+        _ = exe.addresses
     return exe
 
 

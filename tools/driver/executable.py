@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ...backends import executable as program_file
+from ...backends.addresses.prove import AddressProof, prove_addresses
 from ...backends.counts import counts
 from ...backends.levels import RUNNERS, Runner
 from ...backends.memory import MemoryReport, memory_report
@@ -126,7 +127,7 @@ class Executable:
         at: the level to run; exchange runs on the machine. strict: the machine poisons memory and
         checks every access, which is slower.
         Raises InputError for inputs with wrong names, shapes or dtypes, and if this host has too
-        little memory for all tiles.
+        little memory for all tiles. Raises MachineFault as prove_addresses does.
         """
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
@@ -136,6 +137,7 @@ class Executable:
             with collection_paused(), naming_memory_errors(f"loading {self.path} at {at}"):
                 if at == MACHINE:
                     refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
+                    _ = self.addresses
                 load = RUNNERS[level_named(at)]
                 self._runners[at, strict] = load(self.module_at(at), self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
@@ -149,6 +151,14 @@ class Executable:
         problem = self.memory.problem()
         if problem is not None:
             raise problem
+
+    @cached_property
+    def addresses(self) -> AddressProof:
+        """The proof that the program's addresses suit its lifetimes.
+
+        Raises MachineFault as prove_addresses does.
+        """
+        return prove_addresses(self.module_at(MACHINE), self.target)
 
     def reset(self) -> None:
         """Set all state back to its initial values."""
@@ -217,7 +227,7 @@ def load_executable(
     """The program of an .abele file. Each module is parsed on first use.
 
     target: must equal the program's own, if given. context: returns a context with the program's
-    dialects. Raises InputError.
+    dialects. Raises InputError, DoesNotFit, and MachineFault as prove_addresses does.
     """
     collect_if_grown()
     start = perf_counter()
@@ -228,6 +238,7 @@ def load_executable(
     exe = Executable(program.target, loaders, path, reported=program.profile)
     with collection_paused():
         exe.check_memory()
+        _ = exe.addresses
     exe.stages.add("read", perf_counter() - start)
     return exe
 
