@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from .blob import BlobStore
 from .level import Level
-from .upstream import Context
+from .upstream import Context, MLIRLexer
+from .xdsl.string_literals import read_strings_in_linear_time
 
 
 @dataclass
@@ -22,3 +23,7 @@ class AbeleContext(Context):
         copy = AbeleContext(blobs=self.blobs, levels=self.levels)
         vars(copy).update(vars(super().clone()))
         return copy
+
+
+# Every program that reads text of users has imported this module.
+read_strings_in_linear_time(MLIRLexer)

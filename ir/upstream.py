@@ -47,7 +47,7 @@ from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.arg_spec import parse_pipeline as parse_arg_specs
 from xdsl.utils.exceptions import ArgSpecParseError, ParseError, VerifyException
 from xdsl.utils.hints import isa
-from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
 
 __all__ = [
     "UNKNOWN_LOC",
@@ -65,6 +65,7 @@ __all__ = [
     "FusedLoc",
     "InsertPoint",
     "LocationAttr",
+    "MLIRLexer",
     "MLIRTokenKind",
     "ModuleOp",
     "ModulePass",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import io
 import json
 import os
@@ -26,7 +27,7 @@ from typing import Any, NoReturn, cast
 from typer.core import TyperGroup
 
 from ....ir.errors import InputError
-from .agreement import disagreement
+from .agreement import NOTHING, disagreement
 from .case import Case
 from .outcome import Outcome
 from .watch_files import watch_files
@@ -58,6 +59,9 @@ REFUSALS = (1, 2, 3)
 
 STUMBLED = "cannot be compiled or run: "
 """The beginning of a message that names a Python exception instead of a problem of the input."""
+
+CHECK_FAILED = "check failed: "
+"""The beginning of the message of a failed --check."""
 
 TOO_LITTLE_MEMORY = "this host has not enough memory for"
 
@@ -109,6 +113,8 @@ def start(case: Case, commands: TyperGroup) -> Running:
     case.write(scratch / WORK)
     sys.stdout.flush()
     sys.stderr.flush()
+    # Or the child searches the parent's heap for garbage before it reads anything.
+    gc.freeze()
     process = os.fork()
     if process == 0:
         _child(case, scratch, commands)
@@ -124,7 +130,7 @@ def _child(case: Case, scratch: Path, commands: TyperGroup) -> NoReturn:
         os.setsid()
         _redirect(scratch)
         _limit(scratch)
-        escapes = watch_files(scratch, [ROOT], case.arguments)
+        escapes = watch_files(scratch, [ROOT], [*case.arguments, *case.links])
         record = _command(case, commands)
         record["escapes"] = escapes[:20]
         with open(scratch / "record.json", "w") as stream:
@@ -281,13 +287,17 @@ def _outcome(running: Running, code: int, usage: resource.struct_rusage) -> Outc
         first = str(record["escapes"][0])
         return outcome("escaped", first.replace(str(scratch), "SCRATCH"), str(record["escapes"]))
     exit_code = record["code"]
-    lost = _lost(running.case, scratch / WORK, exit_code == 0)
+    # A failed check comes after the outputs, which show what is wrong.
+    done = exit_code == 0 or CHECK_FAILED in message
+    lost = _lost(running.case, scratch / WORK, done)
     if lost:
         return outcome("lost", lost)
     if record.get("wrong"):
         return outcome("wrong", _class_of(str(record["wrong"])), str(record["wrong"]))
     if exit_code == 0:
         return outcome("accepted")
+    if CHECK_FAILED in message and NOTHING not in message and running.case.compare:
+        return outcome("wrong", _class_of(message[message.index(CHECK_FAILED) :]))
     if STUMBLED in message:
         return outcome("unclear", site)
     problem = _unclear(message, exit_code, _read(scratch / "out"))

@@ -49,6 +49,18 @@ KINDS: dict[str, Kind] = {
     "partition-text": Kind("text:partition_text", "text of partition, damaged by tokens"),
     "tile-text": Kind("text:tile_text", "text of tile, damaged by tokens"),
     "exchange-text": Kind("text:exchange_text", "text of exchange, damaged by tokens"),
+    "nn-edits": Kind("edits:nn_edits", "programs of nn, edited"),
+    "partition-edits": Kind("edits:partition_edits", "programs of partition, edited"),
+    "tile-edits": Kind("edits:tile_edits", "programs of tile, edited"),
+    "exchange-edits": Kind("edits:exchange_edits", "programs of exchange, edited"),
+    "archives": Kind("archives:archive", "program files, .abele"),
+    "blobs": Kind("blobs:blobs", "arrays beside a text, .npy"),
+    "inputs": Kind("arrays:damaged_inputs", "inputs, damaged .npz"),
+    "wrong-inputs": Kind("arrays:wrong_inputs", "inputs of wrong shapes, dtypes and names"),
+    "rules": Kind("rules:rules", "rules, .rw"),
+    "targets": Kind("targets:targets", "targets, .toml"),
+    "constraints": Kind("constraints:constraints", "constraints for the planner, .json"),
+    "options": Kind("options:options", "command lines", asks_commands=True),
 }
 """The kinds by name."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,10 +18,14 @@ def preload(commands: TyperGroup) -> None:
     for name in commands.commands:
         _ = commands.commands[name]
     files = program_files("nn", 0)
-    with TemporaryDirectory() as folder:
+    target = files.program.target.spelling()
+    with TemporaryDirectory() as folder, open(os.devnull, "w") as nothing:
         root = Path(folder)
         for name, data in {MODULE: files.text.encode(), **files.blobs}.items():
             (root / name).parent.mkdir(exist_ok=True)
             (root / name).write_bytes(data)
-        problem = disagreement(str(root / MODULE), files.target)
+        arguments = ["run", str(root / MODULE), "--target", target, "--check"]
+        with redirect_stdout(nothing), redirect_stderr(nothing):
+            commands.main(arguments, "abele", standalone_mode=False)
+        problem = disagreement(str(root / MODULE), target)
     assert not problem, problem

@@ -212,6 +212,9 @@ EDITS: tuple[tuple[int, Callable[[Tokens, np.random.Generator], str]], ...] = (
 BYTES = 0.03
 """How often bytes are damaged too, so that the text is not UTF-8."""
 
+LOCATED = 0.15
+"""How often a text has locations, which are most of its tokens."""
+
 EDIT_COUNTS = (1, 1, 1, 2, 3)
 
 
@@ -243,7 +246,8 @@ def damage_text(text: str, random: np.random.Generator) -> Damaged:
 
 def _text(level: str, random: np.random.Generator) -> Case:
     files = any_program(level, random)
-    made = damage_text(files.text, random)
+    located = random.random() < LOCATED
+    made = damage_text(files.text if located else files.program.text, random)
     return model_case(MODULE, made, random, files.blobs, files.target)
 
 
