@@ -70,8 +70,8 @@ def run_level(
     """Run @main once, as the module's level defines it. The module does not change.
 
     At tile, all operations with one superstep number must be able to share a superstep. A tile
-    module with addresses runs on the bytes of the strict machine, as an exchange module does. Its
-    addresses are proved first.
+    module with addresses runs on the bytes of the strict machine, as an exchange module does, and
+    its addresses are proved.
     Raises PhaseConflict, and the errors of evaluators: MachineFault, InputError, VerifyException
     and IterationLimit.
     """
@@ -196,10 +196,11 @@ def _with_bytes(module: ModuleOp) -> ModuleOp:
 def _run_machine(
     module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
 ) -> Run:
-    prove_addresses(module, target)
     observers = () if watch is None else (_Report(watch),)
     machine = Machine(module, target, strict=True, observers=observers)
     outputs = machine.run(inputs)
+    # Last, because a strict machine names the operation that reads a wrong value.
+    prove_addresses(module, target)
     states = [name for name, op in machine.variables.items() if op.state is not None]
     return Run(outputs, {name: machine.read(name) for name in states})
 
