@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +140,7 @@ def test_files_that_arguments_name_may_be_read():
 
 
 def test_the_scratch_folder_is_removed():
-    before = set(Path(tempfile.gettempdir()).glob("abele-hostile-*"))
-    outcome("refuse")
-    assert set(Path(tempfile.gettempdir()).glob("abele-hostile-*")) <= before
+    running = child.start(Case("", ("refuse",)), COMMANDS)
+    assert running.scratch.is_dir()
+    running.finish()
+    assert not running.scratch.exists()

@@ -15,7 +15,7 @@ from abele.tools.testing.hostile.kinds import KINDS, case_of, kinds
 COMMANDS: Any = typer.main.get_command(app)
 assert isinstance(COMMANDS, TyperGroup)
 
-SAMPLE = range(3)
+SAMPLE = range(1)
 SEED = 28
 
 
@@ -31,9 +31,7 @@ def test_commands_accept_or_refuse_a_sample(kind: str):
     for number in SAMPLE:
         case = case_of(kind, SEED, number, COMMANDS)
         outcome = start(case, COMMANDS).finish()
-        # Wrong addresses are found by the strict machine only.
-        known = outcome.verdict == "wrong" and outcome.site.startswith("runs, but the strict")
-        assert not outcome.failed or known, (case.command, case.description, outcome)
+        assert not outcome.failed, (case.command, case.description, outcome)
 
 
 def test_an_unknown_kind_is_refused():
