@@ -33,9 +33,11 @@ bench: install
 	$(BIN)/abele bench fidelity
 	$(BIN)/abele bench graphs
 
-# Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each.
+# Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each; then
+# damaged and absurd inputs of all kinds, for SECONDS in all.
 fuzz: install
 	$(BIN)/abele fuzz --seconds $(SECONDS) --jobs 2
+	$(BIN)/abele fuzz --hostile --seconds $(SECONDS) --jobs 2
 
 # The picture at the head of the README: every vertex and edge of ResNet-50.
 scan: install
