@@ -45,6 +45,9 @@ from .gather import Array, Box, boxes, gathered, whole_box
 BOX_ELEMENTS = 1 << 22
 """Elements of an array that evaluation makes at once: 32 MiB of float64."""
 
+PIECE = 1 << 15
+"""Elements whose bounds are computed at a time, so that intermediate arrays stay in a cache."""
+
 _MERGE: dict[str, np.ufunc] = {
     "sum": np.add,
     "max": np.maximum,
@@ -72,9 +75,7 @@ def evaluate_structure(
         accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
         parts = task.evaluate(bounded=True)
-        value, bound = _finished(task.roles, parts, accumulator)
-        if task.roles.chain:
-            value, bound = _chained(task, value, bound, _least(task.roles, parts))
+        value, bound = _bounded(task, parts, accumulator)
     return _shaped(value, result_shape), _shaped(bound, result_shape)
 
 
@@ -109,6 +110,12 @@ class _Parts:
     value: Array
     size: Doubles | None
     error: Doubles | None
+
+    def at(self, place: tuple[Any, ...]) -> _Parts:
+        """The parts in a region of the result."""
+        size = None if self.size is None else self.size[place]
+        error = None if self.error is None else self.error[place]
+        return _Parts(self.value[place], size, error)
 
 
 @dataclass(frozen=True)
@@ -478,6 +485,45 @@ def _merging_error(
     return np.where(overflows & (k > 1), np.inf, total), np.zeros(value.shape, bool)
 
 
+def _bounded(
+    task: _Task, parts: _Parts, accumulator: np.dtype[Any] | None
+) -> tuple[Array, Doubles]:
+    """The result after the chain and its bound, computed piece by piece."""
+    stages = list(task.stages())
+    if parts.value.size <= PIECE:
+        return _bounded_piece(task.roles, parts, accumulator, stages)
+    shape = parts.value.shape
+    value: Array | None = None
+    bound = np.empty(shape)
+    for box in boxes(shape, [range(len(shape))], PIECE):
+        place = tuple(slice(*each) for each in box)
+        here = [(stage, [_piece(each, place) for each in extras]) for stage, extras in stages]
+        found, bound[place] = _bounded_piece(task.roles, parts.at(place), accumulator, here)
+        if value is None:
+            value = np.empty(shape, found.dtype)
+        value[place] = found
+    assert value is not None
+    return value, bound
+
+
+def _piece(array: Array, place: tuple[slice, ...]) -> Array:
+    """A region of an array that broadcasts to the result."""
+    where = zip(array.shape, place, strict=True)
+    return array[tuple([slice(None) if n == 1 else region for n, region in where])]
+
+
+def _bounded_piece(
+    roles: _Roles,
+    parts: _Parts,
+    accumulator: np.dtype[Any] | None,
+    stages: Sequence[tuple[Stage, list[Array]]],
+) -> tuple[Array, Doubles]:
+    value, bound = _finished(roles, parts, accumulator)
+    if not stages:
+        return value, bound
+    return _chained(roles, stages, value, bound, _least(roles, parts))
+
+
 def _finished(
     roles: _Roles, parts: _Parts, accumulator: np.dtype[Any] | None
 ) -> tuple[Array, Doubles]:
@@ -508,17 +554,22 @@ def _least(roles: _Roles, parts: _Parts) -> Doubles:
     return np.where(nothing_below, 0.0, -np.inf)
 
 
-def _chained(task: _Task, value: Array, error: Doubles, least: Doubles) -> tuple[Array, Doubles]:
-    """A value within an error, and its error, once the task's chain is applied and rounded.
+def _chained(
+    roles: _Roles,
+    stages: Sequence[tuple[Stage, list[Array]]],
+    value: Array,
+    error: Doubles,
+    least: Doubles,
+) -> tuple[Array, Doubles]:
+    """A value within an error, and its error, once the stages of a chain are applied and rounded.
 
     least: what the value of a correct machine is never below.
     """
-    roles = task.roles
     dtype = roles.result_dtype
     limits = float_limits(dtype)
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
     own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
-    for stage, extras in task.stages():
+    for stage, extras in stages:
         function = scalar_function(stage.function)
         # What overflowed on the way may have become a NaN, whatever follows.
         reach = np.abs(value) + error

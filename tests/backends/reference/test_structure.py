@@ -487,6 +487,22 @@ def test_the_bound_of_a_chain_is_of_the_size_of_its_errors(stages):
     np.testing.assert_array_equal(value, structure_value(structure, operands, f32, (9, 8)))
 
 
+@pytest.mark.parametrize("stages", CHAINS)
+def test_bounds_computed_piece_by_piece_are_the_same(monkeypatch: pytest.MonkeyPatch, stages):
+    structured = chained_product(stages)
+    operands = normal_operands(structured, "float16", 5)
+    given = (structured, operands, np.dtype(np.float16), (9, 8))
+    value, bound = evaluate_structure(*given)
+    pieces = []
+    at = structure._Parts.at
+    monkeypatch.setattr(structure._Parts, "at", lambda *a: pieces.append(a) or at(*a))
+    monkeypatch.setattr(structure, "PIECE", 7)
+    again, other = evaluate_structure(*given)
+    assert len(pieces) > 10
+    np.testing.assert_array_equal(again, value)
+    np.testing.assert_allclose(other, bound, rtol=1e-12)
+
+
 def pointwise(stages: tuple[Stage, ...]) -> Structure:
     access = identity_map((0,), (4,))
     count = 1 + extras_of(stages)
