@@ -18,7 +18,7 @@ demo: install
 	@echo "To put abele on the path of this shell: source $(BIN)/activate"
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20
+	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20 -m 'not large'
 
 lint: install
 	$(BIN)/ruff check .
@@ -32,6 +32,7 @@ bench: install
 	$(BIN)/abele bench comparator
 	$(BIN)/abele bench fidelity
 	$(BIN)/abele bench graphs
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m large
 
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each; then
 # damaged and absurd inputs of all kinds, for SECONDS in all.

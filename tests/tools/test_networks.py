@@ -1,6 +1,8 @@
 """The nine light networks, from ONNX to the machine, with weights that test something.
 
 Compiling a network takes most of the time of a test, so one test looks at all of the result.
+`make test` takes five networks, which have all operators and structures of the nine; `make bench`
+takes the others, with the marker large.
 """
 
 from pathlib import Path
@@ -21,6 +23,14 @@ from abele.tools.debug.check import TOLERANCE, check_run, relative_error, roundi
 from abele.tools.importers.light_networks import light_file, light_input, light_names, seeded
 
 QUICK = ("alexnet", "squeezenet")
+
+LARGE = {
+    "vgg19": "alexnet has its convolutions, poolings and dense layers",
+    "zfnet512": "alexnet has all its operators, with windows of other sizes",
+    "inception_v1": "inception_v2 has its branches, alexnet its response normalization",
+    "densenet121": "inception_v2 concatenates and normalizes, resnet50 is as deep",
+}
+"""Networks of `make bench`, with the networks of `make test` that have the same operators."""
 
 OPERATIONS_A_NODE = 40
 
@@ -48,9 +58,23 @@ def by_onnxruntime(proto: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.
     return result
 
 
-NAMES = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in light_names()
-]
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    slow = [] if name in QUICK else [pytest.mark.slow]
+    return [*slow, pytest.mark.large] if name in LARGE else slow
+
+
+NAMES = [pytest.param(name, marks=marks(name)) for name in light_names()]
+
+
+def operators(name: str) -> set[str]:
+    """The operators of a network that compute: weights of a published file are made by others."""
+    return {node.op_type for node in onnx.load(light_file(name)).graph.node} - {"ConstantOfShape"}
+
+
+def test_the_networks_of_make_test_have_every_operator_of_the_others():
+    tested = set[str]().union(*(operators(each) for each in light_names() if each not in LARGE))
+    for name in LARGE:
+        assert operators(name) <= tested, name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,13 +137,19 @@ def test_swapped_channels_are_seen():
     assert relative_error(by_onnxruntime(proto, inputs), right) > TOLERANCE
 
 
-@pytest.mark.slow
-def test_vgg19_in_fp32_does_not_fit_mk1_and_says_why(tmp_path: Path):
-    path = tmp_path / "vgg19.onnx"
-    path.write_bytes(seeded("vgg19").SerializeToString())
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("alexnet", "mk1:600"),
+        pytest.param("vgg19", "mk1", marks=[pytest.mark.slow, pytest.mark.large]),
+    ],
+)
+def test_a_network_in_fp32_that_does_not_fit_says_why(name: str, target: str, tmp_path: Path):
+    path = tmp_path / f"{name}.onnx"
+    path.write_bytes(seeded(name).SerializeToString())
     outputs = tmp_path / "y.npz"
     result = CliRunner().invoke(
-        app, ["run", str(path), "--target", "mk1", "--outputs", str(outputs)]
+        app, ["run", str(path), "--target", target, "--outputs", str(outputs)]
     )
     assert result.exit_code == 3, result.output
     message = result.stderr

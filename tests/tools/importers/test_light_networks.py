@@ -13,10 +13,17 @@ from abele.tools.importers import light_networks
 TOLERANCE = 2e-3
 
 QUICK = "squeezenet"
-NAMES = [
-    name if name == QUICK else pytest.param(name, marks=pytest.mark.slow)
-    for name in light_networks.light_names()
-]
+
+# Their operators are those of the other networks: tests/tools/test_networks.py compares them.
+LARGE = ("vgg19", "zfnet512", "inception_v1", "densenet121")
+
+
+def marks(name):
+    slow = [] if name == QUICK else [pytest.mark.slow]
+    return [*slow, pytest.mark.large] if name in LARGE else slow
+
+
+NAMES = [pytest.param(name, marks=marks(name)) for name in light_networks.light_names()]
 
 
 @pytest.fixture
