@@ -2,7 +2,8 @@
 """Compiled functions that are cached in files, where that is possible. Needs numba.
 
 Numba raises if there is no folder for the files, if one of them is damaged, and if the disk is
-full. Here, the function is compiled all the same.
+full. Here, the function is compiled all the same. A folder that others can write to is ignored, and
+a private one is used instead: reading a compiled function can run any code.
 
 A compiled function contains the code of the functions that it calls. Numba compiles it again only
 if its own file has changed; here, if any Python file of the same folder has.
@@ -21,6 +22,8 @@ import numba
 from numba.core import config
 from numba.core.caching import FunctionCache, NullCache
 
+from .private_folder import intrusion, private_folder
+
 VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names the folder where compiled functions are cached."""
 
@@ -31,7 +34,14 @@ class FolderCache(FunctionCache):
     def __init__(self, function):
         super().__init__(function)
         folder = Path(function.__code__.co_filename).parent
-        cast(Any, self)._cache_file._source_stamp = folder_stamp(folder)
+        file = cast(Any, self)._cache_file
+        file._source_stamp = folder_stamp(folder)
+        problem = intrusion(Path(self.cache_path))
+        if problem:
+            private = str(private_folder(sha256(str(folder).encode()).hexdigest()[:16]))
+            _say(f"{problem}, so compiled kernels there are ignored; {private} is used instead")
+            cast(Any, self)._cache_path = file._cache_path = private
+            file._index_path = os.path.join(private, file._index_name)
 
     def load_overload(self, sig, target_context):
         """The compiled form for a signature; None if there is none that can be read."""
@@ -89,6 +99,9 @@ def _cache_of(function):
     """The cache of a function's compiled forms; one without files if no folder can be written."""
     try:
         return FolderCache(function)
+    except PermissionError as error:
+        _warn(f"{error.filename}: compiled kernels cannot be kept ({error.strerror})")
+        return NullCache()
     except (RuntimeError, OSError):
         place = os.environ.get(VARIABLE) or Path(function.__code__.co_filename).parent
         _warn(f"{place}: compiled kernels cannot be kept (no folder can be written to)")
@@ -105,8 +118,13 @@ warnings: list[str] = []
 
 
 def _warn(problem):
+    """Warn that functions are compiled without a cache."""
+    mend = f"set {VARIABLE} to a folder that only you can write to"
+    _say(f"{problem}; they are compiled now; {mend}")
+
+
+def _say(problem):
     """Print a warning, once per process: there are many functions, and they fail alike."""
     if not warnings:
-        mend = f"set {VARIABLE} to a folder that can be written to"
-        print(f"warning: {problem}; they are compiled now; {mend}", file=sys.stderr, flush=True)
+        print(f"warning: {problem}", file=sys.stderr, flush=True)
     warnings.append(problem)

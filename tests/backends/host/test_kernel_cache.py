@@ -111,3 +111,23 @@ def test_on_a_full_disk_kernels_run_with_a_warning_that_names_the_folder(folder:
     assert said.startswith(f"warning: {folder}/cache/")
     assert "cannot be kept (No space left on device)" in said
     assert said.count("\n") == 1
+
+
+def test_a_folder_that_others_can_write_to_is_ignored_and_a_private_one_used(folder: Path):
+    home = str(folder / "home")
+    (folder / "cache").mkdir()
+    (folder / "cache").chmod(0o777)
+    printed, said = called(folder, XDG_CACHE_HOME=home)
+    assert printed == "3 0 0"
+    assert said.startswith(f"warning: others can write to {folder}/cache, so compiled kernels ")
+    assert f"there are ignored; {home}/abele/kernels/" in said
+    assert said.count("\n") == 1
+    assert not files(folder, "nbc")
+    (kept,) = (folder / "home").glob("abele/kernels/*")
+    assert len(list(kept.glob("*.nbc"))) == 2
+    # Not that one either: nothing is read from files.
+    kept.chmod(0o722)
+    printed, said = called(folder, XDG_CACHE_HOME=home)
+    assert printed == "3 0 0"
+    assert f"compiled kernels cannot be kept (others can write to {kept})" in said
+    assert said.count("\n") == 1

@@ -1,0 +1,72 @@
+"""Whether a folder is private: whether only this user and the superuser can put files into it.
+
+Compiled functions are read by unpickling, which can run code. So a folder of them that others can
+write to is as good as a program of theirs.
+"""
+
+from __future__ import annotations
+
+import errno
+import grp
+import os
+import pwd
+import stat
+from functools import cache
+from pathlib import Path
+
+SUPERUSER = 0
+
+
+def private_folder(name: str) -> Path:
+    """A private folder of this user's cache, which is created if it is missing. Raises OSError.
+
+    name: of the folder.
+    """
+    shared = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(shared) if shared else Path.home() / ".cache") / "abele" / "kernels" / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    problem = intrusion(folder)
+    if problem:
+        raise PermissionError(errno.EPERM, problem, str(folder))
+    return folder
+
+
+@cache
+def intrusion(folder: Path) -> str:
+    """How others could have put compiled functions into an existing folder, or ""."""
+    place = Path(os.path.realpath(folder))
+    try:
+        for entry in sorted(place.glob("*.nb[ci]")):
+            if not _is_own(entry.stat()):
+                return f"{entry} belongs to another user"
+        for each in (place, *place.parents):
+            found = each.stat()
+            if not _is_own(found):
+                return f"{each} belongs to another user"
+            # Others cannot replace what they do not own in a folder with this bit, such as /tmp.
+            if each != place and found.st_mode & stat.S_ISVTX:
+                continue
+            if found.st_mode & stat.S_IWOTH or (
+                found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid)
+            ):
+                return f"others can write to {each}"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return ""
+
+
+def _is_own(found: os.stat_result) -> bool:
+    """Whether this user or the superuser owns a file."""
+    return found.st_uid in (os.geteuid(), SUPERUSER)
+
+
+@cache
+def _is_own_group(number: int) -> bool:
+    """Whether a group has no member but this user, as many systems make one for each user."""
+    if number == SUPERUSER:
+        return True
+    try:
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
