@@ -11,6 +11,8 @@ from xdsl.ir import Block, Operation
 from ..dialects import control
 from ..dialects.exchange import VariableOp
 from ..dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
+from ..ir.limits import LISTED_SUPERSTEPS
+from .calls import FirstAndLastCalls
 from .price import ENTRY, callee_of
 
 EXCHANGE, BEFORE, AFTER = range(3)
@@ -41,8 +43,10 @@ class _Access:
 class Timeline:
     """The accesses to all variables, in order of execution.
 
-    A loop's body appears once, and a function once per call. names: of the supersteps. loops: the
-    first and last phase of each loop.
+    A loop's body appears once, and a function once per call. If that makes more supersteps than
+    LISTED_SUPERSTEPS allows, a function appears in its first and last call only, and each variable
+    is live from its first access to its last. names: of the supersteps. loops: the first and last
+    phase of each loop.
     """
 
     functions: Mapping[str, func.FuncOp]
@@ -50,10 +54,29 @@ class Timeline:
     accesses: dict[str, list[_Access]] = field(default_factory=dict[str, list[_Access]])
     loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     names: list[str] = field(default_factory=list[str])
+    brief: FirstAndLastCalls | None = None
 
     def run(self) -> None:
         """Record the accesses of the whole program."""
+        if self._steps((ENTRY,), {}) > LISTED_SUPERSTEPS.most:
+            self.brief = FirstAndLastCalls(self.functions)
         self._block(self.functions[ENTRY].body.block, (ENTRY,), True)
+
+    def _steps(self, calling: tuple[str, ...], known: dict[str, int]) -> int:
+        """The supersteps of the function that is being called, with those of its calls.
+
+        known: those of functions that were looked at.
+        """
+        name = calling[-1]
+        if name not in known:
+            count = 0
+            for op in self.functions[name].walk():
+                count += isinstance(op, SuperstepOp)
+                if isinstance(op, func.CallOp):
+                    callee = callee_of(op, self.functions, calling)
+                    count += self._steps((*calling, callee.sym_name.data), known)
+            known[name] = count
+        return known[name]
 
     def lives(self) -> Iterator[tuple[VariableOp, int, int]]:
         """The first and last phase of each life of each variable that is not resident."""
@@ -77,6 +100,7 @@ class Timeline:
 
     def _touch(self, name: str, phase: int, writes: bool, certain: bool) -> None:
         # A predicate may be read before the first superstep.
+        certain = certain and self.brief is None
         access = _Access(max(PHASES * (len(self.names) - 1) + phase, 0), writes, certain)
         self.accesses.setdefault(name, []).append(access)
 
@@ -122,7 +146,12 @@ class Timeline:
                 self._touch(op.variable.string_value(), AFTER, False, certain)
             case func.CallOp():
                 callee = callee_of(op, self.functions, calling)
+                before = True if self.brief is None else self.brief.enter(op)
+                if before is None:
+                    return
                 self._block(callee.body.block, (*calling, callee.sym_name.data), certain)
+                if self.brief is not None:
+                    self.brief.leave(before)
             case control.IfOp():
                 for region in op.regions:
                     self._block(region.block, calling, False)

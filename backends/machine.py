@@ -26,8 +26,8 @@ from .codelets.calls import Call
 from .codelets.numerics import Placed
 from .codelets.stamps import History, Stamp, Table
 from .evaluate.binder import Binder
-from .evaluate.blocks import Blocks, read_blocks, tensor_of, write_blocks
-from .evaluate.control import ITERATION_LIMIT, Walker
+from .evaluate.blocks import Blocks, only_element, read_blocks, tensor_of, write_blocks
+from .evaluate.control import Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
 from .evaluate.host import host_tensor
 from .evaluate.shadow import Shadow
@@ -96,7 +96,7 @@ class Machine:
         faults: Sequence[FlipByte | DropMessage] = (),
         observers: Sequence[Observer] = (),
         price: Price | None = None,
-        iteration_limit: int = ITERATION_LIMIT,
+        iteration_limit: int | None = None,
         binder: type[Binder] = Binder,
     ) -> None:
         self.target = target
@@ -119,6 +119,7 @@ class Machine:
         self._binder = chosen(module, self.variables, blocks, self._history)
         self.blocks = self._binder.blocks
         self._shadow: Shadow | None = None
+        self._predicates: dict[str, Array | None] = {}
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
@@ -201,6 +202,13 @@ class Machine:
         values = read_blocks(self.blocks[variable])
         return tensor_of(values, self.variables[variable].tensor.get_shape())
 
+    def _predicate(self, variable: str) -> bool:
+        """The only element of a variable."""
+        if variable not in self._predicates:
+            self._predicates[variable] = only_element(self.blocks[variable])
+        element = self._predicates[variable]
+        return bool(self.read(variable).reshape(()) if element is None else element.flat[0])
+
     def write(self, variable: str, values: Array) -> None:
         """Give a variable a value, replicas and padding included."""
         op = self.variables[variable]
@@ -221,7 +229,7 @@ class Machine:
             name = op.variable.string_value()
             if self._shadow is not None:
                 self._shadow.check_predicate(op, name)
-            return (bool(self.read(name).reshape(())),)
+            return (self._predicate(name),)
         raise InputError(f"{op.name} at {place(op)}: not an operation of the exchange level")
 
     def _run_superstep(self, step: _Superstep) -> None:

@@ -63,7 +63,8 @@ class MemoryReport:
     constants, (tiles,). transient_bytes: the most bytes of all other variables that are live at
     once, (tiles,). Live bytes do not include gaps and the reserve. worst_steps: the superstep in
     which these most bytes are live, as an index of steps; -1 on tiles without any, (tiles,). steps:
-    in the order of execution; a loop's body appears once, and a function once per call.
+    in the order of execution; a loop's body appears once, and a function once per call, or in its
+    first and last call only if there would be very many steps (see Timeline).
     """
 
     target: Target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 
@@ -140,24 +140,40 @@ def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> l
 
 # How often a superstep runs
 
+MOST_TIMES = 10**18
+"""How often a superstep is counted at most. Nested loops and calls can repeat it more often."""
+
 
 @dataclass(frozen=True)
 class Executions:
-    """How often the supersteps of a program run. cycles: of one execution of each superstep."""
+    """How often the supersteps of a program run.
+
+    cycles: of one execution of each superstep.
+    """
 
     functions: Mapping[str, func.FuncOp]
     cycles: Mapping[SuperstepOp, int]
+    _known: dict[Block, dict[SuperstepOp, int]] = field(
+        default_factory=dict[Block, dict[SuperstepOp, int]], repr=False, compare=False
+    )
 
     def entry(self) -> dict[SuperstepOp, int]:
         """How often a run executes each superstep."""
         return self.block(self.functions[ENTRY].body.block, (ENTRY,))
 
     def block(self, block: Block, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
-        """How often each superstep runs while a block runs once. calling: as for callee_of."""
+        """How often each superstep runs while a block runs once, at most MOST_TIMES.
+
+        Each block is looked at once. calling: as for callee_of.
+        """
+        known = self._known.get(block)
+        if known is not None:
+            return known
         times: dict[SuperstepOp, int] = {}
         for op in block.ops:
             for step, count in self._operation(op, calling).items():
-                times[step] = times.get(step, 0) + count
+                times[step] = min(times.get(step, 0) + count, MOST_TIMES)
+        self._known[block] = times
         return times
 
     def _operation(self, op: Operation, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
@@ -170,7 +186,7 @@ class Executions:
             case control.IfOp():
                 return self.block(self.dearer_branch(op, calling), calling)
             case control.WhileOp():
-                test = self.block(op.test.block, calling)
+                test = dict(self.block(op.test.block, calling))
                 for step, count in self.block(op.body.block, calling).items():
                     test[step] = test.get(step, 0) + count
                 return test

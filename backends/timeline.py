@@ -25,9 +25,9 @@ class Execution:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Turns of a loop that are not listed. start, cycles: when, and how long, in all."""
+    """Turns of a loop, or a call, that are not listed. start, cycles: when, and how long in all."""
 
-    loop: control.RepeatOp
+    loop: control.RepeatOp | func.CallOp
     start: int
     cycles: int
     turns: int
@@ -40,7 +40,7 @@ def timeline(
 
     A while's test and body run once, and of an if, the dearer branch. cycles: of one execution of
     each superstep. most: where a loop would lead to more executions than that, its last turns are
-    skipped; each loop has its first turn.
+    skipped; each loop has its first turn. Further calls of a function are skipped as well.
     """
     functions = functions_of(module)
     walk = _Walk(functions, Executions(functions, cycles), most)
@@ -53,6 +53,7 @@ class _Walk:
     executions: Executions
     left: int
     clock: int = field(default=0)
+    called: set[str] = field(default_factory=set[str])
 
     def block(
         self, block: Block, calling: tuple[str, ...], turns: tuple[int, ...]
@@ -79,6 +80,15 @@ class _Walk:
             case func.CallOp():
                 callee = callee_of(op, self.functions, calling)
                 inside = (*calling, callee.sym_name.data)
+                once = self.executions.block(callee.body.block, inside)
+                if not once:
+                    return
+                if sum(once.values()) > max(self.left, 0) and callee.sym_name.data in self.called:
+                    skipped = Skipped(op, self.clock, self.executions.cost(once), 1)
+                    self.clock += skipped.cycles
+                    yield skipped
+                    return
+                self.called.add(callee.sym_name.data)
                 yield from self.block(callee.body.block, inside, turns)
             case _:
                 return
@@ -87,6 +97,9 @@ class _Walk:
         self, op: control.RepeatOp, calling: tuple[str, ...], turns: tuple[int, ...]
     ) -> Iterator[Execution | Skipped]:
         once = self.executions.block(op.body.block, calling)
+        if not once:
+            # No superstep takes time in any of its turns, which may be very many.
+            return
         each = max(sum(once.values()), 1)
         for turn in range(op.turns):
             if turn and self.left < each:

@@ -42,14 +42,19 @@ class Limit:
             raise InputError(f"{self.variable}={text[:40]!r}; need an integer from 1 to 10^18 - 1")
         return int(text)
 
-    def refusal(self, what: str) -> str:
-        """A message that something exceeds the limit. what: the thing, its place and its size."""
-        return f"{what}; at most {self.most:,} {self.name} are allowed ({self.variable} changes it)"
+    def refusal(self, what: str, most: int | None = None) -> str:
+        """A message that something exceeds the limit.
+
+        what: the thing, its place and its size. most: the most that is allowed, if the caller has
+        set it.
+        """
+        allowed = f"{what}; at most {self.most if most is None else most:,} {self.name} are allowed"
+        return f"{allowed} ({self.variable} changes it)" if most in (None, self.most) else allowed
 
 
 TURNS = Limit(
     "turns",
-    1_000_000,
+    200_000,
     "Turns of all loops together, plus calls of functions, in one run of a program.",
 )
 
@@ -84,7 +89,7 @@ MATCH_STEPS = Limit(
 
 LISTED_SUPERSTEPS = Limit(
     "listed supersteps",
-    100_000,
+    10_000,
     "Supersteps that `abele memory` looks at one by one, where functions are called repeatedly. "
     "Beyond it, the variables of a function count as live from its first call to its last.",
 )

@@ -102,6 +102,16 @@ def read_blocks(blocks: Blocks) -> Array:
     return dense
 
 
+def only_element(blocks: Blocks) -> Array | None:
+    """A view of the only element of a variable; None if it has another number of elements, or if
+    its blocks hold more than that."""
+    layout, p = blocks.layout, blocks.placed
+    if prod(layout.shape) != 1 or layout.block_elements != 1 or not layout.is_partition:
+        return None
+    (owner,) = owner_classes(layout)
+    return block_view(p.memory, p.address, layout, p.dtype, owner)
+
+
 def _chosen(index: Sequence[Array]) -> tuple[slice | Array, ...]:
     """The index that selects these ascending elements: slices, which are quicker, if possible."""
     ranges = [

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.control import ConditionOp, IfOp, RepeatOp, WhileOp, YieldOp
 from ...ir.errors import InputError
-from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
-from ..faults import IterationLimit
+from ..turns import Turns
 
 Value = TypeVar("Value")
-
-ITERATION_LIMIT = 1_000_000
-"""Turns of one while loop after which it is considered endless."""
-
 
 _Do = Callable[[Any, list[Value]], Sequence[Value]]
 """An operation and the values of its operands to the values of its results."""
 
 _Step = tuple[
-    Operation, _Do[Value] | None, tuple[SSAValue, ...], tuple[SSAValue, ...], list[SSAValue]
+    _Do[Value] | None, Operation, tuple[SSAValue, ...], tuple[SSAValue, ...], list[SSAValue]
 ]
-"""An operation, the function that executes it (None for one that ends its block), its operands, its
-results, and the values that nothing needs after it."""
+"""The function that executes an operation (None for one that ends its block), the operation, its
+operands, its results, and the values that nothing needs after it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared(Generic[Value]):
+    """A block that is ready to run. needless: the arguments that nothing needs."""
+
+    arguments: tuple[SSAValue, ...]
+    needless: list[SSAValue]
+    steps: list[_Step[Value]]
 
 
 class Walker(Generic[Value]):
@@ -43,14 +48,14 @@ class Walker(Generic[Value]):
         module: ModuleOp,
         execute: Callable[[Operation, list[Value]], Sequence[Value]],
         truth: Callable[[Value], bool],
-        iteration_limit: int = ITERATION_LIMIT,
+        iteration_limit: int | None = None,
     ) -> None:
         self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
-        self.iteration_limit = iteration_limit
+        self.turns = Turns(self.functions, iteration_limit)
         self._execute = execute
         self._truth = truth
         self._values: dict[SSAValue, Value] = {}
-        self._steps: dict[Block, tuple[list[SSAValue], list[_Step[Value]]]] = {}
+        self._blocks: dict[Block, _Prepared[Value]] = {}
         self._control: dict[type[Operation], _Do[Value]] = {
             CallOp: self._call,
             RepeatOp: self._repeat,
@@ -59,32 +64,37 @@ class Walker(Generic[Value]):
         }
 
     def call(self, name: str, arguments: Sequence[Value] = ()) -> list[Value]:
-        """The results of a function. Raises InputError if there is none of that name."""
-        function = self.functions.get(name)
-        if function is None:
-            raise InputError(
-                f"no function @{name}; there are {', '.join(self.functions) or 'none'}"
-            )
+        """The results of a function, with all turns for it.
+
+        Raises InputError if there is none of that name, and IterationLimit as Turns.
+        """
+        function = self._function(name)
+        self.turns.begin()
+        return self._body(function, arguments)
+
+    def _function(self, name: str) -> FuncOp:
+        if name not in self.functions:
+            names = ", ".join(self.functions) or "none"
+            raise InputError(f"no function @{name}; there are {names}")
+        return self.functions[name]
+
+    def _body(self, function: FuncOp, arguments: Sequence[Value]) -> list[Value]:
         # A function that calls itself finds its own values untouched when it goes on.
         saved, self._values = self._values, {}
         try:
-            return self._run(function.body, arguments)
+            return self._run(self._prepared(function.body.block), arguments)
         finally:
             self._values = saved
 
-    def _run(self, region: Region, arguments: Sequence[Value]) -> list[Value]:
-        """Run a region's block; returns the operands of its terminator."""
-        block = region.block
-        if block not in self._steps:
-            self._steps[block] = self._prepared(block)
-        needless, steps = self._steps[block]
+    def _run(self, block: _Prepared[Value], arguments: Sequence[Value]) -> list[Value]:
+        """Run a block; returns the operands of its terminator."""
         values = self._values
-        for argument, value in zip(block.args, arguments, strict=True):
+        for argument, value in zip(block.arguments, arguments, strict=True):
             values[argument] = value
-        for dead in needless:
+        for dead in block.needless:
             del values[dead]
         handed: list[Value] = []
-        for op, do, operands, results, deaths in steps:
+        for do, op, operands, results, deaths in block.steps:
             given = [values[operand] for operand in operands]
             if do is None:
                 handed = given
@@ -97,37 +107,47 @@ class Walker(Generic[Value]):
                 del values[dead]
         return handed
 
-    def _prepared(self, block: Block) -> tuple[list[SSAValue], list[_Step[Value]]]:
-        """The arguments of a block that nothing needs, and a step for each operation."""
+    def _prepared(self, block: Block) -> _Prepared[Value]:
+        """A step for each operation of a block."""
+        known = self._blocks.get(block)
+        if known is not None:
+            return known
         deaths = _deaths(block)
         steps: list[_Step[Value]] = []
         for op in block.ops:
             do = None
             if not isinstance(op, ReturnOp | YieldOp | ConditionOp):
                 do = self._control.get(type(op), self._execute)
-            steps.append((op, do, tuple(op.operands), tuple(op.results), deaths.get(op, [])))
-        return deaths[None], steps
+            steps.append((do, op, tuple(op.operands), tuple(op.results), deaths.get(op, [])))
+        found = _Prepared(tuple(block.args), deaths[None], steps)
+        self._blocks[block] = found
+        return found
 
     def _call(self, op: CallOp, operands: list[Value]) -> Sequence[Value]:
-        return self.call(op.callee.string_value(), operands)
+        callee = self._function(op.callee.string_value())
+        self.turns.call(op, callee)
+        found = self._body(callee, operands)
+        self.turns.back()
+        return found
 
     def _repeat(self, op: RepeatOp, carried: list[Value]) -> Sequence[Value]:
-        for _ in range(op.turns):
-            carried = self._run(op.body, carried)
+        body = self._prepared(op.body.block)
+        for _ in range(self.turns.repeat(op)):
+            carried = self._run(body, carried)
         return carried
 
     def _if(self, op: IfOp, operands: list[Value]) -> Sequence[Value]:
-        return self._run(op.then if self._truth(operands[0]) else op.otherwise, ())
+        chosen = op.then if self._truth(operands[0]) else op.otherwise
+        return self._run(self._prepared(chosen.block), ())
 
     def _while(self, op: WhileOp, carried: list[Value]) -> Sequence[Value]:
-        for _ in range(self.iteration_limit):
-            (predicate,) = self._run(op.test, carried)
+        test, body = self._prepared(op.test.block), self._prepared(op.body.block)
+        while True:
+            (predicate,) = self._run(test, carried)
             if not self._truth(predicate):
                 return carried
-            carried = self._run(op.body, carried)
-        raise IterationLimit(
-            f"control.while at {place(op)}: still going after {self.iteration_limit} turns"
-        )
+            self.turns.take(op)
+            carried = self._run(body, carried)
 
 
 def _deaths(block: Block) -> dict[Operation | None, list[SSAValue]]:

@@ -36,7 +36,11 @@ State = dict[str, Ways]
 
 @dataclass
 class Flow:
-    """Follows the program and records the ways that lead to each operand of each vertex set."""
+    """Follows the program and records the ways that lead to each operand of each vertex set.
+
+    calls: the states after calls, by function and the state of its variables before. touched: the
+    variables of functions.
+    """
 
     variables: Mapping[str, Variable]
     functions: Mapping[str, func.FuncOp]
@@ -46,6 +50,13 @@ class Flow:
     vertices: dict[VerticesOp, None] = field(default_factory=dict[VerticesOp, None])
     copies: dict[CopyOp, None] = field(default_factory=dict[CopyOp, None])
     loops: int = 0
+    calls: dict[tuple[str, frozenset[tuple[str, Ways]]], State] = field(
+        default_factory=dict[tuple[str, frozenset[tuple[str, "Ways"]]], "State"], repr=False
+    )
+
+    touched: dict[str, frozenset[str]] = field(
+        default_factory=dict[str, frozenset[str]], repr=False
+    )
 
     def run(self) -> None:
         """Follow the program from its entry. Raises InputError for an unknown variable."""
@@ -88,9 +99,35 @@ class Flow:
                 return self._loop(op.test.block, op.body.block, state, calling)
             case func.CallOp():
                 callee = callee_of(op, self.functions, calling)
-                return self._block(callee.body.block, state, (*calling, callee.sym_name.data))
+                name = callee.sym_name.data
+                # A call that begins in the same state finds the same ways again.
+                own = {each: state[each] for each in self._names(name) if each in state}
+                key = name, frozenset(own.items())
+                if key not in self.calls:
+                    self.calls[key] = self._block(callee.body.block, own, (*calling, name))
+                return {**state, **self.calls[key]}
             case _:
                 return state
+
+    def _names(self, function: str) -> frozenset[str]:
+        """The variables that a function and the functions it calls read or write."""
+        known = self.touched.get(function)
+        if known is None:
+            # This ends a recursion, which callee_of refuses later.
+            known = self.touched[function] = frozenset()
+            found: set[str] = set()
+            for op in self.functions[function].walk():
+                match op:
+                    case VerticesOp() | CopyOp():
+                        found.update(op.sources, (op.destination,))
+                    case InputOp():
+                        found.add(op.writes.string_value())
+                    case func.CallOp() if op.callee.string_value() in self.functions:
+                        found |= self._names(op.callee.string_value())
+                    case _:
+                        pass
+            known = self.touched[function] = frozenset(found)
+        return known
 
     def _loop(
         self, test: Block | None, body: Block, state: State, calling: tuple[str, ...]

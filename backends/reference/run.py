@@ -14,6 +14,7 @@ from ...dialects.structured import Composite, Movement, Reinterpretation, Struct
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
+from ..turns import Turns
 from .gather import Array
 from .operation import operation_value, parts_of, tensor_kind
 
@@ -22,12 +23,6 @@ Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
 
 Evaluate = Callable[[Operation, Sequence[Array]], Array]
 """Returns the result of a constant, or of a structured, moving or reshaping operation."""
-
-MAX_TURNS = 1_000_000
-"""A loop with more turns than this counts as endless."""
-
-MAX_CALLS = 64
-"""A program with more nested calls than this counts as endless."""
 
 _Environment = dict[SSAValue, Array]
 
@@ -49,7 +44,7 @@ def run_reference(
     inputs: Mapping[str, Array],
     state: Mapping[str, Array] | None = None,
     observe: Observer | None = None,
-    max_turns: int = MAX_TURNS,
+    max_turns: int | None = None,
     parts: bool = False,
     evaluate: Evaluate = operation_value,
 ) -> Run:
@@ -59,8 +54,9 @@ def run_reference(
     the value at the beginning of the run; a store sets the value after it. observe: called for each
     composite as a whole, and with parts also for its parts before it. evaluate: computes operations
     without parts; pass another one to reuse known results.
-    Raises InputError for missing, unknown or ill-shaped inputs, and TooManyTurns for loops of more
-    than max_turns.
+    max_turns: of one loop; None for no limit but that of the whole run.
+    Raises InputError for missing, unknown or ill-shaped inputs, TooManyTurns for loops of more than
+    max_turns, and IterationLimit for a run of more turns and calls than are allowed.
     """
     functions = {
         op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
@@ -90,7 +86,7 @@ def evaluate_pure(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
     A composite is evaluated part by part, each rounded to its dtype.
     """
-    return list(_Interpreter({}, {}, {}, None, MAX_TURNS).results(op, operands))
+    return list(_Interpreter({}, {}, {}, None, None).results(op, operands))
 
 
 def is_evaluable(op: Operation) -> bool:
@@ -163,16 +159,18 @@ class _Interpreter:
     before: Mapping[str, Array]
     after: dict[str, Array]
     observe: Observer | None
-    max_turns: int
+    max_turns: int | None
     observe_parts: bool = False
     evaluate: Evaluate = operation_value
-    depth: int = 0
     last_uses: dict[Block, dict[Operation, tuple[SSAValue, ...]]] = field(
         default_factory=dict[Block, dict[Operation, tuple[SSAValue, ...]]]
     )
     parts: dict[Operation, tuple[Block, tuple[int, ...]]] = field(
         default_factory=dict[Operation, tuple[Block, tuple[int, ...]]]
     )
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.functions)
 
     def block(self, block: Block, arguments: Sequence[Array], outer: _Environment) -> list[Array]:
         """Run a block, and return the operands of its terminator."""
@@ -224,7 +222,7 @@ class _Interpreter:
             self.observe = observe
 
     def check_turn(self, turn: int, op: Operation) -> None:
-        if turn >= self.max_turns:
+        if self.max_turns is not None and turn >= self.max_turns:
             raise TooManyTurns(f"{op.name} at {place(op)}: not done after {self.max_turns} turns")
 
 
@@ -257,9 +255,11 @@ def _repeat(
 ) -> Sequence[Array]:
     assert isinstance(op, control.RepeatOp)
     carried = operands
-    for turn in range(op.turns):
-        run.check_turn(turn, op)
-        carried = run.block(op.body.block, carried, values)
+    if run.max_turns is not None and op.turns > run.max_turns:
+        run.check_turn(run.max_turns, op)
+    body = op.body.block
+    for _ in range(run.turns.repeat(op)):
+        carried = run.block(body, carried, values)
     return carried
 
 
@@ -276,9 +276,11 @@ def _while(
 ) -> Sequence[Array]:
     assert isinstance(op, control.WhileOp)
     carried, turn = operands, 0
-    while _is_true(run.block(op.test.block, carried, values)[0]):
+    test, body = op.test.block, op.body.block
+    while _is_true(run.block(test, carried, values)[0]):
         run.check_turn(turn, op)
-        carried = run.block(op.body.block, carried, values)
+        run.turns.take(op)
+        carried = run.block(body, carried, values)
         turn += 1
     return carried
 
@@ -290,13 +292,10 @@ def _call(
     name = op.callee.string_value()
     if name not in run.functions:
         raise InputError(f"{op.name} at {place(op)}: no function @{name}")
-    if run.depth >= MAX_CALLS:
-        raise InputError(f"{op.name} at {place(op)}: more than {MAX_CALLS} calls within calls")
-    run.depth += 1
-    try:
-        return run.block(run.functions[name].body.block, operands, {})
-    finally:
-        run.depth -= 1
+    run.turns.call(op, run.functions[name])
+    found = run.block(run.functions[name].body.block, operands, {})
+    run.turns.back()
+    return found
 
 
 def _load(

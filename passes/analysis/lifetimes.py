@@ -11,6 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
+from ...backends.calls import FirstAndLastCalls
 from ...dialects import control, tile
 from ...dialects.variable import Variable
 from ...ir.errors import InputError
@@ -48,6 +49,8 @@ class _Access:
 class _Clock:
     """Walks a program in order and records when each variable is read and written.
 
+    Of the calls of a function, the first and the last are followed: no variable is first or last
+    used in another.
     now: the current phase. loops: the first and last phase of each loop, and the control operations
     round its body. overwrites: vertex sets, with their phase. calling: functions being called.
     enclosing: the control operations around the current operation.
@@ -64,6 +67,9 @@ class _Clock:
     )
     calling: list[str] = field(default_factory=list[str])
     enclosing: tuple[Operation, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.calls = FirstAndLastCalls(self.functions)
 
     def touch(self, reads: Sequence[str], writes: Sequence[str], phase: int = 0) -> None:
         """Record reads and writes. phase: of the current superstep."""
@@ -120,9 +126,12 @@ class _Clock:
                 raise InputError(f"{op.name} at {place(op)}: no function @{callee}")
             if callee in self.calling:
                 raise InputError(f"{op.name} at {place(op)}: @{callee} calls itself")
-            self.calling.append(callee)
-            self.walk(self.functions[callee].body.block)
-            self.calling.pop()
+            before = self.calls.enter(op)
+            if before is not None:
+                self.calling.append(callee)
+                self.walk(self.functions[callee].body.block)
+                self.calling.pop()
+                self.calls.leave(before)
         elif isinstance(op, tile.ReadOp):
             self.touch([op.variable.string_value()], [])
         elif isinstance(op, tile.CopyOp | tile.ComputeSetOp | tile.InputOp | tile.OutputOp):

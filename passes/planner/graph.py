@@ -24,6 +24,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ...backends.price import MOST_TIMES
 from ...backends.target import Target
 from ...dialects import control, nn
 from ...dialects.abele import Plan, PlanAttr
@@ -342,7 +343,7 @@ class _Reader:
         self, op: control.RepeatOp | control.WhileOp, regions: Sequence[Region], turns: int
     ) -> None:
         slots = [self._slot(value) for value in op.initial]
-        outer, self.times = self.times, self.times * turns
+        outer, self.times = self.times, min(self.times * turns, MOST_TIMES)
         for region in regions:
             self.slots.update(zip(region.block.args, slots, strict=True))
             self._block(region.block)
@@ -477,7 +478,8 @@ def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
         if name not in known:
             # This ends a recursion: a call of a function by itself counts as 0.
             known[name] = 0
-            known[name] = max(1, sum(count(caller) * n for caller, n in calls[name]))
+            times = sum(count(caller) * n for caller, n in calls[name])
+            known[name] = min(max(1, times), MOST_TIMES)
         return known[name]
 
     return {name: count(name) for name in functions}
@@ -491,7 +493,7 @@ def _turns(op: Operation) -> int:
         if isinstance(parent, control.RepeatOp):
             around.append(max(parent.turns, 1))
         parent = parent.parent_op()
-    return prod(around)
+    return min(prod(around), MOST_TIMES)
 
 
 def _last_use(value: SSAValue, position: dict[Operation, int]) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from xdsl.dialects.func import CallOp
+
 from ...backends.price import SuperstepPrice, price
 from ...backends.price_operations import OperationPrice
 from ...backends.target import Target
@@ -90,8 +92,11 @@ class _Trace:
             yield from self._skipped(each) if isinstance(each, Skipped) else self._step(each)
 
     def _skipped(self, each: Skipped) -> Iterator[Event]:
-        name = f"{each.turns:,} more turns of the loop"
-        yield self._slice(name, "loop", STEPS, each.start, each.cycles, loop=place(each.loop))
+        if isinstance(each.loop, CallOp):
+            name, what = f"call of @{each.loop.callee.string_value()}", "call"
+        else:
+            name, what = f"{each.turns:,} more turns of the loop", "loop"
+        yield self._slice(name, what, STEPS, each.start, each.cycles, **{what: place(each.loop)})
 
     def _step(self, execution: Execution) -> Iterator[Event]:
         found, start = self.steps[execution.step], execution.start

@@ -106,7 +106,8 @@ def test_a_while_without_end_is_stopped():
 
     walker: Walker[bool] = Walker(module, execute, bool, iteration_limit=20)
     with pytest.raises(
-        IterationLimit, match="control.while at unknown line in @main: still going after 20 turns"
+        IterationLimit,
+        match="control.while at unknown line in @main: still running; at most 20 turns",
     ):
         walker.call("main", [True, True, True])
 

@@ -158,7 +158,7 @@ def test_functions_are_called_and_may_not_call_themselves_for_ever():
     %0 = func.call @double(%x) : ({T}) -> {T}
     func.return %0 : {T}"""
     assert outputs(program(body, called.replace("CALLEE", "same"))).tolist() == (2 * X).tolist()
-    with pytest.raises(InputError, match="more than 64 calls within calls"):
+    with pytest.raises(InputError, match="at most 64 nested calls"):
         outputs(program(body, called.replace("CALLEE", "double")))
 
 

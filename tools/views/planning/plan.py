@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
+from ....backends.price import MOST_TIMES
 from ....backends.target import Target
 from ....dialects import control, nn
 from ....dialects.abele import PlanAttr
@@ -288,4 +289,4 @@ def _times(op: Operation) -> int:
     while outer is not None:
         times *= max(outer.turns, 1) if isinstance(outer, control.RepeatOp) else 1
         outer = outer.parent_op()
-    return times
+    return min(times, MOST_TIMES)

@@ -1,0 +1,97 @@
+"""How many turns of loops and calls of functions one run may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, Operation
+
+from ..dialects.control import IfOp, RepeatOp, WhileOp
+from ..ir.errors import InputError
+from ..ir.limits import NESTED_CALLS, TURNS, short
+from ..ir.provenance import place
+from .faults import IterationLimit
+
+
+@dataclass
+class Turns:
+    """The turns and calls that are left to a run.
+
+    A loop of a known count, and a call of a function with such loops, are refused before they
+    begin. most: the limit; None for that of the environment.
+    """
+
+    functions: Mapping[str, FuncOp]
+    most: int | None = None
+    left: int = 0
+    depth: int = 0
+    _least: dict[Block, int] = field(default_factory=dict[Block, int])
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a run, which may take all turns."""
+        self.left = TURNS.most if self.most is None else self.most
+        self.depth = 0
+        self._deepest = NESTED_CALLS.most
+
+    def take(self, op: Operation) -> None:
+        """Count a turn of a loop. Raises IterationLimit if none is left."""
+        if self.left <= 0:
+            raise self._refused(op, "still running")
+        self.left -= 1
+
+    def repeat(self, op: RepeatOp) -> int:
+        """Count all turns of a loop, and return them. Raises IterationLimit if too few are left."""
+        turns = op.turns
+        if turns * (1 + self.least(op.body.block)) > self.left:
+            raise self._refused(op, f"{short(turns)} turns")
+        self.left -= turns
+        return turns
+
+    def call(self, op: Operation, callee: FuncOp) -> None:
+        """Count a call, which `back` ends.
+
+        Raises IterationLimit if the function takes more turns than are left, and InputError if
+        calls are nested too deeply.
+        """
+        if self.depth >= self._deepest:
+            raise InputError(NESTED_CALLS.refusal(f"{op.name} at {place(op)}: nested too deeply"))
+        needed = 1 + self.least(callee.body.block)
+        if needed > self.left:
+            raise self._refused(op, f"takes {short(needed)} turns and calls")
+        self.left -= 1
+        self.depth += 1
+
+    def back(self) -> None:
+        """Return from a call."""
+        self.depth -= 1
+
+    def _refused(self, op: Operation, what: str) -> IterationLimit:
+        most = TURNS.most if self.most is None else self.most
+        return IterationLimit(TURNS.refusal(f"{op.name} at {place(op)}: {what}", most))
+
+    def least(self, block: Block) -> int:
+        """The turns and calls that a block takes in every run. Each function is looked at once."""
+        if block not in self._least:
+            # A function that calls itself only ends if it does not always do so.
+            self._least[block] = 0
+            self._least[block] = sum(map(self._of, block.ops))
+        return self._least[block]
+
+    def _of(self, op: Operation) -> int:
+        match op:
+            case RepeatOp():
+                return op.turns * (1 + self.least(op.body.block))
+            case IfOp():
+                return min(self.least(op.then.block), self.least(op.otherwise.block))
+            case WhileOp():
+                return self.least(op.test.block)
+            case CallOp():
+                callee = self.functions.get(op.callee.string_value())
+                return 1 if callee is None else 1 + self.least(callee.body.block)
+            case _:
+                return 0
