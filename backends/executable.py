@@ -114,7 +114,8 @@ def save(
     profile: values that JSON can represent.
     """
     modules = {MACHINE: module, **levels}
-    texts = {level: print_module(m).encode() for level, m in modules.items()}
+    # Equal programs make equal files, wherever they were compiled.
+    texts = {level: print_module(m, folders=False).encode() for level, m in modules.items()}
     blobs = {blob.digest: blob for m in modules.values() for blob in blobs_of(m)}
     inputs = [op for op in module.walk() if isinstance(op, InputOp)]
     outputs = [op for op in module.walk() if isinstance(op, OutputOp)]

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache
 from io import StringIO
 from typing import IO
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, BuiltinAttribute, TypeAttribute
 
 from .aliases import Aliased, Aliases
 from .line_wrap import wrapped
-from .upstream import ModuleOp, Printer
+from .upstream import FileLineColLoc, ModuleOp, Printer
 
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
 """Bytes that need no escapes in a string literal: printable ASCII without " and backslash."""
 
 
-def module_text(module: ModuleOp, *, locations: bool, generic: bool = False) -> str:
+def module_text(
+    module: ModuleOp, *, locations: bool, generic: bool = False, folders: bool = True
+) -> str:
     """The text of a module, ending in a newline. Aliases come first, and long lines are broken.
 
     locations: whether to print loc(...). generic: whether to print operations in generic form.
+    folders: whether locations name files with their folders.
     """
     stream = StringIO()
-    printer = TextPrinter(stream, print_debuginfo=locations, print_generic_format=generic)
+    printer = TextPrinter(
+        stream, print_debuginfo=locations, print_generic_format=generic, folders=folders
+    )
     printer.print_op(module)
     return "".join(f"{part}\n" for part in (*printer.definitions(), wrapped(stream.getvalue())))
+
+
+def _without_folder(attribute: BuiltinAttribute) -> BuiltinAttribute:
+    """A place in a file without the file's folder; any other attribute as it is."""
+    if not isinstance(attribute, FileLineColLoc):
+        return attribute
+    name = os.path.basename(attribute.filename.data)
+    return FileLineColLoc(StringAttr(name), attribute.line, attribute.column)
 
 
 class TextPrinter(Printer):
     """Prints what xDSL's printer prints, to a stream, except that long attributes become aliases.
 
     The caller must print the definitions above the text that uses them. aliases: those assigned so
-    far.
+    far. folders: whether locations name files with their folders.
     """
 
     def __init__(
@@ -43,6 +57,7 @@ class TextPrinter(Printer):
         print_debuginfo: bool = False,
         print_generic_format: bool = False,
         aliases: Aliases | None = None,
+        folders: bool = True,
     ) -> None:
         super().__init__(
             stream, print_debuginfo=print_debuginfo, print_generic_format=print_generic_format
@@ -50,13 +65,15 @@ class TextPrinter(Printer):
         self._aliases = aliases or Aliases()
         self._used: set[str] = set()
         self._types: dict[Attribute, str] = {}
+        self._folders = folders
 
     def print_attribute(self, attribute: Attribute) -> None:
         """Print an attribute, or its alias."""
         if type(attribute) is TensorType:
             self.print_string(_text_of(attribute))
         elif isinstance(attribute, BuiltinAttribute):
-            attribute.print_builtin(self)
+            shown = attribute if self._folders else _without_folder(attribute)
+            shown.print_builtin(self)
         elif isinstance(attribute, Aliased) and (alias := self.alias(attribute)):
             self.print_string(alias)
         elif isinstance(attribute, TypeAttribute):

@@ -5,6 +5,7 @@ A NameLoc holds the name of the node. Each step of the node's lowering adds a pa
 locations: use LocatingWalker for patterns, and located or locate for hand-written conversions.
 """
 
+import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -77,14 +78,15 @@ def is_known(location: Attribute) -> bool:
 def origin_names(source: Operation | LocationAttr) -> tuple[str, ...]:
     """The paths of all nodes from which an operation was made, each once, in order.
 
-    If there are none but the place in a file is known: "file:line:column" of that place.
+    If there are none but the place in a file is known: "file:line:column" of that place, without
+    the file's folder. Variables get these names, so they must not depend on the folder.
     """
     location = _location(source)
     names = _names(location)
     if names:
         return names
     place = _file_place(location)
-    return () if place is None else (_file_text(place),)
+    return () if place is None else (os.path.basename(_file_text(place)),)
 
 
 def origin(source: Operation | LocationAttr) -> str | None:

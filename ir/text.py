@@ -36,12 +36,12 @@ BLOBS = "blobs"
 """The folder, beside a module's file, that holds the blobs its text names."""
 
 
-def print_module(module: ModuleOp, locations: bool = True) -> str:
+def print_module(module: ModuleOp, locations: bool = True, *, folders: bool = True) -> str:
     """The text of a module, ending in a newline. Aliases for long attributes come first.
 
-    Blobs are printed as digests only.
+    Blobs are printed as digests only. folders: whether locations name files with their folders.
     """
-    return module_text(module, locations=locations)
+    return module_text(module, locations=locations, folders=folders)
 
 
 def print_inline(module: ModuleOp) -> str:

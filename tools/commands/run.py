@@ -14,6 +14,7 @@ from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
+from ..driver.member_names import member_names
 from ..views.trace import trace_text
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
@@ -63,6 +64,9 @@ def run(
         with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step)
             exe.module_at(at)
+            if outputs is not None:
+                # Before a long run: write_npz would refuse these names after it.
+                member_names(tensor.name for tensor in exe.outputs)
             given = {} if inputs is None else read_npz(inputs, exe.inputs)
             values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
             missing = [each for each in exe.inputs if each.name not in given]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
+from .member_names import MEMBER, member_names
 
 Array = NDArray[Any]
 
@@ -108,7 +109,10 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
     try:
         _refuse_npy(file)
         with zipfile.ZipFile(file) as archive:
-            members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            stored = archive.namelist()
+            members = {name.removesuffix(MEMBER): name for name in stored}
+            if len(members) < len(stored):
+                raise InputError("two members have one name; need a name for each")
             _check_names(members, tuple(wanted.values()))
             return {name: _read_member(archive, members[name], wanted[name]) for name in members}
     except InputError as error:
@@ -158,12 +162,16 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write arrays by name, to a temporary file that is then renamed.
 
-    np.savez cannot write a tensor called "file", which is its own argument. Raises InputError.
+    np.savez cannot write a tensor called "file", which is its own argument. Equal arrays make equal
+    files. Raises InputError for names that numpy.load would not find, and if the system refuses.
     """
+    members = member_names(arrays)
     try:
         with whole_file(Path(path)) as stream, zipfile.ZipFile(stream, "w") as archive:
             for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                # Without a ZipInfo, the member gets the time of day.
+                member = zipfile.ZipInfo(members[name])
+                with archive.open(member, "w", force_zip64=True) as entry:
                     np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -209,11 +209,14 @@ class Executable:
         return {name: getattr(counted, name) for name in GRAPH}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program with all its levels to an .abele file. Raises InputError."""
+        """Write the program with all its levels to an .abele file.
+
+        Equal programs make equal files: seconds of compiling are left out. Raises InputError.
+        """
         others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
         try:
             program_file.save(
-                path, self.module_at(MACHINE), self.target, levels=others, profile=self.profile
+                path, self.module_at(MACHINE), self.target, levels=others, profile=self._figures
             )
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

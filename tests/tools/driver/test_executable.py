@@ -1,9 +1,13 @@
+import os
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from some_models import relu
+from some_models import normalisations, relu
 
 from abele.tools import compile_model
 
@@ -70,3 +74,40 @@ def test_names_in_a_notebook_are_text(tmp_path: Path):
     path = tmp_path / "a<b>&c.abele"
     compile_model(relu(), "tiny:3").save(path)
     assert cells(compile_model(path)._repr_html_())[0] == f"{path} for tiny:3"
+
+
+COMPILE = """
+import sys
+from pathlib import Path
+from abele.tools import compile_model
+for model in sys.argv[1:]:
+    compile_model(model, "tiny:8").save(f"{Path(model).stem}.abele")
+"""
+"""Compiles models into the working folder."""
+
+TEXT = """
+func.func @main(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>) -> tensor<8x4xf32> {
+  %0 = nn.matmul %x, %y : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %1 = nn.softmax %0 axis 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  func.return %1 : tensor<8x4xf32>
+}
+"""
+
+
+def test_two_compiles_of_one_model_give_the_same_bytes(tmp_path: Path):
+    """In two processes, with other seeds of hashes, other folders and other paths."""
+    found: list[list[bytes]] = []
+    for seed, folder, path in ((1, "a", ""), (2, "b", "deep/er")):
+        models = tmp_path / folder / path
+        models.mkdir(parents=True)
+        onnx.save(normalisations(), models / "net.onnx")
+        (models / "text.mlir").write_text(TEXT)
+        subprocess.run(
+            [sys.executable, "-c", COMPILE, *(Path(path, n) for n in ("net.onnx", "text.mlir"))],
+            cwd=tmp_path / folder,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            check=True,
+        )
+        files = [tmp_path / folder / name for name in ("net.abele", "text.abele")]
+        found.append([file.read_bytes() for file in files])
+    assert found[0] == found[1]
