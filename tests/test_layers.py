@@ -14,7 +14,10 @@ TOOLS = (
 )
 """The rooms of tools, from the top down."""
 
-TESTING = ("mutation", "onnx_graphs", "rules", "search", "oracle", "generators", "limits")
+TESTING = (
+    *("hostile", "mutation", "onnx_graphs", "rules"),
+    *("search", "oracle", "generators", "limits"),
+)
 """The rooms of tools/testing, from the top down."""
 
 
