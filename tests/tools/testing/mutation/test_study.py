@@ -25,8 +25,8 @@ IMPATIENT = replace(BUDGET, limit=1.0)
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shrink for a few seconds only. Trials inherit the setting from this process."""
-    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 8.0)
+    """Shrink hardly at all. Trials inherit the setting from this process."""
+    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_the_parents_memory_does_not_count_for_the_mutant(folding: study.Planted
 
 
 def test_the_original_pass_survives(folding: study.Planted):
-    assert study.check_original(folding, BUDGET).verdict == "survived"
+    assert study.check_original(folding, replace(BUDGET, examples=40)).verdict == "survived"
 
 
 def test_supersteps_that_are_merged_are_found():
