@@ -9,7 +9,7 @@ ASK_VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 VERSION := $(shell $(PYTHON) $(ASK_VERSION))
 INSTALLED := $(VENV)/.installed-$(VERSION)
 
-.PHONY: demo test lint bench fuzz scan reference docs install
+.PHONY: demo test lint style types suite bench fuzz scan reference docs install
 
 SECONDS ?= 300
 
@@ -17,14 +17,22 @@ demo: install
 	$(BIN)/abele demo --scan demo.png
 	@echo "To put abele on the path of this shell: source $(BIN)/activate"
 
-test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20 -m 'not large'
+# Types are checked beside the tests, which leave a core idle while they wait for other programs.
+test: style
+	$(MAKE) --no-print-directory --jobs 2 types suite
 
-lint: install
+lint: style types
+
+style: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+
+types: install
+	$(BIN)/basedpyright
+
+suite: install
+	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20 -m 'not large'
 
 bench: install
 	$(BIN)/abele bench light
