@@ -26,7 +26,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # A link is not followed, and a pipe is not waited for.
 _FOUND = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-_cleaned: set[Path] = set()
+cleaned: set[Path] = set()
 """Folders from which this process has removed leftovers. Listing them again would take time."""
 
 
@@ -69,9 +69,9 @@ def folder_beside(path: Path, end: str = "") -> Generator[Path]:
 
 def clean(folder: Path) -> None:
     """Remove the entries of dead processes from a folder, once per process."""
-    if folder in _cleaned:
+    if folder in cleaned:
         return
-    _cleaned.add(folder)
+    cleaned.add(folder)
     with suppress(OSError), os.scandir(folder) as entries:
         found = [Path(each.path) for each in entries if _NAME.fullmatch(each.name)]
         for each in found:

@@ -74,10 +74,10 @@ def folder_until_failure(folder: Path, kind: str) -> Generator[Path]:
         with whole_folder(folder, kind) as made:
             try:
                 yield made
-            except OSError:
-                raise
             except BaseException as error:
-                if not any(made.iterdir()):
+                # Another whole_folder inside this one turns an OSError into an InputError.
+                is_systems = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
+                if is_systems or not any(made.iterdir()):
                     raise
                 failure = error
     except InputError as problem:
@@ -134,14 +134,18 @@ def _problem(place: Path, kind: str) -> str:
         return "it is a mount point, which cannot be replaced"
     if Path.cwd().is_relative_to(place):
         return "it is or holds the working folder, which cannot be replaced"
-    if not any(place.iterdir()):
-        return ""
-    found, own = _manifest(place)
+    own = _manifest(place)[1]
     if own and own != kind:
         return f"it holds {own}, which {kind} does not replace"
+    return difference(place)
+
+
+def difference(folder: Path) -> str:
+    """How an existing folder differs from its manifest, or "". An empty folder needs none."""
+    found, _ = _manifest(folder)
     parents = {str(each) for name in found for each in Path(name).parents}
-    for path in sorted(place.rglob("*")):
-        name = str(path.relative_to(place))
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
         if name == MANIFEST and found:
             continue
         if path.is_symlink() or not (path.is_file() if name in found else name in parents):
@@ -198,7 +202,7 @@ def _put(made: Path, place: Path) -> None:
 
 def _exchanged(one: Path, other: Path) -> bool:
     """Exchange two folders at once. Returns False if this system cannot. Raises OSError."""
-    rename = _renameat2()
+    rename = exchange_function()
     if rename is None:
         return False
     sys.audit(EXCHANGE_EVENT, str(one), str(other))
@@ -211,7 +215,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 @cache
-def _renameat2() -> Any:
+def exchange_function() -> Any:
     """The system's function to exchange entries, or None."""
     if sys.platform != "linux":
         return None

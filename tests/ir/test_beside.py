@@ -25,7 +25,7 @@ def process(folder: Path, kind: str, then: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(autouse=True)
 def unknown(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(beside, "_cleaned", set())
+    monkeypatch.setattr(beside, "cleaned", set())
 
 
 @pytest.mark.parametrize("kind", ["file_beside", "folder_beside"])

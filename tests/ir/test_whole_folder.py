@@ -43,8 +43,8 @@ def refused(folder: Path, message: str, kind: str = KIND) -> None:
 @pytest.fixture(params=["at once", "in two steps"], autouse=True)
 def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     if request.param == "in two steps":
-        monkeypatch.setattr(module, "_renameat2", lambda: None)
-    elif module._renameat2() is None:
+        monkeypatch.setattr(module, "exchange_function", lambda: None)
+    elif module.exchange_function() is None:
         pytest.skip("this system exchanges nothing")
 
 
@@ -176,3 +176,19 @@ def test_a_free_folder_is_one_that_loses_nothing(out: Path):
     assert free_folder(out, KIND) == out
     (out / "a").write_text("mine")
     assert free_folder(out, KIND) == out.with_name("out-2")
+
+
+def test_a_full_disk_is_no_failure_to_show(out: Path):
+    """Neither folder is replaced, whichever of them could not be written."""
+    write(out, "old")
+    inner = out.with_name("inner")
+    for full in (OSError(28, "No space left on device"), InputError("no")):
+        if isinstance(full, InputError):
+            full.__cause__ = OSError(28, "No space left on device")
+        with pytest.raises(InputError):
+            with folder_until_failure(out, KIND) as made, folder_until_failure(inner, KIND) as more:
+                (made / "a").write_text("half")
+                (more / "a").write_text("half")
+                raise full
+        assert contents(out)["a"] == "old"
+        assert not inner.exists()

@@ -72,14 +72,27 @@ def fuzz_command(
         Path | None,
         typer.Option(metavar="DIR", help="Run the hostile input of this saved failure again."),
     ] = None,
+    interrupt: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Kill writing commands N times at random events of their files, or fill the disk, "
+            "and test no pass.",
+        ),
+    ] = None,
 ) -> None:
     """Run generated programs before and after each pass, for as long as you like.
 
     Exits with 0 if all results agree. Otherwise reduces, saves and prints each failing program, and
     exits with 1. Also exits with 1 if a pass changed hardly any program, because then nothing was
     tested. With --hostile, exits with 1 if a command does anything else with a damaged input than
-    accept it or refuse it with a message. A run with the seed of an earlier one continues it.
+    accept it or refuse it with a message. A run with the seed of an earlier one continues it. With
+    --interrupt, exits with 1 unless the old outputs or the new ones are there after each.
     """
+    if interrupt is not None:
+        _interrupt(context, interrupt, seed)
+        return
     if hostile or replay is not None:
         _hostile(context, tuple(kind or ()), seed, output, examples, seconds, jobs, replay)
         return
@@ -181,6 +194,33 @@ def _hostile(
             line = f"{each.count:5} {each.verdict} {each.site}: {each.folder}"
             terminal.print(line, highlight=False, soft_wrap=True)
         if tally.failures:
+            raise typer.Exit(CHECK_FAILED)
+
+
+def _interrupt(context: typer.Context, number: int, seed: int | None) -> None:
+    # As for hostile inputs.
+    from ..testing.hostile import interrupted  # noqa: PLC0415
+    from ..testing.hostile.preload import preload  # noqa: PLC0415
+
+    commands = cast(TyperGroup, context.find_root().command)
+    terminal = console()
+    with user_errors():
+        seed = Random().randrange(1 << 32) if seed is None else seed
+        preload(commands)
+        terminal.print(f"seed {seed}: {number:,} interruptions")
+        found = interrupted.interrupt(commands, number, seed)
+        table = Table(title=f"interruptions, seed {seed}", title_justify="left")
+        table.add_column("")
+        for way in (*interrupted.WAYS, "lost"):
+            table.add_column(way, justify="right")
+        for name, counts in sorted(found.counts.items()):
+            lost = sum(each.partition(" ")[0] == name for each in found.problems)
+            figures = (*(counts[way] for way in interrupted.WAYS), lost)
+            table.add_row(name, *(f"{figure:,}" if figure else "-" for figure in figures))
+        terminal.print(table)
+        for each in found.problems:
+            terminal.print(each, highlight=False, soft_wrap=True)
+        if found.problems:
             raise typer.Exit(CHECK_FAILED)
 
 
