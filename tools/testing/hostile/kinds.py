@@ -45,6 +45,7 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
+    "onnx": Kind("onnx_models:onnx_model", "ONNX models, damaged in their structure", "model.onnx"),
     "nn-text": Kind("text:nn_text", "text of nn, damaged by tokens"),
     "partition-text": Kind("text:partition_text", "text of partition, damaged by tokens"),
     "tile-text": Kind("text:tile_text", "text of tile, damaged by tokens"),
