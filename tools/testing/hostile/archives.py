@@ -54,7 +54,7 @@ def archive(random: np.random.Generator) -> Case:
     whole = program_archive(int(random.integers(POOL)))
     edit = (damage_zip, _meta, _text)[int(random.integers(3))]
     made = edit(whole, random)
-    case = model_case(ARCHIVE, made, random, target=None)
+    case = model_case(ARCHIVE, made, random, target=None, is_source=edit is damage_zip)
     # Texts that were made to differ need not agree.
     return case if edit is damage_zip else replace(case, compare="")
 

@@ -28,7 +28,9 @@ class Case:
     folder in which the command runs. links: targets of symbolic links by path. damaged: the path of
     the file that shrinking makes smaller, or "" to shrink the arguments. compare: the path of a
     model. If the command accepts it, all levels and the strict machine have to compute the same
-    results. target: the target of the model, or None for the model's own.
+    results. target: the target of the model, or None for the model's own. is_source: whether the
+    model is above the levels that abele compiles to. Then a failed --check is a fault of abele's;
+    below, it is a fault of the edited program, which the check has found.
     """
 
     description: str
@@ -38,6 +40,7 @@ class Case:
     damaged: str = ""
     compare: str = ""
     target: str | None = None
+    is_source: bool = False
 
     def write(self, folder: Path) -> None:
         """Write the files and links into a folder."""
@@ -65,6 +68,7 @@ class Case:
             "damaged": self.damaged,
             "compare": self.compare,
             "target": self.target,
+            "is_source": self.is_source,
         }
 
     @staticmethod
@@ -84,6 +88,7 @@ class Case:
             str(record["damaged"]),
             str(record["compare"]),
             cast("str | None", record["target"]),
+            bool(record["is_source"]),
         )
 
 

@@ -296,7 +296,7 @@ def _outcome(running: Running, code: int, usage: resource.struct_rusage) -> Outc
         return outcome("wrong", _class_of(str(record["wrong"])), str(record["wrong"]))
     if exit_code == 0:
         return outcome("accepted")
-    if CHECK_FAILED in message and NOTHING not in message and running.case.compare:
+    if CHECK_FAILED in message and NOTHING not in message and running.case.is_source:
         return outcome("wrong", _class_of(message[message.index(CHECK_FAILED) :]))
     if STUMBLED in message:
         return outcome("unclear", site)

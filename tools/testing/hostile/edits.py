@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ....dialects.levels import NN
 from ....ir.text import print_module
 from ....ir.upstream import ModuleOp
 from .case import Case, Damaged
@@ -293,6 +294,7 @@ def edit_module(module: ModuleOp, random: np.random.Generator) -> str:
 
 def _edited(level: str, random: np.random.Generator) -> Case:
     files = any_program(level, random)
+    made = Damaged(files.text.encode(), "unchanged")
     for _ in range(20):
         module = files.program.module.clone()
         # Attributes refuse some numbers when they are made, and some modules cannot be printed.
@@ -302,10 +304,9 @@ def _edited(level: str, random: np.random.Generator) -> Case:
         except Exception:
             continue
         made = Damaged(text.encode("utf-8", "surrogatepass"), done)
-        return model_case(MODULE, made, random, files.blobs, files.target)
-    return model_case(
-        MODULE, Damaged(files.text.encode(), "unchanged"), random, files.blobs, files.target
-    )
+        break
+    is_source = level == NN.name
+    return model_case(MODULE, made, random, files.blobs, files.target, is_source=is_source)
 
 
 def nn_edits(random: np.random.Generator) -> Case:

@@ -41,7 +41,9 @@ class Kind:
             import_module(f".{module}", __package__), name
         )
         made = function(random, commands) if self.asks_commands else function(random)
-        return made if isinstance(made, Case) else model_case(self.model, made, random)
+        return (
+            made if isinstance(made, Case) else model_case(self.model, made, random, is_source=True)
+        )
 
 
 KINDS: dict[str, Kind] = {

@@ -45,11 +45,13 @@ def model_case(
     random: np.random.Generator,
     beside: Mapping[str, bytes] | None = None,
     target: str | None = TARGET,
+    *,
+    is_source: bool = False,
 ) -> Case:
     """A case that gives a model to one of the commands that read models.
 
     name: of the model's file. beside: further files. target: as the option; None for the model's
-    own.
+    own. is_source: as of the case.
     """
     runs = random.random() < RUNS
     readers = READERS[:1] if runs else READERS + (TEXT_READERS if name.endswith(".mlir") else ())
@@ -65,4 +67,5 @@ def model_case(
         damaged=name,
         compare=name if runs else "",
         target=target if takes_target else None,
+        is_source=is_source,
     )

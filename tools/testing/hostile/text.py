@@ -248,7 +248,7 @@ def _text(level: str, random: np.random.Generator) -> Case:
     files = any_program(level, random)
     located = random.random() < LOCATED
     made = damage_text(files.text if located else files.program.text, random)
-    return model_case(MODULE, made, random, files.blobs, files.target)
+    return model_case(MODULE, made, random, files.blobs, files.target, is_source=level == "nn")
 
 
 def nn_text(random: np.random.Generator) -> Case:
