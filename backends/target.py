@@ -39,10 +39,13 @@ from .facts import (
 )
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
 from .presets import PRESET_SOURCES, PRESET_VALUES
-from .target_toml import line_of, written
+from .target_toml import line_of, line_of_long_number, written
 
 MOST_TILES = 1_000_000
 """Tiles that a target may have. A round bound of ours, far above any chip."""
+
+MOST_DIGITS = 100
+"""Digits of a number of tiles that is read at all."""
 
 
 @hash_once
@@ -157,6 +160,12 @@ class Target:
             values = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{file}: not TOML: {error}") from error
+        # Python reads no integer of more digits, and no lists in lists in lists without end.
+        except ValueError as error:
+            where = ":".join([file, *map(str, line_of_long_number(text))])
+            raise InputError(f"{where}: a number of too many digits") from error
+        except RecursionError as error:
+            raise InputError(f"{file}: lists or tables are nested too deeply") from error
         if "base" not in values:
             raise InputError(
                 f'{file}: no base; need a line such as base = "mk2", with one of {_preset_names()}'
@@ -218,8 +227,16 @@ def _problem(key: str, value: object) -> str:
     low, high = cast(tuple[float, float], metadata["allowed"])
     needed = f"need {'an integer' if kind is int else 'a number'} in {low:g}..{high:g}"
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
-        return f"{key}: {value!r}; {needed}"
-    return "" if low <= value <= high else f"{key}: {value!r}; {needed}"
+        return f"{key}: {_shown(value)}; {needed}"
+    return "" if low <= value <= high else f"{key}: {_shown(value)}; {needed}"
+
+
+def _shown(value: object) -> str:
+    """A value for a message. Python prints no integer of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
 
 
 def _of_preset(name: str) -> Target:
@@ -296,7 +313,8 @@ def _changed(start: Target, text: str) -> Target:
     _, colon, tiles = head.partition(":")
     overrides: dict[str, object] = {}
     if colon:
-        if not tiles.isascii() or not tiles.isdigit():
+        # Python reads no integer of thousands of digits.
+        if not tiles.isascii() or not tiles.isdigit() or len(tiles) > MOST_DIGITS:
             raise InputError(f"target {text!r}: {_problem('tiles', tiles)}")
         overrides["tiles"] = int(tiles)
     known = dict(_flat(start)) if settings else {}
@@ -337,5 +355,6 @@ def _value_of(text: str) -> object:
     """The value of a TOML literal; the text itself if it is not one."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    # ValueError: includes TOMLDecodeError, and the error for integers of thousands of digits.
+    except (ValueError, RecursionError):
         return text

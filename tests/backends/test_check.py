@@ -129,6 +129,18 @@ def test_replicas_that_disagree_are_found():
     assert (finding.tile, finding.index) == (2, (10,))
 
 
+def test_tensors_without_elements_hold_nothing_that_could_disagree():
+    """Their blocks may lie where others have bytes: here, those of the state @w."""
+    more = "".join(
+        f"exchange.variable @{name} at 0 : tensor<0xf32> layout <[] (0) of [0]>\n" for name in "no"
+    )
+    nothing = (
+        "tile.vertices space <[i = 0] (i) of [0] -> (i) of [0]> body <relu> plan <split [1]> "
+        "reads [@n] writes @o"
+    )
+    assert checked(exchange_module(step("one", nothing), more)).first is None
+
+
 @given(planned_programs())
 @settings(max_examples=40)
 def test_random_programs_pass(program: Program):

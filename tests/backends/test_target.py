@@ -85,6 +85,9 @@ def test_file_is_a_preset_and_what_differs(tmp_path):
             r"f.toml:3: .*memory.reserved_bytes: 638976; need less than memory.bytes_per_tile",
         ),
         ('base = "mk2"\ntiles = \n', r"f.toml: not TOML: .*line 2"),
+        (f'base = "mk2"\n\ntiles = {"9" * 5000}\n', r"f.toml:3: a number of too many digits"),
+        (f'base = "mk2"\ntiles = 0x{"f" * 5000}\n', r"f.toml:2: tiles: .*; need an integer"),
+        (f'base = "mk2"\ntiles = {"[" * 5000}\n', r"f.toml: .*nested too deeply"),
     ],
 )
 def test_bad_file_is_refused_with_its_line_and_key(text, message):
@@ -98,6 +101,9 @@ def test_bad_file_is_refused_with_its_line_and_key(text, message):
         ("mk3", r"'mk3' is not a preset; need one of tiny, mk1, mk2, bow, c600"),
         ("", "'' is not a preset"),
         ("mk2:", "tiles: ''; need an integer"),
+        (f"mk2:{'9' * 5000}", "tiles: .*; need an integer"),
+        (f"mk2:0x{'f' * 5000}", "tiles: .*; need an integer"),
+        (f"mk2,workers={'[' * 5000}", "workers: .*; need an integer"),
         ("mk2:-1", "tiles: '-1'; need an integer"),
         ("mk2:0", "tiles: 0; need an integer"),
         ("mk2,tiles", "'tiles': need KEY=VALUE"),
