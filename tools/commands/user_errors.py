@@ -140,6 +140,11 @@ def _report(error: Exception, context: ErrorContext) -> None:
         fail(CHECK_FAILED, "\n".join([str(error), *short_notes(error)]))
     if isinstance(error, RecursionError):
         fail(BAD_INPUT, "\n".join(["the input is nested too deeply", *_advice(error)]))
+    if isinstance(error, ValueError) and TOO_MANY_DIGITS in str(error):
+        # Python neither reads nor prints such an integer, wherever in the input it is.
+        where = f"{context.text}: " if context.text else ""
+        most = sys.get_int_max_str_digits()
+        fail(BAD_INPUT, f"{where}an integer has too many digits; need at most {most:,}")
     if isinstance(error, OSError):
         # The disk is full, or a folder has gone. Paths were checked before.
         where = "" if error.filename is None else f"{error.filename}: "
@@ -149,6 +154,9 @@ def _report(error: Exception, context: ErrorContext) -> None:
         shows = f"{TRACEBACK}=1 shows where"
         fail(BAD_INPUT, "\n".join([f"{context.text}: {problem}; {shows}", *_advice(error)]))
 
+
+TOO_MANY_DIGITS = "for integer string conversion"
+"""A part of Python's message for an integer of thousands of digits."""
 
 STUMBLES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What a pass or the machine may raise for text that verifies but makes no sense."""

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 import typer
 
@@ -23,3 +25,16 @@ def test_a_line_that_fits_stays_whole(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(typer.Exit), user_errors():
         raise InputError(line)
     assert capsys.readouterr().err == f"error: {line}\n"
+
+
+@pytest.mark.parametrize("text", ["", "model.mlir"])
+@pytest.mark.parametrize("convert", [lambda: int("9" * 5000), lambda: str(10**5000)])
+def test_an_integer_of_too_many_digits_is_the_users(
+    convert: Callable[[], object], text: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(typer.Exit) as ended, user_errors(text):
+        convert()
+    assert ended.value.exit_code == 2
+    where = f"{text}: " if text else ""
+    expected = f"error: {where}an integer has too many digits; need at most 4,300\n"
+    assert capsys.readouterr().err == expected
