@@ -7,7 +7,6 @@ tiles a machine has.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
@@ -17,6 +16,7 @@ from typing import Any, cast
 from ..ir.errors import InputError
 from ..ir.hash_once import hash_once
 from ..ir.suggestions import suggestion
+from ..ir.toml_text import read_toml
 from ..ir.user_entries import add_entry
 from .dotted_keys import defaults_by_key, flattened, nested, values_by_key, with_values
 from .facts import (
@@ -39,7 +39,7 @@ from .facts import (
 )
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
 from .presets import PRESET_SOURCES, PRESET_VALUES
-from .target_toml import line_of, line_of_long_number, written
+from .target_toml import line_of, written
 
 MOST_TILES = 1_000_000
 """Tiles that a target may have. A round bound of ours, far above any chip."""
@@ -156,16 +156,7 @@ class Target:
 
         Raises InputError that names the file, line and key, and says what is allowed.
         """
-        try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{file}: not TOML: {error}") from error
-        # Python reads no integer of more digits, and no lists in lists in lists without end.
-        except ValueError as error:
-            where = ":".join([file, *map(str, line_of_long_number(text))])
-            raise InputError(f"{where}: a number of too many digits") from error
-        except RecursionError as error:
-            raise InputError(f"{file}: lists or tables are nested too deeply") from error
+        values = read_toml(text, file)
         if "base" not in values:
             raise InputError(
                 f'{file}: no base; need a line such as base = "mk2", with one of {_preset_names()}'
@@ -265,7 +256,7 @@ def resolve_target(text: str) -> Target:
     of a TOML file. A target counts before a file of the same name.
     Raises InputError.
     """
-    if text.endswith(".toml") or (_start(text) is None and Path(text).is_file()):
+    if text.endswith(".toml") or (_start(text) is None and _is_file(text)):
         return _from_file(text)
     if _start(text) is None:
         raise _unknown_name(text, ", or the path of a .toml file")
@@ -333,6 +324,14 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        # Some texts are no paths, such as very long ones.
+        return False
+
+
 def _from_file(path: str) -> Target:
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -354,7 +353,6 @@ def _preset_names() -> str:
 def _value_of(text: str) -> object:
     """The value of a TOML literal; the text itself if it is not one."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    # ValueError: includes TOMLDecodeError, and the error for integers of thousands of digits.
-    except (ValueError, RecursionError):
+        return read_toml(f"value = {text}", "a value")["value"]
+    except InputError:
         return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
@@ -43,18 +42,6 @@ def line_of(text: str, key: str) -> int:
         if "=" in stripped and (name == key or key.startswith(name + ".")):
             return number
     return 0
-
-
-LONG = 1_000
-"""Digits of a number that Python may refuse to read. No value of a target has as many."""
-
-
-def line_of_long_number(text: str) -> tuple[int, ...]:
-    """The first line with a number of more than LONG digits, counted from 1; () if none has."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if re.search(rf"[0-9][0-9_]{{{LONG}}}", line):
-            return (number,)
-    return ()
 
 
 def _plain(key: str) -> str:

@@ -11,6 +11,11 @@ Pattern = re.Pattern[str]
 WITH_STRINGS: Pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|[(\[{<>}\])]|->|=>|<=|>=')
 """Tokens of a text with strings and `//` comments. Arrows and comparisons are no brackets."""
 
+TOML: Pattern = re.compile(
+    r'"""(?s:.*?)"""|\'\'\'(?s:.*?)\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[{}\]]'
+)
+"""Tokens of TOML: strings, comments and brackets."""
+
 OPENING, CLOSING = "([{<", ")]}>"
 
 

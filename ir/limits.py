@@ -60,20 +60,26 @@ TURNS = Limit(
 
 NESTED_CALLS = Limit("nested calls", 64, "Calls within calls in a program.")
 
-NESTED_REGIONS = Limit(
-    "nested regions", 64, "Regions within regions in the text of a module: loops and branches."
+NESTED_LOOPS = Limit(
+    "nested loops", 8, "Loops within loops, also through calls, in a program that is compiled."
+)
+
+ALIAS_PARTS = Limit(
+    "alias parts",
+    1_000_000,
+    "Aliases that an alias at the top of a module stands for, once all of them are replaced.",
 )
 
 NESTED_BRACKETS = Limit(
     "nested brackets",
     64,
-    "Brackets within brackets in rules, in pipelines, and in the attributes and types of a module.",
+    "Brackets within brackets in rules, targets, pipelines and the text of a module.",
 )
 
 INTEGER_BITS = Limit(
     "integer bits",
     4096,
-    "The size of an integer in a rule, and of every integer that its conditions compute.",
+    "The size of an integer in a rule or a target, and of integers that conditions compute.",
 )
 
 LIST_ITEMS = Limit(
@@ -97,7 +103,8 @@ LISTED_SUPERSTEPS = Limit(
 LIMITS = (
     TURNS,
     NESTED_CALLS,
-    NESTED_REGIONS,
+    NESTED_LOOPS,
+    ALIAS_PARTS,
     NESTED_BRACKETS,
     INTEGER_BITS,
     LIST_ITEMS,

@@ -147,6 +147,11 @@ def parse_specs(spec: str) -> tuple[ArgSpec, ...]:
     except ArgSpecParseError as error:
         message = str(error).split(":\n", 1)[-1].rstrip()
         raise InputError(f"pipeline '{spec}': {message}") from None
+    except ValueError as error:
+        # An integer has more digits than Python converts.
+        raise InputError(f"pipeline '{spec[:80]}...': {error}") from None
+    except RecursionError:
+        raise InputError(f"pipeline '{spec[:80]}...': nested too deeply") from None
 
 
 _UNQUOTED = re.compile(r"(?:[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false)\Z")

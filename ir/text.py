@@ -12,8 +12,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 
 from .blob import Blob, BlobStore
+from .brackets import too_deep
 from .context import AbeleContext
 from .errors import InputError
+from .limits import ALIAS_PARTS, NESTED_BRACKETS, short
 from .printer import module_text
 from .suggestions import suggestion
 from .upstream import (
@@ -63,6 +65,12 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
     """
     if isinstance(text, bytes):
         text = _decode(text, path)
+    deep = too_deep(text, "([{<")
+    if deep is not None:
+        row, column = text.count("\n", 0, deep) + 1, deep - text.rfind("\n", 0, deep)
+        nested = NESTED_BRACKETS.refusal("nested too deeply")
+        raise InputError(f"{path}:{row}:{column}: {nested}")
+    _check_aliases(text, path)
     try:
         parser = _PlacingParser(context, text, path)
     except ParseError as error:
@@ -77,6 +85,25 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
     # text that is far from IR.
     except Exception as error:
         raise _input_error(error, text, path, parser.pos, context) from error
+
+
+_ALIAS = re.compile(r"^[ \t]*[#!]([A-Za-z_]\w*)\s*=", re.MULTILINE)
+_OPERATION = re.compile(r"^[A-Za-z_\"%}]", re.MULTILINE)
+_USE = re.compile(r'"(?:\\.|[^"\\\n])*"|[#!]([A-Za-z_]\w*)')
+
+
+def _check_aliases(text: str, path: str) -> None:
+    """Raise InputError if aliases that name aliases stand for an attribute beyond the limit."""
+    starts = list(_ALIAS.finditer(text))
+    parts: dict[str, int] = {}
+    for each, after in zip(starts, [*starts[1:], None]):
+        last = _OPERATION.search(text, each.end()) if after is None else after
+        body = text[each.end() : len(text) if last is None else last.start()]
+        parts[each[1]] = 1 + sum(parts.get(use[1], 0) for use in _USE.finditer(body) if use[1])
+        if parts[each[1]] > ALIAS_PARTS.most:
+            row = text.count("\n", 0, each.start()) + 1
+            what = f"{path}:{row}: alias {each[1]} stands for {short(parts[each[1]])} aliases"
+            raise InputError(ALIAS_PARTS.refusal(what))
 
 
 def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = "") -> None:

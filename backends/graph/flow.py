@@ -11,7 +11,10 @@ from xdsl.ir import Block, Operation
 from ...dialects import control
 from ...dialects.tile import ComputeSetOp, CopyOp, InputOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
+from ...ir.errors import InputError
 from ...ir.geometry.space import Space
+from ...ir.limits import NESTED_LOOPS
+from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from ..price import ENTRY, callee_of, functions_of, operands_of, variables_of
 
@@ -38,8 +41,8 @@ State = dict[str, Ways]
 class Flow:
     """Follows the program and records the ways that lead to each operand of each vertex set.
 
-    calls: the states after calls, by function and the state of its variables before. touched: the
-    variables of functions.
+    loops: how many were followed. depth: how many are being followed. calls: the states after
+    calls, by function and the state of its variables before. touched: the variables of functions.
     """
 
     variables: Mapping[str, Variable]
@@ -50,6 +53,7 @@ class Flow:
     vertices: dict[VerticesOp, None] = field(default_factory=dict[VerticesOp, None])
     copies: dict[CopyOp, None] = field(default_factory=dict[CopyOp, None])
     loops: int = 0
+    depth: int = 0
     calls: dict[tuple[str, frozenset[tuple[str, Ways]]], State] = field(
         default_factory=dict[tuple[str, frozenset[tuple[str, "Ways"]]], "State"], repr=False
     )
@@ -135,12 +139,19 @@ class Flow:
         """The state after a loop, which ends after its test if it has one, else after its body."""
         self.loops += 1
         number = self.loops
+        self.depth += 1
+        if self.depth > NESTED_LOOPS.most:
+            # Each loop is followed twice or more in each pass through the loop around it.
+            loop = body.parent_op()
+            where = "" if loop is None else f"{loop.name} at {place(loop)}: "
+            raise InputError(NESTED_LOOPS.refusal(f"{where}nested too deeply"))
         entering = state
         while True:
             tested = self._block(test, entering, calling) if test else entering
             after = self._block(body, tested, calling)
             again = _carried(after, state, entering, number)
             if again == entering:
+                self.depth -= 1
                 return _left(tested if test else after, number)
             entering = again
 

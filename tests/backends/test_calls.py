@@ -18,7 +18,8 @@ from abele.backends.price import MOST_TIMES, price
 from abele.backends.target import resolve_target
 from abele.backends.timeline import timeline
 from abele.dialects.tile import SuperstepOp, VariableOp
-from abele.ir.limits import LISTED_SUPERSTEPS
+from abele.ir.errors import InputError
+from abele.ir.limits import LISTED_SUPERSTEPS, NESTED_LOOPS
 from abele.passes.analysis.lifetimes import lifetimes
 from abele.tools import compile_model
 from abele.tools.driver.executable import Executable
@@ -138,3 +139,15 @@ def test_turns_of_an_empty_loop_cost_nothing_in_a_timeline(folder: Path):
     assert len(list(timeline(module, cycles, 1000))) < 10
     with pytest.raises(IterationLimit, match="1,152,921,504,606,846,976 turns; at most 200,000"):
         exe.run({"arg0": np.zeros(4, np.float32)})
+
+
+def test_loops_are_nested_up_to_the_limit():
+    def nested(depth: int) -> str:
+        inner = step("one", relu("w", "a"))
+        for _ in range(depth):
+            inner = f"control.repeat 2 () : () -> () {{ {inner} control.yield }}"
+        return inner
+
+    assert flow_of(exchange_module(nested(NESTED_LOOPS.most))).depth == 0
+    with pytest.raises(InputError, match="control.repeat at .*: nested too deeply; at most 8"):
+        flow_of(exchange_module(nested(NESTED_LOOPS.most + 1)))

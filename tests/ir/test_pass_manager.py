@@ -13,6 +13,7 @@ from abele.ir.pass_manager import (
     Step,
     check_options,
     parse_pipeline,
+    parse_specs,
     pipeline_spec,
 )
 
@@ -173,3 +174,9 @@ def test_any_text_is_a_pipeline_or_an_input_error(spec: str):
         parse_pipeline(spec, REGISTRY)
     except InputError:
         pass
+
+
+def test_long_integers_in_a_pipeline_are_refused():
+    for text in ("a{b=" + "9" * 5000 + "}", "a{b=-" + "9" * 5000 + "}"):
+        with pytest.raises(InputError, match=r"pipeline 'a{b=.*\.\.\.': Exceeds the limit"):
+            parse_specs(text)

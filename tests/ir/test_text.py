@@ -275,3 +275,20 @@ def test_a_type_that_was_read_before_is_the_same_one():
         if isinstance(op, func.FuncOp)
     ]
     assert kinds[0] is kinds[1]
+
+
+def test_nesting_beyond_the_limit_is_refused_at_its_place():
+    for text in ("[" * 3000, "<" * 3000, "(" * 3000, "{" * 3000, "[{(<" * 20):
+        with pytest.raises(
+            InputError, match=r"my\.mlir:1:65: nested too deeply; at most 64 nested"
+        ):
+            parse_module(text, context(), "my.mlir")
+
+
+def test_aliases_of_aliases_do_not_grow_without_bounds():
+    lines = ["#a0 = [1]", *(f"#a{i + 1} = [#a{i}, #a{i}]" for i in range(60))]
+    function = "func.func @main() attributes {a = #a60} { func.return }"
+    with pytest.raises(InputError, match=r"my\.mlir:20: alias a19 stands for 1,048,575 aliases"):
+        parse_module("\n".join([*lines, function]), context(), "my.mlir")
+    few = "\n".join([*lines[:10], function.replace("#a60", "#a9")])
+    parse_module(few + "\n// #a9" * 9999, context(), "my.mlir")
