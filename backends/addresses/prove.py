@@ -43,20 +43,18 @@ def prove_addresses(module: ModuleOp, target: Target) -> AddressProof:
 
     A variable owns whole words of ALIGNMENT bytes on each of its tiles, also where its block is
     smaller than the largest one. The time is about linear in the number of accesses.
-    Raises MachineFault for the first fault in program order, and InputError for a module without an
-    entry function or with a call that cannot be made.
+    Raises MachineFault for a value that nothing has written, if there is one, and otherwise for the
+    first fault in program order. Raises InputError for a module without an entry function, or with
+    a call that cannot be made.
     """
     variables = {v.symbol: v for v in module.body.block.ops if isinstance(v, VariableOp)}
     check_places(variables, target)
     flow = flow_of(variables, functions_of(module))
     placed = _Placed(flow)
-    found = min(
-        (fault for check in _CHECKS for fault in check(placed)),
-        key=lambda fault: fault.phase,
-        default=None,
-    )
-    if found is not None:
-        raise found.described()
+    for checks in _CHECKS:
+        faults = [fault for check in checks for fault in check(placed)]
+        if faults:
+            raise min(faults, key=lambda fault: fault.phase).described()
     return AddressProof(len(variables), flow.supersteps)
 
 
@@ -178,14 +176,14 @@ def _keeps_values(placed: _Placed) -> Iterator[_Fault]:
             yield _Fault(write.phase, lambda w=write, o=life: _destroys(placed, w, o))
 
 
-_CHECKS: tuple[Callable[[_Placed], Iterator[_Fault]], ...] = (
-    _at_load,
-    _unwritten,
-    _one_writer,
-    _reads_settled_bytes,
-    _keeps_values,
+_CHECKS: tuple[tuple[Callable[[_Placed], Iterator[_Fault]], ...], ...] = (
+    (_at_load, _unwritten),
+    (_one_writer, _reads_settled_bytes, _keeps_values),
 )
-"""What is checked. Of faults in one phase, the one of the first check is reported."""
+"""What is checked, in two groups: values that nothing has written come before all other faults.
+
+Of a group, the first fault in program order is reported; in one phase, that of the first check.
+"""
 
 
 def _first(

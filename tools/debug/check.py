@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Attribute, Operation
 
+from ...backends.addresses.prove import AddressProof
 from ...backends.check import OpCheck
 from ...backends.codelets.scalar import float_limits
 from ...backends.host.binders import best_binder
@@ -57,7 +58,8 @@ class Verdict:
     of every operation; None if exact arithmetic decides. checked: the number of operations compared
     with their bounds. ratio: the largest error of their results, divided by its bound. not_finite:
     how many elements of the outputs are not finite, or "". problem: what is outside its bound, or
-    "". after: the pass after which the references begin; "" for the program as it was read.
+    "". after: the pass after which the references begin; "" for the program as it was read. proof:
+    what was proved of the program's addresses when it was loaded.
     """
 
     error: float | None
@@ -67,6 +69,7 @@ class Verdict:
     not_finite: str = ""
     after: str = ""
     rounded: float | None = None
+    proof: AddressProof | None = None
 
     @property
     def passed(self) -> bool:
@@ -89,6 +92,8 @@ class Verdict:
         if self.checked:
             worst = f"the worst error is {100 * self.ratio:.1f} % of its bound"
             rows.append(("operations checked", f"{self.checked:,}; {worst}"))
+        if self.proof is not None:
+            rows.append(("addresses proved", str(self.proof)))
         return rows
 
 
@@ -150,8 +155,9 @@ def check_run(
                 problem = _too_far(exe, inputs, outputs, reference, allowed)
                 if error is not None and np.isinf(rounded) and np.isfinite(error):
                     problem += f"; off by {error:.3g} from exact arithmetic"
+    proof = exe.addresses
     if at != MACHINE:
-        return Verdict(error, problem=problem, not_finite=not_finite, after=after, rounded=rounded)
+        return Verdict(error, 0, 0.0, problem, not_finite, after, rounded, proof)
     refuse_too_little_memory(exe.memory)
     look = OpCheck()
     binder = best_binder(is_watched=True)
@@ -159,7 +165,8 @@ def check_run(
     if problem and not_finite and look.overflow is not None:
         problem = f"{problem}. {look.overflow}"
     found = str(look.first or problem)
-    return Verdict(error, look.checked, look.largest_ratio, found, not_finite, after, rounded)
+    ratio = look.largest_ratio
+    return Verdict(error, look.checked, ratio, found, not_finite, after, rounded, proof)
 
 
 def _unrounded_error(

@@ -170,6 +170,7 @@ def test_outputs_are_compared_with_exact_arithmetic_and_operations_with_their_bo
             f"{verdict.error:.1e} of the largest value, against exact arithmetic (float64)",
         ),
         ("operations checked", f"2; the worst error is {100 * verdict.ratio:.1f} % of its bound"),
+        ("addresses proved", str(exe.addresses)),
     ]
 
 
@@ -248,7 +249,8 @@ func.func @main(%x: tensor<f16>) -> tensor<f16>
     assert verdict.passed
     assert (verdict.error, verdict.rounded) == (None, 0)
     assert verdict.rows == [
-        ("largest error", "0.0e+00 of the largest value, against float64 rounded per operation")
+        ("largest error", "0.0e+00 of the largest value, against float64 rounded per operation"),
+        ("addresses proved", str(exe.addresses)),
     ]
     assert not check_run(exe, inputs, {"y": outputs["y"] + np.float16(64)}, "nn").passed
 
