@@ -46,7 +46,7 @@ VALID: dict[str, tuple[str, ...]] = {
 LAST = ("bench", "mutate", "fuzz", "demo")
 """Commands whose refused arguments come last, because the last value of an option counts."""
 
-HARMFUL = ("--hostile", "--replay", "--jobs", "--advise")
+HARMFUL = ("--hostile", "--interrupt", "--replay", "--jobs", "--advise")
 """Options that start processes, or take minutes."""
 
 
