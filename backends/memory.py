@@ -18,7 +18,7 @@ from .target import Target
 
 Integers = NDArray[np.int64]
 
-ADVICE = "`abele memory MODEL --advise` tries changes that free memory"
+ADVICE = "`abele memory MODEL --advise`, with the same options, tries changes that free memory"
 """What an error says about a program that does not fit. Only a compiler knows what would help."""
 
 SHOWN = 6
@@ -116,13 +116,16 @@ class MemoryReport:
         if not self.over_bytes:
             return None
         return DoesNotFit(
-            f"the program ({', '.join(_layers(self.variables))}; largest are "
-            f"{', '.join(f'@{v.name} {v.bytes} B' for v in self.variables[:SHOWN])}) is "
-            f"{self.over_bytes} bytes too large: it",
+            "the program",
             self.max_tile_bytes,
             self.target.bytes_per_tile,
             tile=self.fullest_tile,
             remedy=ADVICE,
+            details=(
+                f"{self.over_bytes} bytes too large: {', '.join(_layers(self.variables))}",
+                "largest variables: "
+                + ", ".join(f"@{v.name} {v.bytes} B" for v in self.variables[:SHOWN]),
+            ),
         )
 
 

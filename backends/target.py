@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -135,6 +135,26 @@ class Target:
         tiles = overrides.pop("tiles", None)
         head = self.base if tiles is None else f"{self.base}:{tiles}"
         return ",".join([head, *(f"{key}={value}" for key, value in overrides.items())])
+
+    @property
+    def file(self) -> str:
+        """The TOML file that the target was read from; "" if there is none."""
+        return self.__dict__.get("_file", "")
+
+    def read_from(self, path: str) -> Target:
+        """An equal target that says from which file it was read."""
+        copy = replace(self)
+        # Not a field: two files may describe the same machine.
+        object.__setattr__(copy, "_file", path)
+        return copy
+
+    def label(self) -> str:
+        """What reports call the target: its name and file if it has a file, else its spelling."""
+        own = USERS_TARGETS.get(self.name)
+        file = self.file or (own.file if own is not None and own == self else "")
+        if not file:
+            return self.spelling()
+        return f"{file} (from {self.base})" if self.name == self.base else f"{self.name} ({file})"
 
     def to_dict(self) -> dict[str, Any]:
         """Every value, nested as the fields are."""
@@ -337,7 +357,7 @@ def _from_file(path: str) -> Target:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"target {path!r}: cannot be read: {_reason(error)}") from error
-    return Target.from_toml(text, path)
+    return Target.from_toml(text, path).read_from(path)
 
 
 def _preset(base: str) -> Target:

@@ -1,7 +1,8 @@
 """Errors that are not bugs of abele: bad input, and programs too large for machine or host."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from textwrap import fill
 
 
 def one_line(error: BaseException) -> str:
@@ -31,7 +32,8 @@ class DoesNotFit(Exception):
     """A program needs more of a resource than the machine has.
 
     what: what needs it, by the user's name for it. needed, available: in units. tile: the tile that
-    lacks it, or None if no single tile does. remedy: what to change, or "".
+    lacks it, or None if no single tile does. remedy: what to change, or "". details: what takes the
+    resource; each becomes a paragraph below the message.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class DoesNotFit(Exception):
         units: str = "bytes",
         tile: int | None = None,
         remedy: str = "",
+        details: Sequence[str] = (),
     ) -> None:
         super().__init__(what, needed, available)
         self.what = what
@@ -51,14 +54,26 @@ class DoesNotFit(Exception):
         self.units = units
         self.tile = tile
         self.remedy = remedy
+        self.details = tuple(details)
 
     def __str__(self) -> str:
         where = "" if self.tile is None else f"tile {self.tile}: "
-        advice = f"; {self.remedy}" if self.remedy else ""
-        return (
-            f"{where}{self.what} needs {self.needed} {self.units}, "
-            f"{self.available} available{advice}"
-        )
+        what = f"{where}{self.what} needs {self.needed} {self.units}, {self.available} available"
+        if not self.details:
+            return f"{what}; {self.remedy}" if self.remedy else what
+        return "\n".join([what, *map(_paragraph, filter(None, (*self.details, self.remedy)))])
+
+
+def _paragraph(text: str) -> str:
+    """A text indented and wrapped at 100 columns. Names stay whole."""
+    return fill(
+        text,
+        100,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 class NotEnoughMemory(MemoryError):

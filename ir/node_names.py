@@ -52,4 +52,4 @@ def no_such_operator(
     other = next((op for op in others if name in origin_names(op)), None)
     if other is not None:
         return f"{other.name} {reason}"
-    return f"no operator of that name{suggestion(name, names)}"
+    return f"no operator of that name{suggestion(name, names, 'abele plan lists them')}"

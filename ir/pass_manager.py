@@ -15,7 +15,7 @@ from .pass_options import (
     option_types,
     type_words,
 )
-from .suggestions import suggestion
+from .suggestions import suggestion, suggestion_or
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
 
 PassEntry: TypeAlias = str | type[ModulePass] | Callable[[], type[ModulePass]]
@@ -183,10 +183,20 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
     return getattr(import_module(module), attribute)
 
 
-def unknown_pass(name: str, known: Iterable[str]) -> InputError:
+class UnknownPass(InputError):
+    """A pipeline names a pass that does not exist."""
+
+
+def unknown_pass(name: str, known: Iterable[str]) -> UnknownPass:
     """The error for an unknown pass. For a full name, it suggests only names of the same prefix."""
     candidates = (each for each in known if _prefix(each) == _prefix(name))
-    return InputError(f"no pass '{name}'{suggestion(name, candidates)}")
+    hint = suggestion_or(
+        name,
+        candidates,
+        "abele opt --list-passes lists them",
+        "for a pass of yours, load its file with --load",
+    )
+    return UnknownPass(f"no pass '{name}'{hint}")
 
 
 def _prefix(name: str) -> str:

@@ -113,17 +113,20 @@ def check_fits(
     shown = ", ".join(f"{layer} {size} B" for layer, size in largest[:6])
     rest = sum(size for _, size in largest[6:])
     names = sorted(np.flatnonzero(live).tolist(), key=lambda i: -variables[i].bytes_per_tile)[:3]
-    examples = ", ".join(f"@{variables[i].symbol} ({variables[i].bytes_per_tile} B)" for i in names)
+    examples = ", ".join(f"@{variables[i].symbol} {variables[i].bytes_per_tile} B" for i in names)
     over = int(ends[worst]) - available
     gaps = int(ends[worst]) - sum(layers.values())
     others = f", others {rest} B" if rest else ""
     raise DoesNotFit(
-        f"the program ({shown}{others}{f', gaps {gaps} B' if gaps else ''}; largest variables "
-        f"{examples}), {over} bytes over,",
+        "the program",
         int(ends[worst]),
         available,
         tile=tile_index,
         remedy=ADVICE,
+        details=(
+            f"{over} bytes over: {shown}{others}{f', gaps {gaps} B' if gaps else ''}",
+            f"largest variables: {examples}",
+        ),
     )
 
 

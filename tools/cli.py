@@ -5,6 +5,8 @@ Nothing that a command needs is imported before the command is chosen, so that h
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,6 +18,7 @@ from typer.core import TyperGroup
 
 from ..ir.garbage import heap_frozen_after
 from .commands.signals import end_by_exception
+from .views.syntax.colour import message_for
 
 
 @dataclass(frozen=True)
@@ -133,15 +136,35 @@ def abele(
     """Compile neural networks for tile machines, and run them there."""
 
 
+def _run(application: typer.Typer) -> None:
+    """Run an application, and report wrong usage in the form of abele's other errors."""
+    try:
+        code = application(standalone_mode=False)
+    except typer.Abort:
+        sys.exit("Aborted!")
+    except _UsageError as error:
+        text = io.StringIO()
+        error.show(file=text)
+        for line in text.getvalue().splitlines():
+            line = f"error: {line.removeprefix('Error: ')}" if line.startswith("Error: ") else line
+            sys.stderr.write(f"{message_for(line, sys.stderr)}\n")
+        sys.exit(error.exit_code)
+    sys.exit(code or 0)
+
+
+_UsageError: Any = typer.BadParameter.__base__
+"""What typer raises for wrong usage: an option or a command that does not exist, a bad value."""
+
+
 def main() -> None:
     """Run the command abele."""
     end_by_exception()
     with heap_frozen_after():
-        app()
+        _run(app)
 
 
 def opt_main() -> None:
     """Run the command abele-opt, which is abele opt under a name that mlir-opt users expect."""
     end_by_exception()
     with heap_frozen_after():
-        command_app("opt")()
+        _run(command_app("opt"))

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from ..errors import InputError
 from ..provenance import place
-from ..suggestions import suggestion
+from ..suggestions import suggestion_or
 from ..upstream import ModuleOp, Printer
 from .evaluate import CallFailed
 from .law import Law, Match, ordered
@@ -93,7 +93,13 @@ def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[Law, RuleSet]:
     if not found:
         names = [law.name for own in rules for law in own.laws]
         where = f" in {file}" if file else ""
-        raise InputError(f"no rule {name}{where}{suggestion(name, names)}")
+        hint = suggestion_or(
+            name,
+            names,
+            "abele's reference has a page of all rules",
+            "for a rule of yours, load its file with --load",
+        )
+        raise InputError(f"no rule {name}{where}{hint}")
     if len(found) > 1:
         files = " and ".join(dict.fromkeys(law.source.file for law, _ in found))
         raise InputError(

@@ -95,9 +95,10 @@ def test_the_error_for_a_program_that_does_not_fit_names_tile_variables_and_reme
     with pytest.raises(DoesNotFit) as failure:
         addresses(CHAIN.format(n=100_000))
     message = str(failure.value)
-    assert re.match(r"tile 0: the program \(.*@a \(200000 B\)", message)
-    assert "bytes over" in message
-    assert "`abele memory MODEL --advise`" in message
+    assert re.match(r"tile 0: the program needs 400000 bytes, 245760 available\n", message)
+    assert re.search(r"\n  154240 bytes over: .* 200000 B", message)
+    assert "\n  largest variables: @a 200000 B, " in message
+    assert "\n  `abele memory MODEL --advise`" in message
 
 
 def test_a_function_that_calls_itself_is_refused():
@@ -289,6 +290,6 @@ def test_variables_that_fill_the_worst_phase_are_named_with_their_gaps():
     variables = some_variables(24, 16, 24, 24)
     phases = np.array([[4, 6], [0, 3], [3, 5], [1, 1]])
     target = resolve_target("tiny:1,memory.bytes_per_tile=8000,memory.reserved_bytes=7960")
-    with pytest.raises(DoesNotFit, match="1:1 24 B, .*3:1 24 B, gaps 16 B; largest") as failure:
+    with pytest.raises(DoesNotFit, match="1:1 24 B, .*3:1 24 B, gaps 16 B\n  largest") as failure:
         check_fits(variables, phases, np.array([40, 0, 16, 16]), target)
     assert "24 bytes over" in str(failure.value)

@@ -64,7 +64,10 @@ def test_every_option_of_an_xdsl_pass_can_be_set():
     [
         ("cannonicalize", "no pass 'cannonicalize'; did you mean canonicalize"),
         ("xdsl-canonicalise", "did you mean xdsl-canonicalize"),
-        ("abele-canonicalise", r"did you mean abele-canonicalize\?$"),
+        (
+            "abele-canonicalise",
+            r"did you mean abele-canonicalize\? For a pass of yours, load its file with --load$",
+        ),
         ("abele-cse", "no pass 'abele-cse'"),
     ],
 )

@@ -1,3 +1,4 @@
+import io
 import json
 import re
 import shutil
@@ -21,7 +22,7 @@ from abele.dialects import tile
 from abele.dialects.exchange import VariableOp
 from abele.ir.text import write_module
 from abele.ir.whole_folder import MANIFEST
-from abele.tools import compile_model
+from abele.tools import cli, compile_model
 from abele.tools.cli import COMMANDS, app, command_app
 
 ROOT = Path(__file__).parent.parent.parent
@@ -104,6 +105,7 @@ def test_run_reads_inputs_and_writes_outputs_and_profile(small: Path, tmp_path: 
     x = random((2, 3))
     np.savez(tmp_path / "x.npz", x=x)
     out = tmp_path / "new folder"
+    out.mkdir()
     files = (
         "--inputs",
         tmp_path / "x.npz",
@@ -188,8 +190,11 @@ def test_a_program_that_does_not_fit_exits_with_3(tmp_path: Path):
     onnx.save(proto, path)
     result = abele("run", path, "--target", "tiny", "--outputs", tmp_path / "y.npz")
     assert result.exit_code == 3
-    assert result.stderr.startswith("error: does not fit: tile ")
-    assert result.stderr.count("\n") == 1
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("error: does not fit: tile 0: the program needs ")
+    assert [line.split()[0] for line in lines[1:]][-1] == "`abele"
+    assert f"abele memory {path} --advise" in result.stderr
+    assert all(len(line) <= 100 or " " not in line.strip() for line in lines[:-1])
     assert not (tmp_path / "y.npz").exists()
 
 
@@ -1007,6 +1012,57 @@ def test_an_unknown_command_gets_a_suggestion(tmp_path: Path):
     result = abele("comple")
     assert result.exit_code == 2
     assert "Did you mean 'compile'?" in result.stderr
+
+
+def test_an_output_in_a_folder_that_does_not_exist_is_refused_before_compiling(tmp_path: Path):
+    model = tmp_path / "no_such.mlir"
+    for command, option in (("compile", "-o"), ("run", "--outputs"), ("run", "--profile")):
+        output = tmp_path / "new" / "folder" / "out.abele"
+        result = abele(command, model, option, output)
+        assert result.exit_code == 2
+        assert f"the folder {output.parent} does not exist; create it first" in result.stderr
+        assert not (tmp_path / "new").exists()
+
+
+def test_inputs_are_read_before_any_pass_runs(small: Path, monkeypatch: pytest.MonkeyPatch):
+    def never(*_: object) -> None:
+        raise AssertionError("a pass ran")
+
+    monkeypatch.setattr("abele.ir.pass_manager.PassManager.run", never)
+    result = abele("run", small, "--target", "tiny", "--inputs", small.with_name("none.npz"))
+    assert result.exit_code == 2
+    assert "none.npz: cannot be read: No such file" in result.stderr
+
+
+def test_a_target_of_a_file_is_reported_by_name_and_file(small: Path, tmp_path: Path):
+    target = tmp_path / "chip.toml"
+    target.write_text('base = "tiny"\ntiles = 6\n')
+    assert f"{target} (from tiny), 6 tiles" in abele("run", small, "--target", target).stdout
+    target.write_text('base = "tiny"\nname = "mine"\ntiles = 6\n')
+    shown = f"mine ({target}), 6 tiles"
+    assert shown in abele("run", small, "--target", target).stdout
+    assert f"planned for mine ({target})" in abele("plan", small, "--target", target).stdout
+    assert shown in abele("graph", small, "--target", target).stdout
+    program = tmp_path / "p.abele"
+    assert shown in abele("compile", small, "--target", target, "-o", program).stdout
+
+
+def test_wrong_usage_is_reported_as_other_errors_are(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, word in ((Terminal(), "\x1b[1;31merror:\x1b[0m"), (io.StringIO(), "error:")):
+        monkeypatch.setattr(sys, "argv", ["abele", "run", "x.mlir", "--chek"])
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 2
+        lines = stream.getvalue().splitlines()
+        assert lines[0].startswith("Usage: ")
+        assert lines[-1].startswith(f"{word} No such option: --chek")
 
 
 # True processes

@@ -156,7 +156,7 @@ def test_a_network_in_fp32_that_does_not_fit_says_why(name: str, target: str, tm
     assert message.startswith("error: does not fit: tile ")
     for word in ("bytes", "fc6", "--advise", "bytes over"):
         assert word in message
-    assert message.count("\n") == 1
+    assert all(len(line) <= 100 for line in message.splitlines()[:-1])
     assert not outputs.exists()
 
 

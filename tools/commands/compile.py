@@ -28,7 +28,7 @@ def compile_command(
     trace: TraceFile = None,
 ) -> None:
     """Compile a model into a program file, which `abele run` runs."""
-    with user_errors(text_in(model)) as context:
+    with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         if output.suffix != PROGRAM_FILE:
             raise InputError(f"{output}: need a program file that ends in {PROGRAM_FILE}")

@@ -14,6 +14,7 @@ from ..driver.compile import compile_model
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.on_step import OnStep
+from ..driver.program import Program
 from ..views.progress import progress
 from .arguments import (
     ConstraintsFile,
@@ -50,9 +51,15 @@ class Compilation:
         return progress(verbose=self.verbose, passes=extensions.passes)
 
     def compiled(
-        self, model: str, extensions: Extensions, on_step: OnStep, *, unbounded: bool = False
+        self,
+        model: str,
+        extensions: Extensions,
+        on_step: OnStep,
+        *,
+        unbounded: bool = False,
+        on_read: Callable[[Program], None] | None = None,
     ) -> Executable:
-        """Compile a model. unbounded: as for compile_model, and raises what that raises."""
+        """Compile a model. unbounded, on_read: as for compile_model. Raises what that raises."""
         return compile_model(
             model,
             self.target,
@@ -64,6 +71,7 @@ class Compilation:
             vertices_per_tile=self.vertices_per_tile,
             unbounded=unbounded,
             lenient=self.lenient,
+            on_read=on_read,
             dump_ir=self.dump_ir,
             reproducers=fresh_folder,
             watch=on_step,

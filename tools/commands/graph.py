@@ -46,7 +46,7 @@ def graph_command(
 
     Without -o or --graphml, prints only the sizes, which needs no list of edges.
     """
-    with user_errors(text_in(model)) as context:
+    with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--constraints": how.constraints}, {"--graphml": graphml}
@@ -73,7 +73,7 @@ def graph_command(
         warn(exe.relaxed)
         terminal = console()
         terminal.print(
-            f"{model} on {graph.target}, {graph.tiles:,} tiles",
+            f"{model} on {exe.target.label()}, {graph.tiles:,} tiles",
             highlight=False,
             soft_wrap=True,
         )

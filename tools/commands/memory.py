@@ -54,7 +54,7 @@ def memory_command(
     Reports a program that does not fit, too, and then exits with 3. The sizes of code, vertex
     state, exchange code and stacks follow from rules in the target's table `code`.
     """
-    with user_errors(text_in(model)) as context:
+    with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--constraints": how.constraints}, {"--json": output}
@@ -137,7 +137,7 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
     terminal = console()
     tile = found.target.bytes_per_tile
     terminal.print(
-        f"{model} on {found.target.spelling()}: tile {found.tile} in {found.step or '-'}",
+        f"{model} on {found.target.label()}: tile {found.tile} in {found.step or '-'}",
         highlight=False,
         soft_wrap=True,
     )

@@ -11,6 +11,7 @@ import typer
 from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
 from ...ir.whole_file import whole_file
+from ...passes.names import pipeline_passes
 from ...passes.pipelines import PASSES
 from ..driver.files import check_files
 from ..views.progress import progress
@@ -117,7 +118,7 @@ def _passes(spec: str, extensions: Extensions) -> tuple[ModulePass, ...]:
     """The passes of a pipeline; for "all", every pass of abele's that acts. Raises InputError."""
     if spec.strip() == ALL:
         spec = ",".join(name for name in PASSES if name not in UNTESTED)
-    found = parse_pipeline(spec, extensions.passes)
+    found = parse_pipeline(spec, pipeline_passes(extensions.passes))
     if not found:
         raise InputError("no pass; need passes as for abele opt -p, or all")
     for each in found:

@@ -98,7 +98,7 @@ def plan_command(
     with the peak of all tiles; for an operator that does not multiply, it compares bytes with the
     peak of the vector units or of the exchange.
     """
-    with user_errors(text_in(model)) as context:
+    with user_errors(text_in(model), model or "MODEL") as context:
         extensions = context.load(load)
         if not operator and (png is not None or every):
             raise InputError(f"{'--every' if png is None else '--png'}: need --operator NAME")

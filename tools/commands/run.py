@@ -10,11 +10,12 @@ import typer
 from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
 from ..debug.check import check_run
-from ..driver.arrays import checked, listed, read_npz, seeded, write_npz
+from ..driver.arrays import Array, checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
+from ..driver.program import Program, signature
 from ..views.trace import trace_text
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
@@ -53,7 +54,7 @@ def run(
     trace: TraceFile = None,
 ) -> None:
     """Compile a model, or load a program, and run it once."""
-    with user_errors(text_in(model)) as context:
+    with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},
@@ -61,13 +62,20 @@ def run(
         )
         if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
             refuse_too_little_to_map(resolve_target(how.target))
+        given: dict[str, Array] = {}
+
+        def read_inputs(program: Program) -> None:
+            if inputs is not None:
+                given.update(read_npz(inputs, signature(program.module, program.path).inputs))
+
         with how.progress(extensions) as on_step:
-            exe = how.compiled(model, extensions, on_step)
+            exe = how.compiled(model, extensions, on_step, on_read=read_inputs)
             exe.module_at(at)
             if outputs is not None:
                 # Before a long run: write_npz would refuse these names after it.
                 member_names(tensor.name for tensor in exe.outputs)
-            given = {} if inputs is None else read_npz(inputs, exe.inputs)
+            if inputs is not None and model.endswith(PROGRAM_FILE):
+                given.update(read_npz(inputs, exe.inputs))
             values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
             missing = [each for each in exe.inputs if each.name not in given]
             if inputs is not None and missing:

@@ -67,7 +67,7 @@ def scan_command(
     picture into 512 x 512 cells: it is the share of non-empty cells whose vertices all belong to
     one layer.
     """
-    with user_errors(text_in(model)) as context:
+    with user_errors(text_in(model), model) as context:
         needs_libraries()
         extensions = context.load(how.load)
         _check(output, zoom, size, color)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import NoReturn
 
 import typer
@@ -32,10 +33,12 @@ TRACEBACK = "ABELE_TRACEBACK"
 class ErrorContext:
     """What messages need to know.
 
-    text: the path of the IR file or program file that is read; "" if there is none.
+    text: the path of the IR file or program file that is read; "" if there is none. model: the file
+    that is compiled or run, for commands that messages suggest.
     """
 
     text: str = ""
+    model: str = "MODEL"
     extensions: Extensions = field(default_factory=Extensions)
 
     def load(self, paths: Sequence[str] | None) -> Extensions:
@@ -55,13 +58,14 @@ def text_in(model: str) -> str:
 
 
 @contextmanager
-def user_errors(text: str = "") -> Generator[ErrorContext]:
+def user_errors(text: str = "", model: str = "MODEL") -> Generator[ErrorContext]:
     """Turn users' errors into one message and an exit code; let abele's own bugs through.
 
     text: the path of the IR file or program file that is read, if any. Such a file can hold any
-    program that verifies. If it makes a pass or the machine raise, the file is to blame.
+    program that verifies. If it makes a pass or the machine raise, the file is to blame. model: the
+    file that is compiled or run.
     """
-    context = ErrorContext(text)
+    context = ErrorContext(text, model)
     with _reporting(context):
         yield context
 
@@ -86,7 +90,8 @@ def _reporting(context: ErrorContext) -> Generator[None]:
     except typer.Exit:
         raise
     except DoesNotFit as error:
-        fail(TOO_LARGE, f"does not fit: {error}")
+        named = str(error).replace("abele memory MODEL", f"abele memory {quote(context.model)}")
+        fail(TOO_LARGE, f"does not fit: {named}")
     except (InputError, IterationLimit) as error:
         fail(BAD_INPUT, str(error))
     except MemoryError as error:

@@ -56,6 +56,7 @@ def compile_model(
     reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
     watch: OnStep | None = None,
+    on_read: Callable[[Program], None] | None = None,
 ) -> Executable:
     """Compile a model, or load a compiled program.
 
@@ -70,7 +71,8 @@ def compile_model(
     unknown attribute or a false output type. dump_ir: a folder for the program after each pass, and
     for a page that shows what each pass did. reproducers: a folder for what reproduces a failure of
     a pass, or a function from the name of the pass to such a folder; dump_ir's folder takes
-    precedence.
+    precedence. on_read: called with a model's program before any pass runs, so that its inputs can
+    be checked first; it may raise.
     Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
     program whose addresses do not suit its lifetimes (see prove_addresses).
     """
@@ -97,6 +99,8 @@ def compile_model(
         start = perf_counter()
         check = refusing_huge_weights(target)
         program = read_program(model, context, dict(dims or {}), check, lenient=lenient)
+        if on_read is not None:
+            on_read(program)
         machine = plan_target(program.module, target, program.path)
         pipeline = limited(
             checked_pipeline(passes, program.level, machine.spelling(), extensions),

@@ -193,6 +193,7 @@ class Executable:
         memory = self.memory
         return {
             "target": self.target.spelling(),
+            "target_label": self.target.label(),
             "tiles": self.target.tiles,
             **(_numbers(self._reported, GRAPH) or self._graph()),
             **vars(costs),

@@ -17,7 +17,7 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
     ops: Mapping[str, int] = profile["ops"]
     cycles = ", ".join(f"{kind} {profile[f'{kind}_cycles']:,}" for kind in CYCLES)
     return [
-        ("target", f"{profile['target']}, {profile['tiles']:,} tiles"),
+        ("target", f"{profile['target_label']}, {profile['tiles']:,} tiles"),
         ("tiles used", f"{profile['tiles_used']:,}"),
         (
             "operations",

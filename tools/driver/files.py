@@ -22,6 +22,7 @@ PROGRAM_FILE = ".abele"
 def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | None]) -> None:
     """Raise InputError unless every output can be written, and all paths lead to different files.
 
+    The folder of an output must exist: creating it would hide a mistyped path.
     A device may be named twice, because writing to it overwrites nothing.
     """
     names: dict[str | tuple[int, int], str] = {}
@@ -30,6 +31,12 @@ def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | No
             continue
         if name in written:
             check_file(path)
+            folder = Path(os.path.realpath(path)).parent
+            if not folder.exists():
+                raise InputError(
+                    f"{path}: cannot be written: the folder {folder} does not exist; create it "
+                    "first, or choose another path"
+                )
         if path.exists() and not path.is_file():
             continue
         key = (path.stat().st_dev, path.stat().st_ino) if path.exists() else os.path.realpath(path)

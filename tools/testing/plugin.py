@@ -232,7 +232,7 @@ class RuleItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the test with the budget of the command line."""
-        from .rules import RuleReport, check_rule  # noqa: PLC0415
+        from .rules import RuleReport, check_rule, lowering_passes  # noqa: PLC0415
 
         file = self.getparent(RulesFile)
         assert file is not None
@@ -245,6 +245,7 @@ class RuleItem(pytest.Item):
             self.law,
             rules=rules,
             operators=operators,
+            lowered_by=lowering_passes(_files(self.config, "--abele-load")),
             properties=(what,),
             command=self._command(),
             **budget,

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.upstream import Context, ModuleOp, ModulePass
+from ...driver.frames import place_of
 from .judge import Problem
 from .made_from import node_of
 from .verdict import BlamedRewrite, WrongValue
@@ -71,5 +72,5 @@ def apply_recorded(
     except (InputError, DoesNotFit, MemoryError):
         raise
     except Exception as error:
-        return Problem("crash", one_line_with_notes(error))
+        return Problem("crash", f"{one_line_with_notes(error)}{place_of(error)}")
     return None

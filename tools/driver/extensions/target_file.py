@@ -26,6 +26,6 @@ def load_target(path: Path, _: Extensions) -> Part:
         return known
     target = resolve_target(str(path))
     if target.name == target.base:
-        target = replace(target, name=path.stem)
+        target = replace(target, name=path.stem).read_from(target.file)
     found = Extension(targets=(target,))
     return install(key, Part(str(path), path.resolve().parent, found, digest))

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .check import check_rule, check_rules, rules_of
+    from .check import check_rule, check_rules, lowering_passes, rules_of
     from .failures import NeverFired, RuleFailed, RuleWrong
     from .settings import PROPERTIES, RuleReport
 
@@ -26,6 +26,7 @@ _HOME = {
     "RuleReport": "settings",
     "check_rule": "check",
     "check_rules": "check",
+    "lowering_passes": "check",
     "rules_of": "check",
     "NeverFired": "failures",
     "RuleFailed": "failures",
@@ -41,6 +42,7 @@ __all__ = [
     "RuleWrong",
     "check_rule",
     "check_rules",
+    "lowering_passes",
     "rules_of",
 ]
 

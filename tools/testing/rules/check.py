@@ -17,10 +17,12 @@ from typing import Unpack
 
 from ....ir.errors import InputError
 from ....ir.garbage import heap_frozen
+from ....ir.pass_manager import load_pass
 from ....ir.rules import PythonRule, RuleSet, RulesPass, bind_python_rules
 from ....ir.rules.law import Law
 from ....ir.rules.load import load_rules
-from ....ir.upstream import VerifyException
+from ....ir.upstream import ModulePass, VerifyException
+from ....passes.pipelines import PASSES
 from ...driver.extensions.load import load_extensions
 from ..generators.build import Operators, default_operators
 from ..generators.program import Program
@@ -58,10 +60,24 @@ def check_rules(
         (tested, default_operators()) if isinstance(tested, RuleSet) else rules_of(tested, load)
     )
     report = options.get("report") or RuleReport()
+    shared: RuleOptions = {
+        "rules": rules,
+        "operators": operators,
+        "lowered_by": lowering_passes(load),
+    }
     for law in rules.chosen(only).laws:
-        given: RuleOptions = {"rules": rules, "operators": operators, **options, "report": report}
+        given: RuleOptions = {**shared, **options, "report": report}
         check_rule(law, **given)
     return report
+
+
+def lowering_passes(load: Sequence[str | os.PathLike[str]]) -> tuple[ModulePass, ...]:
+    """The passes of the loaded files that have lowering rules."""
+    extensions = load_extensions(load)
+    found = (load_pass(n, extensions.passes) for n in extensions.passes if n not in PASSES)
+    return tuple(
+        each() for each in found if issubclass(each, RulesPass) and each.rule_set().lowered
+    )
 
 
 def rules_of(
@@ -104,7 +120,8 @@ def check_rule(tested: Law | PythonRule, **options: Unpack[RuleOptions]) -> Rule
         rules = settings.rules or RuleSet((law,), operators.instances.vocabulary)
     begin = monotonic()
     end = float("inf") if settings.seconds is None else begin + settings.seconds
-    judge = RuleJudge(law, rules, settings.limit, settings.report or RuleReport())
+    report = settings.report or RuleReport()
+    judge = RuleJudge(law, rules, settings.limit, report, tuple(settings.lowered_by))
     check = _Check(settings, operators, judge, end)
     if settings.replay is not None:
         check.replay(settings.replay)

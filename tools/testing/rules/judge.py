@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from xdsl.ir import Operation
 
@@ -15,7 +16,7 @@ from ....ir.rules import RuleSet, Vocabulary
 from ....ir.rules.evaluate import CallFailed
 from ....ir.rules.law import Law
 from ....ir.rules.match import match_law
-from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.upstream import ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify
 from ..generators.program import Program
 from ..generators.rules.reading import Fit, fit, misfit
@@ -23,7 +24,7 @@ from ..generators.rules.sources import level_of_rule, way_down
 from ..limits import TooLong, at_most
 from ..oracle.oracles import Outcome, bounded_run
 from ..search.failures import Wrong
-from ..search.judge import disagreement, invalid
+from ..search.judge import can_run, disagreement, invalid, unknown_operation
 from ..search.run import Refused
 from ..search.watch import watching_rules
 from .failures import RuleFailed
@@ -35,13 +36,14 @@ class RuleJudge:
     """Applies a rule to one program after another, and finds out what is wrong with each.
 
     rules: the set that the rule belongs to. limit: CPU seconds for one program. report: counts the
-    programs.
+    programs. lowered_by: passes that give a meaning to operations of a user's dialect.
     """
 
     law: Law
     rules: RuleSet
     limit: float
     report: RuleReport = field(default_factory=RuleReport)
+    lowered_by: tuple[ModulePass, ...] = ()
 
     def __post_init__(self) -> None:
         self.level = level_of_rule(self.law, self.vocabulary)
@@ -56,7 +58,7 @@ class RuleJudge:
 
     def uncounted(self) -> RuleJudge:
         """The same judge with a report of its own."""
-        return RuleJudge(self.law, self.rules, self.limit)
+        return RuleJudge(self.law, self.rules, self.limit, lowered_by=self.lowered_by)
 
     def fit(self, op: Operation, program: Program) -> Fit | None:
         """How the rule matches an operation; None if it does not. Raises RuleFailed."""
@@ -97,11 +99,39 @@ class RuleJudge:
         """What is wrong with the results of the program after the rule."""
         try:
             with at_most(self.limit):
-                expected = _expected(program)
+                expected = _expected(self._runnable(program))
                 self.report.undecided += not expected.decided
-                return disagreement(expected, after)
+                return disagreement(expected, self.uncounted()._runnable(after))
         except TooLong as late:
             return Wrong("hang", f"the program is not done after {self.limit:g} s ({late})")
+
+    def _runnable(self, program: Program) -> Program:
+        """The program, or the first that can run while its operations are lowered.
+
+        Raises Refused if nothing gives a meaning to an operation.
+        """
+        if can_run(program):
+            return program
+        lowered = program.clone()
+        lowered.source = lowered.sketch = None
+        for name, lower in self._lowerings():
+            try:
+                lower(lowered)
+            except (InputError, DoesNotFit) as error:
+                raise Refused(str(error)) from None
+            if can_run(lowered):
+                self.report.began_after[name] += 1
+                return lowered
+        raise Refused(f"no rule gives a meaning to {unknown_operation(lowered)}")
+
+    def _lowerings(self) -> Iterator[tuple[str, Callable[[Program], object]]]:
+        """What lowers operations of users' dialects, by name: the set's rules, then passes."""
+        laws = tuple(law for law in self.rules.laws if law.kind == "lower")
+        if laws:
+            own = RuleSet(laws, self.vocabulary)
+            yield Path(laws[0].source.file).name, lambda program: own.apply(program.module)
+        for each in self.lowered_by:
+            yield each.name, lambda program, each=each: each.apply(program.context, program.module)
 
     def _mismatch(self, program: Program, fitting: Sequence[Operation]) -> Wrong | None:
         """How the matcher disagrees with the text of the rule; None if it agrees."""

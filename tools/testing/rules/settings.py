@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ....ir.rules import RuleSet
+from ....ir.upstream import ModulePass
 from ..generators.build import Operators
 from ..generators.sketch import DATA, Data
 from ..search.report import Report
@@ -34,6 +35,7 @@ class RuleOptions(BudgetOptions, total=False):
 
     rules: RuleSet | None
     operators: Operators | None
+    lowered_by: Sequence[ModulePass]
     properties: Sequence[Property]
     data: Sequence[Data]
     report: RuleReport | None
@@ -46,6 +48,9 @@ class RuleSettings(Budget):
     rules: the set that the rule belongs to. A lowering rule is applied together with all others of
     its set, and abele's own passes lower the remaining operations.
     operators: the operators to generate programs from; abele's own if None.
+    lowered_by: passes that give a meaning to operations of a user's dialect. If a program has such
+    operations, its results are those of the program after these passes and after the lowering rules
+    of its set.
     properties: the properties to test. The budget's examples are for each of them.
     data: the kinds of values in the programs.
     report: the report to fill in; a new one if None.
@@ -53,6 +58,7 @@ class RuleSettings(Budget):
 
     rules: RuleSet | None = None
     operators: Operators | None = None
+    lowered_by: Sequence[ModulePass] = ()
     properties: Sequence[Property] = PROPERTIES
     data: Sequence[Data] = DATA
     report: RuleReport | None = None

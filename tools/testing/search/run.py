@@ -15,17 +15,17 @@ from xdsl.ir import Attribute
 from ....backends.target import DEFAULT_TARGET
 from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
-from ....ir.pass_manager import load_pass, parse_pipeline
+from ....ir.pass_manager import UnknownPass, load_pass, parse_pipeline
 from ....ir.rewriting import limited
 from ....ir.upstream import ModuleOp, ModulePass
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES, expand
 from ....passes.plan_splits import PlanSplits
+from ...driver.frames import place_of, trimmed
 from ..generators.decisions import PlanAtRandom
 from ..generators.program import Program
 from ..limits import TooLong, at_most
 from .failures import PassFailed
-from .frames import place_of, trimmed
 from .watch import Counts, watching_rules
 
 Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass | str]"
@@ -117,7 +117,13 @@ def is_abeles(each: ModulePass) -> bool:
 @lru_cache(maxsize=256)
 def _parsed(text: str, target: str) -> tuple[ModulePass, ...]:
     known = pipeline_passes()
-    return parse_pipeline(expand(text, target, known), known)
+    try:
+        return parse_pipeline(expand(text, target, known), known)
+    except UnknownPass as error:
+        raise UnknownPass(
+            f"{error}, or in Python give the pass itself in a list, as in "
+            'check_pipeline(["nn", MyPass(), "partition"])'
+        ) from None
 
 
 def apply(

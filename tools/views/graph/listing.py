@@ -8,12 +8,18 @@ from ....backends.graph import Graph
 
 
 def graph_summary(graph: Graph) -> Table:
-    """Vertices and edges of every compute set and of all. An edge counts where it ends."""
-    table = Table()
+    """Vertices and edges of every compute set and of all. An edge counts where it ends.
+
+    "loop edges" are those from one iteration of a loop to the next, which "edges" leaves out.
+    """
+    table = Table(
+        caption="loop edges: from one iteration of a loop to the next; not counted in edges",
+        caption_justify="left",
+    )
     table.add_column("compute set")
     table.add_column("layer")
     table.add_column("codelets")
-    for name in ("vertices", "edges", "round loops"):
+    for name in ("vertices", "edges", "loop edges"):
         table.add_column(name, justify="right")
     for number, name in enumerate(graph.compute_sets):
         sets = [each for each in graph.sets if each.compute_set == number]

@@ -51,11 +51,9 @@ def chosen(columns: Sequence[Column[Row]], names: str) -> tuple[Column[Row], ...
     for name in asked:
         plain = name if name in known else name.replace("-", " ")
         if plain not in known:
-            raise InputError(
-                f"--columns {names}: no column {name!r}; need some of {', '.join(known)}"
-                if name == ""
-                else f"--columns {names}: no column {name!r}{suggestion(name, known)}"
-            )
+            need = f"need some of {', '.join(known)}"
+            hint = suggestion(name, known, need) if name else f"; {need}"
+            raise InputError(f"--columns {names}: no column {name!r}{hint}")
         if known[plain] not in found:
             found.append(known[plain])
     return tuple(found)

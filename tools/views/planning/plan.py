@@ -113,7 +113,8 @@ class PlannedModel:
             for each in (_node(op), _layer(op, self.names), *origin_names(op)):
                 names.setdefault(each, op)
         if name not in names:
-            raise InputError(f"no operator {name!r}{suggestion(name, names)}")
+            hint = suggestion(name, names, "abele plan without --operator lists them")
+            raise InputError(f"no operator {name!r}{hint}")
         return names[name]
 
     def trade_offs(self, op: Operation) -> TradeOffs:
@@ -229,7 +230,7 @@ def plan_model(
         for op, each in network.questions.items()
     )
     found = ProgramPlan(
-        title=f"{program.path}, planned for {machine.spelling()}",
+        title=f"{program.path}, planned for {machine.label()}",
         target=machine,
         proportion=planned.limits.proportion,
         operators=tuple(rows),

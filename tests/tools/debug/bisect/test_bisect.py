@@ -611,11 +611,8 @@ def test_a_pass_that_fails_before_the_program_can_run_is_blamed(tmp_path):
         crash = tmp_path / "crash.py"
         crash.write_text(SPOIL.split("        for")[0] + "        raise TypeError('broken')\n")
         verdict = bisect(program, TARGET, passes="spoil,to-nn,nn", load=[*load, crash])
-        assert (verdict.name, verdict.kind, verdict.problem) == (
-            "spoil",
-            "crash",
-            "TypeError: broken",
-        )
+        assert re.fullmatch(r"TypeError: broken \(crash\.py:\d+, in apply\)", verdict.problem)
+        assert (verdict.name, verdict.kind) == ("spoil", "crash")
 
 
 def test_a_program_that_no_pass_makes_runnable_is_refused_with_the_rule_that_would(tmp_path):

@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
 import pytest
+import users_dialects
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
@@ -448,3 +449,45 @@ def test_a_fixture_tests_rules_within_a_test_and_in_worker_processes(pytester: p
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*abele: rules*", "square: fired *"])
     result.stdout.fnmatch_lines(["*RuleWrong: rule no_sign*", "*replay: pytest *::test_no_sign*"])
+
+
+def rules_over_users_operations(tmp_path: Path, text: str, lowering: str, examples: int = 15):
+    """The report on some rules over mine.twice, which only a lowering rule gives a meaning."""
+    with users_dialects.written(tmp_path, lowering) as (_, load):
+        tested = tmp_path / "tested.rw"
+        tested.write_text(text)
+        return check_rules(tested, load=load, examples=examples, properties=["keeps_the_meaning"])
+
+
+MOVES_NEG = "rule moves_neg: mine.twice(nn.neg(x)) => nn.neg(mine.twice(x))\n"
+
+
+def test_a_rule_over_operations_that_only_rules_lower_is_tested_after_the_pass_that_lowers_them(
+    tmp_path: Path,
+):
+    report = rules_over_users_operations(tmp_path, MOVES_NEG, users_dialects.RULES)
+    assert report.examples == report.changed == 15
+    assert report.began_after == {"to-nn": 15}
+    assert "15 compared with the program after to-nn" in str(report)
+
+
+def test_a_wrong_rule_over_operations_that_only_rules_lower_is_found(tmp_path: Path):
+    wrong = "rule loses_one: mine.twice(mine.twice(x)) => mine.twice(x)\n"
+    with pytest.raises(RuleWrong, match="out0: element .* need .*"):
+        rules_over_users_operations(tmp_path, wrong, users_dialects.RULES)
+
+
+def test_a_lowering_rule_of_a_users_operation_fires_and_says_what_it_is_compared_with(
+    tmp_path: Path,
+):
+    with users_dialects.written(tmp_path) as (_, load):
+        report = check_rules(load[1], load=load[:1], examples=15)
+        assert report.changed == 15
+        assert report.began_after == {"to_nn.rw": 15}
+
+
+def test_operations_that_nothing_lowers_are_refused(tmp_path: Path):
+    with users_dialects.written(tmp_path) as (_, load):
+        (tmp_path / "tested.rw").write_text(MOVES_NEG)
+        with pytest.raises(InputError, match=r"no rule gives a meaning to mine\.twice"):
+            check_rules(tmp_path / "tested.rw", load=load[:1], examples=2)

@@ -66,6 +66,7 @@ def test_columns_are_chosen_in_any_order_with_a_dash_for_a_space():
     ("asked", "says"),
     [
         ("cycle", "--columns cycle: no column 'cycle'; did you mean cycles?"),
+        ("foo", "--columns foo: no column 'foo'; there are cycles, node, of peak"),
         ("node,", "--columns node,: no column ''; need some of node, cycles, of peak"),
     ],
 )

@@ -14,9 +14,9 @@ from xdsl.pattern_rewriter import (
 
 from abele.dialects import nn
 from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.tools.driver.frames import place_of, trimmed
 from abele.tools.testing import PassFailed, check_pass
 from abele.tools.testing.search import shrink
-from abele.tools.testing.search.frames import place_of, trimmed
 
 
 class Crash(RewritePattern):
