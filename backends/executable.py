@@ -1,6 +1,6 @@
 """The file format of a compiled program: `.abele`.
 
-One zip archive whose members are stored as they are, so that arrays can be mapped into memory:
+One zip archive whose members are stored as they are, so that arrays need no copy once it is read:
 
     meta.json             format, target, inputs and outputs, profile; type and shape of every array
     exchange.mlir         the program that the machine runs, with locations
@@ -13,6 +13,7 @@ Loading executes nothing. Every text and array is compared with its digest.
 
 from __future__ import annotations
 
+import io
 import json
 import mmap
 import os
@@ -73,7 +74,7 @@ class Tensor:
 class Program:
     """A program read from a file, not yet parsed or run.
 
-    texts: the module at each level that was saved. blobs: the arrays that they name, mapped from
+    texts: the module at each level that was saved. blobs: the arrays that they name, read from
     the file. profile: the figures that the compiler reported.
     """
 
@@ -266,20 +267,32 @@ class _Reader:
 
     def _blobs(self, members: Mapping[str, ZipInfo], kinds: Mapping[str, Any]) -> BlobStore:
         store = BlobStore()
-        mapped = mmap.mmap(self.stream.fileno(), 0, access=mmap.ACCESS_READ)
+        content = self._content()
         for digest, kind in kinds.items():
             name = f"blobs/{digest}.bin"
             if name not in members:
                 raise _refused(self.path, f"damaged: no {name}")
-            array = self._array(mapped, members[name], kind)
+            array = self._array(content, members[name], kind)
             blob = Blob(array)
             if blob.digest != digest:
                 raise _refused(self.path, f"damaged: {name} has digest {blob.digest}")
             store.add(blob)
         return store
 
-    def _array(self, mapped: mmap.mmap, info: ZipInfo, kind: Mapping[str, Any]) -> NDArray[Any]:
-        """The array in a member, mapped from its place in the file."""
+    def _content(self) -> mmap.mmap:
+        """The bytes of the file, in memory of this process, which begins at a page.
+
+        They are not mapped from the file: if it were cut or changed in place later, a read would
+        end the process by a signal, or would see bytes that no digest was compared with.
+        """
+        content = mmap.mmap(-1, self.size)
+        self.stream.seek(0)
+        # A shorter file leaves zeros, which have another digest.
+        cast(io.BufferedReader, self.stream).readinto(content)
+        return content
+
+    def _array(self, content: mmap.mmap, info: ZipInfo, kind: Mapping[str, Any]) -> NDArray[Any]:
+        """The array in a member, at its place in the file's bytes."""
         dtype, shape = _dtype(str(kind["dtype"])), tuple(int(n) for n in kind["shape"])
         splat = bool(kind.get("splat"))
         stored = (1,) if splat else shape
@@ -287,13 +300,14 @@ class _Reader:
             raise _refused(self.path, f"damaged: {info.filename} has {info.file_size} bytes")
         if splat and prod(shape) * dtype.itemsize > MOST_SPLAT_BYTES:
             raise _refused(self.path, f"damaged: {info.filename} is repeated {prod(shape)} times")
-        signature, *_, name, extra = _LOCAL_HEADER.unpack_from(mapped, info.header_offset)
+        signature, *_, name, extra = _LOCAL_HEADER.unpack_from(content, info.header_offset)
         begin = info.header_offset + _LOCAL_HEADER.size + name + extra
         if signature != b"PK\3\4" or begin + info.file_size > self.size:
             raise _refused(self.path, f"damaged: {info.filename} lies elsewhere")
         if not info.file_size:
             return np.empty(shape, dtype)
-        array = np.frombuffer(mapped, dtype, prod(stored), begin)
+        array = np.frombuffer(content, dtype, prod(stored), begin)
+        array.flags.writeable = False
         return np.broadcast_to(array[0], shape) if splat else array.reshape(shape)
 
 

@@ -198,7 +198,7 @@ class BlobStore:
                 _write(blob, target)
 
     def load(self, directory: str | os.PathLike[str]) -> None:
-        """Memory-map the blobs in a folder, check each against its digest, and add them.
+        """Read the blobs in a folder, check each against its digest, and add them.
 
         Raises ValueError if the folder is missing, or if a file is damaged or is not a blob.
         """
@@ -238,7 +238,8 @@ def _read(path: Path) -> Blob:
     if unknown:
         raise ValueError(f"{path}: unknown element type {unknown[0]}")
     try:
-        array = _map(path)
+        # Read, not mapped: if the file were cut in place later, a signal would end the process.
+        array = np.load(path, allow_pickle=False)
         if types:
             array = array.view(_EXTENSION_DTYPES[types[0]])
         blob = Blob(array)
@@ -250,11 +251,3 @@ def _read(path: Path) -> Blob:
     if blob.digest != digest:
         raise ValueError(f"{path}: damaged blob: its contents have digest {blob.digest}")
     return blob
-
-
-def _map(path: Path) -> NDArray[Any]:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError:
-        # An array without elements has no bytes to map.
-        return np.load(path, allow_pickle=False)

@@ -63,6 +63,8 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
     with the text, including bytes that are not UTF-8. The message begins with "path:line:column: "
     if the place is known.
     """
+    # Locations are text, and the name of a file may be bytes that are not.
+    path = os.fsencode(path).decode("utf-8", "backslashreplace")
     if isinstance(text, bytes):
         text = _decode(text, path)
     deep = too_deep(text, "([{<")

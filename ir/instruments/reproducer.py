@@ -36,7 +36,7 @@ def fresh_folder(name: str) -> Path:
     here = Path()
     try:
         check_folder(here)
-    except InputError:
+    except (InputError, OSError):
         here = Path(tempfile.gettempdir())
     first = here / f"abele-reproducer-{name}"
     candidates = (first.with_name(f"{first.name}-{number}") for number in count(2))

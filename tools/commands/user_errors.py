@@ -153,11 +153,22 @@ def _report(error: Exception, context: ErrorContext) -> None:
     if isinstance(error, OSError):
         # The disk is full, or a folder has gone. Paths were checked before.
         where = "" if error.filename is None else f"{error.filename}: "
+        if not where and _has_no_folder():
+            fail(BAD_INPUT, "the working folder was deleted; change to another one")
         fail(BAD_INPUT, f"{where}{error.strerror or error}")
     if context.text and isinstance(error, STUMBLES):
         problem = "; ".join([f"cannot be compiled or run: {one_line(error)}", *_places(error)])
         shows = f"{TRACEBACK}=1 shows where"
         fail(BAD_INPUT, "\n".join([f"{context.text}: {problem}; {shows}", *_advice(error)]))
+
+
+def _has_no_folder() -> bool:
+    """Whether the working folder was deleted, so that no relative path leads anywhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 TOO_MANY_DIGITS = "for integer string conversion"
