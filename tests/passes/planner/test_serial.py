@@ -68,7 +68,7 @@ def test_a_decided_split_is_kept_even_if_it_does_not_fit():
 def program(plan: str) -> str:
     matrix = "tensor<64x64xf32>"
     return f"""
-    builtin.module attributes {{abele.target = "small.toml"}} {{
+    builtin.module attributes {{abele.target = "{resolve_target("small.toml").spelling()}"}} {{
       func.func @main(%a: {matrix}, %b: {matrix}) -> {matrix} {{
         %0 = "nn.matmul"(%a, %b) {plan} : ({matrix}, {matrix}) -> {matrix}
         func.return %0 : {matrix}
