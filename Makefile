@@ -9,7 +9,7 @@ ASK_VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 VERSION := $(shell $(PYTHON) $(ASK_VERSION))
 INSTALLED := $(VENV)/.installed-$(VERSION)
 
-.PHONY: demo test lint style types suite bench fuzz scan reference docs install
+.PHONY: demo test lint style types suite bench conformance fuzz scan reference docs install
 
 SECONDS ?= 300
 
@@ -41,6 +41,10 @@ bench: install
 	$(BIN)/abele bench fidelity
 	$(BIN)/abele bench graphs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m large
+
+# The ONNX node suite of the installed onnx package, operator by operator.
+conformance: install
+	$(BIN)/python -m abele.tools.bench.conformance
 
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each; then
 # damaged and absurd inputs of all kinds, for SECONDS in all.

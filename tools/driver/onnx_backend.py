@@ -43,12 +43,20 @@ class Prepared:
         return [results[each.name] for each in exe.outputs]
 
     def _executable(self, values: Mapping[str, Array]) -> Executable:
-        arrays = [values[name] for name in self.fixed]
-        key = (*((array.dtype.name, array.shape, array.tobytes()) for array in arrays),)
-        if key not in self._compiled:
+        while True:
+            arrays = [values[name] for name in self.fixed]
+            key = (*((array.dtype.name, array.shape, array.tobytes()) for array in arrays),)
+            if key in self._compiled:
+                return self._compiled[key]
             model = with_constants(self._model, dict(zip(self.fixed, arrays, strict=True)))
-            self._compiled[key] = compile_model(model, self._target)
-        return self._compiled[key]
+            try:
+                self._compiled[key] = compile_model(model, self._target)
+            except NotConstantError as error:
+                # What one input decides may show that another one decides as well.
+                more = [name for name in error.inputs if name not in self.fixed]
+                if not more or not set(more) <= set(values):
+                    raise
+                self.fixed += tuple(more)
 
 
 def input_names(model: onnx.ModelProto) -> list[str]:

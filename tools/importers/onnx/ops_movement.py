@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -13,9 +13,6 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from .node import Importer, Known, Node, Results, Value, known
 from .tensors import Array
-
-MOST_GATHERED = 64
-"""Gather supports at most this many scattered indices, because each becomes one slice."""
 
 
 def _reshaped(node: Node, shape: list[int]) -> Results:
@@ -210,42 +207,6 @@ def _tile(node: Node) -> Results:
     return node.reshape(grown, [r * n for r, n in zip(repeats, shape, strict=True)])
 
 
-def _gather(node: Node) -> Results:
-    """Slices at indices known at import: one number, or a list."""
-    shape = list(node.shape(0))
-    axis = node.axis(node.integer("axis", 0), len(shape))
-    indices = node.array(1, "indices")
-    if indices.dtype.kind not in "iu" or indices.ndim > 1:
-        raise node.unsupported(f"indices of shape {list(indices.shape)}", "need at most one axis")
-    picked = [int(i) + (shape[axis] if i < 0 else 0) for i in indices.reshape(-1)]
-    if any(not 0 <= i < shape[axis] for i in picked):
-        raise node.bad(f"indices {picked} of an axis of {shape[axis]} elements")
-    steps = {b - a for a, b in pairwise(picked)} or {1}
-    even = len(steps) == 1 and 0 not in steps
-    if not even and len(picked) > MOST_GATHERED:
-        raise node.unsupported(f"{len(picked)} scattered indices", f"at most {MOST_GATHERED} are")
-    runs = (
-        [(picked[0] if picked else 0, steps.pop(), len(picked))]
-        if even
-        else [(i, 1, 1) for i in picked]
-    )
-    value = node[0]
-    pieces = [
-        _sliced(
-            node,
-            value,
-            [start if i == axis else 0 for i in range(len(shape))],
-            [step if i == axis else 1 for i in range(len(shape))],
-            [count if i == axis else n for i, n in enumerate(shape)],
-        )
-        for start, step, count in runs
-    ]
-    whole = pieces[0] if len(pieces) == 1 else node.add(nn.ConcatOp(pieces, axis))
-    if indices.ndim:
-        return whole
-    return node.reshape(whole, [n for i, n in enumerate(shape) if i != axis])
-
-
 def _depth_to_space(node: Node) -> Results:
     n, c, h, w = _image(node)
     b = node.integer("blocksize")
@@ -324,7 +285,6 @@ MOVEMENTS: dict[str, Importer] = {
     "Pad": _pad,
     "Expand": _expand,
     "Tile": _tile,
-    "Gather": _gather,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,
     "Constant": _constant,

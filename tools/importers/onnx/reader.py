@@ -29,6 +29,7 @@ from .node import Graph, Importer, Known, Node, Results, Value
 from .node import known as known_array
 from .ops_contraction import CONTRACTIONS
 from .ops_elementwise import ELEMENTWISE
+from .ops_indexed import INDEXED
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_window import WINDOWS
@@ -43,6 +44,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "windows and reductions": WINDOWS,
     "normalisation": NORMALISATIONS,
     "movement and shapes": MOVEMENTS,
+    "indices": INDEXED,
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 

@@ -1,0 +1,261 @@
+"""ONNX operators that reach elements by index: gathers, scatters and one-hot vectors."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import accumulate, pairwise
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from .node import Importer, Node, Results, dtype_of
+
+COMBINERS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
+"""The combiner of each reduction that scatters have."""
+
+MERGES = {"add": nn.AddOp, "mul": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
+"""The operation that merges the data with what was scattered, by reduction."""
+
+
+def _indices(node: Node, operand: int, size: int) -> SSAValue:
+    """The indices of an axis of some size, counted from its front.
+
+    Raises InputError for indices that are known now and out of range.
+    """
+    if dtype_of(node.value(operand)).kind not in "iu":
+        raise node.bad(f"indices of {dtype_of(node.value(operand)).name}; need integers")
+    array = node.graph.known(node.value(operand))
+    if array is not None:
+        outside = array[(array < -size) | (array >= size)]
+        if outside.size:
+            raise node.bad(f"index {outside.flat[0]} of an axis of {size} elements")
+        normal = np.where(array < 0, array + size, array)
+        return node.graph.emitted(node.known(normal.astype(np.int64)))
+    return _from_front(node, node[operand], size)
+
+
+def _from_front(node: Node, indices: SSAValue, size: int) -> SSAValue:
+    """Indices that may be negative, counted from the front of an axis."""
+    zero = node.constant(0, indices)
+    turned = node.add(nn.AddOp(indices, node.constant(size, indices)))
+    return node.add(nn.SelectOp(node.add(nn.LessOp(indices, zero)), turned, indices))
+
+
+def _gather(node: Node) -> Results:
+    """Slices where the indices are known and evenly spaced, else a lookup."""
+    shape = list(node.shape(0))
+    axis = node.axis(node.integer("axis", 0), len(shape))
+    indices = node.graph.known(node.value(1))
+    if indices is not None and indices.dtype.kind in "iu" and indices.ndim < 2:
+        found = _sliced(node, indices, axis)
+        if found is not None:
+            return found
+    return node.add(nn.GatherOp(node[0], _indices(node, 1, shape[axis]), axis))
+
+
+def _sliced(node: Node, indices: np.ndarray, axis: int) -> SSAValue | None:
+    """The elements at evenly spaced indices as one slice; None if they are not."""
+    shape = list(node.shape(0))
+    picked = [int(i) + (shape[axis] if i < 0 else 0) for i in indices.reshape(-1)]
+    steps = {b - a for a, b in pairwise(picked)} or {1}
+    if len(steps) > 1 or 0 in steps or any(not 0 <= i < shape[axis] for i in picked):
+        return None
+    starts, strides, sizes = [0] * len(shape), [1] * len(shape), list(shape)
+    starts[axis], strides[axis] = (picked[0] if picked else 0), steps.pop()
+    sizes[axis] = len(picked)
+    whole = node[0]
+    if sizes != shape or strides[axis] != 1:
+        whole = node.add(nn.SliceOp(whole, starts, strides, sizes))
+    if indices.ndim:
+        return whole
+    return node.reshape(whole, [n for i, n in enumerate(shape) if i != axis])
+
+
+def _gather_elements(node: Node) -> Results:
+    shape = node.shape(0)
+    axis = node.axis(node.integer("axis", 0), len(shape))
+    return node.add(nn.GatherAlongOp(node[0], _indices(node, 1, shape[axis]), axis))
+
+
+def _flat(node: Node, operand: int, shape: tuple[int, ...]) -> SSAValue:
+    """Row-major positions in a shape, from the coordinates along the last axis of an operand."""
+    given = node.shape(operand)
+    weights = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
+    array = node.graph.known(node.value(operand))
+    sizes = np.array(shape, np.int64)
+    if array is not None:
+        outside = (array < -sizes) | (array >= sizes)
+        if outside.any():
+            raise node.bad(f"index {array[outside].flat[0]} outside of {list(shape)}")
+        normal = np.where(array < 0, array + sizes, array)
+        flat = (normal * np.array(weights, np.int64)).sum(-1)
+        return node.graph.emitted(node.known(flat.astype(np.int64)))
+    indices = node.cast(node[operand], i64)
+
+    def constant(values: np.ndarray) -> SSAValue:
+        return node.graph.emitted(node.known(values))
+
+    zero = node.constant(0, indices)
+    turned = node.add(nn.AddOp(indices, constant(sizes)))
+    normal = node.add(nn.SelectOp(node.add(nn.LessOp(indices, zero)), turned, indices))
+    weighted = node.add(nn.MulOp(normal, constant(np.array(weights, np.int64))))
+    return node.add(nn.ReduceOp(weighted, "sum", [len(given) - 1]))
+
+
+def _gather_nd(node: Node) -> Results:
+    """A lookup in the table of the indexed axes as one."""
+    data, given, batch = node.shape(0), node.shape(1), node.integer("batch_dims", 0)
+    if not given or not 0 <= batch < min(len(data), len(given)):
+        raise node.bad(f"batch_dims {batch} of ranks {len(data)} and {len(given)}")
+    depth = given[-1]
+    if batch + depth > len(data) or data[:batch] != given[:batch]:
+        raise node.bad(f"indices of {list(given)} into data of {list(data)}")
+    indexed, rest = data[batch : batch + depth], data[batch + depth :]
+    flat = _flat(node, 1, indexed)
+    count = prod(data[:batch])
+    # The batch is a further index: row b * size + i of all tables, one after another.
+    if count > 1:
+        first = (np.arange(count, dtype=np.int64) * prod(indexed)).reshape(
+            *data[:batch], *[1] * (len(given) - 1 - batch)
+        )
+        flat = node.add(
+            nn.AddOp(flat, node.cast(node.graph.emitted(node.known(first)), nn.element_of(flat)))
+        )
+    table = node.reshape(node[0], (count * prod(indexed), *rest))
+    return node.reshape(node.add(nn.GatherOp(table, flat, 0)), (*given[:-1], *rest))
+
+
+def _scattered(
+    node: Node, data: SSAValue, indices: SSAValue, updates: SSAValue, along: int, reduction: str
+) -> SSAValue:
+    """Data of which some rows are replaced by updates, or merged with them.
+
+    along: the axis of ScatterElements; -1 if indices name rows of the first axis.
+    """
+    axis = max(along, 0)
+    make = nn.ScatterAlongOp if along >= 0 else nn.ScatterOp
+    size = nn.shape_of(data)[axis]
+    if reduction != "none":
+        merged = node.add(make(updates, indices, COMBINERS[reduction], axis, size))
+        return node.add(MERGES[reduction](data, merged))
+    # Of several updates of one element, the last one counts: the one at the largest position.
+    shape = nn.shape_of(indices)
+    if along >= 0:
+        places = np.arange(shape[axis], dtype=np.int32)
+        places = places.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        places = np.broadcast_to(places, shape)
+    else:
+        places = np.arange(prod(shape), dtype=np.int32).reshape(shape)
+    position = node.graph.emitted(node.known(np.ascontiguousarray(places)))
+    last = node.add(make(position, indices, "max", axis, size))
+    if along >= 0:
+        found = node.add(nn.GatherAlongOp(updates, last, axis))
+    else:
+        rest = nn.shape_of(data)[1:]
+        found = node.add(nn.GatherOp(node.reshape(updates, (prod(shape), *rest)), last, 0))
+        last = node.reshape(last, (size, *[1] * len(rest)))
+    untouched = node.add(nn.LessOp(last, node.constant(0, last)))
+    return node.add(nn.SelectOp(untouched, data, found))
+
+
+def _reduction(node: Node) -> str:
+    reduction = node.text("reduction", "none")
+    if reduction not in ("none", *COMBINERS):
+        raise node.bad(f"reduction {reduction!r}; need none, {', '.join(COMBINERS)}")
+    return reduction
+
+
+def _scatter_elements(node: Node) -> Results:
+    shape, given = node.shape(0), node.shape(1)
+    axis = node.axis(node.integer("axis", 0), len(shape))
+    if node.shape(2) != given or len(given) != len(shape):
+        raise node.bad(f"indices of {list(given)} and updates of {list(node.shape(2))}")
+    indices, updates = _indices(node, 1, shape[axis]), node[2]
+    missing = [0 if i == axis else n - m for i, (n, m) in enumerate(zip(shape, given, strict=True))]
+    if any(n < 0 for n in missing):
+        raise node.bad(f"indices of {list(given)} for data of {list(shape)}")
+    if any(missing):
+        # Elements that no index covers have the index -1, which is no element.
+        low = [0] * len(shape)
+        indices = node.add(nn.PadOp(indices, low, missing, value=-1))
+        updates = node.add(nn.PadOp(updates, low, missing))
+    return _scattered(node, node[0], indices, updates, axis, _reduction(node))
+
+
+def _scatter_nd(node: Node) -> Results:
+    shape, given = node.shape(0), node.shape(1)
+    depth = given[-1] if given else 0
+    if not given or depth > len(shape):
+        raise node.bad(f"indices of {list(given)} into data of {list(shape)}")
+    indexed, rest = shape[:depth], shape[depth:]
+    if node.shape(2) != (*given[:-1], *rest):
+        raise node.bad(f"updates of {list(node.shape(2))}; need {[*given[:-1], *rest]}")
+    flat = node.reshape(_flat(node, 1, indexed), (prod(given[:-1]),))
+    data = node.reshape(node[0], (prod(indexed), *rest))
+    updates = node.reshape(node[2], (prod(given[:-1]), *rest))
+    return node.reshape(_scattered(node, data, flat, updates, -1, _reduction(node)), shape)
+
+
+def _one_hot(node: Node) -> Results:
+    depth = int(node.array_scalar(1, "depth"))
+    if depth < 1:
+        raise node.bad(f"depth {depth}; need 1 or more")
+    given = node.shape(0)
+    axis = node.axis(node.integer("axis", -1), len(given) + 1)
+    is_whole = dtype_of(node.value(0)).kind in "iu"
+    indices = node[0] if is_whole else node.cast(node[0], i64)
+    shape = [*given[:axis], 1, *given[axis:]]
+    normal = node.reshape(_from_front(node, indices, depth), shape)
+    along = [depth if i == axis else 1 for i in range(len(shape))]
+    rows = np.arange(depth).astype(numpy_dtype(nn.element_of(normal))).reshape(along)
+    hit = node.add(nn.EqualOp(normal, node.graph.emitted(node.known(rows))))
+    values = node[2]
+    off, on = (node.reshape(node.add(nn.SliceOp(values, [i], [1], [1])), ()) for i in (0, 1))
+    return node.add(nn.SelectOp(hit, on, off))
+
+
+def _eye_like(node: Node) -> Results:
+    shape, offset = node.shape(0), node.integer("k", 0)
+    if len(shape) != 2:
+        raise node.bad(f"shape {list(shape)}; need two axes")
+    dtype = dtype_of(node.value(0))
+    if node.has_attribute("dtype"):
+        dtype = numpy_dtype(node.element(node.integer("dtype")))
+    return node.known(np.eye(*shape, k=offset).astype(dtype))
+
+
+def _trilu(node: Node) -> Results:
+    shape = node.shape(0)
+    if len(shape) < 2:
+        raise node.bad(f"shape {list(shape)}; need two axes or more")
+    offset = node.array_integers(1, "k")[0] if node.has(1) else 0
+    keep = partial(np.triu if node.flag("upper", True) else np.tril, k=offset)
+    mask = node.graph.emitted(node.known(keep(np.ones(shape[-2:], np.bool_))))
+    return node.add(nn.SelectOp(mask, node[0], node.constant(0, node[0])))
+
+
+def _range(node: Node) -> Results:
+    start, limit, step = (node.array(i, what) for i, what in enumerate(("start", "limit", "delta")))
+    if step.reshape(()) == 0:
+        raise node.bad("a delta of 0; need any other")
+    count = max(int(np.ceil((limit.reshape(()) - start.reshape(())) / step.reshape(()))), 0)
+    values = start.reshape(()) + np.arange(count).astype(start.dtype) * step.reshape(())
+    return node.known(values.astype(start.dtype))
+
+
+INDEXED: dict[str, Importer] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "Scatter": _scatter_elements,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "OneHot": _one_hot,
+    "EyeLike": _eye_like,
+    "Trilu": _trilu,
+    "Range": _range,
+}
