@@ -199,6 +199,31 @@ def reduce_cycles(outputs: ArrayLike, depth: ArrayLike, dtype_name: str, target:
     return np.where((depth_ > 1) & (outputs_ > 0), total, 0)
 
 
+def lookup_cycles(
+    indices: ArrayLike,
+    found: ArrayLike,
+    row_elements: ArrayLike,
+    merges: bool,
+    dtype_name: str,
+    target: Target,
+) -> Cycles:
+    """Cycles to read indices, and to copy or merge the rows that they name, shared among workers.
+
+    indices: those that the tile reads. found: those of them whose row is on the tile. row_elements:
+    of each row. merges: whether rows are merged into a table, and not only copied.
+    Source: poplibs lib/popops/codelets/popopsCycleEstimators, MultiSlice. Assumed: what merging
+    adds, and that the workers share the indices evenly.
+    """
+    lookup, workers = target.lookup, target.workers
+    read = divided_up(integers(indices), workers)
+    hits = np.minimum(divided_up(integers(found), workers), read)
+    vectors = divided_up(integers(row_elements), vector_elements(dtype_name, target))
+    each = lookup.merged_vector_cycles if merges else lookup.copied_vector_cycles
+    work = hits * (lookup.found_cycles + each * vectors) + (read - hits) * lookup.missed_cycles
+    total = target.vector.supervisor_cycles + workers * (lookup.start_cycles + work)
+    return np.where(integers(indices) > 0, total, 0)
+
+
 # Bytes that move inside a tile.
 
 

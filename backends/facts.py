@@ -331,6 +331,21 @@ class Reduction:
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """Rows that indices name, copied from a table or merged into one."""
+
+    start_cycles: int = fact(30, PUBLISHED, POPOPS + ", MultiSlice, 29 or 30")
+    found_cycles: int = fact(19, PUBLISHED, POPOPS + ", MultiSlice, per index")
+    missed_cycles: int = fact(
+        8, PUBLISHED, POPOPS + ", MultiSlice, per index whose row is on another tile"
+    )
+    copied_vector_cycles: int = fact(2, PUBLISHED, POPOPS + ", MultiSlice, per vector of a row")
+    merged_vector_cycles: int = fact(
+        4, ASSUMED, "two loads, a merge and a store for each vector of an update"
+    )
+
+
+@dataclass(frozen=True)
 class Copy:
     """Copies inside a tile."""
 

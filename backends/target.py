@@ -28,6 +28,7 @@ from .facts import (
     Copy,
     Exchange,
     Fitted,
+    Lookup,
     Mac,
     Measuring,
     Memory,
@@ -71,6 +72,7 @@ class Target:
     outer: Outer = field(default=Outer())
     vector: Vector = field(default=Vector())
     reduction: Reduction = field(default=Reduction())
+    lookup: Lookup = field(default=Lookup())
     copy: Copy = field(default=Copy())
     measuring: Measuring = field(default=Measuring())
     fitted: Fitted = field(default=Fitted())

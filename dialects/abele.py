@@ -21,7 +21,16 @@ from xdsl.irdl import irdl_attr_definition
 from ..ir.aliases import Aliased, parse_alias
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
-from ..ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Space
+from ..ir.geometry.space import (
+    AccessMap,
+    AxisMap,
+    Dim,
+    Division,
+    Kind,
+    Outside,
+    Relation,
+    Space,
+)
 from ..ir.hash_once import hash_once
 from ..ir.printer import TextPrinter
 from ..ir.same_number import same_number
@@ -161,7 +170,11 @@ def _print_dim(dim: Dim) -> str:
 class SpaceAttr(_Value[Space]):
     """An iteration space.
 
+    Relations follow the results: only points at which they hold contribute.
+
     Example: #abele.space<[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
+    #abele.space<[j = 3, r = 8 reduction] (r) of [8], (j) of [3] -> (j) of [3]
+    where operand 1 is (r) of [8]>
     """
 
     name = "abele.space"
@@ -195,7 +208,16 @@ class SpaceAttr(_Value[Space]):
         results = [_parse_access(parser, names)]
         while parser.parse_optional_punctuation(",") is not None:
             results.append(_parse_access(parser, names))
-        return Space(dims, tuple(operands), tuple(results))
+        relations: list[Relation] = []
+        while parser.parse_optional_keyword("where") is not None:
+            parser.parse_keyword("operand")
+            operand = _parse_integer(parser)
+            parser.parse_keyword("is")
+            access = _parse_access(parser, names)
+            if len(access.axes) != 1:
+                parser.raise_error(f"a relation of {len(access.axes)} axes; need one")
+            relations.append(Relation(access.axes[0], operand))
+        return Space(dims, tuple(operands), tuple(results), tuple(relations))
 
     def text(self) -> str:
         """What stands between the brackets."""
@@ -203,7 +225,11 @@ class SpaceAttr(_Value[Space]):
         dims = ", ".join(map(_print_dim, self.data.dims))
         operands = ", ".join(_print_access(a, names) for a in self.data.operands)
         results = ", ".join(_print_access(a, names) for a in self.data.results)
-        return f"[{dims}] {operands} -> {results}"
+        relations = "".join(
+            f" where operand {r.operand} is {_print_access(AccessMap((r.axis,)), names)}"
+            for r in self.data.relations
+        )
+        return f"[{dims}] {operands} -> {results}{relations}"
 
 
 @irdl_attr_definition

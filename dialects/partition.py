@@ -123,12 +123,13 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
             f"scalar function {body.function}; need one of {', '.join(sorted(FUNCTIONS))}"
         )
     given = len(structure.space.operands), len(body.parameters)
-    if given != (body.arity, FUNCTIONS[body.function].parameters):
+    if given != (structure.arity, FUNCTIONS[body.function].parameters):
         chain = f" then {stages_text(body.then)}" if body.then else ""
         raise VerifyException(
             f"{body.function}{chain} of {given[0]} operands and {given[1]} parameters; need "
-            f"{body.arity} and {FUNCTIONS[body.function].parameters}"
+            f"{structure.arity} and {FUNCTIONS[body.function].parameters}"
         )
+    _verify_relations(structure)
     _verify_extras(structure)
     if len(plan.split) != len(dims):
         raise VerifyException(f"split of {len(plan.split)} dimensions; the space has {len(dims)}")
@@ -153,9 +154,27 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
         _verify_result(structure, result)
 
 
+def _verify_relations(structure: Structure) -> None:
+    """Check that each relation has the operand of its place, and that something merges points."""
+    relations, body = structure.space.relations, structure.body
+    if relations and body.combiner is None:
+        raise VerifyException(
+            f"{body.function} at points that meet a relation: need a combiner, whose identity is "
+            "the result of no point"
+        )
+    if relations and not structure.space.dims:
+        raise VerifyException("a relation in a space without dimensions; need one")
+    for i, relation in enumerate(relations, body.function_arity):
+        if relation.operand != i:
+            raise VerifyException(
+                f"relation of operand {relation.operand}; need operand {i}, after those of the "
+                "function"
+            )
+
+
 def _verify_extras(structure: Structure) -> None:
     """Check that a chain's operands have one element per result element."""
-    dims, own = structure.space.dims, structure.body.own_arity
+    dims, own = structure.space.dims, structure.own_operands
     for i, access in enumerate(structure.space.operands[own:], own):
         merged = [dims[d].name for d in sorted(access.dims()) if dims[d].kind != "parallel"]
         if merged:

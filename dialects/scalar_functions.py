@@ -19,8 +19,16 @@ COMBINERS: dict[str, float] = {
     "max": float("-inf"),
     "min": float("inf"),
     "prod": 1.0,
+    "pick": 0.0,
 }
-"""Merge functions over reduction dimensions, with their identities."""
+"""Merge functions over reduction dimensions, with their identities.
+
+pick takes the only value whose bits are not all zero. It merges the points of a lookup, of which at
+most one has a value, and keeps the bits of that value.
+"""
+
+ARITHMETIC = ("sum", "max", "min", "prod")
+"""The combiners of any values."""
 
 Parameters = tuple[float, ...]
 
@@ -183,7 +191,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         1,
         ends_decide=True,
         chain=(0,),
-        carries_identity_of=("sum", "max", "min", "prod"),
+        carries_identity_of=("sum", "max", "min", "prod", "pick"),
         degree=_alike,
         whole=True,
     ),

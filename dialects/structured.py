@@ -105,30 +105,39 @@ class Body:
         return COMBINERS[self.combiner] if self.combiner else 0.0
 
     @property
-    def own_arity(self) -> int:
-        """Number of operands of the function, without those of the chain."""
+    def function_arity(self) -> int:
+        """Number of operands of the function, without those of relations and of the chain."""
         return FUNCTIONS[self.function].arity
-
-    @property
-    def arity(self) -> int:
-        """Number of all operands."""
-        return self.own_arity + extras_of(self.then)
 
 
 @hash_once
 @dataclass(frozen=True)
 class Structure:
-    """An operator as mathematics: where it reads and writes, and what it computes."""
+    """An operator as mathematics: where it reads and writes, and what it computes.
+
+    The operands are those of the function, then the index operand of each relation, then those of
+    the chain. A point at which a relation does not hold contributes the identity of the combiner.
+    """
 
     space: Space
     body: Body
+
+    @property
+    def own_operands(self) -> int:
+        """Number of operands without those of the chain."""
+        return self.body.function_arity + len(self.space.relations)
+
+    @property
+    def arity(self) -> int:
+        """Number of all operands."""
+        return self.own_operands + extras_of(self.body.then)
 
     @cached_property
     def unchained(self) -> Structure:
         """The structure without its chain and the chain's operands."""
         if not self.body.then:
             return self
-        own = self.space.operands[: self.body.own_arity]
+        own = self.space.operands[: self.own_operands]
         return Structure(replace(self.space, operands=own), replace(self.body, then=()))
 
     def reads_in_place(self, operand: int) -> bool:
@@ -140,7 +149,7 @@ class Structure:
         in the place of the result.
         """
         space, body = self.space, self.body
-        if body.combiner is not None and body.own_arity > 1:
+        if body.combiner is not None and self.own_operands > 1:
             return False
         result, axes = space.results[0].axes, space.operands[operand].axes
         merged = axes[: max(len(axes) - len(result), 0)]
@@ -149,7 +158,7 @@ class Structure:
             for d, dim in enumerate(space.dims)
             if dim.kind != "parallel"
         }
-        wanted = all_merged if operand < body.own_arity else set[AxisMap]()
+        wanted = all_merged if operand < self.own_operands else set[AxisMap]()
         return axes[len(merged) :] == result and set(merged) == wanted
 
 

@@ -251,7 +251,7 @@ class _Conversion:
                 )
             ]
             cut, split, order = refined(structure, plan)
-            own = structure.body.own_arity
+            own = structure.own_operands
             if left is not None:
                 operands.insert(own, left)
                 cut = adding(cut, chain=ends)
@@ -274,7 +274,7 @@ class _Conversion:
         structure, plan = steps[-1].structure, steps[-1].plan
         if not leaves_partials(structure, plan):
             return left
-        rest = values[structure.body.own_arity :]
+        rest = values[structure.own_operands :]
         combine, further = combining(structure, plan)
         return self._compute([("gather", left), *rest], combine, further, tensor)
 

@@ -115,7 +115,8 @@ def _of_one_number(op: Operation, operands: Sequence[Array]) -> Array | None:
     if not isinstance(op, Structured) or not _is_pointwise(op.structure()):
         return None
     body = op.structure().body
-    at_one_point = Structure(Space((), (AccessMap(()),) * body.arity, (AccessMap(()),)), body)
+    maps = (AccessMap(()),) * len(op.operands)
+    at_one_point = Structure(Space((), maps, (AccessMap(()),)), body)
     value = structure_value(at_one_point, numbers, dtype, ())
     return np.broadcast_to(converted(value, dtype), shape)
 

@@ -9,8 +9,8 @@ from math import prod
 import hypothesis.strategies as st
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import Builtin, Float32Type, ModuleOp, StringAttr, TensorType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import Builtin, Float32Type, ModuleOp, StringAttr, TensorType, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from abele.dialects import abele, control, exchange, nn, partition, tile
 from abele.dialects.abele import Plan, PlanAttr
@@ -83,10 +83,18 @@ class _Builder:
         return op.results[0]
 
     def weight(self, *shape: int) -> SSAValue:
+        return self._state(arrays(self.draw, shape), F32)
+
+    def indices(self, shape: Sequence[int], size: int) -> SSAValue:
+        """Indices of an axis, some of them out of its range."""
+        rng = np.random.default_rng(self.draw(st.integers(0, 1000)))
+        element, dtype = self.draw(st.sampled_from([(i32, np.int32), (i64, np.int64)]))
+        return self._state(rng.integers(-2, size + 2, tuple(shape)).astype(dtype), element)
+
+    def _state(self, array: np.ndarray, element: Attribute) -> SSAValue:
         name = f"w{len(self.states)}"
-        array = arrays(self.draw, shape)
         self.states.append(nn.StateOp(name, self.context.blobs.add(array)))
-        return self.add(nn.LoadOp(name, TensorType(F32, shape)))
+        return self.add(nn.LoadOp(name, TensorType(element, array.shape)))
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -204,6 +212,31 @@ def _image(b: _Builder, x: SSAValue) -> SSAValue:
     return b.add(nn.ReshapeOp(x, [1, rows, n // rows]))
 
 
+def _gather(b: _Builder, x: SSAValue) -> SSAValue | None:
+    shape = _shape(x)
+    if not shape:
+        return None
+    axis = b.draw(st.integers(0, len(shape) - 1))
+    if b.draw(st.booleans()):
+        fewer = [b.draw(st.integers(1, n)) for n in shape]
+        fewer[axis] = b.draw(st.integers(1, 4))
+        return b.add(nn.GatherAlongOp(x, b.indices(fewer, shape[axis]), axis))
+    indices = b.draw(st.lists(st.integers(1, 4), max_size=2))
+    return b.add(nn.GatherOp(x, b.indices(indices, shape[axis]), axis))
+
+
+def _scatter(b: _Builder, x: SSAValue) -> SSAValue | None:
+    shape = _shape(x)
+    if not shape:
+        return None
+    axis, size = b.draw(st.integers(0, len(shape) - 1)), b.draw(st.integers(1, 6))
+    combiner = b.draw(st.sampled_from(["sum", "max", "min"]))
+    if b.draw(st.booleans()):
+        return b.add(nn.ScatterAlongOp(x, b.indices(shape, size), combiner, axis, size))
+    last = b.draw(st.integers(axis, len(shape)))
+    return b.add(nn.ScatterOp(x, b.indices(shape[axis:last], size), combiner, axis, size))
+
+
 STAGES = (
     Stage("add"),
     Stage("sub"),
@@ -258,6 +291,8 @@ STEPS = (
     _pad,
     _reshape,
     _image,
+    _gather,
+    _scatter,
 )
 
 

@@ -18,7 +18,8 @@ class Cells:
     body: what is computed at each point. operands: those of the body, then those of its chain.
     operands, result: (parts of the class..., dimensions...), all of one shape; an array has stride
     0 along dimensions that it does not depend on. merged: the axes of the reduction dimensions.
-    stamps: of the operands' variables, where they are known.
+    stamps: of the operands' variables, where they are known. relations: for each relation of the
+    space, the index that each point reaches, of the shape of the views.
     """
 
     body: Body
@@ -26,6 +27,12 @@ class Cells:
     result: Array
     merged: tuple[int, ...]
     stamps: tuple[Stamp | None, ...] = ()
+    relations: tuple[Array, ...] = ()
+
+    @property
+    def own_operands(self) -> int:
+        """Number of operands without those of the chain."""
+        return self.body.function_arity + len(self.relations)
 
     @property
     def result_once(self) -> Array:

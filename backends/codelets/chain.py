@@ -34,7 +34,7 @@ def chaining_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
     """The calls that apply the chain of cells to values in place, and put them into the result."""
     del scratch
-    stages, own = cells.body.then, cells.body.own_arity
+    stages, own = cells.body.then, cells.own_operands
     extras = [cells.once(a) for a in cells.operands[own:]]
     *others, value, result = coalesced(*extras, value, cells.result_once)
     is_elsewhere = address(value) != address(result)
@@ -60,7 +60,7 @@ def chained(
     """
     if not cells.body.then:
         return codelet(cells, scratch)
-    own = cells.body.own_arity
+    own = cells.own_operands
     dtype = chaining_dtype(*(a.dtype for a in cells.operands), cells.result.dtype)
     plain = replace(cells.body, then=())
     calls: list[Call] = []

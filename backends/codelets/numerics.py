@@ -13,15 +13,16 @@ from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
-from .calls import Call, Scratch, run_calls
+from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained
 from .contraction import contraction
 from .elementwise import elementwise
+from .lookup import lookup
 from .reduction import reduction
 from .stamps import Stamp
 
-Kind = Literal["elementwise", "contraction", "reduction"]
+Kind = Literal["elementwise", "contraction", "reduction", "lookup"]
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,15 @@ CODELETS: dict[Kind, Codelet] = {
     "elementwise": elementwise,
     "contraction": contraction,
     "reduction": reduction,
+    "lookup": lookup,
 }
 """The codelet of each kind of body."""
 
 
-def kind_of(body: Body) -> Kind:
-    """The kind of a body, which chooses its codelet."""
+def kind_of(body: Body, relations: int = 0) -> Kind:
+    """The kind of a body, which chooses its codelet. relations: those of its space."""
+    if relations:
+        return "lookup"
     if body.combiner is None:
         return "elementwise"
     return "contraction" if (body.function, body.combiner) == ("mul", "sum") else "reduction"
@@ -102,7 +106,8 @@ class VertexSet:
             iteration_view(p.memory, p.address, layout, p.dtype, cls)
             for p, layout in zip((*operands, result), self.layouts, strict=True)
         ]
-        dims, last = self.structure.space.dims, views[-1]
+        space, last = self.structure.space, views[-1]
+        dims = space.dims
         merged = (
             len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind != "parallel"
         )
@@ -112,8 +117,23 @@ class VertexSet:
             last,
             tuple(d for d in merged if last.shape[d] != 1 and last.strides[d] == 0),
             tuple(p.stamp for p in operands),
+            self._indices(cls, last.shape),
         )
         return cells if cells.result_once.size else None
+
+    def _indices(self, cls: tuple[Run, ...], shape: Sequence[int]) -> tuple[Array, ...]:
+        """For each relation, the index that each point of a shape class reaches."""
+        relations = self.structure.space.relations
+        if not relations:
+            return ()
+        rank = len(self.order)
+        points: list[Array] = [np.zeros(1, np.int64)] * rank
+        for at, (d, run) in enumerate(zip(self.order, cls, strict=True)):
+            first = run.start + run.size * np.arange(run.count)
+            along = [1] * (2 * rank)
+            along[at], along[rank + at] = run.count, run.size
+            points[d] = (first[:, None] + np.arange(run.size)).reshape(along)
+        return tuple(np.broadcast_to(each.indices(points), shape) for each in relations)
 
 
 def bind_vertices(
@@ -138,7 +158,9 @@ def bind_vertices(
 
 def codelet_of(cells: Cells) -> Codelet:
     """The codelet that computes cells."""
-    return CODELETS[kind_of(cells.body)] if cells.result.size else merge_nothing
+    if not cells.result.size:
+        return merge_nothing
+    return CODELETS[kind_of(cells.body, len(cells.relations))]
 
 
 def run_vertices(

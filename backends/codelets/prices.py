@@ -76,6 +76,8 @@ def _turn_cycles(
             return both + chain_cycles(work, outputs, skip=1), np.full(len(shares), "")
         core, methods = _turn_cycles(work.unchained, shares, threads, method)
         return core + chain_cycles(work, outputs), methods
+    if space.relations:
+        return _lookup_cycles(work, shares, threads), np.full(len(shares), "")
     if work.roles is not None:
         if method not in ("", *METHODS):
             raise ValueError(f"method {method!r}; need one of {', '.join(METHODS)}")
@@ -96,6 +98,31 @@ def _turn_cycles(
     plain = (depth > 1) & (body.function == "identity")
     cycles = merging + np.where(plain, 0, each)
     return cycles.astype(np.float64), np.full(len(shares), "")
+
+
+def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
+    """The cycles of a lookup, if indices are spread evenly over the rows of the whole table.
+
+    If instead all indices name rows of one cell, this cell takes the cycles of a table in one part.
+    """
+    space, body = work.structure.space, work.structure.body
+    rows = {d for relation in space.relations for d, _ in relation.axis.terms}
+    named = {d for r in space.relations for d in space.operands[r.operand].dims()}
+    share = np.ones(len(shares))
+    for relation in space.relations:
+        reached = elements(shares, tuple(d for d, _ in relation.axis.terms))
+        share *= np.minimum(reached / max(relation.axis.size, 1), 1.0)
+    indices = elements(shares, tuple(sorted(named - rows))) * threads
+    found = np.ceil(indices * share).astype(np.int64)
+    rest = tuple(d for d in range(len(space.dims)) if d not in named | rows)
+    merges = body.combiner != "pick"
+    cycles = cost.lookup_cycles(
+        indices, found, elements(shares, rest), merges, work.operand.name, work.target
+    )
+    # Rows that no index names are the identity.
+    outputs = elements(shares, space.of_kind("parallel")) * threads
+    filled = cost.fill_cycles(outputs * work.result.itemsize, work.target)
+    return np.asarray(cycles + np.where(merges | (share < 1), filled, 0), np.float64)
 
 
 def _is_scaled_add(work: Workload) -> bool:

@@ -22,8 +22,9 @@ MERGE: dict[str, np.ufunc] = {
     "max": np.maximum,
     "min": np.minimum,
     "prod": np.multiply,
+    "pick": np.bitwise_or,
 }
-"""The ufunc of each combiner."""
+"""The ufunc of each combiner. That of pick works on bits."""
 
 WINDOW_POSITIONS = 512
 """Reductions of at most so many points are walked point by point."""
@@ -50,6 +51,8 @@ def reduction(cells: Cells, scratch: Scratch) -> list[Call]:
     value = function.result_dtype(*(a.dtype for a in cells.operands))
     result = cells.result_once
     dtype = merging_dtype(value, result.dtype)
+    if body.combiner == "pick":
+        dtype = value
     if body.combiner in ("max", "min") and not is_floating(value) and not is_floating(dtype):
         # Extremes are found before conversion to a narrower dtype wraps them.
         dtype = np.dtype(np.int64) if value.kind == "b" else value
@@ -145,9 +148,18 @@ def _apply(
     apply(parameters, *inputs, out=out)
 
 
+def bits(array: Array) -> Array:
+    """An array viewed as unsigned integers of its elements' size."""
+    return array.view(f"u{array.itemsize}")
+
+
 def _merge(merge: np.ufunc, total: Array, value: Array) -> None:
+    if merge is np.bitwise_or:
+        total, value = bits(total), bits(value)
     merge(total, value, out=total, dtype=total.dtype, casting="unsafe")
 
 
 def _reduce_into(merge: np.ufunc, value: Array, axes: tuple[int, ...], total: Array) -> None:
+    if merge is np.bitwise_or:
+        total, value = bits(total), bits(value)
     merge.reduce(value, axis=axes, dtype=total.dtype, out=total)

@@ -67,9 +67,9 @@ class Roles:
 def roles(structure: Structure) -> Roles | None:
     """The roles of the dimensions of a sum of products of two tensors; None for other operators."""
     space, body = structure.space, structure.body
-    if body.function != "mul" or body.combiner != "sum":
+    if body.function != "mul" or body.combiner != "sum" or space.relations:
         return None
-    first, second = (access.dims() for access in space.operands[: body.own_arity])
+    first, second = (access.dims() for access in space.operands[: body.function_arity])
     merged = space.of_kind("reduction", "whole")
     kept = space.of_kind("parallel")
     if not any(d in first and d in second for d in merged):

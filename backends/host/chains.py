@@ -391,7 +391,7 @@ def points_call(
 
 def host_stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
     """As codelets.chain.stage_calls, as one compiled call if kernels have all stages."""
-    stages, own, result = cells.body.then, cells.body.own_arity, cells.result_once
+    stages, own, result = cells.body.then, cells.own_operands, cells.result_once
 
     def call(operands: Sequence[Array]) -> Call | None:
         steps = Steps()

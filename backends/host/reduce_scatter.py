@@ -130,7 +130,7 @@ def _merged(structure: Structure, plan: Plan) -> list[tuple[int, int]] | None:
     None unless all are walked point by point, each along an axis of its own.
     """
     space, body = structure.space, structure.body
-    if body.function != "identity" or body.combiner not in MERGES:
+    if body.function != "identity" or body.combiner not in MERGES or structure.space.relations:
         return None
     grid = raw_layout(space.dims, space.results[0], plan.split, plan.order).grid
     order = placement_order(len(space.dims), plan.order)

@@ -67,7 +67,14 @@ def bind_vertices(
             )
         )
         cells = HostCells(
-            plain.body, plain.operands, plain.result, plain.merged, plain.stamps, firsts, equal
+            plain.body,
+            plain.operands,
+            plain.result,
+            plain.merged,
+            plain.stamps,
+            plain.relations,
+            first_replicas=firsts,
+            equal=equal,
         )
         calls += _one_call(cells) or _codelet_calls(cells, scratch)
         read_once &= cells.read_once
@@ -100,16 +107,17 @@ def _overlaps(a: Placed, a_layout: Layout, b: Placed, b_layout: Layout) -> bool:
 
 def _codelet_calls(cells: HostCells, scratch: Scratch) -> list[Call]:
     """The calls of a codelet and of the chain, each compiled if kernels have it."""
-    is_contraction = cells.result.size and kind_of(cells.body) == "contraction"
+    kind = kind_of(cells.body, len(cells.relations))
+    is_contraction = cells.result.size and kind == "contraction"
     codelet = host_contraction if is_contraction else codelet_of(cells)
     return chained(codelet, cells, scratch, host_stage_calls)
 
 
 def _one_call(cells: HostCells) -> list[Call]:
     """A body and its chain as one compiled call; nothing if kernels do not have it."""
-    if not cells.result.size:
+    if not cells.result.size or cells.relations:
         return []
-    own = cells.body.own_arity
+    own = cells.own_operands
     plain = replace(cells.body, then=())
     points = POINTS[kind_of(plain)](replace(cells, body=plain, operands=cells.operands[:own]))
     if points is None:

@@ -27,7 +27,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects.structured import Stage, Structure, extras_of
+from ...dialects.structured import Stage, Structure
 from ...ir.geometry.space import AccessMap, Space
 from ..codelets.chain import chaining_dtype
 from ..codelets.scalar import (
@@ -41,6 +41,7 @@ from ..codelets.scalar import (
     scalar_function,
 )
 from .gather import Array, Box, boxes, gathered, whole_box
+from .meeting_points import meeting_points
 
 BOX_ELEMENTS = 1 << 22
 """Elements of an array that evaluation makes at once: 32 MiB of float64."""
@@ -53,7 +54,9 @@ _MERGE: dict[str, np.ufunc] = {
     "max": np.maximum,
     "min": np.minimum,
     "prod": np.multiply,
+    "pick": np.bitwise_or,
 }
+"""The ufunc of each combiner. That of pick works on bits."""
 
 
 def evaluate_structure(
@@ -177,7 +180,8 @@ class _Roles:
     @cached_property
     def is_contraction(self) -> bool:
         """Whether this is a sum of products, which matrix multiplication computes."""
-        return self.function.name == "mul" and self.combiner == "sum"
+        is_product = self.function.name == "mul" and self.combiner == "sum"
+        return is_product and not self.space.relations
 
     @cached_property
     def terms(self) -> int:
@@ -263,16 +267,20 @@ class _Roles:
 
 @dataclass(frozen=True)
 class _Task:
-    """One evaluation: the operands in their viewed shapes, extras those of the chain."""
+    """One evaluation: the operands in their viewed shapes, extras those of the chain.
+
+    indices: the operands of relations.
+    """
 
     roles: _Roles
     operands: tuple[Array, ...]
     extras: tuple[Array, ...] = ()
+    indices: tuple[Array, ...] = ()
 
     def stages(self) -> Iterator[tuple[Stage, list[Array]]]:
         """Each stage of the chain with its extras, which broadcast over the kept dimensions."""
         roles = self.roles
-        maps = roles.space.operands[len(self.operands) :]
+        maps = roles.space.operands[len(self.operands) + len(self.indices) :]
         arrays = iter(zip(self.extras, maps, strict=True))
         for stage in roles.chain:
             taken: list[Array] = []
@@ -284,6 +292,9 @@ class _Task:
 
     def evaluate(self, bounded: bool) -> _Parts:
         parts = self.roles.empty(bounded)
+        if self.indices:
+            self._meet(parts)
+            return parts
         add = self._contract if self.roles.is_contraction else self._reduce
         for box in self.roles.boxes():
             add(box, parts)
@@ -338,7 +349,10 @@ class _Task:
             parts.value[place] = values
         else:
             merge = cast(Callable[..., Array], _MERGE[roles.combiner])
-            parts.value[place] = merge(parts.value[place], values)
+            held = parts.value[place]
+            if roles.combiner == "pick":
+                held, values = _bits(held), _bits(values)
+            parts.value[place] = merge(held, values).view(parts.value.dtype)
         if parts.size is None or parts.error is None or roles.function.boolean:
             return
         error = roles.function.condition(roles.parameters, *reads, result=raw)
@@ -354,6 +368,54 @@ class _Task:
                 worst = self._merged(error, sizes, np.maximum)
                 np.maximum(parts.error[place], worst, out=parts.error[place])
 
+    def _meet(self, parts: _Parts) -> None:
+        """Merge the points at which the relations of the space hold."""
+        roles = self.roles
+        space, function = roles.space, roles.function
+        if not roles.points:
+            return
+        found = meeting_points(space, self.indices)
+        reads = tuple(
+            found.read(array, access).astype(as_type, copy=False)
+            for array, access, as_type in zip(
+                self.operands, space.operands, roles.read_as, strict=False
+            )
+        )
+        raw = function.apply(roles.parameters, *reads)
+        listed = [d for d in roles.kept if d in found.at]
+        complete = [d for d in found.free if d in roles.kept]
+        shape = (found.count, *(space.dims[d].size for d in found.free))
+        reduced = tuple(1 + i for i, d in enumerate(found.free) if d in roles.reduced)
+        turn = [roles.kept.index(d) for d in (*listed, *complete)]
+        where = tuple(found.at[d] for d in listed)
+
+        def merge(into: Array, points: Array, by: np.ufunc) -> None:
+            # A view: the axes of the kept dimensions, those of the list first.
+            into = into.transpose(turn)
+            if by is np.bitwise_or:
+                into, points = _bits(into), _bits(points)
+            points = by.reduce(np.broadcast_to(points, shape), axis=reduced)
+            if where:
+                by.at(into, where, points)
+            elif len(points):
+                into[...] = by(into, by.reduce(points, axis=0))
+
+        assert roles.combiner is not None
+        merge(parts.value, raw.astype(parts.value.dtype, copy=False), _MERGE[roles.combiner])
+        if parts.size is None or parts.error is None or function.boolean:
+            return
+        error = function.condition(roles.parameters, *reads, result=raw)
+        match roles.combiner:
+            case "sum":
+                merge(parts.size, np.abs(raw), np.add)
+                merge(parts.error, error, np.add)
+            case "prod":
+                u = float_limits(roles.computing).roundoff
+                merge(parts.size, np.maximum(np.abs(raw), 1), np.multiply)
+                merge(parts.error, np.abs(raw) + u * error, np.multiply)
+            case _:
+                merge(parts.error, error, np.maximum)
+
     def _merged(self, points: Array, sizes: tuple[int, ...], by: np.ufunc | None = None) -> Array:
         """An array over points of a box, merged over the reduced dimensions, in result order."""
         roles = self.roles
@@ -366,8 +428,17 @@ class _Task:
         full = [n if d in roles.reduced else points.shape[d] for d, n in enumerate(sizes)]
         if points.dtype.kind == "b" and merge in (np.add, np.multiply):
             points = points.astype(np.int64)
+        dtype = points.dtype
+        if merge is np.bitwise_or:
+            points = _bits(points)
         merged = cast(Array, merge.reduce(np.broadcast_to(points, full), axis=roles.reduced))
+        merged = merged.view(dtype) if merge is np.bitwise_or else merged
         return roles.in_result_order(merged, sorted(roles.kept))
+
+
+def _bits(array: Array) -> Array:
+    """An array viewed as unsigned integers of its elements' size."""
+    return array.view(f"u{array.itemsize}")
 
 
 def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
@@ -393,8 +464,8 @@ def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any])
         if array.shape != shape and array.size != prod(shape):
             raise ValueError(f"operand {i}: shape {array.shape}; the space needs {shape}")
         views.append(array.reshape(shape))
-    arity = len(roles.dtypes)
-    return _Task(roles, tuple(views[:arity]), tuple(views[arity:]))
+    arity, own = len(roles.dtypes), structure.own_operands
+    return _Task(roles, tuple(views[:arity]), tuple(views[own:]), tuple(views[arity:own]))
 
 
 @lru_cache(maxsize=4096)
@@ -405,11 +476,11 @@ def _roles(
     result_dtype: np.dtype[Any],
 ) -> _Roles:
     space, body = structure.space, structure.body
-    arity = function.arity + extras_of(body.then)
+    arity = structure.arity
     if len(dtypes) != len(space.operands) or len(dtypes) != arity:
         raise ValueError(
             f"{body.function}: {len(dtypes)} operands; the space has {len(space.operands)}, "
-            f"the function and its chain take {arity}"
+            f"the function, its relations and its chain take {arity}"
         )
     if len(space.results) != 1:
         raise ValueError(f"a structure with {len(space.results)} results; need 1")
@@ -609,7 +680,7 @@ def _rounding(value: Array, error: Doubles, roles: _Roles, exact: NDArray[np.boo
     if not is_floating(dtype):
         return error
     limits = float_limits(dtype)
-    once = roles.combiner in (None, "max", "min") and dtype == roles.computing
+    once = roles.combiner in (None, "max", "min", "pick") and dtype == roles.computing
     step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
     if exact.any():
         held = converted(converted(value, dtype), np.dtype(np.float64)) == value

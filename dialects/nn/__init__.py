@@ -36,6 +36,7 @@ from .composite import (
 )
 from .contraction import ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
+from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
 from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
@@ -45,6 +46,7 @@ from .windowed import pooled_size, window_reach
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
 REDUCTIONS = (PoolOp, ReduceOp)
+INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp)
 MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, PadOp, ExpandOp)
 REINTERPRETATIONS = (ReshapeOp,)
 COMPOSITES = (
@@ -62,6 +64,7 @@ CORE = (
     *elementwise.ELEMENTWISE,
     *CONTRACTIONS,
     *REDUCTIONS,
+    *INDEXED,
     *MOVEMENTS,
     *REINTERPRETATIONS,
 )
@@ -75,6 +78,7 @@ __all__ = [
     "STATE",
     "CONTRACTIONS",
     "REDUCTIONS",
+    "INDEXED",
     "MOVEMENTS",
     "REINTERPRETATIONS",
     "COMPOSITES",
@@ -88,6 +92,8 @@ __all__ = [
     "ConvOp",
     "ConvWeightGradOp",
     "ExpandOp",
+    "GatherAlongOp",
+    "GatherOp",
     "GemmOp",
     "LoadOp",
     "LogSoftmaxOp",
@@ -99,6 +105,8 @@ __all__ = [
     "PureTensorOp",
     "ReduceOp",
     "ReshapeOp",
+    "ScatterAlongOp",
+    "ScatterOp",
     "SliceOp",
     "SoftmaxOp",
     "StateOp",

@@ -11,7 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 from ...ir.geometry.space import AccessMap, Dim, Space
 from ...ir.unmet import need_one_of
 from ...ir.upstream import VerifyException
-from ..scalar_functions import COMBINERS
+from ..scalar_functions import ARITHMETIC
 from ..structured import Body, Structure
 from .base import (
     INTEGERS,
@@ -67,7 +67,7 @@ class PoolOp(ChainableOp, Windowed):
 
     def infer(self) -> TensorType[Attribute]:
         """[N, C, positions of the window...]."""
-        need_one_of("combiner", self.combiner.data, COMBINERS)
+        need_one_of("combiner", self.combiner.data, ARITHMETIC)
         return tensor(self.shape_over(shape_of(self.image)), element_of(self.image))
 
     def core_structure(self) -> Structure:
@@ -134,7 +134,7 @@ class ReduceOp(ChainableOp):
 
     def infer(self) -> TensorType[Attribute]:
         """The operand's shape without the axes, or with size 1 for them."""
-        need_one_of("combiner", self.combiner.data, COMBINERS)
+        need_one_of("combiner", self.combiner.data, ARITHMETIC)
         shape, axes = shape_of(self.operand), values_of(self.axes)
         if list(axes) != sorted(set(axes)) or any(not 0 <= a < len(shape) for a in axes):
             raise VerifyException(

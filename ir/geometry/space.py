@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, prod
@@ -146,6 +147,37 @@ class AccessMap:
         )
 
 
+NO_INDEX = -(1 << 31)
+"""The index of a point that is outside its axis. No index operand may be equal to it."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A condition that the points of a space must meet to contribute to the result.
+
+    The index that a point reaches along an axis must equal an element of an operand.
+
+        table (r, k), indices (j), result (j, k), relation r == indices[j]: rows of a table
+
+    axis: the index as a function of the dimensions, along an axis of `axis.size` elements. A point
+    that is outside this axis never contributes. operand: the operand of integers.
+    """
+
+    axis: AxisMap
+    operand: int
+
+    def indices(self, points: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The index of each point; NO_INDEX outside the axis.
+
+        points: for each dimension, the points to look at. The arrays broadcast together.
+        """
+        numerators = np.array(self.axis.offset, np.int64)
+        for d, coefficient in self.axis.terms:
+            numerators = numerators + coefficient * points[d]
+        found = self.axis.resolve(numerators)
+        return np.where(found < 0, NO_INDEX, found)
+
+
 def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
     """The map whose axis i is dimension dims[i]."""
     return AccessMap(
@@ -158,19 +190,30 @@ def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
 class Space:
     """An operator's iteration space: its dimensions, and one access map per operand and result.
 
+    relations: the conditions that points must meet; () if all points contribute.
+
     Result axes are single dimensions, with an offset if the operator writes a part of a larger
     tensor, as concat does.
-    Raises ValueError if a map names a dimension that does not exist, or can reach an index outside
-    its tensor without a rule for it.
+    Raises ValueError if a map or a relation names a dimension that does not exist, or can reach an
+    index outside its tensor without a rule for it.
     """
 
     dims: tuple[Dim, ...]
     operands: tuple[AccessMap, ...]
     results: tuple[AccessMap, ...]
+    relations: tuple[Relation, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = self.sizes
-        for role, maps in (("operand", self.operands), ("result", self.results)):
+        related = tuple(AccessMap((relation.axis,)) for relation in self.relations)
+        for i, relation in enumerate(self.relations):
+            if not 0 <= relation.operand < len(self.operands):
+                raise ValueError(f"relation {i}: no operand {relation.operand}")
+        for role, maps in (
+            ("operand", self.operands),
+            ("result", self.results),
+            ("relation", related),
+        ):
             for i, access in enumerate(maps):
                 for j, axis in enumerate(access.axes):
                     for d, _ in axis.terms:
@@ -195,6 +238,14 @@ class Space:
         return tuple(i for i, d in enumerate(self.dims) if d.kind in kinds)
 
     @property
+    def axes(self) -> Iterator[AxisMap]:
+        """The axes of all operands, and those of the relations."""
+        for access in self.operands:
+            yield from access.axes
+        for relation in self.relations:
+            yield relation.axis
+
+    @property
     def points(self) -> int:
         """Number of iteration points."""
         return prod(self.sizes)
@@ -203,13 +254,12 @@ class Space:
 def can_split_unevenly(space: Space, dim: int) -> bool:
     """True if the parts of a reduction dimension may be padded.
 
-    In every operand that has the dimension it must be an axis of its own, so that the padding
-    reads the fill value.
+    In every operand and relation that has the dimension it must be an axis of its own, so that the
+    padding reads the fill value, or meets no relation.
     """
     return all(
         len(axis.terms) == 1 and axis.divisor == 1 and axis.outside in ("none", "fill")
-        for access in space.operands
-        for axis in access.axes
+        for axis in space.axes
         if any(d == dim for d, _ in axis.terms)
     )
 
@@ -261,4 +311,5 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
         dims,
         tuple(refine(a) for a in space.operands),
         tuple(AccessMap((AxisMap(parts, ((new, 1),)), *a.axes), a.fill) for a in space.results),
+        tuple(replace(r, axis=refined(r.axis)) for r in space.relations),
     )

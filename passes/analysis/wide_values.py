@@ -74,8 +74,8 @@ def _is_sum(op: Operation) -> bool:
     """Whether an operation sums its operand. Sums of products have an accumulator of their own."""
     if not isinstance(op, Structured):
         return False
-    body = op.structure().body
-    return body.combiner == "sum" and body.own_arity == 1
+    structure = op.structure()
+    return structure.body.combiner == "sum" and structure.own_operands == 1
 
 
 def _is_pointwise(op: Operation) -> bool:

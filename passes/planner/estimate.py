@@ -93,7 +93,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     ):
         block = block_elements(access, cells) * dtype.itemsize
         arrives = arriving(problem, i, parts, cells) if problem.is_free(i) else block
-        if i >= body.own_arity and not problem.moves:
+        if i >= problem.structure.own_operands and not problem.moves:
             # The operands of a chain go where partials are combined, to each tile its share.
             block = -(-block // depth)
             arrives = block

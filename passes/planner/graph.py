@@ -414,7 +414,7 @@ class _Reader:
         assert isinstance(op, Structured)
         resident = tuple(self._unplaced(value) for value in op.operands)
         structure = op.structure()
-        own = structure.body.own_arity
+        own = structure.own_operands
         # An input that the chain reads too, perhaps reshaped, needs a place of its own first.
         chained = {self.inputs[value] for value in op.operands[own:] if value in self.inputs}
         free = tuple(

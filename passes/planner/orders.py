@@ -48,7 +48,7 @@ def last_dims(problem: Problem, parts: Integers, target: Target) -> tuple[Intege
     if problem.moves or target.exchange.pair_factor == 1:
         return last, most
     cells = largest_cells(problem.structure, parts)
-    own = space.operands[: problem.structure.body.own_arity]
+    own = space.operands[: problem.structure.own_operands]
     moving = [
         (access.dims(), arriving(problem, i, parts, cells))
         for i, access in enumerate(own)

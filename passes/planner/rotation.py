@@ -196,7 +196,7 @@ class _Steps:
 
     def priced(self, row: tuple[Step, ...], number: int) -> Choice:
         """The price of one step of a row, without combining its partials."""
-        step, own = row[number], self.problem.structure.body.own_arity
+        step, own = row[number], self.problem.structure.own_operands
         ends = number == len(row) - 1 and not leaves_partials(step.structure, step.plan)
         structure, split, order = refined(step.structure, step.plan)
         dtypes, kept = self.problem.operand_dtypes[:own], self._kept_bytes()
@@ -219,7 +219,7 @@ class _Steps:
 
     def merged(self, step: Step) -> Choice:
         """The price of combining the partials of a row's last step."""
-        own = self.problem.structure.body.own_arity
+        own = self.problem.structure.own_operands
         structure = combine_structure(step.structure, step.plan)
         assert structure is not None
         dtypes = self.between, *self.problem.operand_dtypes[own:]
@@ -325,7 +325,7 @@ def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
     parts = parts[parts[:, depth] == 1]
     charges = target_charges(target, problem.number_dtype)
     size = space.dims[depth].size
-    whole = [access.dims() for access in space.operands[: problem.structure.body.own_arity]]
+    whole = [access.dims() for access in space.operands[: problem.structure.own_operands]]
     rings = [
         r
         for r in space.of_kind("parallel")
@@ -364,7 +364,7 @@ def _estimated(
     resident = np.zeros(len(parts), np.int64)
     step, once = np.zeros_like(resident), np.zeros_like(resident)
     operands = zip(space.operands, problem.operand_dtypes, problem.resident, strict=False)
-    for access, dtype, stays in list(operands)[: structure.body.own_arity]:
+    for access, dtype, stays in list(operands)[: structure.own_operands]:
         block = block_elements(access, cells) * dtype.itemsize
         goes = depth in access.dims()
         if goes:

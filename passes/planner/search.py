@@ -83,7 +83,7 @@ def _combining(question: Question, plan: Plan) -> Question | None:
     combine = combine_structure(problem.structure, plan)
     if combine is None:
         return None
-    own = problem.structure.body.own_arity
+    own = problem.structure.own_operands
     merging = Problem(
         combine,
         (problem.partials_dtype, *problem.operand_dtypes[own:]),

@@ -180,7 +180,7 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     leading = tuple(AxisMap(dims[d].size, ((d, 1),)) for d in reversed(range(rank, rank + count)))
     operand = AccessMap((*leading, *result.axes))
     axis_of = {axis.terms[0][0]: i for i, axis in enumerate(axes) if axis.terms}
-    extras = (a.renamed(axis_of) for a in old.operands[structure.body.own_arity :])
+    extras = (a.renamed(axis_of) for a in old.operands[structure.own_operands :])
     body = replace(structure.body, function="identity", parameters=())
     return Structure(Space(dims, (operand, *extras), (result,)), body)
 

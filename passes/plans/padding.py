@@ -22,8 +22,7 @@ def can_pad(structure: Structure, dim: int) -> bool:
         and can_split_unevenly(space, dim)
         and all(
             not 0 <= axis.offset + a * space.dims[dim].size < axis.size
-            for access in space.operands
-            for axis in access.axes
+            for axis in space.axes
             for d, a in axis.terms
             if d == dim
         )

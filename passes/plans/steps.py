@@ -24,7 +24,7 @@ from ...dialects.abele import Plan
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Layout, canonical
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
 
 ADDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
 """By combiner, the function that merges the result of a step with that of the steps before."""
@@ -73,8 +73,8 @@ def check_steps(structure: Structure, plan: Plan) -> None:
                 f"dimension {dim.name}: {n} steps of {dim.size // n} elements in "
                 f"{plan.split[d]} parts; need an element each"
             )
-        if dim.kind == "reduction" and merged is None:
-            raise ValueError(f"dimension {dim.name}: nothing merges its steps")
+        if dim.kind == "reduction" and merged not in ADDS:
+            raise ValueError(f"dimension {dim.name}: no function of a chain merges its steps")
     for d, r in enumerate(plan.ring):
         if r >= 0:
             _check_ring(structure.space, plan, d, r)
@@ -98,12 +98,7 @@ def _check_ring(space: Space, plan: Plan, d: int, r: int) -> None:
         )
     if plan.steps[r] > 1 or sum(r == other for other in plan.ring) > 1:
         raise ValueError(f"dimension {dims[r].name}: a ring takes no steps, and one goes round it")
-    if any(
-        d == e and not _is_plain(a, dims)
-        for m in space.operands
-        for a in m.axes
-        for e, _ in a.terms
-    ):
+    if any(d == e and not _is_plain(a, dims) for a in space.axes for e, _ in a.terms):
         raise ValueError(
             f"dimension {dims[d].name}: an axis that goes round has no other dimension"
         )
@@ -157,7 +152,8 @@ def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
     )
     start = tuple(first[axis.terms[0][0]] if axis.terms else 0 for axis in space.results[0].axes)
     dims = tuple(replace(dim, size=n) for dim, n in zip(space.dims, sizes, strict=True))
-    cut, own = _in_rings(dims, operands, results, plan, rings)
+    relations = tuple(replace(r, axis=narrowed(r.axis)) for r in space.relations)
+    cut, own = _in_rings(dims, operands, results, relations, plan, rings)
     return Step(Structure(cut, structure.body), own, start)
 
 
@@ -165,6 +161,7 @@ def _in_rings(
     dims: tuple[Dim, ...],
     operands: tuple[AccessMap, ...],
     results: tuple[AccessMap, ...],
+    relations: tuple[Relation, ...],
     plan: Plan,
     rings: dict[int, int],
 ) -> tuple[Space, Plan]:
@@ -186,6 +183,9 @@ def _in_rings(
             Dim(f"{dims[r].name}t", steps),
         )
         operands = tuple(_with_terms(access, more) for access in operands)
+        relations = tuple(
+            replace(r, axis=_with_terms(AccessMap((r.axis,)), more).axes[0]) for r in relations
+        )
         results = tuple(_in_blocks(access, r, (rounds, tiles), dims) for access in results)
         order = [e for f in order for e in ((rounds, tiles, r) if f == r else (f,))]
         split = [*(1 if i == r else n for i, n in enumerate(split)), parts // steps, steps]
@@ -193,7 +193,7 @@ def _in_rings(
     own_plan = replace(
         plan, split=tuple(split), order=tuple(order), workers=tuple(workers), steps=(), ring=()
     )
-    return Space(dims, operands, results), own_plan
+    return Space(dims, operands, results, relations), own_plan
 
 
 def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]]) -> AccessMap:
@@ -239,7 +239,7 @@ def adding(structure: Structure, chain: bool) -> Structure:
     """
     body, space = structure.body, structure.space
     assert body.combiner is not None
-    own = body.own_arity
+    own = structure.own_operands
     left = AccessMap(space.results[0].axes)
     extras, then = (space.operands[own:], body.then) if chain else ((), ())
     return Structure(

@@ -3,7 +3,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr, TensorType, f16, f32, i1, i64
+from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr, TensorType, f16, f32, i1, i32, i64
 from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
@@ -43,6 +43,7 @@ def context() -> AbeleContext:
 
 IMAGE, IMAGE_1D, IMAGE_3D = t(2, 8, 9, 10), t(2, 8, 9), t(2, 4, 5, 6, 7)
 MATRIX, ROW, MASK = t(4, 5), t(5), t(4, 5, of=i1)
+I3 = t(3, of=i64)
 UNARY = (
     *(nn.ReluOp, nn.ExpOp, nn.LogOp, nn.SqrtOp, nn.ReciprocalOp),
     *(nn.TanhOp, nn.SigmoidOp, nn.NegOp, nn.AbsOp, nn.SquareOp),
@@ -147,6 +148,22 @@ CASES = [
         [t(1, 1, 4, 5, 6)],
         lambda x: nn.MaxPoolIndicesOp(x, [2, 2, 2], column_major=True),
         t(1, 1, 3, 4, 5, of=i64),
+    ),
+    (nn.GatherOp, [MATRIX, I3], lambda a, i: nn.GatherOp(a, i, 0), t(3, 5)),
+    (nn.GatherOp, [IMAGE_1D, t(6, 7, of=i64)], lambda a, i: nn.GatherOp(a, i, -2), t(2, 6, 7, 9)),
+    (nn.GatherOp, [MATRIX, t(of=i32)], lambda a, i: nn.GatherOp(a, i, 1), t(4)),
+    (nn.GatherAlongOp, [MATRIX, t(2, 7, of=i32)], lambda a, i: nn.GatherAlongOp(a, i, 1), t(2, 7)),
+    (
+        nn.ScatterOp,
+        [t(4, 3, 2, 6), t(3, 2, of=i32)],
+        lambda a, i: nn.ScatterOp(a, i, "sum", 1, 9),
+        t(4, 9, 6),
+    ),
+    (
+        nn.ScatterAlongOp,
+        [MATRIX, t(4, 5, of=i64)],
+        lambda a, i: nn.ScatterAlongOp(a, i, "max", 0, 9),
+        t(9, 5),
     ),
     (nn.GemmOp, [MATRIX, t(5, 3)], nn.GemmOp, t(4, 3)),
     (

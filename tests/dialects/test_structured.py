@@ -1,12 +1,24 @@
 import pytest
 
 from abele.dialects.structured import Body, Stage, Structure
-from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
 
 
 def test_a_body_knows_how_many_operands_its_chain_adds():
     body = Body("mul", "sum", (), (Stage("add"), Stage("relu"), Stage("sub", at=1)))
-    assert (body.own_arity, body.arity) == (2, 4)
+    dims, access = (Dim("x", 3),), identity_map((0,), (3,))
+    structure = Structure(Space(dims, (access,) * 4, (access,)), body)
+    assert (structure.own_operands, structure.arity) == (2, 4)
+
+
+def test_the_index_of_a_relation_is_an_operand_before_those_of_the_chain():
+    rows, indices = (Dim("j", 3), Dim("row", 8, "reduction")), identity_map((0,), (3,))
+    table, relation = identity_map((1,), (8,)), Relation(AxisMap(8, ((1, 1),)), 1)
+    body = Body("identity", "pick", then=(Stage("add"),))
+    space = Space(rows, (table, indices, indices), (indices,), (relation,))
+    structure = Structure(space, body)
+    assert (structure.own_operands, structure.arity) == (2, 3)
+    assert structure.unchained.space.operands == (table, indices)
 
 
 def test_without_its_chain_a_structure_has_its_own_operands_only():

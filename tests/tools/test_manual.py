@@ -27,7 +27,7 @@ from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect
 from abele.dialects.nn.movement import PAD_MODES
-from abele.dialects.scalar_functions import COMBINERS
+from abele.dialects.scalar_functions import ARITHMETIC
 from abele.dialects.tile import SYNC_ZONES
 from abele.dialects.variable import ALIGNMENT
 from abele.ir.pass_manager import load_pass
@@ -116,8 +116,9 @@ def test_every_field_of_an_operation_but_for_results_has_a_meaning(cls: type[Ope
 @pytest.mark.parametrize(
     ("cls", "field", "values"),
     [
-        (nn.PoolOp, "combiner", COMBINERS),
-        (nn.ReduceOp, "combiner", COMBINERS),
+        (nn.PoolOp, "combiner", ARITHMETIC),
+        (nn.ReduceOp, "combiner", ARITHMETIC),
+        (nn.ScatterOp, "combiner", ARITHMETIC),
         (nn.PadOp, "mode", PAD_MODES),
         (tile.SyncOp, "zone", SYNC_ZONES),
         (exchange.VariableOp, "address", [str(ALIGNMENT)]),

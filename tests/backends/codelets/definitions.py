@@ -223,6 +223,7 @@ COMBINERS: Mapping[str, Callable[[Sequence[Number]], Number]] = {
     "max": lambda values: _largest(*values) if values else -INFINITY,
     "min": lambda values: _smallest(*values) if values else INFINITY,
     "prod": math.prod,
+    "pick": lambda values: next((v for v in values if v), 0),
 }
 """What each combiner makes of a list of numbers."""
 

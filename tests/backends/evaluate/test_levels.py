@@ -78,7 +78,7 @@ def chained_cases(draw: st.DrawFn) -> Case:
 def apart(case: Case, operands: list[np.ndarray]) -> np.ndarray:
     """The operator without its chain, then the stages one by one, rounded at the end."""
     structure = case.structure
-    own = structure.body.own_arity
+    own = structure.own_operands
     value = dense(structure.unchained, operands[:own], np.dtype(np.float64))
     extras = iter(operands[own:])
     for stage in structure.body.then:

@@ -594,7 +594,7 @@ def test_a_chain_on_whole_numbers_is_refused():
 
 
 def test_a_chain_without_its_operands_says_how_many_it_takes():
-    with pytest.raises(ValueError, match="the function and its chain take 2"):
+    with pytest.raises(ValueError, match="the function, its relations and its chain take 2"):
         evaluate_structure(
             pointwise((Stage("add"),)), [np.zeros(4, np.float32)], np.dtype(np.float32), (4,)
         )

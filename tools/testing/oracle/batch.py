@@ -204,6 +204,9 @@ class _Search:
         (d,) = dims
         if space.dims[d].kind != "parallel" or space.dims[d].size != self.size:
             raise NoBatch
+        if any(d == e for relation in space.relations for e, _ in relation.axis.terms):
+            # Indices name rows of the whole batch.
+            raise NoBatch
         for value, access in zip(op.operands, maps, strict=True):
             if d in access.dims() and value not in axes:
                 axis = self._axis_of(access, d)

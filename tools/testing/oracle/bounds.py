@@ -247,6 +247,8 @@ def _operand_deviation(
         return np.zeros(shape)
     if 0 in space.sizes:
         return np.zeros(shape)
+    if space.relations:
+        return _deviation_of_lookup(own, operands[body.function_arity :], errors)
     floating = all(is_floating(a.dtype) for a in operands)
     if floating and body.function == "mul" and body.combiner == "sum":
         return _deviation_of_products(own, operands, errors)
@@ -289,8 +291,27 @@ _COMBINED_DEVIATION: dict[str, Callable[[Array, Errors, tuple[int, ...]], Errors
     "max": _extreme,
     "min": _extreme,
     "prod": _prod,
+    "pick": _extreme,
 }
 """The deviation of a reduction over axes, from the values and their deviations, by combiner."""
+
+
+def _deviation_of_lookup(
+    own: Structure, given: Sequence[Array], errors: Sequence[Errors]
+) -> Errors:
+    """The deviation of rows that indices name: of sums, the sum of their errors, else the largest.
+
+    given: the indices. An index that may be another one may name any row.
+    """
+    space, body = own.space, own.body
+    shape, wide = space.results[0].shape, np.dtype(np.float64)
+    row, *indices = errors
+    if any(e.any() for e in indices) or body.function != "identity" or body.combiner == "prod":
+        return np.full(shape, np.inf)
+    operands = (replace(space.operands[0], fill=0.0), *space.operands[1:])
+    merged = replace(body, combiner="sum" if body.combiner == "sum" else "max")
+    plain = Structure(replace(space, operands=operands), merged)
+    return np.maximum(structure_value(plain, [row, *given], wide, shape), 0.0)
 
 
 def _deviation_of_products(

@@ -72,8 +72,11 @@ def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degr
         outside = any(axis.outside == "fill" for axis in access.axes)
         if degree != INDEPENDENT and outside and not _is_scaled(access.fill):
             return None
-    given = list(degrees)
-    taken, given = given[: body.own_arity], given[body.own_arity :]
+    own, arity = structure.own_operands, body.function_arity
+    if any(degree != INDEPENDENT for degree in degrees[arity:own]):
+        # Other indices name other rows.
+        return None
+    taken, given = list(degrees[:arity]), list(degrees[own:])
     value = _function_degree(body.function, body.parameters, taken)
     for stage in body.then:
         taken, given = given[: stage.extras], given[stage.extras :]

@@ -1,0 +1,139 @@
+"""Points at which relations hold: rows looked up in a table, and rows that updates go to.
+
+A point contributes only if, for each relation, the index that it reaches equals an element of the
+index operand. The codelet does not walk all points. It reads each index once, and computes where in
+the cell the index points to, so that the work grows with the lookups and not with the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ir.geometry.blocks import fill_of
+from ...ir.geometry.space import NO_INDEX
+from .calls import Array, Call, Scratch
+from .cells import Cells
+from .reduction import MERGE, bits, merging_dtype
+from .scalar import ScalarFunction, convert_into, is_floating, scalar_function
+
+Places = list[NDArray[np.int64]]
+"""For each axis of the views, where the contributing points are."""
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """A lookup on fixed views. along: for each relation, the axis that an index points along.
+
+    varying: the axes on which the places of contributing points depend; the points along the other
+    axes contribute together.
+    """
+
+    cells: Cells
+    function: ScalarFunction
+    dtype: np.dtype[Any]
+    along: tuple[int, ...]
+    varying: tuple[int, ...]
+
+
+def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The calls that compute a body at the points that meet the relations of its space."""
+    del scratch
+    body = cells.body
+    assert body.combiner is not None
+    function = scalar_function(body.function)
+    arity = body.function_arity
+    value = function.result_dtype(*(a.dtype for a in cells.operands[:arity]))
+    dtype = merging_dtype(value, cells.result.dtype)
+    is_exact = body.combiner in ("max", "min") and not is_floating(value)
+    if body.combiner == "pick" or (is_exact and not is_floating(dtype)):
+        dtype = value
+    along = tuple(_axis_along(index) for index in cells.relations)
+    arrays = (*cells.operands[arity:], *cells.relations)
+    varying = {d for a in arrays for d, step in enumerate(a.strides) if step and a.shape[d] > 1}
+    # Points are listed on one axis at least, so that none may contribute.
+    listed = sorted({*varying, *along} - {-1}) or [0]
+    task = _Lookup(cells, function, dtype, along, tuple(listed))
+    return [(_run, (task,))]
+
+
+def _axis_along(index: Array) -> int:
+    """The axis of a cell along which an index rises one by one, up to the end of what it indexes.
+
+    -1 if there is no such axis.
+    """
+    varies = [d for d in range(index.ndim) if index.strides[d] and index.shape[d] > 1]
+    within = [d for d in varies if d >= index.ndim // 2]
+    if len(within) != 1:
+        return -1
+    once = tuple(slice(None) if d in varies else slice(0, 1) for d in range(index.ndim))
+    held = np.moveaxis(index[once], within[0], 0)
+    rises = (held[1:] - held[:-1] == 1) | (held[1:] == NO_INDEX)
+    return within[0] if rises.all() else -1
+
+
+def _places(task: _Lookup) -> Places:
+    """Where the points are that contribute, on the varying axes, in row-major order."""
+    cells = task.cells
+    first = tuple(
+        slice(None) if d in task.varying else slice(0, 1) for d in range(cells.result.ndim)
+    )
+    wanted = [a[first] for a in cells.operands[cells.body.function_arity : cells.own_operands]]
+    reached = [a[first] for a in cells.relations]
+    if len(set(task.along)) < len(task.along) or -1 in task.along:
+        held = np.ones((), bool)
+        for want, reach in zip(wanted, reached, strict=True):
+            held = held & (want == reach)
+        return [*np.nonzero(held)]
+    outer = tuple(slice(0, 1) if d in task.along else slice(None) for d in range(len(first)))
+    held = np.ones((), bool)
+    steps: list[Array] = []
+    for want, reach, axis in zip(wanted, reached, task.along, strict=True):
+        step = want[outer].astype(np.int64) - reach[outer]
+        held = held & (step >= 0) & (step < reach.shape[axis])
+        steps.append(step)
+    places = [*np.nonzero(held)]
+    for step, axis in zip(steps, task.along, strict=True):
+        places[axis] = np.broadcast_to(step, held.shape)[held]
+    # The last points of a part may be padding, which no index points to.
+    inside = np.ones(len(places[0]), bool)
+    for reach in reached:
+        fixed = (p if n > 1 else 0 for p, n in zip(places, reach.shape, strict=True))
+        inside &= reach[tuple(fixed)] != NO_INDEX
+    return [place[inside] for place in places]
+
+
+def _run(task: _Lookup) -> None:
+    cells, body = task.cells, task.cells.body
+    assert body.combiner is not None
+    places = _places(task)
+    free = [d for d in range(cells.result.ndim) if d not in task.varying]
+    order = (*task.varying, *free)
+
+    def at(array: Array, once: bool = False) -> Array:
+        """An array with the varying axes first. once: with one element along merged axes."""
+        return (cells.once(array) if once else array).transpose(order)
+
+    found = tuple(places[d] for d in task.varying)
+    operands = [at(a)[found] for a in cells.operands[: body.function_arity]]
+    with np.errstate(all="ignore"):
+        values = np.empty(operands[0].shape, task.dtype)
+        task.function.apply(body.parameters, *operands, out=values)
+        result = at(cells.result, once=True)
+        total = np.full(result.shape, fill_of(body.identity, task.dtype), task.dtype)
+        kept = tuple(
+            np.zeros_like(p) if d in cells.merged else p
+            for d, p in zip(task.varying, found, strict=True)
+        )
+        merged = [len(task.varying) + i for i, d in enumerate(free) if d in cells.merged]
+        merge = MERGE[body.combiner]
+        if merge is np.bitwise_or:
+            total, values = bits(total), bits(values)
+        if merged:
+            axes = tuple(d - len(task.varying) + 1 for d in merged)
+            values = merge.reduce(values, axis=axes, keepdims=True, dtype=total.dtype)
+        merge.at(total, kept, values)
+        convert_into(total.view(task.dtype), result)

@@ -1,0 +1,126 @@
+"""The points at which the relations of a space hold, and what operands hold there.
+
+The indices that relations compare are looked up among sorted ones. No codelet shares the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ...ir.geometry.space import NO_INDEX, AccessMap, Relation, Space
+from .gather import Array, Indices, fill_value
+
+
+@dataclass(frozen=True)
+class MeetingPoints:
+    """Points of a space, listed on some dimensions and complete on the others.
+
+    at: for each listed dimension, the index of each point. free: the other dimensions, in order.
+    count: of the listed points. Arrays over the points have one axis for the list, and one for each
+    free dimension.
+    """
+
+    space: Space
+    at: dict[int, Indices]
+    free: tuple[int, ...]
+    count: int
+
+    def read(self, tensor: Array, access: AccessMap) -> Array:
+        """The elements that a map reads. tensor: in the map's viewed shape."""
+        shape = [1] * (1 + len(self.free))
+        missing = np.zeros(shape, bool)
+        index: list[Indices] = []
+        for axis in access.axes:
+            numerators = np.full(shape, axis.offset, np.int64)
+            for d, coefficient in axis.terms:
+                numerators = numerators + coefficient * self._along(d)
+            reached = axis.resolve(numerators)
+            missing = missing | (reached < 0)
+            index.append(np.maximum(reached, 0))
+        full = np.broadcast_shapes(shape, *(each.shape for each in index))
+        fill = np.asarray(fill_value(access.fill, tensor.dtype)).astype(tensor.dtype)
+        if 0 in tensor.shape:
+            return np.full(full, fill)
+        points = tensor[tuple(index)].reshape(full)
+        return np.where(missing, fill, points) if missing.any() else points
+
+    def _along(self, d: int) -> Indices:
+        rank = 1 + len(self.free)
+        if d in self.at:
+            return self.at[d].reshape(-1, *[1] * (rank - 1))
+        along = [1] * rank
+        along[1 + self.free.index(d)] = -1
+        return np.arange(self.space.dims[d].size).reshape(along)
+
+
+def meeting_points(space: Space, indices: Sequence[Array]) -> MeetingPoints:
+    """The points of a space at which all of its relations hold.
+
+    indices: the operand of each relation, in the viewed shape of its map.
+    """
+    solved = [sorted({d for d, _ in relation.axis.terms}) for relation in space.relations]
+    maps = [space.operands[relation.operand] for relation in space.relations]
+    named = {d for access in maps for d in access.dims()}
+    unknown = [d for dims in solved for d in dims]
+    listed = sorted({*named, *unknown})
+    free = tuple(d for d in range(len(space.dims)) if d not in listed)
+    outer = [d for d in listed if d not in unknown or d in named or unknown.count(d) > 1]
+    at, count = _all_points(space, outer)
+    for relation, dims, access, array in zip(space.relations, solved, maps, indices, strict=True):
+        points = MeetingPoints(space, at, (), count)
+        wanted = np.broadcast_to(points.read(array, access).reshape(-1), count).astype(np.int64)
+        further = [d for d in dims if d not in at]
+        source, found = _solved(space, relation, further, at, wanted)
+        there, _ = _all_points(space, further)
+        at = {d: index[source] for d, index in at.items()}
+        at |= {d: index[found] for d, index in there.items()}
+        count = len(source)
+    return MeetingPoints(space, at, free, count)
+
+
+def _all_points(space: Space, dims: Sequence[int]) -> tuple[dict[int, Indices], int]:
+    """All points of some dimensions as a list: the index of each on each dimension, and how many
+    there are."""
+    shape = [space.dims[d].size for d in dims]
+    return {d: np.indices(shape)[i].ravel() for i, d in enumerate(dims)}, prod(shape)
+
+
+def _solved(
+    space: Space,
+    relation: Relation,
+    dims: Sequence[int],
+    at: dict[int, Indices],
+    wanted: Indices,
+) -> tuple[Indices, Indices]:
+    """The points that extend given ones on further dimensions, and meet a relation.
+
+    at: the given points. wanted: for each of them, the index that the relation has to reach.
+    Returns pairs of the number of a given point and that of a point of the further dimensions.
+    """
+    there, more = _all_points(space, dims)
+    count = len(wanted)
+    if not dims or any(d in at for d, _ in relation.axis.terms):
+        # The index depends on the given point: try all pairs.
+        source, found = (each.ravel() for each in np.indices((count, more)))
+        joined = {d: index[source] for d, index in at.items()}
+        joined |= {d: index[found] for d, index in there.items()}
+        held = _reached(relation, joined, count * more) == wanted[source]
+        return source[held], found[held]
+    reached = _reached(relation, there, more)
+    order = np.argsort(reached, kind="stable")
+    first = np.searchsorted(reached[order], wanted, "left")
+    last = np.searchsorted(reached[order], wanted, "right")
+    counts = np.where(wanted == NO_INDEX, 0, last - first)
+    source = np.repeat(np.arange(count), counts)
+    within: Indices = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return source, order[np.repeat(first, counts) + within]
+
+
+def _reached(relation: Relation, at: dict[int, Indices], count: int) -> Indices:
+    """The index that each of some points reaches along the axis of a relation."""
+    points = [at.get(d, np.zeros(1, np.int64)) for d in range(max(at, default=0) + 1)]
+    return np.broadcast_to(relation.indices(points), count)

@@ -1,0 +1,281 @@
+"""Operations that reach elements by index: rows looked up in a table, and rows that updates go to.
+
+The table's row is a dimension of the iteration space, and a relation says that it equals the index.
+It is merged in a gather and kept in a scatter, so each is the other's transpose.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from xdsl.dialects.builtin import IntegerType, StringAttr, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+
+from ...ir.geometry.space import AccessMap, Dim, Kind, Relation, Space
+from ...ir.unmet import Unmet, need_one_of
+from ...ir.upstream import VerifyException
+from ..scalar_functions import ARITHMETIC
+from ..structured import Body, Structure
+from .base import (
+    INTEGER,
+    Shape,
+    axis_map,
+    element_of,
+    integer,
+    normal_axis,
+    shape_of,
+    tensor,
+)
+from .chain import CHAIN, ChainableOp
+
+
+class IndexedOp(ChainableOp, ABC):
+    """An operation on the rows of a table that an operand of indices names.
+
+    axis: the axis of the table that indices are of, counted from 0. An index that the axis does not
+    have names no row: a gather gives 0 there, and a scatter ignores the update.
+    """
+
+    indices = operand_def(TensorType)
+    axis = prop_def(INTEGER)
+
+    @property
+    def table_axis(self) -> int:
+        """The axis of the table that indices are of."""
+        return self.axis.value.data
+
+    def check_indices(self, rank: int) -> None:
+        """Raise VerifyException unless indices are integers, and the table has the axis."""
+        element = element_of(self.indices)
+        if not isinstance(element, IntegerType) or element.width.data < 8:
+            raise Unmet(f"indices of {element}; need integers of 8 bits or more", "indices")
+        if not 0 <= self.table_axis < rank:
+            raise Unmet(f"axis {self.table_axis} of rank {rank}; need 0..{rank - 1}", "axis")
+
+    @abstractmethod
+    def table_shape(self) -> Shape:
+        """The shape of the table: a gather's operand, or a scatter's result."""
+
+    @abstractmethod
+    def rows_shape(self) -> Shape:
+        """The shape of the rows: a gather's result, or a scatter's updates."""
+
+
+def _rows_of_gather(table: Shape, indices: Shape, axis: int) -> Shape:
+    """The shape of the rows that indices name, one after another."""
+    return (*table[:axis], *indices, *table[axis + 1 :])
+
+
+def _structure(op: IndexedOp, body: Body, *, gathers: bool, along: bool) -> Structure:
+    """The structure of a lookup: a dimension per axis of the rows, and one for the table's row.
+
+    along: whether the indices have the axes of the rows, instead of axes of their own.
+    """
+    table, rows, indices = op.table_shape(), op.rows_shape(), shape_of(op.indices)
+    axis, rank, count = op.table_axis, len(rows), 1 if along else len(indices)
+    own = range(axis, axis + count)
+
+    def kind(d: int) -> Kind:
+        return "reduction" if not gathers and d in own else "parallel"
+
+    dims = (
+        *(Dim(f"d{d}", n, kind(d)) for d, n in enumerate(rows)),
+        Dim("row", table[axis], "reduction" if gathers else "parallel"),
+    )
+    others = [d for d in range(rank) if d not in own]
+    of_table = [*others[:axis], rank, *others[axis:]]
+    table_map = AccessMap(
+        tuple(axis_map(n, dims, [(d, 1)]) for n, d in zip(table, of_table, strict=True))
+    )
+    rows_map = AccessMap(tuple(axis_map(n, dims, [(d, 1)]) for d, n in enumerate(rows)))
+    index_dims = range(rank) if along else own
+    index_map = AccessMap(
+        tuple(axis_map(n, dims, [(d, 1)]) for d, n in zip(index_dims, indices, strict=True))
+    )
+    source, target = (table_map, rows_map) if gathers else (rows_map, table_map)
+    relation = Relation(axis_map(table[axis], dims, [(rank, 1)]), 1)
+    return Structure(Space(dims, (source, index_map), (target,), (relation,)), body)
+
+
+class _Gather(IndexedOp, ABC):
+    """An operation that looks rows up in a table."""
+
+    table = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    axis = prop_def(INTEGER)
+    assembly_format = "$table `,` $indices `axis` $axis" + CHAIN
+
+    def __init__(self, table: SSAValue, indices: SSAValue, axis: int):
+        axis = normal_axis(axis, len(shape_of(table)))
+        super().__init__([table, indices], {"axis": integer(axis)})
+
+    def table_shape(self) -> Shape:
+        """The shape of the table."""
+        return shape_of(self.table)
+
+
+class _Scatter(IndexedOp, ABC):
+    """An operation that merges updates into the rows of a table."""
+
+    updates = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    combiner = prop_def(StringAttr)
+    axis = prop_def(INTEGER)
+    size = prop_def(INTEGER)
+    assembly_format = "$combiner $updates `,` $indices `axis` $axis `size` $size" + CHAIN
+
+    def __init__(self, updates: SSAValue, indices: SSAValue, combiner: str, axis: int, size: int):
+        properties = {"combiner": StringAttr(combiner), "axis": integer(axis)}
+        super().__init__([updates, indices], {**properties, "size": integer(size)})
+
+    def rows_shape(self) -> Shape:
+        """The shape of the updates."""
+        return shape_of(self.updates)
+
+    def check(self) -> None:
+        """Raise VerifyException unless the updates are numbers, and the size is one."""
+        need_one_of("combiner", self.combiner.data, ARITHMETIC)
+        if self.size.value.data < 0:
+            raise Unmet(f"size {self.size.value.data}; need 0 or more", "size")
+        element = element_of(self.updates)
+        if isinstance(element, IntegerType) and element.width.data == 1:
+            raise VerifyException(f"updates of {element}; need numbers")
+
+
+@irdl_op_definition
+class GatherOp(_Gather):
+    """The rows of a table that indices name, one after another.
+
+    table: of any shape. indices: integers of any shape. axis: of the table. The axes of the indices
+    take the place of that axis in the result. An index that is not in 0..size-1 gives 0.
+
+    Example: %2 = nn.gather %0, %1 axis 0 : (tensor<100x16xf32>, tensor<3xi64>) -> tensor<3x16xf32>
+    """
+
+    name = "nn.gather"
+
+    def rows_shape(self) -> Shape:
+        """The shape of the result."""
+        return _rows_of_gather(shape_of(self.table), shape_of(self.indices), self.table_axis)
+
+    def infer(self) -> TensorType[Attribute]:
+        """The table's shape with the indices' axes in the place of the axis."""
+        self.check_indices(len(shape_of(self.table)))
+        return tensor(self.rows_shape(), element_of(self.table))
+
+    def core_structure(self) -> Structure:
+        """One dimension per axis of the result, and a merged one for the row."""
+        return _structure(self, Body("identity", "pick"), gathers=True, along=False)
+
+
+@irdl_op_definition
+class GatherAlongOp(_Gather):
+    """The element of a table that each index names along an axis.
+
+    table: of any shape. indices: integers, of the table's rank, and on every other axis no longer
+    than the table. axis: of the table. The result has the shape of the indices. An index that is
+    not in 0..size-1 gives 0.
+
+        result[i, j] = table[indices[i, j], j], for axis 0
+
+    Example: %2 = nn.gather_along %0, %1 axis 0 : (tensor<9x4xf32>, tensor<3x4xi64>)
+    -> tensor<3x4xf32>
+    """
+
+    name = "nn.gather_along"
+
+    def rows_shape(self) -> Shape:
+        """The shape of the result."""
+        return shape_of(self.indices)
+
+    def infer(self) -> TensorType[Attribute]:
+        """The shape of the indices."""
+        table, indices = shape_of(self.table), shape_of(self.indices)
+        self.check_indices(len(table))
+        if len(table) != len(indices):
+            raise Unmet(f"indices of rank {len(indices)}; need {len(table)}", "indices rank")
+        for i, (n, m) in enumerate(zip(indices, table, strict=True)):
+            if i != self.table_axis and n > m:
+                raise Unmet(f"axis {i} of the indices: {n}; need at most {m}", f"indices {i}")
+        return tensor(indices, element_of(self.table))
+
+    def core_structure(self) -> Structure:
+        """One dimension per axis of the result, and a merged one for the row."""
+        return _structure(self, Body("identity", "pick"), gathers=True, along=True)
+
+
+@irdl_op_definition
+class ScatterOp(_Scatter):
+    """A table whose rows merge the updates that indices send to them.
+
+    combiner: sum, max, min or prod. updates: of the shape that a gather of these indices gives.
+    indices: integers of any shape. axis: of the table; size: its length. A row without an update is
+    the combiner's identity. An update whose index is not in 0..size-1 is ignored.
+
+    Example: %2 = nn.scatter "sum" %0, %1 axis 0 size 100 : (tensor<3x16xf32>, tensor<3xi64>)
+    -> tensor<100x16xf32>
+    """
+
+    name = "nn.scatter"
+
+    def table_shape(self) -> Shape:
+        """The shape of the result."""
+        axis, updates = self.table_axis, shape_of(self.updates)
+        rank = len(shape_of(self.indices))
+        return (*updates[:axis], self.size.value.data, *updates[axis + rank :])
+
+    def infer(self) -> TensorType[Attribute]:
+        """The shape of the updates, with the size in the place of the indices' axes."""
+        updates, indices, axis = shape_of(self.updates), shape_of(self.indices), self.table_axis
+        self.check()
+        self.check_indices(len(updates) - len(indices) + 1)
+        if updates[axis : axis + len(indices)] != indices:
+            raise Unmet(
+                f"updates of shape {list(updates)}; need the axes of the indices, "
+                f"{list(indices)}, from axis {axis} on",
+                "updates",
+            )
+        return tensor(self.table_shape(), element_of(self.updates))
+
+    def core_structure(self) -> Structure:
+        """One dimension per axis of the updates, those of the indices merged, and the row."""
+        body = Body("identity", self.combiner.data)
+        return _structure(self, body, gathers=False, along=False)
+
+
+@irdl_op_definition
+class ScatterAlongOp(_Scatter):
+    """A table whose elements merge the updates that indices send to them along an axis.
+
+    combiner: sum, max, min or prod. updates: of any shape. indices: integers of the same shape.
+    axis: of the table; size: its length. Every other axis is as long as the updates. An element
+    without an update is the combiner's identity. An update whose index is not in 0..size-1 is
+    ignored.
+
+        result[indices[i, j], j] merges updates[i, j], for axis 0
+
+    Example: %2 = nn.scatter_along "sum" %0, %1 axis 0 size 9 : (tensor<3x4xf32>, tensor<3x4xi64>)
+    -> tensor<9x4xf32>
+    """
+
+    name = "nn.scatter_along"
+
+    def table_shape(self) -> Shape:
+        """The shape of the result."""
+        axis, updates = self.table_axis, shape_of(self.updates)
+        return (*updates[:axis], self.size.value.data, *updates[axis + 1 :])
+
+    def infer(self) -> TensorType[Attribute]:
+        """The shape of the updates with the size in the place of the axis."""
+        updates, indices = shape_of(self.updates), shape_of(self.indices)
+        self.check()
+        self.check_indices(len(updates))
+        if updates != indices:
+            raise Unmet(f"indices of {list(indices)}; need {list(updates)}", "indices")
+        return tensor(self.table_shape(), element_of(self.updates))
+
+    def core_structure(self) -> Structure:
+        """One dimension per axis of the updates, that of the indices merged, and the row."""
+        body = Body("identity", self.combiner.data)
+        return _structure(self, body, gathers=False, along=True)
