@@ -14,11 +14,8 @@ from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from .node import Importer, Node, Results, dtype_of
 
-COMBINERS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
-"""The combiner of each reduction that scatters have."""
-
-MERGES = {"add": nn.AddOp, "mul": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
-"""The operation that merges the data with what was scattered, by reduction."""
+MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
+"""The operation that merges the data with what a scatter made of updates, by combiner."""
 
 
 def _indices(node: Node, operand: int, size: int) -> SSAValue:
@@ -130,18 +127,19 @@ def _gather_nd(node: Node) -> Results:
 
 
 def _scattered(
-    node: Node, data: SSAValue, indices: SSAValue, updates: SSAValue, along: int, reduction: str
+    node: Node, data: SSAValue, indices: SSAValue, updates: SSAValue, along: int, combiner: str
 ) -> SSAValue:
     """Data of which some rows are replaced by updates, or merged with them.
 
-    along: the axis of ScatterElements; -1 if indices name rows of the first axis.
+    along: the axis of ScatterElements; -1 if indices name rows of the first axis. combiner: ""
+    replaces.
     """
     axis = max(along, 0)
     make = nn.ScatterAlongOp if along >= 0 else nn.ScatterOp
     size = nn.shape_of(data)[axis]
-    if reduction != "none":
-        merged = node.add(make(updates, indices, COMBINERS[reduction], axis, size))
-        return node.add(MERGES[reduction](data, merged))
+    if combiner:
+        merged = node.add(make(updates, indices, combiner, axis, size))
+        return node.add(MERGED_BY[combiner](data, merged))
     # Of several updates of one element, the last one counts: the one at the largest position.
     shape = nn.shape_of(indices)
     if along >= 0:
@@ -162,11 +160,14 @@ def _scattered(
     return node.add(nn.SelectOp(untouched, data, found))
 
 
-def _reduction(node: Node) -> str:
+def _combiner(node: Node) -> str:
+    """The combiner of a scatter's reduction; "" if updates replace elements."""
+    own = {"sum": "add", "prod": "mul"}
+    names = {"none": "", **{own.get(combiner, combiner): combiner for combiner in MERGED_BY}}
     reduction = node.text("reduction", "none")
-    if reduction not in ("none", *COMBINERS):
-        raise node.bad(f"reduction {reduction!r}; need none, {', '.join(COMBINERS)}")
-    return reduction
+    if reduction not in names:
+        raise node.bad(f"reduction {reduction!r}; need one of {', '.join(names)}")
+    return names[reduction]
 
 
 def _scatter_elements(node: Node) -> Results:
@@ -183,7 +184,7 @@ def _scatter_elements(node: Node) -> Results:
         low = [0] * len(shape)
         indices = node.add(nn.PadOp(indices, low, missing, value=-1))
         updates = node.add(nn.PadOp(updates, low, missing))
-    return _scattered(node, node[0], indices, updates, axis, _reduction(node))
+    return _scattered(node, node[0], indices, updates, axis, _combiner(node))
 
 
 def _scatter_nd(node: Node) -> Results:
@@ -197,7 +198,7 @@ def _scatter_nd(node: Node) -> Results:
     flat = node.reshape(_flat(node, 1, indexed), (prod(given[:-1]),))
     data = node.reshape(node[0], (prod(indexed), *rest))
     updates = node.reshape(node[2], (prod(given[:-1]), *rest))
-    return node.reshape(_scattered(node, data, flat, updates, -1, _reduction(node)), shape)
+    return node.reshape(_scattered(node, data, flat, updates, -1, _combiner(node)), shape)
 
 
 def _one_hot(node: Node) -> Results:
