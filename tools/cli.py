@@ -18,7 +18,6 @@ from typer.core import TyperGroup
 
 from ..ir.garbage import heap_frozen_after
 from .commands.signals import end_by_exception
-from .views.syntax.colour import message_for
 
 
 @dataclass(frozen=True)
@@ -143,6 +142,9 @@ def _run(application: typer.Typer) -> None:
     except typer.Abort:
         sys.exit("Aborted!")
     except _UsageError as error:
+        # Help must not wait for it.
+        from .views.syntax.colour import message_for  # noqa: PLC0415
+
         text = io.StringIO()
         error.show(file=text)
         for line in text.getvalue().splitlines():
