@@ -59,6 +59,23 @@ Value = SSAValue | Known
 
 
 @dataclass
+class Names:
+    """Names that are taken, and the number to try next for a name that is asked for again."""
+
+    taken: set[str] = field(default_factory=set[str])
+    next: dict[str, int] = field(default_factory=dict[str, int])
+
+    def unique(self, name: str) -> str:
+        """The name, numbered if it is taken. Takes the name."""
+        unique = name
+        while unique in self.taken:
+            number = self.next.get(name, 1)
+            unique, self.next[name] = f"{name}_{number}", number + 1
+        self.taken.add(unique)
+        return unique
+
+
+@dataclass
 class Graph:
     """The program so far: values by name, states, and operations.
 
@@ -75,7 +92,8 @@ class Graph:
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
     body: Block = field(default_factory=Block)
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
-    symbols: set[str] = field(default_factory=lambda: {"main"})
+    computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
+    names: Names = field(default_factory=lambda: Names({"main"}))
 
     def bad(self, message: str) -> InputError:
         """An error in the model."""
@@ -105,7 +123,7 @@ class Graph:
                 self.body.add_op(constant)
                 self.made[value] = constant.result
             else:
-                symbol = _unique(value.state, self.symbols)
+                symbol = self.names.unique(value.state)
                 state = nn.StateOp(symbol, blob)
                 load = nn.LoadOp(symbol, nn.tensor_of(state.elements))
                 state.location = load.location = named(value.name)
@@ -118,6 +136,13 @@ class Graph:
         """The array of a value known at import, if small; None for one that depends on inputs."""
         if isinstance(value, Known):
             return value.make()
+        # A value that is read twice would be computed twice, and its operands four times.
+        if value not in self.computed:
+            self.computed[value] = self._computed(value)
+        return self.computed[value]
+
+    def _computed(self, value: SSAValue) -> Array | None:
+        """The array of the result of an operation, if all that it reads is known."""
         if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
             return None
         op = value.op
@@ -145,15 +170,6 @@ class Graph:
             else:
                 found.update((name, None) for name, v in self.values.items() if v is each)
         return tuple(found)
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """The name, numbered if it is taken. Takes the name."""
-    unique, number = name, 1
-    while unique in taken:
-        unique, number = f"{name}_{number}", number + 1
-    taken.add(unique)
-    return unique
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
@@ -459,12 +475,12 @@ class Node:
 
         The importer's caller calls this. result: None if the first result is absent.
         """
-        taken: set[str] = set()
+        steps = Names()
         for op in self.ops:
             if isinstance(result, SSAValue) and result is op.result:
                 op.location = named(self.name)
             else:
-                step = _unique(op.name.removeprefix("nn."), taken)
+                step = steps.unique(op.name.removeprefix("nn."))
                 op.location = named(f"{self.name}/{step}")
 
 

@@ -25,7 +25,7 @@ from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
 from .declared import Declared
 from .names import check_names
-from .node import Graph, Importer, Known, Node, Results, Value
+from .node import Graph, Importer, Known, Names, Node, Results, Value
 from .node import known as known_array
 from .ops_contraction import CONTRACTIONS
 from .ops_elementwise import ELEMENTWISE
@@ -216,16 +216,11 @@ def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
 
 def _node_names(proto: onnx.GraphProto) -> list[str]:
     """A name for each node: its own, or that of its first result. Repeated names are numbered."""
-    taken: set[str] = set()
+    taken = Names()
     names: list[str] = []
     for index, node in enumerate(proto.node):
         first = next((o for o in node.output if o), "")
-        name = node.name or first or f"node {index}"
-        unique, number = name, 1
-        while unique in taken:
-            unique, number = f"{name}_{number}", number + 1
-        taken.add(unique)
-        names.append(unique)
+        names.append(taken.unique(node.name or first or f"node {index}"))
     return names
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from ....dialects import nn
 from .node import Node
 
+MOST_PADDING = 1 << 24
+"""An average counts the elements under each place of its window, padding included."""
+
 
 @dataclass(frozen=True)
 class Window:
@@ -43,6 +46,8 @@ def window_attributes(node: Node, size: Sequence[int]) -> Window:
         low, high = same_pads(total, upper=mode == "SAME_UPPER")
     else:
         raise node.bad(f"auto_pad {mode!r}; need one of NOTSET, VALID, SAME_UPPER, SAME_LOWER")
+    if max(map(abs, (*low, *high))) > MOST_PADDING:
+        raise node.unsupported(f"padding of {[*low, *high]}", "at most 2^24 on each side is")
     return Window(tuple(size), tuple(stride), tuple(dilation), tuple(low), tuple(high))
 
 

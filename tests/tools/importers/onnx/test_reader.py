@@ -21,6 +21,7 @@ from abele.ir.verify import verify
 from abele.passes.decompose import Decompose
 from abele.tools import compile_model
 from abele.tools.importers import NotConstantError, UnsupportedError, import_onnx
+from abele.tools.importers.onnx.node import Names
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 NETWORKS = sorted(LIGHT.glob("light_*.onnx"))
@@ -972,3 +973,38 @@ def test_a_model_in_memory_has_no_external_data(tmp_path: Path):
     path = external(tmp_path, floats(2), location="w.bin")
     with pytest.raises(InputError, match="in 'w.bin', but the model has no folder"):
         imported(onnx.load(path, load_external_data=False))
+
+
+# Models that take long unless each part is looked at once
+
+
+def test_a_parameter_that_is_read_twice_at_each_step_is_computed_once():
+    doublings = [helper.make_node("Add", [f"s{i}", f"s{i}"], [f"s{i + 1}"]) for i in range(60)]
+    proto = model(
+        [
+            *doublings,
+            helper.make_node("Sub", ["s60", "s60"], ["zero"]),
+            helper.make_node("Add", ["zero", "four"], ["shape"]),
+            helper.make_node("Reshape", ["x", "shape"], ["y"]),
+        ],
+        {"x": [2, 2]},
+        ["y"],
+        {"s0": ints(1), "four": ints(4)},
+    )
+    assert nn.shape_of(main_of(imported(proto)).body.block.last_op.operands[0]) == (4,)
+
+
+def test_names_that_repeat_are_numbered_without_trying_all_numbers():
+    names = Names({"main"})
+    assert [names.unique(name) for name in ("a", "a_1", "a", "a", "main")] == [
+        *("a", "a_1", "a_2", "a_3", "main_1")
+    ]
+    for _ in range(50_000):
+        names.unique("a")
+    assert names.unique("a") == "a_50004"
+
+
+def test_padding_that_would_take_long_to_count_is_refused():
+    huge = one("AveragePool", [1, 1, 4], kernel_shape=[2**31], pads=[2**30, 2**30])
+    with pytest.raises(UnsupportedError, match=r"node 'node'.*at most 2\^24 on each side is"):
+        imported(huge)
