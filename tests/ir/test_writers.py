@@ -1,0 +1,67 @@
+"""All output goes through one mechanism: whole_file and whole_folder."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+WRITES = {
+    "write_text",
+    "write_bytes",
+    "rename",
+    "replace",
+    "rmtree",
+    "move",
+    "copyfile",
+    "copytree",
+}
+MODULES = {"os", "shutil", "path", "Path"}
+"""What `rename`, `replace` and the like belong to; `replace` of a string is another one."""
+
+OWN = {
+    "ir/beside.py": "the mechanism",
+    "ir/whole_file.py": "the mechanism",
+    "ir/whole_folder.py": "the mechanism",
+    "tools/views/graph/folder.py": "into a whole_folder",
+    "tools/views/graph/parquet.py": "into a whole_folder",
+    "tools/views/scan/zoom.py": "into a whole_folder",
+    "tools/testing/generators/program.py": "into a whole_folder",
+    "tools/testing/onnx_graphs/graph.py": "into a whole_folder",
+    "tools/commands/memory.py": "a temporary file",
+    "tools/bench/measure.py": "a temporary file",
+    "tools/bench/planning.py": "a temporary file",
+    "tools/bench/planted.py": "a log that grows",
+    "tools/testing/mutation/trial.py": "temporary files",
+    "tools/views/syntax/textmate.py": "for developers: files of this repository",
+}
+"""The files that write otherwise, and why they may. tools/testing/hostile writes inputs."""
+
+
+def _writes(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        name, owner, mode = function.id, None, call.args[1:2]
+    elif isinstance(function, ast.Attribute):
+        name, owner, mode = function.attr, function.value, call.args[:1]
+    else:
+        return False
+    if name == "open":
+        text = mode[0].value if mode and isinstance(mode[0], ast.Constant) else ""
+        return isinstance(text, str) and len(text) < 4 and bool(set(text) & set("wax"))
+    if name in ("replace", "rename", "move"):
+        return isinstance(owner, ast.Name) and owner.id in MODULES
+    return name in WRITES and (owner is not None or name in ("rmtree", "copyfile"))
+
+
+def test_only_one_mechanism_writes_outputs():
+    users = {
+        str(path.relative_to(ROOT))
+        for room in ("ir", "dialects", "backends", "passes", "tools")
+        for path in (ROOT / room).rglob("*.py")
+        if "hostile" not in path.parts
+        and any(
+            isinstance(node, ast.Call) and _writes(node)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+    }
+    assert users == set(OWN), users ^ set(OWN)
