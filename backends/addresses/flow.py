@@ -106,8 +106,7 @@ class Flow:
 def flow_of(variables: Mapping[str, VariableOp], functions: Mapping[str, func.FuncOp]) -> Flow:
     """The flow of a program of exchange, from its entry function.
 
-    The values of states and constants, and all outputs, are needed at the end. A state without an
-    initial value is needed there if the program writes it.
+    The values of states and constants, and all outputs, are needed at the end.
     Raises InputError for a call of a function that does not exist or that calls itself.
     """
     outputs = [op.host_name.data for op in functions[ENTRY].walk() if isinstance(op, OutputOp)]
@@ -130,18 +129,14 @@ class _Walk:
         """Fill in the flow. count: of the variables that have bytes."""
         flow = self.flow
         self._function(flow.functions[ENTRY], (ENTRY,))
-        written = {each.variable for each in flow.writes}
-        held = [
-            i
-            for i, v in enumerate(flow.variables.values())
-            if v.initial is not None or (v.is_resident and i in written)
-        ]
+        held = [i for i, v in enumerate(flow.variables.values()) if v.is_resident]
         self._needed_after[ENTRY] = dict.fromkeys([*held, *range(count, len(flow.names))], END)
         for name, body in reversed(self._bodies.items()):
             live = self._lives(body, self._needed_after[name], ())
             if name == ENTRY:
+                # The first read says more than any later one, or than the end.
                 flow.unwritten = {
-                    i: reader
+                    i: body.needs.get(i, reader)
                     for i, reader in live.items()
                     if i >= count or flow.variables[flow.names[i]].initial is None
                 }

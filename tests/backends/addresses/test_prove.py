@@ -163,7 +163,7 @@ def test_a_state_must_hold_after_every_run():
 def test_a_state_without_a_value_needs_a_write_in_every_run():
     state = f"exchange.variable @s at 320 : {F24} layout {LAYOUT} state\n"
     proof(copy("w", "s"), state)
-    proof("", state)
+    assert "need a write on every path" in str(fault("", state))
     found = fault(MAKE_P + branch(copy("w", "s")), state)
     assert "a state without a value before the first run" in str(found)
     assert "never written" in str(fault(copy("s", "a"), state))
