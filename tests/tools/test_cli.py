@@ -990,7 +990,7 @@ def test_opt_imports_only_the_packages_that_its_passes_need(negate: Path):
     rooms = ("abele.passes.planner", "abele.passes.plans", "abele.ir.rules", "abele.backends.host")
     assert not [each for each in found if each.startswith(rooms)]
     # 312 when every command was imported.
-    assert len([each for each in found if each.startswith("abele.")]) <= 115
+    assert len([each for each in found if each.startswith("abele.")]) <= 130
 
 
 def test_the_version_is_that_of_the_package():
