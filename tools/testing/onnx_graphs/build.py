@@ -109,7 +109,12 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
             opset_imports=[helper.make_opsetid("", pool.opset)],
             ir_version=pool.ir_version,
         )
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+    # onnx raises ValueError for some attributes, such as an unknown dtype of EyeLike.
+    except (
+        onnx.shape_inference.InferenceError,
+        onnx.checker.ValidationError,
+        ValueError,
+    ) as error:
         raise NotDrawn(str(error)) from None
     results = [_result(name, found.get(name)) for name in node.output if name]
     products = max((prod(v.shape[1:]) for v in operands[1:2]), default=1)
