@@ -21,7 +21,7 @@ STRINGS: tuple[str, ...] = (
 )
 WHOLE: tuple[Tree, ...] = ({}, [], None, True, False, [[]], {"": {}}, [0] * 1000, {"x": 1})
 
-NESTED = (20, 1000)
+NESTED = (20, 200)
 """How deep nested lists are."""
 
 
