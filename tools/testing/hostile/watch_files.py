@@ -27,6 +27,9 @@ CHANGES: dict[str, tuple[int, ...]] = {
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect")
 """Events that run programs or reach other hosts."""
 
+DEVICES = ("/dev", "/proc")
+"""Where nothing is lost. Arguments of commands name files there."""
+
 SYSTEM = ("/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/etc/localtime", "/etc/mime.types")
 """Files that Python and its libraries read."""
 
@@ -48,12 +51,12 @@ def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list
         if event == "open":
             path, _, flags = arguments
             if isinstance(flags, int) and flags & WRITING:
-                _note(path, "wrote", [*inside, *caches, "/dev"])
+                _note(path, "wrote", [*inside, *caches, *DEVICES])
             elif not _is_named(path):
                 _note(path, "read", readable)
         elif event in CHANGES:
             for place in CHANGES[event]:
-                _note(arguments[place], event, [*inside, *caches])
+                _note(arguments[place], event, [*inside, *caches, *DEVICES])
         elif event in RUNS:
             # abele compiles its kernels in a process of its own.
             if event == "subprocess.Popen" and arguments[0] == sys.executable:
