@@ -23,11 +23,8 @@ from ...ir.text import BLOBS, blobs_of, parse_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...ir.whole_file import check_folder, whole_file
-from ...ir.whole_folder import check_whole_folder, folder_until_failure
-from ..driver.dump.folder import check_dump, dump_folder
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
-from ..driver.reduce import reduce_module
 from ..driver.verifiers import verifiers
 from ..views.syntax.colour import ir_for
 from .diagnostics import Expectations
@@ -102,10 +99,15 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     """
     target = resolve_target(options.target).spelling() if options.target else ""
     passes = extensions.pipeline(_inner(spec), target)
-    if options.dump is not None:
-        check_dump(options.dump, path)
-    if options.tree is not None:
-        check_whole_folder(options.tree, TREE)
+    if options.dump is not None or options.tree is not None:
+        # As for the instruments of a dump.
+        from ...ir.whole_folder import check_whole_folder  # noqa: PLC0415
+        from ..driver.dump.folder import check_dump  # noqa: PLC0415
+
+        if options.dump is not None:
+            check_dump(options.dump, path)
+        if options.tree is not None:
+            check_whole_folder(options.tree, TREE)
     if isinstance(options.reproducers, Path) and options.reproducers != options.dump:
         check_folder(options.reproducers)
     text = _read(path)
@@ -139,12 +141,17 @@ def _folders(options: Options) -> Generator[_Written]:
     """The folders to write to. They take the places of the options' own when the block ends."""
     with ExitStack() as stack:
         dump, tree, reproducers, place = options.dump, options.tree, options.reproducers, None
-        if dump is not None:
-            dump = stack.enter_context(dump_folder(dump))
-            if reproducers == options.dump:
-                reproducers, place = dump, options.dump
-        if tree is not None:
-            tree = stack.enter_context(folder_until_failure(tree, TREE))
+        if dump is not None or tree is not None:
+            # As for the instruments of a dump.
+            from ...ir.whole_folder import folder_until_failure  # noqa: PLC0415
+            from ..driver.dump.folder import KIND  # noqa: PLC0415
+
+            if dump is not None:
+                dump = stack.enter_context(folder_until_failure(dump, KIND))
+                if reproducers == options.dump:
+                    reproducers, place = dump, options.dump
+            if tree is not None:
+                tree = stack.enter_context(folder_until_failure(tree, TREE))
         yield _Written(options, dump, tree, reproducers, place)
 
 
@@ -213,6 +220,14 @@ def _in_colour(sink: Sink) -> Sink:
     return write
 
 
+def _reduced(module: ModuleOp, fails: Callable[[ModuleOp], bool]) -> ModuleOp:
+    """A smaller module that still fails."""
+    # Only a pass that fails needs it.
+    from ..driver.reduce import reduce_module  # noqa: PLC0415
+
+    return reduce_module(module, fails)
+
+
 @dataclass(frozen=True)
 class _Run:
     """A run of the passes on one part of the input. folder: its subfolder of all output folders."""
@@ -276,7 +291,7 @@ class _Run:
                     written.reproducers,
                     arguments,
                     checks=checks,
-                    reduce=reduce_module,
+                    reduce=_reduced,
                     place=written.place,
                 )
             )
