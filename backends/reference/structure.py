@@ -640,11 +640,13 @@ def _chained(
     limits = float_limits(dtype)
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
     own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
+    unknown = np.zeros(value.shape, bool)
     for stage, extras in stages:
         function = scalar_function(stage.function)
         # What overflowed on the way may have become a NaN, whatever follows.
         reach = np.abs(value) + error
         lost = np.isinf(error) | (np.isfinite(value) & (reach >= limits.largest))
+        unknown |= lost & np.isfinite(value)
         rough = error > 0
         ends = (
             np.where(rough, np.maximum(np.nextafter(value - error, -np.inf), least), value),
@@ -665,6 +667,8 @@ def _chained(
         rounding = limits.roundoff * condition + np.where(condition > 0, limits.smallest_normal, 0)
         error = (deviation + own * rounding) * slack
         error = np.where(lost | np.isnan(error), np.inf, error)
+    # An infinity or NaN is expected only if nothing that may have overflowed went into it.
+    value = np.where(unknown & ~np.isfinite(value), 0.0, value)
     if roles.final_dtype == dtype:
         return value, error
     held = converted(converted(value, roles.final_dtype), np.dtype(np.float64)) == value

@@ -586,6 +586,22 @@ def test_a_value_that_overflows_within_a_chain_has_no_bound():
     assert np.isfinite(bound[1:2]).all()
 
 
+def test_any_value_is_right_where_an_infinity_meets_a_value_that_may_have_overflowed():
+    access = identity_map((0, 1), (1, 2))
+    dims, result = (Dim("x", 1), Dim("k", 2, "reduction")), identity_map((0,), (1,))
+    space = Space(dims, (access, access, result), (result,))
+    structure = Structure(space, Body("mul", "sum", (), (Stage("add"),)))
+    operands = [np.full((1, 2), 3e38, np.float32), np.array([[1, 1]], np.float32)]
+    infinite = np.array([-np.inf], np.float32)
+    value, bound = evaluate_structure(structure, [*operands, infinite], infinite.dtype, (1,))
+    assert within(infinite, value, bound) <= 1
+    assert within(np.array([np.nan], np.float32), value, bound) <= 1
+    operands[0][...] = 1
+    value, bound = evaluate_structure(structure, [*operands, infinite], infinite.dtype, (1,))
+    assert within(infinite, value, bound) <= 1
+    assert within(np.array([np.nan], np.float32), value, bound) > 1
+
+
 def test_a_chain_on_whole_numbers_is_refused():
     with pytest.raises(ValueError, match="a chain on elements of int32; need floats"):
         evaluate_structure(
