@@ -63,33 +63,16 @@ ASSUMED_LOOP = single(20)
 time."""
 
 PUBLISHED: Mapping[str, Loops] = {
-    "acos": Loops(single(102), single(102), None),
     "and": Loops(None, None, unrolled(49, 4)),
-    "asin": Loops(single(102), single(102), None),
     "atan2": Loops(unrolled(272, 2), unrolled(578, 4), None),
-    "bitwise_and": Loops(None, None, unrolled(7, 1)),
-    "bitwise_not": Loops(None, None, vector(1)),
-    "bitwise_or": Loops(None, None, unrolled(7, 1)),
-    "bitwise_xor": Loops(None, None, unrolled(7, 1)),
     "cast": Loops(vector(1), vector(1), single(1)),
-    "ceil": Loops(vector(2), vector(2), None),
-    "cos": Loops(single(2300), single(2300), None),
     "expm1": Loops(single(4), vector(5), None),
     "gelu": Loops(vector(10), vector(5), None),
-    "is_inf": Loops(vector(3), vector(5), None),
-    "is_nan": Loops(vector(3), vector(3), None),
     "log1p": Loops(vector(180), vector(180), None),
     "logaddexp": Loops(vector(23), vector(13), None),
-    "mod": Loops(unrolled(133, 2), unrolled(300, 4), unrolled(292, 1)),
     "not": Loops(None, None, single(17)),
     "not_equal": Loops(unrolled(20, 4), unrolled(11, 4), unrolled(29, 2)),
     "or": Loops(None, None, unrolled(23, 4)),
-    "round": Loops(vector(2), vector(2), None),
     "rsqrt": Loops(single(1), vector(3), None),
-    "shift_left": Loops(None, None, unrolled(7, 1)),
-    "shift_right": Loops(None, None, unrolled(7, 1)),
-    "sin": Loops(single(2300), single(2300), None),
-    "tan": Loops(single(3900), single(3900), None),
 }
-"""Published loops of functions that abele has no record of, by the name that poplibs gives them.
-Those of sin, cos and tan are for a whole turn, and depend on the data."""
+"""Published loops of functions that abele has no record of, by the name that poplibs gives them."""

@@ -185,6 +185,23 @@ def _comparison(name: str) -> Mathematics:
     return Mathematics(name, 2, boolean=True, ends_decide=True, degree=_of_sign)
 
 
+def _rising(name: str, *, far: bool = False) -> Mathematics:
+    """An odd function that rises wherever it is defined."""
+    return Mathematics(name, 1, ends_decide=True, chain=(0,), carries_identity_of=("sum",), far=far)
+
+
+def _step(name: str) -> Mathematics:
+    """A function that rounds to whole numbers. It never falls, so that the ends show its jumps."""
+    return Mathematics(
+        name,
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum", "max", "min", "prod"),
+        whole=True,
+    )
+
+
 FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "identity",
@@ -345,14 +362,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         far=True,
     ),
     Mathematics("softplus", 1, ends_decide=True, chain=(0,)),
-    Mathematics(
-        "floor",
-        1,
-        ends_decide=True,
-        chain=(0,),
-        carries_identity_of=("sum", "max", "min", "prod"),
-        whole=True,
-    ),
+    _step("floor"),
     Mathematics(
         "sign",
         1,
@@ -362,6 +372,33 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_of_sign,
         whole=True,
     ),
+    _step("ceil"),
+    _step("round"),
+    _rising("erf"),
+    # These turn back inside an interval, so that no end point shows how far they go.
+    Mathematics("sin", 1, carries_identity_of=("sum",)),
+    Mathematics("cos", 1),
+    Mathematics("tan", 1, carries_identity_of=("sum",), far=True),
+    _rising("asin"),
+    Mathematics("acos", 1, ends_decide=True, chain=(0,)),
+    _rising("atan"),
+    _rising("sinh", far=True),
+    Mathematics("cosh", 1, ends_decide=True, chain=(0,), far=True),
+    _rising("asinh"),
+    Mathematics("acosh", 1, ends_decide=True, chain=(0,)),
+    _rising("atanh"),
+    # Remainders jump at every multiple of the divisor, and lose digits as differences do.
+    Mathematics("mod", 2, degree=_alike, far=True, whole=True),
+    Mathematics("fmod", 2, degree=_alike, far=True, whole=True),
+    # Constant wherever both ends of an interval are finite.
+    Mathematics("is_nan", 1, boolean=True, ends_decide=True),
+    Mathematics("is_inf", 1, boolean=True, ends_decide=True),
+    Mathematics("bitwise_and", 2, commutative=True, carries_identity_of=("sum",), whole=True),
+    Mathematics("bitwise_or", 2, commutative=True, whole=True),
+    Mathematics("bitwise_xor", 2, commutative=True, whole=True),
+    Mathematics("bitwise_not", 1, whole=True),
+    Mathematics("shift_left", 2, whole=True),
+    Mathematics("shift_right", 2, whole=True),
 )
 """The functions that a body may name, users' included, by name."""
 

@@ -21,6 +21,7 @@ from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_functi
 from ...ir.errors import InputError
 from ...ir.user_entries import add_entry
 from ..loops import PUBLISHED, Loop, Loops, single, unrolled, vector
+from .erf import erf
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
@@ -29,6 +30,7 @@ Parameters = tuple[float, ...]
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
+INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
 
 
@@ -419,11 +421,53 @@ def _sigmoid(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype
     np.reciprocal(out, out=out)
 
 
-def _floor(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+def _to_whole(ufunc: np.ufunc) -> Kernel:
+    """A kernel that rounds to whole numbers. Integers stay as they are."""
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        if is_floating(dtype):
+            ufunc(arrays[0], out=out, dtype=dtype, casting="unsafe")
+        else:
+            convert_into(arrays[0], out)
+
+    return kernel
+
+
+def _in_doubles(function: Callable[[Array], Array]) -> Kernel:
+    """A kernel that applies a function of float64 and rounds its result once.
+
+    The function gets a contiguous array, so that the last bit never depends on strides.
+    """
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        made = function(np.ascontiguousarray(arrays[0], np.float64))
+        # Through the dtype to compute in, whatever the dtype of out is.
+        convert_into(made.astype(dtype) if is_floating(dtype) else made, out)
+
+    return kernel
+
+
+def _is_nan(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    # Not np.isnan or np.isinf: NumPy 2.4.6 finds nothing if it writes into a strided array.
+    (x,) = arrays
+    np.not_equal(x, x, out=out)
+
+
+def _is_inf(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
     if is_floating(dtype):
-        np.floor(arrays[0], out=out, dtype=dtype, casting="unsafe")
+        np.equal(np.absolute(arrays[0].astype(dtype, copy=False)), np.inf, out=out)
     else:
-        convert_into(arrays[0], out)
+        out[...] = False
+
+
+def _on_bits(ufunc: np.ufunc) -> Kernel:
+    """A kernel that applies a ufunc to bits of integers. Floats are truncated to int64 first."""
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        width = INT64 if is_floating(dtype) else dtype
+        convert_into(ufunc(*(converted(a, width) for a in arrays), dtype=width), out)
+
+    return kernel
 
 
 def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
@@ -514,7 +558,7 @@ def _of_power(parameters: Parameters, arrays: Arrays, result: Doubles) -> Double
     return error
 
 
-_EXP_ULPS, _LOG_ULPS, _POWER_ULPS = 8.0, 8.0, 8.0
+_EXP_ULPS, _LOG_ULPS, _POWER_ULPS, _VECTOR_ULPS = 8.0, 8.0, 8.0, 8.0
 """NumPy promises 4 units in the last place for its float32 vector loops: 8 roundoffs."""
 
 
@@ -541,6 +585,11 @@ def _function(
     )
 
 
+def _trigonometric(name: str, ufunc: np.ufunc, priced_as: Loops) -> ScalarFunction:
+    """A trigonometric or hyperbolic function."""
+    return _function(name, _in_doubles(ufunc), ulps=_VECTOR_ULPS, priced_as=priced_as)
+
+
 def _table(*functions: ScalarFunction) -> dict[str, ScalarFunction]:
     return {function.name: function for function in functions}
 
@@ -550,6 +599,10 @@ _ADDING = Loops(vector(1), vector(1), unrolled(7, 1))
 _EXTREME = Loops(unrolled(4, 2), unrolled(4, 4), unrolled(7, 1))
 _LESS = Loops(unrolled(14, 4), unrolled(9, 4), unrolled(30, 2))
 _LESS_EQUAL = Loops(unrolled(14, 4), unrolled(9, 4), unrolled(31, 2))
+_ASSUMED = Loops(None, None, None)
+_ROUNDING = Loops(vector(2), vector(2), None)
+_REMAINDER = Loops(unrolled(133, 2), unrolled(300, 4), unrolled(292, 1))
+_BITS = Loops(None, None, unrolled(7, 1))
 _POW = Loops(unrolled(312, 1), unrolled(325, 1), None)
 
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
@@ -671,8 +724,36 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     # log(1 + exp(a)) as log(exp(a) + exp(0)), so that no exponential overflows. Published is the
     # loop of that function of two operands; that the constant one costs nothing is assumed.
     _function("softplus", _in_floats(np.logaddexp, 0.0), ulps=6, priced_as="logaddexp"),
-    _function("floor", _floor, priced_as=Loops(vector(2), vector(2), None)),
+    _function("floor", _to_whole(np.floor), priced_as=_ROUNDING),
     _function("sign", _ufunc(np.sign), priced_as=Loops(vector(5), vector(5), single(5))),
+    _function("ceil", _to_whole(np.ceil), priced_as=_ROUNDING),
+    _function("round", _to_whole(np.rint), priced_as=_ROUNDING),
+    # 1 ulp is 2 units of roundoff.
+    _function("erf", _in_doubles(erf), ulps=3, priced_as=_ASSUMED),
+    # The published loops of sin, cos and tan are for a whole turn, and depend on the data.
+    _trigonometric("sin", np.sin, Loops(single(2300), single(2300), None)),
+    _trigonometric("cos", np.cos, Loops(single(2300), single(2300), None)),
+    _trigonometric("tan", np.tan, Loops(single(3900), single(3900), None)),
+    _trigonometric("asin", np.arcsin, Loops(single(102), single(102), None)),
+    _trigonometric("acos", np.arccos, Loops(single(102), single(102), None)),
+    _trigonometric("atan", np.arctan, _ASSUMED),
+    _trigonometric("sinh", np.sinh, _ASSUMED),
+    _trigonometric("cosh", np.cosh, _ASSUMED),
+    _trigonometric("asinh", np.arcsinh, _ASSUMED),
+    _trigonometric("acosh", np.arccosh, _ASSUMED),
+    _trigonometric("atanh", np.arctanh, _ASSUMED),
+    _function("mod", _ufunc(np.remainder), ulps=1, priced_as=_REMAINDER),
+    _function("fmod", _ufunc(np.fmod), priced_as=_REMAINDER),
+    _function("is_nan", _is_nan, priced_as=Loops(vector(3), vector(3), None)),
+    _function("is_inf", _is_inf, priced_as=Loops(vector(3), vector(5), None)),
+    _function("bitwise_and", _on_bits(np.bitwise_and), ulps=1, priced_as=_BITS),
+    _function("bitwise_or", _on_bits(np.bitwise_or), ulps=1, priced_as=_BITS),
+    _function("bitwise_xor", _on_bits(np.bitwise_xor), ulps=1, priced_as=_BITS),
+    _function(
+        "bitwise_not", _on_bits(np.bitwise_not), ulps=1, priced_as=Loops(None, None, vector(1))
+    ),
+    _function("shift_left", _on_bits(np.left_shift), ulps=1, priced_as=_BITS),
+    _function("shift_right", _on_bits(np.right_shift), ulps=1, priced_as=_BITS),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""
 

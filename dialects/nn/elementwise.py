@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from xdsl.dialects.builtin import TensorType, i1
+from xdsl.dialects.builtin import IntegerType, TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
@@ -36,19 +36,37 @@ from .chain import CHAIN, ChainableOp, can_chain
 
 __all__ = [
     "AbsOp",
+    "AcosOp",
+    "AcoshOp",
     "AddOp",
+    "AsinOp",
+    "AsinhOp",
+    "AtanOp",
+    "AtanhOp",
     "BinaryOp",
+    "BitsOp",
+    "BitwiseAndOp",
+    "BitwiseNotOp",
+    "BitwiseOrOp",
+    "BitwiseXorOp",
     "CastOp",
+    "CeilOp",
     "ClipOp",
     "CompareOp",
+    "CosOp",
+    "CoshOp",
     "DivOp",
     "ELEMENTWISE",
     "ElementwiseOp",
     "EqualOp",
+    "ErfOp",
     "ExpOp",
     "FloorOp",
+    "FmodOp",
     "GreaterEqualOp",
     "GreaterOp",
+    "IsInfOp",
+    "IsNaNOp",
     "LeakyReluOp",
     "LessEqualOp",
     "LessOp",
@@ -59,22 +77,30 @@ __all__ = [
     "LogicalOrOp",
     "MaxOp",
     "MinOp",
+    "ModOp",
     "MulOp",
     "NegOp",
     "ParametrisedOp",
     "PowOp",
     "PowerOp",
+    "PredicateOp",
     "ReciprocalOp",
     "ReluOp",
+    "RoundOp",
     "ScaleOp",
     "SelectOp",
+    "ShiftLeftOp",
     "ShiftOp",
+    "ShiftRightOp",
     "SigmoidOp",
     "SignOp",
+    "SinOp",
+    "SinhOp",
     "SoftplusOp",
     "SqrtOp",
     "SquareOp",
     "SubOp",
+    "TanOp",
     "TanhOp",
     "UnaryOp",
     "stage_of",
@@ -659,6 +685,284 @@ class SignOp(UnaryOp):
     """
 
     name = "nn.sign"
+
+
+@irdl_op_definition
+class CeilOp(UnaryOp):
+    """The smallest whole number that is not below a; a itself if it is infinite or NaN.
+
+    Example: %1 = nn.ceil %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.ceil"
+
+
+@irdl_op_definition
+class RoundOp(UnaryOp):
+    """The whole number nearest to a. Halfway between two, it is the even one.
+
+    Example: %1 = nn.round %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.round"
+
+
+@irdl_op_definition
+class ErfOp(UnaryOp):
+    """The error function of a: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to a.
+
+    Example: %1 = nn.erf %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.erf"
+
+
+@irdl_op_definition
+class SinOp(UnaryOp):
+    """The sine of a, in radians.
+
+    Example: %1 = nn.sin %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.sin"
+
+
+@irdl_op_definition
+class CosOp(UnaryOp):
+    """The cosine of a, in radians.
+
+    Example: %1 = nn.cos %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.cos"
+
+
+@irdl_op_definition
+class TanOp(UnaryOp):
+    """The tangent of a, in radians.
+
+    Example: %1 = nn.tan %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.tan"
+
+
+@irdl_op_definition
+class AsinOp(UnaryOp):
+    """The angle in -pi/2..pi/2 whose sine is a; NaN if a is outside of -1..1.
+
+    Example: %1 = nn.asin %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.asin"
+
+
+@irdl_op_definition
+class AcosOp(UnaryOp):
+    """The angle in 0..pi whose cosine is a; NaN if a is outside of -1..1.
+
+    Example: %1 = nn.acos %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.acos"
+
+
+@irdl_op_definition
+class AtanOp(UnaryOp):
+    """The angle in -pi/2..pi/2 whose tangent is a.
+
+    Example: %1 = nn.atan %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.atan"
+
+
+@irdl_op_definition
+class SinhOp(UnaryOp):
+    """The hyperbolic sine of a.
+
+    Example: %1 = nn.sinh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.sinh"
+
+
+@irdl_op_definition
+class CoshOp(UnaryOp):
+    """The hyperbolic cosine of a.
+
+    Example: %1 = nn.cosh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.cosh"
+
+
+@irdl_op_definition
+class AsinhOp(UnaryOp):
+    """The number whose hyperbolic sine is a.
+
+    Example: %1 = nn.asinh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.asinh"
+
+
+@irdl_op_definition
+class AcoshOp(UnaryOp):
+    """The number whose hyperbolic cosine is a, at least 0; NaN if a is below 1.
+
+    Example: %1 = nn.acosh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.acosh"
+
+
+@irdl_op_definition
+class AtanhOp(UnaryOp):
+    """The number whose hyperbolic tangent is a; NaN if a is outside of -1..1.
+
+    Example: %1 = nn.atanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.atanh"
+
+
+@irdl_op_definition
+class ModOp(BinaryOp):
+    """The remainder of a / b, with the sign of b; of integers, 0 where b is 0.
+
+    Example: %2 = nn.mod %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.mod"
+
+
+@irdl_op_definition
+class FmodOp(BinaryOp):
+    """The remainder of a / b, with the sign of a; of integers, 0 where b is 0.
+
+    Example: %2 = nn.fmod %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.fmod"
+
+
+class PredicateOp(UnaryOp, ABC):
+    """A test of each element: the result's elements are i1."""
+
+    def result_element(self) -> Attribute:
+        """I1, for operands of any type."""
+        return i1
+
+
+@irdl_op_definition
+class IsNaNOp(PredicateOp):
+    """Whether a is NaN.
+
+    Example: %1 = nn.is_nan %0 : (tensor<4xf32>) -> tensor<4xi1>
+    """
+
+    name = "nn.is_nan"
+
+
+@irdl_op_definition
+class IsInfOp(PredicateOp):
+    """Whether a is infinity or -infinity.
+
+    Example: %1 = nn.is_inf %0 : (tensor<4xf32>) -> tensor<4xi1>
+    """
+
+    name = "nn.is_inf"
+
+
+def _need_integers(values: Sequence[SSAValue]) -> Attribute:
+    for i, value in enumerate(values):
+        if element_of(value) == i1 or not isinstance(element_of(value), IntegerType):
+            raise Unmet(
+                f"operand {i} has elements {element_of(value)}; need integers of 8 bits or more",
+                f"operand {i}",
+            )
+    return same_element(*values)
+
+
+class BitsOp(BinaryOp, ABC):
+    """A function of the bits of two tensors of integers."""
+
+    def result_element(self) -> Attribute:
+        """All are integers of one type."""
+        return _need_integers(self.core_operands)
+
+
+@irdl_op_definition
+class BitwiseAndOp(BitsOp):
+    """The bits that are set in both a and b.
+
+    Example: %2 = nn.bitwise_and %0, %1 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+    """
+
+    name = "nn.bitwise_and"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class BitwiseOrOp(BitsOp):
+    """The bits that are set in a or b.
+
+    Example: %2 = nn.bitwise_or %0, %1 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+    """
+
+    name = "nn.bitwise_or"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class BitwiseXorOp(BitsOp):
+    """The bits that are set in either a or b, but not in both.
+
+    Example: %2 = nn.bitwise_xor %0, %1 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+    """
+
+    name = "nn.bitwise_xor"
+    traits = traits_def(Commutative())
+
+
+@irdl_op_definition
+class ShiftLeftOp(BitsOp):
+    """The bits of a, moved b places towards the highest; zeros move in.
+
+    If b is negative, or not below the number of bits, all bits are moved out.
+
+    Example: %2 = nn.shift_left %0, %1 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+    """
+
+    name = "nn.shift_left"
+
+
+@irdl_op_definition
+class ShiftRightOp(BitsOp):
+    """The bits of a, moved b places towards the lowest.
+
+    Copies of the sign move in; zeros if a is unsigned. If b is negative, or not below the number of
+    bits, all bits are moved out.
+
+    Example: %2 = nn.shift_right %0, %1 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+    """
+
+    name = "nn.shift_right"
+
+
+@irdl_op_definition
+class BitwiseNotOp(UnaryOp):
+    """The bits that are not set in a.
+
+    Example: %1 = nn.bitwise_not %0 : (tensor<4xi32>) -> tensor<4xi32>
+    """
+
+    name = "nn.bitwise_not"
+
+    def result_element(self) -> Attribute:
+        """That of the operand, which has integers."""
+        return _need_integers(self.core_operands)
 
 
 ELEMENTWISE: tuple[type[PureTensorOp], ...] = tuple(

@@ -21,6 +21,7 @@ from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
 from abele.ir.context import AbeleContext
 from abele.ir.provenance import named, origin
+from abele.ir.unmet import Unmet
 from abele.ir.verify import verify
 
 INF = float("inf")
@@ -47,9 +48,14 @@ I3 = t(3, of=i64)
 UNARY = (
     *(nn.ReluOp, nn.ExpOp, nn.LogOp, nn.SqrtOp, nn.ReciprocalOp),
     *(nn.TanhOp, nn.SigmoidOp, nn.NegOp, nn.AbsOp, nn.SquareOp),
-    *(nn.SoftplusOp, nn.FloorOp, nn.SignOp),
+    *(nn.SoftplusOp, nn.FloorOp, nn.SignOp, nn.CeilOp, nn.RoundOp, nn.ErfOp),
+    *(nn.SinOp, nn.CosOp, nn.TanOp, nn.AsinOp, nn.AcosOp, nn.AtanOp),
+    *(nn.SinhOp, nn.CoshOp, nn.AsinhOp, nn.AcoshOp, nn.AtanhOp),
 )
 BINARY = (nn.AddOp, nn.SubOp, nn.MulOp, nn.DivOp, nn.MaxOp, nn.MinOp, nn.PowOp)
+BINARY += (nn.ModOp, nn.FmodOp)
+BITS = (nn.BitwiseAndOp, nn.BitwiseOrOp, nn.BitwiseXorOp, nn.ShiftLeftOp, nn.ShiftRightOp)
+WHOLE = t(4, 5, of=i64)
 COMPARE = (nn.LessOp, nn.LessEqualOp, nn.GreaterOp, nn.GreaterEqualOp, nn.EqualOp)
 
 CASES = [
@@ -57,6 +63,9 @@ CASES = [
     *((op, [MATRIX, ROW], op, MATRIX) for op in BINARY),
     *((op, [ROW, t(4, 1)], op, MASK) for op in COMPARE),
     *((op, [MASK, MASK], op, MASK) for op in (nn.LogicalAndOp, nn.LogicalOrOp)),
+    *((op, [MATRIX], op, MASK) for op in (nn.IsNaNOp, nn.IsInfOp)),
+    *((op, [WHOLE, t(5, of=i64)], op, WHOLE) for op in BITS),
+    (nn.BitwiseNotOp, [WHOLE], nn.BitwiseNotOp, WHOLE),
     (nn.LogicalNotOp, [MASK], nn.LogicalNotOp, MASK),
     (nn.SelectOp, [MASK, ROW, t()], nn.SelectOp, MATRIX),
     (nn.CastOp, [MATRIX], lambda x: nn.CastOp(x, i64), t(4, 5, of=i64)),
@@ -442,8 +451,17 @@ def test_commutative_operations_have_the_trait():
     assert swap == {
         *(nn.AddOp, nn.MulOp, nn.MaxOp, nn.MinOp),
         *(nn.EqualOp, nn.LogicalAndOp, nn.LogicalOrOp),
+        *(nn.BitwiseAndOp, nn.BitwiseOrOp, nn.BitwiseXorOp),
     }
     assert all(op.has_trait(Pure) for op in swap)
+
+
+@pytest.mark.parametrize("element", [f32, i1], ids=str)
+def test_only_integers_have_bits(element: Attribute):
+    for make in (*BITS, lambda x, _: nn.BitwiseNotOp(x)):
+        a, b = values(t(4, of=element), t(4, of=element))
+        with pytest.raises(Unmet, match="operand 0 has elements .*; need integers of 8 bits"):
+            make(a, b)
 
 
 @irdl_op_definition

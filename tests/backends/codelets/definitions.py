@@ -81,6 +81,90 @@ def _sign(x: float) -> float:
     return x if x == 0 or math.isnan(x) else math.copysign(1.0, x)
 
 
+def _whole(round_to: Callable[[float], int]) -> Callable[[float], float]:
+    def rounded(x: float) -> float:
+        return x if x == 0 or not math.isfinite(x) else math.copysign(float(round_to(x)), x)
+
+    return rounded
+
+
+def _inside(
+    function: Callable[[float], float], low: float, high: float = INFINITY
+) -> Callable[[float], float]:
+    """A function that is NaN outside of its domain."""
+    return lambda x: function(x) if low <= x <= high else NAN
+
+
+def _overflowing(function: Callable[[float], float]) -> Callable[[float], float]:
+    """A function that Python refuses to compute where it overflows. All are odd or even."""
+
+    def value(x: float) -> float:
+        try:
+            return function(x)
+        except OverflowError:
+            return INFINITY if function(-1.0) > 0 else math.copysign(INFINITY, x)
+
+    return value
+
+
+def _area_tangent(x: float) -> float:
+    if abs(x) == 1:
+        return math.copysign(INFINITY, x)
+    return math.atanh(x) if abs(x) < 1 else NAN
+
+
+def _floored_remainder(x: float, y: float) -> float:
+    return x % y if y != 0 and math.isfinite(x) else NAN
+
+
+def _truncated_remainder(x: float, y: float) -> float:
+    return math.fmod(x, y) if y != 0 and math.isfinite(x) else NAN
+
+
+def _turning(function: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda x: function(x) if math.isfinite(x) else NAN
+
+
+def _of_bits(function: Callable[..., int]) -> Callable[..., float]:
+    """A function of integers of 64 bits, of truncated floats."""
+    width = np.dtype(np.int64)
+    return lambda *xs: float(as_integer(function(*(as_integer(x, width) for x in xs)), width))
+
+
+def _shifted_left(x: int, by: int) -> int:
+    return x << by if 0 <= by < 64 else 0
+
+
+def _shifted_right(x: int, by: int) -> int:
+    return x >> (by if 0 <= by < 64 else 64)
+
+
+BITS: Mapping[str, Callable[..., int]] = {
+    "bitwise_and": lambda x, y: x & y,
+    "bitwise_or": lambda x, y: x | y,
+    "bitwise_xor": lambda x, y: x ^ y,
+    "bitwise_not": lambda x: ~x,
+    "shift_left": _shifted_left,
+    "shift_right": _shifted_right,
+}
+"""Functions of the bits of integers. By 64 places or more, every width is moved out."""
+
+CURVES: Mapping[str, Callable[[float], float]] = {
+    "erf": math.erf,
+    "sin": _turning(math.sin),
+    "cos": _turning(math.cos),
+    "tan": _turning(math.tan),
+    "asin": _inside(math.asin, -1, 1),
+    "acos": _inside(math.acos, -1, 1),
+    "atan": math.atan,
+    "sinh": _overflowing(math.sinh),
+    "cosh": _overflowing(math.cosh),
+    "asinh": math.asinh,
+    "acosh": _inside(math.acosh, 1),
+    "atanh": _area_tangent,
+}
+"""Functions of one float that are not rounded correctly."""
+
 FLOATS: Mapping[str, Callable[..., Number]] = {
     "identity": lambda x: x,
     "add": lambda x, y: x + y,
@@ -118,6 +202,14 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
     "softplus": _softplus,
     "floor": _floor,
     "sign": _sign,
+    "ceil": _whole(math.ceil),
+    "round": _whole(round),
+    **CURVES,
+    "mod": _floored_remainder,
+    "fmod": _truncated_remainder,
+    "is_nan": math.isnan,
+    "is_inf": math.isinf,
+    **{name: _of_bits(function) for name, function in BITS.items()},
 }
 """Each function of floats. The parameters follow the operands."""
 
@@ -132,6 +224,7 @@ APPROXIMATE: Mapping[str, float] = {
     "tanh": 8,
     "sigmoid": 8,
     "softplus": 8,
+    **dict.fromkeys(CURVES, 8),
 }
 """The functions that are not rounded correctly: units in the last place that they may be off by."""
 
@@ -179,7 +272,7 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     **{name: FLOATS[name] for name in ("logical_and", "logical_or", "logical_not", "select")},
     **{
         name: _through_floats(FLOATS[name])
-        for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "softplus")
+        for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "softplus", *CURVES)
     },
     "div": _truncated_quotient,
     "max": max,
@@ -194,6 +287,13 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     "power": _by_parameter(_whole_power, _power),
     "floor": lambda x: x,
     "sign": lambda x: (x > 0) - (x < 0),
+    "ceil": lambda x: x,
+    "round": lambda x: x,
+    "mod": lambda x, y: x % y if y else 0,
+    "fmod": lambda x, y: x - y * _truncated_quotient(x, y) if y else 0,
+    "is_nan": lambda x: False,
+    "is_inf": lambda x: False,
+    **BITS,
 }
 """Each function of integers: an integer, which wraps, or a float, which is truncated."""
 

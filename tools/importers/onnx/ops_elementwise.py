@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from math import ceil, floor, pi, sqrt
 
 import numpy as np
 import onnx.defs
@@ -166,6 +167,87 @@ def _selu(node: Node) -> Results:
     return node.add(nn.ScaleOp(curve, gamma))
 
 
+def _celu(node: Node) -> Results:
+    alpha = node.number("alpha", 1.0)
+
+    def curve(x: SSAValue) -> SSAValue:
+        return _exp_minus_one(node, node.add(nn.ScaleOp(x, 1.0 / alpha)), alpha)
+
+    if alpha == 0:
+        raise node.bad("alpha 0; need another number, because the operand is divided by it")
+    return _negative_part(node, curve)
+
+
+def _gelu(node: Node) -> Results:
+    """The operand times the probability that a normal variable is below it."""
+    value = node.wide(node[0])
+    kind = node.text("approximate", "none")
+    if kind == "none":
+        curve = node.add(nn.ErfOp(node.add(nn.ScaleOp(value, sqrt(0.5)))))
+    elif kind == "tanh":
+        square = node.add(nn.ScaleOp(node.add(nn.SquareOp(value)), 0.044715))
+        cubic = node.add(nn.MulOp(value, node.add(nn.ShiftOp(square, 1.0))))
+        curve = node.add(nn.TanhOp(node.add(nn.ScaleOp(cubic, sqrt(2.0 / pi)))))
+    else:
+        raise node.bad(f"approximate {kind!r}; need none or tanh")
+    half = node.add(nn.ScaleOp(node.add(nn.ShiftOp(curve, 1.0)), 0.5))
+    return node.cast(node.add(nn.MulOp(value, half)), nn.element_of(node[0]))
+
+
+def _mish(node: Node) -> Results:
+    value = node.wide(node[0])
+    curve = node.add(nn.TanhOp(node.add(nn.SoftplusOp(value))))
+    return node.cast(node.add(nn.MulOp(value, curve)), nn.element_of(node[0]))
+
+
+def _swish(node: Node) -> Results:
+    alpha, value = node.number("alpha", 1.0), node[0]
+    scaled = value if alpha == 1.0 else node.add(nn.ScaleOp(value, alpha))
+    return node.add(nn.MulOp(value, node.add(nn.SigmoidOp(scaled))))
+
+
+def _shrink(node: Node) -> Results:
+    """The operand moved towards 0 by a bias, and 0 where it is near 0."""
+    value = node[0]
+    near, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
+    least, most = -near, near
+    if not is_float(value):
+        if not bias.is_integer():
+            raise node.unsupported(f"bias {bias:g} of integers", "need a whole number")
+        least, most = ceil(-near), floor(near)
+        if least < 0 and dtype_of(value).kind == "u":
+            least = 0
+    below = node.add(nn.LessOp(value, node.constant(least, value)))
+    above = node.add(nn.GreaterOp(value, node.constant(most, value)))
+    up, down = (node.add(nn.ShiftOp(value, by)) if bias else value for by in (bias, -bias))
+    rest = node.add(nn.SelectOp(above, down, node.constant(0, value)))
+    return node.add(nn.SelectOp(below, up, rest))
+
+
+def _mod(node: Node) -> Results:
+    make = nn.FmodOp if node.flag("fmod") else nn.ModOp
+    return node.add(make(node[0], node[1]))
+
+
+def _is_inf(node: Node) -> Results:
+    positive, negative = node.flag("detect_positive", True), node.flag("detect_negative", True)
+    value = node[0]
+    if positive and negative:
+        return node.add(nn.IsInfOp(value))
+    if positive or negative:
+        infinity = node.constant(np.inf if positive else -np.inf, value)
+        return node.add(nn.EqualOp(value, infinity))
+    return node.filled(np.zeros((), np.bool_), node.shape(0))
+
+
+def _bit_shift(node: Node) -> Results:
+    directions = {"LEFT": nn.ShiftLeftOp, "RIGHT": nn.ShiftRightOp}
+    direction = node.text("direction")
+    if direction not in directions:
+        raise node.bad(f"direction {direction!r}; need LEFT or RIGHT")
+    return node.add(directions[direction](node[0], node[1]))
+
+
 def _softsign(node: Node) -> Results:
     value = node[0]
     size = node.add(nn.ShiftOp(node.add(nn.AbsOp(value)), 1.0))
@@ -233,6 +315,14 @@ ELEMENTWISE: dict[str, Importer] = {
     "Elu": _elu,
     "Selu": _selu,
     "Softsign": _softsign,
+    "Celu": _celu,
+    "Gelu": _gelu,
+    "Mish": _mish,
+    "Swish": _swish,
+    "Shrink": _shrink,
+    "Mod": _mod,
+    "IsInf": _is_inf,
+    "BitShift": _bit_shift,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
     "ThresholdedRelu": _thresholded_relu,
