@@ -10,6 +10,19 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
+MOST_CHARACTERS = 2_000
+"""The longest line of a message. A name in a damaged file can fill many pages."""
+
+
+def shortened(line: str) -> str:
+    """A line without its middle if it is longer than MOST_CHARACTERS."""
+    left_out = len(line) - MOST_CHARACTERS
+    if left_out <= 0:
+        return line
+    half = MOST_CHARACTERS // 2
+    return f"{line[:half]} [... {left_out:,} characters ...] {line[-half:]}"
+
+
 def short_notes(error: BaseException) -> tuple[str, ...]:
     """The notes added to an error, such as the rule that raised it.
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
+from ..ir.errors import shortened
 from ..ir.garbage import heap_frozen_after
 from .commands.signals import end_by_exception
 
@@ -149,7 +150,7 @@ def _run(application: typer.Typer) -> None:
         error.show(file=text)
         for line in text.getvalue().splitlines():
             line = f"error: {line.removeprefix('Error: ')}" if line.startswith("Error: ") else line
-            sys.stderr.write(f"{message_for(line, sys.stderr)}\n")
+            sys.stderr.write(f"{message_for(shortened(line), sys.stderr)}\n")
         sys.exit(error.exit_code)
     sys.exit(code or 0)
 

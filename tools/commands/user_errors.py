@@ -13,7 +13,7 @@ from typing import NoReturn
 import typer
 
 from ...backends.faults import IterationLimit, MachineFault
-from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line, short_notes
+from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line, short_notes, shortened
 from ...ir.pass_manager import FailedStepNote, failed_step
 from ...ir.provenance import place
 from ...ir.upstream import VerifyException
@@ -116,25 +116,13 @@ def fail(code: int, message: str) -> NoReturn:
     raise typer.Exit(code) from None
 
 
-MOST_CHARACTERS = 2_000
-"""The longest line of a message. Names in a damaged file can fill many pages."""
-
-
 def print_error_line(message: str) -> None:
     """Write a message to standard error, which begins in colour on a terminal.
 
-    Leaves out the middle of lines that are longer than MOST_CHARACTERS.
+    Leaves out the middle of lines that are too long to read.
     """
-    short = "\n".join(map(_shortened, message.split("\n")))
+    short = "\n".join(map(shortened, message.split("\n")))
     sys.stderr.write(f"{message_for(shown(short), sys.stderr)}\n")
-
-
-def _shortened(line: str) -> str:
-    left_out = len(line) - MOST_CHARACTERS
-    if left_out <= 0:
-        return line
-    half = MOST_CHARACTERS // 2
-    return f"{line[:half]} [... {left_out:,} characters ...] {line[-half:]}"
 
 
 def _report(error: Exception, context: ErrorContext) -> None:

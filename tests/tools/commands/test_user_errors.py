@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from abele.ir.errors import InputError
-from abele.tools.commands.user_errors import MOST_CHARACTERS, user_errors
+from abele.ir.errors import MOST_CHARACTERS, InputError
+from abele.tools.commands.user_errors import user_errors
 
 
 @pytest.mark.parametrize("lines", [1, 3])

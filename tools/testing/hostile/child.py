@@ -300,20 +300,22 @@ def _outcome(running: Running, code: int, usage: resource.struct_rusage) -> Outc
         return outcome("wrong", _class_of(message[message.index(CHECK_FAILED) :]))
     if STUMBLED in message:
         return outcome("unclear", site)
-    problem = _unclear(message, exit_code, _read(scratch / "out"))
+    # Wrong usage repeats the words of the command line.
+    given = sum(map(len, running.case.arguments))
+    problem = _unclear(message, exit_code, _read(scratch / "out"), MOST_MESSAGE + given)
     if problem:
         return outcome("unclear", f"{problem} {site}")
     return outcome("refused", site)
 
 
-def _unclear(message: str, code: object, out: str) -> str:
+def _unclear(message: str, code: object, out: str, most: int) -> str:
     if code not in REFUSALS:
         return f"exit code {code}"
     if "Traceback" in message:
         return "a traceback in the message"
     if not (message.strip() or out.strip()):
         return "no message"
-    if len(message) > MOST_MESSAGE:
+    if len(message) > most:
         return "a message of many pages"
     return ""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ....dialects.structured import Structured
 from ....ir.provenance import place
 from .case import Case, Damaged
 from .programs import MODULE, ProgramFiles, any_program
@@ -14,6 +16,7 @@ from .trees import damage_tree, json_text
 
 CONSTRAINTS = "constraints.json"
 
+KNOWN = ("amp", "mac", "outer", "slic", "swapped", "vmac")
 METHODS = ("amp", "slic", "mac", "outer", "reduce", "vector", "none", "")
 DIMENSIONS = ("m", "n", "k", "b", "i0", "i1", "o0", "x", "c", "h", "w", "batch", "0", "")
 COUNTS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 64, 1000, -1, 2**31, 2**64, 10**30)
@@ -55,15 +58,49 @@ def constraints(random: np.random.Generator) -> Case:
     )
 
 
+LIKELY = 0.7
+"""How often constraints name operators, dimensions and methods that the program has."""
+
+
 def _tree(files: ProgramFiles, random: np.random.Generator) -> dict[str, Any]:
     """Constraints on operators that the program has, and on others."""
-    operators = [op for op in files.program.module.walk() if op.name.startswith("nn.")]
-    names = [*(place(op) for op in operators), *(op.name for op in operators), "*", "no such"]
+    operators = [op for op in files.program.module.walk() if isinstance(op, Structured)]
+    if operators and random.random() < LIKELY:
+        op = operators[int(random.integers(len(operators)))]
+        dimensions = [dim.name for dim in op.structure().space.dims]
+        name = place(op) if random.random() < 0.8 else "*"
+        return {"operators": {name: _likely(dimensions, random)}}
+    names = [*map(place, files.program.module.walk()), "*", "no such"]
     chosen = [names[int(random.integers(len(names)))] for _ in range(int(random.integers(1, 4)))]
     tree: dict[str, Any] = {"operators": {name: _asked(random) for name in chosen}}
     if random.random() < 0.2:
         tree["memory_proportion"] = (0, 0.001, 1, 2, -1, 1e-300)[int(random.integers(6))]
     return tree
+
+
+def _likely(dimensions: list[str], random: np.random.Generator) -> dict[str, Any]:
+    """One to three requirements of an operator, each of which some plan may keep."""
+
+    def dimension() -> str:
+        return dimensions[int(random.integers(len(dimensions)))] if dimensions else "d0"
+
+    def parts() -> dict[str, int]:
+        return {dimension(): int(random.integers(1, 6)) for _ in range(int(random.integers(1, 3)))}
+
+    makers: dict[str, Callable[[], Any]] = {
+        "split": parts,
+        "steps": parts,
+        "ring": lambda: {dimension(): dimension()},
+        "tiles": lambda: int(random.integers(1, 9)),
+        "method": lambda: KNOWN[int(random.integers(len(KNOWN)))],
+        "memory_proportion": lambda: (0, 0.001, 0.5, 1)[int(random.integers(4))],
+    }
+    keys = random.choice(sorted(makers), int(random.integers(1, 4)), replace=False)
+    asked = {str(key): makers[str(key)]() for key in keys}
+    # A ring turns in steps.
+    if "ring" in asked and random.random() < 0.7:
+        asked["steps"] = {next(iter(asked["ring"])): int(random.integers(1, 6))}
+    return asked
 
 
 def _asked(random: np.random.Generator) -> dict[str, Any]:
