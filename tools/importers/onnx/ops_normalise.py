@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from .node import Importer, Node, Results
+from .ops_extremes import hardmax
 from .ops_window import mean
 
 STATISTICS = "the statistics of a batch normalisation that does not learn are not supported"
@@ -129,21 +130,74 @@ def _lrn(node: Node) -> Results:
     )
 
 
-def _softmax(make: Callable[[SSAValue, int], nn.PureTensorOp]) -> Importer:
-    """A softmax along one axis; before opset 13, over all axes from one on."""
+def _along(make: Callable[[Node, SSAValue, int], SSAValue]) -> Importer:
+    """A function of the elements along one axis; before opset 13, over all axes from one on."""
 
     def importer(node: Node) -> Results:
         value = node[0]
         shape = nn.shape_of(value)
         if node.opset >= 13:
-            return node.add(make(value, node.axis(node.integer("axis", -1), len(shape))))
+            return make(node, value, node.axis(node.integer("axis", -1), len(shape)))
         axis = node.axis(node.integer("axis", 1), len(shape), end=True)
         if axis < len(shape) and prod(shape[axis + 1 :]) == 1:
-            return node.add(make(value, axis))
+            return make(node, value, axis)
         flat = node.reshape(value, (prod(shape[:axis]), prod(shape[axis:])))
-        return node.reshape(node.add(make(flat, 1)), shape)
+        return node.reshape(make(node, flat, 1), shape)
 
     return importer
+
+
+def _group_norm(node: Node) -> Results:
+    """Normalise groups of channels. Before opset 21, scale and bias have one number per group."""
+    shape, groups = node.shape(0), node.integer("num_groups")
+    if len(shape) < 3 or groups < 1 or shape[1] % groups:
+        raise node.bad(
+            f"image of shape {list(shape)}, num_groups {groups}; need batch, channels and more, "
+            "and a number of channels that the groups divide"
+        )
+    grouped = (shape[0], groups, shape[1] // groups, *shape[2:])
+    value = node.reshape(node[0], grouped)
+    value, _, _ = _normalised(node, value, list(range(2, len(grouped))))
+    of_each = (groups, 1) if node.opset < 21 else grouped[1:3]
+    each = (*of_each, *([1] * (len(shape) - 2)))
+    scaled = node.add(nn.MulOp(value, node.reshape(node.wide(node[1]), each)))
+    shifted = node.add(nn.AddOp(scaled, node.reshape(node.wide(node[2]), each)))
+    return node.cast(node.reshape(shifted, shape), nn.element_of(node[0]))
+
+
+def _rms_norm(node: Node) -> Results:
+    rank = len(node.shape(0))
+    axis = node.axis(node.integer("axis", -1), rank)
+    value = node.wide(node[0])
+    squares = mean(node, node.add(nn.SquareOp(value)), list(range(axis, rank)), keep_dims=True)
+    steady = node.add(nn.ShiftOp(squares, node.number("epsilon", 1e-5)))
+    inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
+    scaled = node.add(nn.MulOp(node.add(nn.MulOp(value, inverse)), node.wide(node[1])))
+    return node.cast(scaled, nn.element_of(node[1]))
+
+
+def _mean_variance_norm(node: Node) -> Results:
+    rank = len(node.shape(0))
+    axes = [node.axis(axis, rank) for axis in node.integers("axes", [0, 2, 3])]
+    centred, _, variance = _moments(node, node.wide(node[0]), axes)
+    # ONNX defines this operator by a function, which adds 1e-9 so that nothing is divided by 0.
+    deviation = node.add(nn.ShiftOp(node.add(nn.SqrtOp(variance)), 1e-9))
+    return node.cast(node.add(nn.DivOp(centred, deviation)), nn.element_of(node[0]))
+
+
+def _lp_norm(node: Node) -> Results:
+    """Divide by the norm along an axis. Where it is 0, all elements are 0, and stay 0."""
+    order = node.integer("p", 2)
+    if order not in (1, 2):
+        raise node.bad(f"p {order}; need 1 or 2")
+    value = node.wide(node[0])
+    axis = node.axis(node.integer("axis", -1), len(nn.shape_of(value)))
+    sizes = node.add((nn.AbsOp if order == 1 else nn.SquareOp)(value))
+    norm = node.add(nn.ReduceOp(sizes, "sum", [axis], keep_dims=True))
+    norm = norm if order == 1 else node.add(nn.SqrtOp(norm))
+    is_zero = node.add(nn.EqualOp(norm, node.constant(0, norm)))
+    norm = node.add(nn.SelectOp(is_zero, node.constant(1, norm), norm))
+    return node.cast(node.add(nn.DivOp(value, norm)), nn.element_of(node[0]))
 
 
 NORMALISATIONS: dict[str, Importer] = {
@@ -151,6 +205,11 @@ NORMALISATIONS: dict[str, Importer] = {
     "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
     "LRN": _lrn,
-    "Softmax": _softmax(nn.SoftmaxOp),
-    "LogSoftmax": _softmax(nn.LogSoftmaxOp),
+    "GroupNormalization": _group_norm,
+    "RMSNormalization": _rms_norm,
+    "MeanVarianceNormalization": _mean_variance_norm,
+    "LpNormalization": _lp_norm,
+    "Softmax": _along(lambda node, value, axis: node.add(nn.SoftmaxOp(value, axis))),
+    "LogSoftmax": _along(lambda node, value, axis: node.add(nn.LogSoftmaxOp(value, axis))),
+    "Hardmax": _along(hardmax),
 }

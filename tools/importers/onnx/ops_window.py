@@ -96,6 +96,18 @@ def _global_average_pool(node: Node) -> Results:
     return mean(node, node[0], _spatial_axes(node), keep_dims=True)
 
 
+def _global_lp_pool(node: Node) -> Results:
+    """The norm of each channel's image."""
+    order = node.integer("p", 2)
+    if order < 1:
+        raise node.bad(f"p {order}; need 1 or more")
+    sizes = node.add(nn.AbsOp(node.wide(node[0])))
+    powers = sizes if order == 1 else node.add(nn.PowerOp(sizes, float(order)))
+    total = node.add(nn.ReduceOp(powers, "sum", _spatial_axes(node), keep_dims=True))
+    norm = total if order == 1 else node.add(nn.PowerOp(total, 1.0 / order))
+    return node.cast(norm, nn.element_of(node[0]))
+
+
 def _global_max_pool(node: Node) -> Results:
     return node.add(nn.ReduceOp(node[0], "max", _spatial_axes(node), keep_dims=True))
 
@@ -186,6 +198,7 @@ WINDOWS: dict[str, Importer] = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": _global_average_pool,
     "GlobalMaxPool": _global_max_pool,
+    "GlobalLpPool": _global_lp_pool,
     "ReduceSum": _reduction("sum", since=13),
     "ReduceMean": _reduce_mean,
     "ReduceMax": _reduction("max"),

@@ -28,7 +28,9 @@ from .names import check_names
 from .node import Graph, Importer, Known, Names, Node, Results, Value
 from .node import known as known_array
 from .ops_contraction import CONTRACTIONS
+from .ops_einsum import EINSUMS
 from .ops_elementwise import ELEMENTWISE
+from .ops_extremes import EXTREMES
 from .ops_indexed import INDEXED
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
@@ -40,8 +42,8 @@ from .weights import check_weights
 
 SECTIONS: dict[str, dict[str, Importer]] = {
     "on elements": ELEMENTWISE,
-    "products": CONTRACTIONS,
-    "windows and reductions": WINDOWS,
+    "products": {**CONTRACTIONS, **EINSUMS},
+    "windows and reductions": {**WINDOWS, **EXTREMES},
     "normalisation": NORMALISATIONS,
     "movement and shapes": MOVEMENTS,
     "indices": INDEXED,

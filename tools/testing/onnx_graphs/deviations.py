@@ -248,6 +248,11 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "a maximum or minimum starts from a finite number, not an infinity, and ignores NaN",
     ),
     Deviation(
+        ("ArgMax", "ArgMin", "Hardmax"),
+        lambda case: any(a is not None and np.isnan(a).any() for a in case.operands),
+        "the standard leaves open where the extreme is if there is a NaN",
+    ),
+    Deviation(
         ("Squeeze",),
         lambda case: any(a is not None and not a.size for a in case.operands[1:]),
         "an empty operand axes means all axes of size 1",

@@ -28,6 +28,7 @@ PARAMETERS: dict[str, Callable[[Draw], Parameter]] = {
     "end": lambda draw: draw.random.randint(-draw.rank - 1, draw.rank + 1),
     "alpha": lambda draw: draw.one_of(0.5, 1.0, 2.0, -0.75, 0.01),
     "beta": lambda draw: draw.one_of(0.5, 1.0, 2.0, -0.75),
+    "p": lambda draw: draw.one_of(1, 2),
     "gamma": lambda draw: draw.one_of(0.5, 1.0, 2.0),
     "epsilon": lambda draw: draw.one_of(1e-5, 1e-3, 0.1),
     "value": lambda draw: np.array([draw.one_of(0.0, 1.5, -2.0)], np.float32),
@@ -167,6 +168,31 @@ def _batch_norm(draw: Draw) -> Form:
 def _layer_norm(draw: Draw) -> Form:
     axis = draw.random.randrange(draw.rank)
     return Form([draw.shape[axis:]] * 2, {"axis": draw.signed(axis)})
+
+
+def _rms_norm(draw: Draw) -> Form:
+    axis = draw.random.randrange(draw.rank)
+    return Form([draw.shape[axis:]], {"axis": draw.signed(axis)})
+
+
+def _group_norm(draw: Draw) -> Form:
+    groups = _factor(draw, draw.shape[1])
+    of_each = (groups if draw.opset < 21 else draw.shape[1],)
+    return Form([of_each, of_each], {"num_groups": groups})
+
+
+def _einsum(draw: Draw) -> Form:
+    """A product of matrices with batches, of vectors, or a transposed sum of one operand."""
+    letters = "abcdefgh"[: draw.rank]
+    batch, inner = letters[:-1], letters[-1]
+    equation, rest = draw.one_of(
+        (f"{letters},{inner}z->{batch}z", [(draw.shape[-1], draw.size())]),
+        (f"{letters},{letters}->{batch}", [draw.shape]),
+        (f"...{inner},{inner}->...", [draw.shape[-1:]]),
+        (f"{letters}->{letters[::-1]}", []),
+        (f"{letters}->{batch[::-1]}", []),
+    )
+    return Form(rest, {"equation": equation})
 
 
 def _lrn(draw: Draw) -> Form:
@@ -425,9 +451,13 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     "BatchNormalization": _batch_norm,
     "InstanceNormalization": _channels,
     "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "Einsum": _einsum,
     "LRN": _lrn,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,
+    "Hardmax": _softmax,
     "Concat": _concat,
     "Slice": _slice,
     "Split": _split,
@@ -457,7 +487,12 @@ RANKS: dict[str, tuple[int, int]] = {
     "AveragePool": (3, 5),
     "GlobalAveragePool": (3, 5),
     "GlobalMaxPool": (3, 5),
+    "GlobalLpPool": (3, 5),
     "InstanceNormalization": (3, 5),
+    "GroupNormalization": (3, 5),
+    "MeanVarianceNormalization": (4, 4),
+    "RMSNormalization": (1, 5),
+    "Einsum": (1, 4),
     "BatchNormalization": (2, 5),
     "LRN": (4, 4),
     "Gemm": (2, 2),

@@ -1,0 +1,63 @@
+"""ONNX operators that say where the largest or smallest element of an axis is.
+
+Of equal elements it is the first, or the last if the node says so. NaN counts as both the largest
+and the smallest, as in NumPy: if there is one, its index is the result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from .node import Importer, Node, Results, is_float
+
+
+def _positions(node: Node, shape: tuple[int, ...], axis: int) -> SSAValue:
+    """The index of each element along an axis, as i32."""
+    count = np.arange(shape[axis], dtype=np.int32)
+    count = count.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return node.add(nn.ConstantOp(node.graph.context.blobs.add(count)))
+
+
+def _where(node: Node, value: SSAValue, axis: int, combiner: str, *, last: bool) -> SSAValue:
+    """The index of the extreme element along an axis, as i32. The axis stays, with size 1."""
+    shape = nn.shape_of(value)
+    if shape[axis] == 0:
+        raise node.unsupported(
+            f"axis {axis} of shape {list(shape)}, which has no elements", "need one or more"
+        )
+    extreme = node.add(nn.ReduceOp(value, combiner, [axis], keep_dims=True))
+    found = node.add(nn.EqualOp(value, extreme))
+    if is_float(value):
+        # A NaN makes the extreme NaN, which equals nothing.
+        found = node.add(nn.LogicalOrOp(found, node.add(nn.IsNaNOp(value))))
+    index = _positions(node, shape, axis)
+    nowhere = node.constant(-1 if last else shape[axis], index)
+    index = node.add(nn.SelectOp(found, index, nowhere))
+    return node.add(nn.ReduceOp(index, "max" if last else "min", [axis], keep_dims=True))
+
+
+def _arg(combiner: str) -> Importer:
+    def importer(node: Node) -> Results:
+        shape = node.shape(0)
+        axis = node.axis(node.integer("axis", 0), len(shape))
+        last = node.opset >= 12 and node.flag("select_last_index")
+        index = node.cast(_where(node, node[0], axis, combiner, last=last), i64)
+        if node.flag("keepdims", True):
+            return index
+        return node.reshape(index, [n for i, n in enumerate(shape) if i != axis])
+
+    return importer
+
+
+def hardmax(node: Node, value: SSAValue, axis: int) -> SSAValue:
+    """1 at the first largest element along an axis, 0 elsewhere."""
+    shape, element = nn.shape_of(value), nn.element_of(value)
+    index = _where(node, value, axis, "max", last=False)
+    found = node.add(nn.EqualOp(_positions(node, shape, axis), index))
+    return node.cast(found, element)
+
+
+EXTREMES: dict[str, Importer] = {"ArgMax": _arg("max"), "ArgMin": _arg("min")}
