@@ -43,7 +43,7 @@ def test_the_sizes_are_those_of_the_profile(network: Path):
 def test_the_tables_and_a_graphml_are_written(network: Path):
     result = graph(network, "--target", "tiny:4", "-o", "out", "--graphml", "small.graphml")
     assert result.exit_code == 0, result.output
-    assert sorted(os.listdir("out")) == sorted(FILES)
+    assert sorted(os.listdir("out")) == sorted((".abele.json", *FILES))
     about = pq.read_table("out/about.parquet").to_pylist()[0]
     assert about["edges"] == pq.read_metadata("out/edges.parquet").num_rows
     assert Path("small.graphml").read_text().startswith("<?xml")
@@ -73,8 +73,11 @@ def test_a_path_without_permission_is_reported_before_anything_is_compiled(
 
 
 def test_a_folder_of_something_else_stays(network: Path):
-    assert "contains small.onnx, which is not a file of a graph" in refused(network, "-o", ".")
-    assert os.listdir() == ["small.onnx"]
+    Path("mine").mkdir()
+    Path("mine/note.txt").write_text("keep")
+    assert "mine: " in refused(network, "-o", "mine")
+    assert Path("mine/note.txt").read_text() == "keep"
+    assert os.listdir("mine") == ["note.txt"]
 
 
 def test_a_graph_too_large_for_graphml_is_refused_and_nothing_is_written(

@@ -88,7 +88,7 @@ def test_a_page_is_written(network: Path):
         (("-o", "x.png", "--sample", "1/0"), "--sample 1/0: need 1/N"),
         (("-o", "small.onnx"), "both the model and --output"),
         (("-o", "."), r"\.: "),
-        (("--zoom", "small.onnx"), "small.onnx: a file; need the path of a folder"),
+        (("--zoom", "small.onnx"), "small.onnx: cannot be written: it is not a folder"),
         (("-o", "x.png", "--target", "nonsense"), "nonsense"),
     ],
 )

@@ -13,7 +13,7 @@ import signal, sys, time
 from abele.ir.whole_file import whole_file
 from abele.tools import cli
 
-def write():
+def write(**options):
     with whole_file(Path(sys.argv[1])) as stream:
         stream.write(b"half")
         print("writing", flush=True)
