@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
 from math import prod
@@ -16,6 +17,7 @@ from ...importers.onnx.reader import OPSETS as READ
 from ..generators.sketch import Sketch, Step
 from .graph import Graph
 from .node import MOST_RESULT, NodeDraw, NotDrawn
+from .operators import NOT_INFERRED
 from .pool import TYPES, Pool, Value
 from .runtimes import OPSETS as RUN
 
@@ -32,6 +34,8 @@ convolution, this is the number of multiplications."""
 ALL_SHOWN = 0.7
 """How often all results are outputs of the model. Otherwise, only unused results and a few others
 are."""
+MOST_LIKELY = 5
+"""How much more likely than others an operator that few opsets contain is, at most."""
 LATEST_FORMAT = 10
 """The latest version of the ONNX file format that models use."""
 
@@ -50,6 +54,19 @@ def operators_of(opset: int) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _likely(opset: int) -> tuple[str, ...]:
+    """The operators of an opset. Those that few opsets contain occur several times.
+
+    So every operator is generated about as often, if opsets are drawn evenly.
+    """
+    found = Counter(name for each in OPSETS for name in operators_of(each))
+    return tuple(
+        name
+        for name in operators_of(opset)
+        for _ in range(min(MOST_LIKELY, len(OPSETS) // found[name]))
+    )
+
+
 def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Graph:
     """The model of a sketch. It depends only on the sketch and the operators.
 
@@ -60,7 +77,7 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
     opset = random.choice(OPSETS)
     least = helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
     pool = Pool(sketch, opset, random.choice((least, max(least, LATEST_FORMAT))))
-    names = [o for o in operators_of(opset) if operators is None or o in operators]
+    names = [o for o in _likely(opset) if operators is None or o in operators]
     for step in sketch.steps if names else ():
         _add_node(pool, names[step.kind % len(names)], step)
     if not pool.results:
@@ -70,8 +87,15 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
     shown = pool.results
     if random.random() > ALL_SHOWN:
         shown = [v for v in shown if v.name not in pool.used or random.random() < 0.2]
+    shown = shown[-MOST_RESULTS:]
+    not_inferred = {n for node in pool.nodes if node.op_type in NOT_INFERRED for n in node.output}
     graph = helper.make_graph(
-        pool.nodes, "graph", pool.infos, [v.info for v in shown[-MOST_RESULTS:]], pool.initializers
+        pool.nodes,
+        "graph",
+        pool.infos,
+        [v.info for v in shown],
+        pool.initializers,
+        value_info=[v.info for v in pool.values if v.name in not_inferred and v not in shown],
     )
     proto = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=pool.ir_version
@@ -116,6 +140,8 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
         ValueError,
     ) as error:
         raise NotDrawn(str(error)) from None
+    if schema.name in NOT_INFERRED:
+        found = dict.fromkeys(node.output, operands[0].info.type)
     results = [_result(name, found.get(name)) for name in node.output if name]
     products = max((prod(v.shape[1:]) for v in operands[1:2]), default=1)
     if any(prod(v.shape) * products > MOST_PRODUCTS for v in results):

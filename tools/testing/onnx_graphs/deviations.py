@@ -176,6 +176,33 @@ def _has_narrow_sixth(case: Case) -> bool:
         return case.within(2.0**-26 * value**2)
 
 
+def _has_rounded_sigmoid(case: Case) -> bool:
+    """Whether the error of a sigmoid, times the operand, explains a result."""
+    value = case.operands[0]
+    if value is None:
+        return False
+    with np.errstate(all="ignore"):
+        return case.within(4e-7 * np.abs(value.astype(np.float64)))
+
+
+def _is_normalized_in_floats(case: Case) -> bool:
+    """Whether the rounding of a normalization to float32 explains a result in float64."""
+    if case.ours.dtype != np.float64:
+        return False
+    value = case.operands[0]
+    with np.errstate(over="ignore"):
+        narrow = None if value is None else value.astype(np.float32)
+    if narrow is None or not np.isfinite(narrow).all():
+        return True
+    scale, bias = (
+        1.0 if a is None else float(np.abs(a).max(initial=0.0)) for a in case.operands[1:3]
+    )
+    # The normalized value is at most the root of the number of elements of a group.
+    largest = scale * np.sqrt(max(narrow.size, 1)) + bias
+    centred = np.abs(narrow).max(initial=0.0) / np.sqrt(case.attribute("epsilon", 1e-5))
+    return case.within(2.0**-20 * (largest + scale * centred))
+
+
 def _is_dilated(case: Case) -> bool:
     same = case.attribute("auto_pad", "NOTSET").startswith("SAME")
     return same and any(d > 1 for d in case.attribute("dilations", ()))
@@ -216,6 +243,21 @@ DEVIATIONS: tuple[Deviation, ...] = (
         ("Sigmoid",),
         lambda case: case.within(4e-7),
         "a quotient of polynomials with an absolute error of up to 4e-7",
+    ),
+    Deviation(
+        ("Swish",),
+        _has_rounded_sigmoid,
+        "the operand times a sigmoid with an absolute error of up to 4e-7",
+    ),
+    Deviation(
+        ("Cos", "Sin"),
+        lambda case: case.ours.dtype == np.float64 and case.within(2.0**-51),
+        "the absolute error is about 2^-52, so results close to 0 lose digits",
+    ),
+    Deviation(
+        ("GroupNormalization",),
+        _is_normalized_in_floats,
+        "stash_type says that float64 is normalized in float32; abele normalizes in float64",
     ),
     Deviation(
         ("Clip",),

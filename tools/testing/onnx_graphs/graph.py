@@ -75,7 +75,6 @@ class Graph:
         Those of the values that were outputs are outputs no longer. Unused inputs are removed.
         """
         proto = _copy(self.proto)
-        infos = {**_results(self.proto), **{v.name: v for v in self.proto.graph.input}}
         outputs = [v for v in proto.graph.output if v.name not in values]
         del proto.graph.output[:]
         proto.graph.output.extend(outputs)
@@ -84,7 +83,7 @@ class Graph:
             if name not in given:
                 code = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
                 info = onnx.helper.make_tensor_value_info(name, code, array.shape)
-                proto.graph.input.append(infos.get(name, info))
+                proto.graph.input.append(info)
         kept = [n for n in proto.graph.node if not set(filter(None, n.output)) <= set(values)]
         for node in kept:
             for i, name in enumerate(node.output):
@@ -98,18 +97,40 @@ class Graph:
 
     def single_node(self, node: onnx.NodeProto, operands: Mapping[str, Array]) -> Graph:
         """A model of one node with constant operands, and all its results as outputs."""
-        infos = _results(self.proto)
-        results = [infos[name] for name in node.output if name in infos]
+        types = {n: v.type.tensor_type.elem_type for n, v in _results(self.proto).items()}
+        results = [
+            onnx.helper.make_tensor_value_info(name, types[name], None)
+            for name in node.output
+            if name in types
+        ]
         weights = [numpy_helper.from_array(array, name) for name, array in operands.items()]
         graph = onnx.helper.make_graph([node], "alone", [], results, weights)
         version = max(self.proto.ir_version, WEIGHTS_ARE_NO_INPUTS)
         opsets = list(self.proto.opset_import)
         return Graph(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=version), {})
 
+    def without_false_shapes(self, computed: Mapping[str, Array]) -> Graph:
+        """The model without declared shapes that differ from these results of its outputs.
+
+        onnx infers a wrong shape for some nodes, such as windows with ceil_mode. Shapes of values
+        that are not outputs are not declared either.
+        """
+        proto = _copy(self.proto)
+        del proto.graph.value_info[:]
+        for output in proto.graph.output:
+            tensor = output.type.tensor_type
+            if tuple(d.dim_value for d in tensor.shape.dim) != computed[output.name].shape:
+                tensor.ClearField("shape")
+        return Graph(proto, self.inputs, self.sketch)
+
     def _with_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> Graph:
         proto = _copy(self.proto)
-        del proto.graph.output[:]
+        names = {v.name for v in outputs}
+        others = (*proto.graph.value_info, *proto.graph.output)
+        typed = [v for v in others if v.name not in names and self.producer(v.name)]
+        del proto.graph.output[:], proto.graph.value_info[:]
         proto.graph.output.extend(outputs)
+        proto.graph.value_info.extend(typed)
         return Graph(proto, self.inputs)
 
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
@@ -164,7 +185,10 @@ def _without_unused(graph: Graph) -> Graph:
             kept.append(node)
     held = [t for t in proto.initializer if t.name in wanted]
     given = [v for v in proto.input if v.name in wanted]
-    del proto.node[:], proto.initializer[:], proto.input[:]
+    computed = {name for node in kept for name in node.output} - {v.name for v in proto.output}
+    typed = [v for v in proto.value_info if v.name in computed]
+    del proto.node[:], proto.initializer[:], proto.input[:], proto.value_info[:]
+    proto.value_info.extend(typed)
     proto.node.extend(reversed(kept))
     proto.initializer.extend(held)
     proto.input.extend(given)

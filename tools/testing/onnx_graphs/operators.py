@@ -12,6 +12,8 @@ from math import prod
 import numpy as np
 
 from .draw import Draw, Form, Parameter, Shape
+from .indexed import INDEXED
+from .pool import DTYPES
 
 # Parameters that do not depend on the operator
 
@@ -73,6 +75,13 @@ def _window(draw: Draw) -> dict[str, Parameter]:
 
 def _pool(draw: Draw) -> Form:
     return Form(parameters=_window(draw))
+
+
+def _whole_image(draw: Draw) -> Form:
+    """A window over the whole image. onnxruntime refuses one over an empty image."""
+    if 0 in draw.shape:
+        raise ValueError("a window over an empty image")
+    return Form()
 
 
 def _factor(draw: Draw, n: int) -> int:
@@ -193,6 +202,14 @@ def _einsum(draw: Draw) -> Form:
         (f"{letters}->{batch[::-1]}", []),
     )
     return Form(rest, {"equation": equation})
+
+
+def _mean_variance(draw: Draw) -> Form:
+    # onnxruntime replaces the operator by a function with constants of float32.
+    if draw.types["T"] != "tensor(float)":
+        raise ValueError("another type than float32")
+    # onnx's checker refuses a node without axes, although they have a default.
+    return Form(parameters={"axes": [draw.signed(a) for a in draw.some_axes(least=1)]})
 
 
 def _lrn(draw: Draw) -> Form:
@@ -332,28 +349,17 @@ def _tile(draw: Draw) -> Form:
     return Form(parameters={"repeats": [draw.one_of(1, 1, 2, 3) for _ in draw.shape]})
 
 
-def _gather(draw: Draw) -> Form:
-    axis = draw.random.randrange(draw.rank)
-    n = draw.shape[axis]
-    if not n:
-        return Form(parameters={"axis": axis, "indices": np.zeros(0)})
-    shape = draw.one_of((), (1,), (2,), (3,), (5,))
-    low = -n if draw.opset >= NEGATIVE_INDICES else 0
-    indices = [draw.random.randrange(low, n) for _ in range(prod(shape))]
-    if draw.chance(0.3):
-        indices = sorted(i % n for i in indices)
-    return Form(parameters={"axis": draw.signed(axis), "indices": np.reshape(indices, shape)})
-
-
-NEGATIVE_INDICES = 11
-"""The first opset in which indices may be counted from the end."""
-
-
 def _squeeze(draw: Draw) -> Form:
     ones = [i for i, n in enumerate(draw.shape) if n == 1]
     axes = draw.random.sample(ones, draw.random.randint(0, len(ones)))
+    if draw.opset < UNORDERED_AXES:
+        axes = sorted(axes)
     given = [draw.signed(a) for a in axes]
     return Form(parameters={"axes": given if axes or draw.chance(0.3) else None})
+
+
+UNORDERED_AXES = 13
+"""The first opset in which onnx infers the right shape if the axes of Squeeze are not ascending."""
 
 
 def _unsqueeze(draw: Draw) -> Form:
@@ -416,6 +422,25 @@ def _constant_of_shape(draw: Draw) -> Form:
     return Form(parameters={"input": shape, "value": value})
 
 
+def _bit_shift(draw: Draw) -> Form:
+    """Shifts by fewer bits than the elements have. By more, C++ does not define the result."""
+    most = 8 * DTYPES[draw.types["T"]].itemsize
+    shape = draw.broadcast()
+    bits = [draw.random.randrange(most) for _ in range(prod(shape))]
+    parameters = {"Y": np.reshape(bits, shape), "direction": draw.one_of("LEFT", "RIGHT")}
+    return Form(parameters=parameters)
+
+
+def _mod(draw: Draw) -> Form:
+    """Floats need the sign of the first operand, as of C's fmod."""
+    whole = "int" in draw.types["T"]
+    return Form(parameters={"fmod": draw.one_of(None, 0, 1) if whole else 1})
+
+
+def _gelu(draw: Draw) -> Form:
+    return Form(parameters={"approximate": draw.one_of(None, "none", "tanh")})
+
+
 def _clip(draw: Draw) -> Form:
     if draw.opset >= 11:
         return Form([(), ()])
@@ -465,7 +490,6 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     "Reshape": _reshape,
     "Expand": _expand,
     "Tile": _tile,
-    "Gather": _gather,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Flatten": _flatten,
@@ -476,6 +500,12 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     "Clip": _clip,
     "Dropout": _dropout,
     "PRelu": _prelu,
+    "BitShift": _bit_shift,
+    "Mod": _mod,
+    "Gelu": _gelu,
+    "MeanVarianceNormalization": _mean_variance,
+    **INDEXED,
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _whole_image),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
 }
 """Valid combinations of shapes and parameters, for operators in which they depend on each other."""
@@ -501,6 +531,14 @@ RANKS: dict[str, tuple[int, int]] = {
     "SpaceToDepth": (4, 4),
     "Unsqueeze": (0, 3),
     "Flatten": (0, 5),
+    "OneHot": (0, 3),
+    "EyeLike": (2, 2),
+    "Trilu": (2, 5),
+    "Scatter": (1, 4),
+    "ScatterElements": (1, 4),
+    "ScatterND": (1, 4),
+    "GatherElements": (1, 4),
+    "GatherND": (1, 4),
     **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
 }
 """The least and the greatest number of axes of the first operand.
@@ -517,7 +555,13 @@ FIRST_SHAPES: dict[str, Callable[[Draw], Shape]] = {
 }
 """Shapes for the first operand of operators that accept few shapes."""
 
-NO_OPERAND = frozenset(("ConstantOfShape",))
+NOT_INFERRED = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
+"""Operators whose result has the type of the first operand, which onnx does not infer.
+
+Models contain these types.
+"""
+
+NO_OPERAND = frozenset(("ConstantOfShape", "Range"))
 """Operators whose first operand is a parameter."""
 
 POSITIVE = frozenset(("var", "input_var"))

@@ -1,0 +1,169 @@
+"""Valid shapes and parameters of operators that reach elements by index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from ...driver.arrays import Array
+from .draw import Draw, Form
+
+NEGATIVE_INDICES = 11
+"""The first opset in which indices may be counted from the end."""
+ADDED_BY_SCATTERS = 16
+"""The first opset in which a scatter may add or multiply."""
+EXTREMES_OF_SCATTERS = 18
+"""The first opset in which a scatter may take the minimum or maximum."""
+
+
+def _seeded(draw: Draw) -> np.random.Generator:
+    return np.random.default_rng(draw.random.randrange(1 << 30))
+
+
+def _from_end(draw: Draw, indices: Array, sizes: Array | int) -> Array:
+    """The same indices into axes of these sizes, of which some are counted from the end."""
+    if draw.opset < NEGATIVE_INDICES or draw.chance(0.3):
+        return indices
+    return np.where(_seeded(draw).random(indices.shape) < 0.5, indices - sizes, indices)
+
+
+def _reduction(draw: Draw) -> str | None:
+    """How a scatter merges updates with the data. None and "none" replace elements."""
+    choices: list[str | None] = [None]
+    # onnxruntime cannot merge these types.
+    unmerged = ("tensor(bool)", "tensor(float16)")
+    if draw.opset >= ADDED_BY_SCATTERS and draw.types["T"] not in unmerged:
+        choices += ["none", "add", "mul"]
+        if draw.opset >= EXTREMES_OF_SCATTERS:
+            choices += ["max", "min"]
+    return draw.one_of(*choices)
+
+
+def _gather(draw: Draw) -> Form:
+    axis = draw.random.randrange(draw.rank)
+    n = draw.shape[axis]
+    if not n:
+        return Form(parameters={"axis": axis, "indices": np.zeros(0)})
+    shape = draw.one_of((), (1,), (2,), (3,), (5,))
+    low = -n if draw.opset >= NEGATIVE_INDICES else 0
+    indices = [draw.random.randrange(low, n) for _ in range(prod(shape))]
+    if draw.chance(0.3):
+        indices = sorted(i % n for i in indices)
+    return Form(parameters={"axis": draw.signed(axis), "indices": np.reshape(indices, shape)})
+
+
+def _partly(draw: Draw) -> list[int]:
+    """A shape that is nowhere larger than the first operand's."""
+    return [n if draw.chance(0.6) else draw.random.randint(min(n, 1), n) for n in draw.shape]
+
+
+def _gather_elements(draw: Draw) -> Form:
+    axis = draw.random.randrange(draw.rank)
+    n, shape = draw.shape[axis], _partly(draw)
+    if draw.chance(0.4):
+        shape[axis] = draw.one_of(1, 2, 5)
+    indices = _from_end(draw, _seeded(draw).integers(0, n, shape), n)
+    return Form(parameters={"axis": draw.signed(axis), "indices": indices})
+
+
+def _scatter_elements(draw: Draw) -> Form:
+    """Updates of single elements. No element is replaced twice: which update counts is open."""
+    axis = draw.random.randrange(draw.rank)
+    n, shape, reduction = draw.shape[axis], _partly(draw), _reduction(draw)
+    if reduction in (None, "none"):
+        lines = np.broadcast_to(np.arange(n), [*shape[:axis], *shape[axis + 1 :], n])
+        shuffled = np.moveaxis(_seeded(draw).permuted(lines, axis=-1), -1, axis)
+        indices = np.take(shuffled, range(shape[axis]), axis)
+    else:
+        indices = _seeded(draw).integers(0, n, shape)
+    parameters = {
+        "axis": draw.signed(axis),
+        "indices": _from_end(draw, indices, n),
+        "reduction": reduction,
+    }
+    return Form([None, tuple(shape)], parameters)
+
+
+def _places(draw: Draw, sizes: Sequence[int], count: int, once: bool) -> Array:
+    """Coordinates [count, axes] of random elements of a shape.
+
+    once: no two are equal, so there may be fewer. Raises ValueError for a shape without elements.
+    """
+    total = prod(sizes)
+    flat = draw.random.sample(range(total), min(count, total))
+    if not once:
+        flat = draw.random.choices(range(total), k=count)
+    if not total:
+        raise ValueError("an index into an empty axis")
+    return np.stack(np.unravel_index(np.array(flat, np.int64), tuple(sizes)), -1)
+
+
+def _gather_nd(draw: Draw) -> Form:
+    batch = draw.random.randrange(min(draw.rank, 3)) if draw.opset >= 12 else 0
+    batch = batch if draw.chance(0.5) else 0
+    depth = draw.random.randint(1, draw.rank - batch)
+    indexed = draw.shape[batch : batch + depth]
+    each = draw.one_of((), (1,), (2,), (2, 2))
+    shape = (*draw.shape[:batch], *each)
+    places = _places(draw, indexed, prod(shape), once=False)
+    indices = _from_end(draw, places, np.array(indexed)).reshape(*shape, depth)
+    return Form(parameters={"indices": indices, "batch_dims": batch or None})
+
+
+def _scatter_nd(draw: Draw) -> Form:
+    """Updates of elements or slices. None is replaced twice: which update counts is open."""
+    depth = draw.random.randint(1, draw.rank)
+    indexed, reduction = draw.shape[:depth], _reduction(draw)
+    places = _places(draw, indexed, draw.one_of(1, 2, 4), once=reduction in (None, "none"))
+    indices = _from_end(draw, places, np.array(indexed))
+    if draw.chance(0.3):
+        indices = indices[None]
+    updates = (*indices.shape[:-1], *draw.shape[depth:])
+    return Form([None, updates], {"indices": indices, "reduction": reduction})
+
+
+def _one_hot(draw: Draw) -> Form:
+    """Vectors of a few elements. Most indices, which are integers, are out of range."""
+    if "int" not in draw.types["T1"]:
+        raise ValueError("indices that are not integers")
+    depth = draw.one_of(1, 2, 3, 5)
+    axis = draw.signed(draw.random.randint(0, draw.rank), draw.rank + 1)
+    parameters = {"depth": np.full(draw.one_of((), (1,)), depth), "axis": axis}
+    return Form([None, (2,)], parameters)
+
+
+def _eye_like(draw: Draw) -> Form:
+    types = {"tensor(float)": 1, "tensor(int32)": 6, "tensor(int64)": 7}
+    dtype = draw.one_of(None, *types.values())
+    return Form(parameters={"dtype": dtype, "k": draw.one_of(None, 0, 1, -1, 2, -3)})
+
+
+def _trilu(draw: Draw) -> Form:
+    offset = draw.one_of(None, 0, 1, -1, 2, -2, 9, -9)
+    k = None if offset is None else np.full(draw.one_of((), (1,)), offset)
+    return Form(parameters={"k": k, "upper": draw.one_of(None, 0, 1)})
+
+
+def _range(draw: Draw) -> Form:
+    """A short range. Its step stays away from 0 if an integer type cuts off its fraction."""
+    step = draw.one_of(1, 1, 2, 3, -1, -2, 1.5, -2.5)
+    start = draw.random.randint(-4, 4)
+    limit = start + draw.random.randint(-1, 6) * step + draw.one_of(0, 0, 0.5)
+    return Form(parameters={"start": start, "limit": limit, "delta": step})
+
+
+INDEXED: dict[str, Callable[[Draw], Form]] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "Scatter": _scatter_elements,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "OneHot": _one_hot,
+    "EyeLike": _eye_like,
+    "Trilu": _trilu,
+    "Range": _range,
+}
+"""Valid combinations of shapes and parameters of these operators."""
