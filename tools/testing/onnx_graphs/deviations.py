@@ -203,6 +203,15 @@ def _is_normalized_in_floats(case: Case) -> bool:
     return case.within(2.0**-20 * (largest + scale * centred))
 
 
+def _is_shrunk_in_floats(case: Case) -> bool:
+    """Whether rounding the operand and the difference to float32 explains a result in float64."""
+    value = case.operands[0]
+    if value is None or value.dtype != np.float64:
+        return False
+    with np.errstate(all="ignore"):
+        return case.within(2.0**-22 * (np.abs(value) + abs(case.attribute("bias", 0.0))))
+
+
 def _is_dilated(case: Case) -> bool:
     same = case.attribute("auto_pad", "NOTSET").startswith("SAME")
     return same and any(d > 1 for d in case.attribute("dilations", ()))
@@ -253,6 +262,11 @@ DEVIATIONS: tuple[Deviation, ...] = (
         ("Cos", "Sin"),
         lambda case: case.ours.dtype == np.float64 and case.within(2.0**-51),
         "the absolute error is about 2^-52, so results close to 0 lose digits",
+    ),
+    Deviation(
+        ("Shrink",),
+        _is_shrunk_in_floats,
+        "the bias is subtracted in float32, for float64 too",
     ),
     Deviation(
         ("GroupNormalization",),
