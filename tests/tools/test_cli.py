@@ -973,6 +973,7 @@ def test_help_imports_no_command(option: str):
     found = imported(option)
     assert {each for each in found if each.startswith("abele.")} == {
         "abele.ir",
+        "abele.ir.errors",
         "abele.ir.garbage",
         "abele.ir.xdsl",
         "abele.ir.xdsl.irdl_imports",

@@ -85,5 +85,5 @@ def test_a_class_of_attributes_may_say_which_of_them_a_list_is():
     assert not equal_values(chain, ("rellu",))
     for other in ((), ("relu", 1), (1, 2), "relu", None):
         assert attribute_of(other, CHAIN) is None
-    with pytest.raises(ValueError, match="function 'rellu' in a chain; need one of abs, add"):
+    with pytest.raises(ValueError, match="function 'rellu' in a chain; need one of abs, .*add, "):
         attribute_of(("rellu",), CHAIN)
