@@ -256,8 +256,9 @@ def _read_values(
         if name not in symbols:
             listed = ", ".join(sorted(symbols)) or "none"
             raise graph.bad(f"--dim {name}={size}: no such dimension; the model has {listed}")
-        if size < 1:
-            raise graph.bad(f"--dim {name}={size}; need 1 or more")
+        # From Python, sizes may be anything.
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise graph.bad(f"--dim {name}={size}; need an integer, 1 or more")
     _check_sizes(inputs, graph, dims)
     for value in inputs:
         type_ = _input_type(value, graph, dims)

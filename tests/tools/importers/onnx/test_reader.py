@@ -1,5 +1,6 @@
 import gc
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -740,9 +741,10 @@ def test_an_unknown_dimension_is_refused():
         imported(one("Relu", ["N", 3]), dims={"N": 1, "Q": 2})
 
 
-def test_a_dimension_needs_an_element():
-    with pytest.raises(InputError, match="--dim N=0; need 1 or more"):
-        imported(one("Relu", ["N", 3]), dims={"N": 0})
+@pytest.mark.parametrize("size", [0, -1, "a", 1.5, True])
+def test_a_dimension_needs_an_integer_of_elements(size: Any):
+    with pytest.raises(InputError, match=f"--dim N={size}; need an integer, 1 or more"):
+        imported(one("Relu", ["N", 3]), dims={"N": size})
 
 
 # What is refused
