@@ -197,9 +197,9 @@ def _verify_result(structure: Structure, result: AccessMap) -> None:
     if len(set(named)) != len(named):
         raise VerifyException("two axes of the result are one dimension")
     for d, dim in enumerate(dims):
-        if dim.size <= 1 or d in named:
+        if dim.size == 1 or d in named:
             continue
-        if dim.kind == "parallel" or structure.body.combiner is None:
+        if (dim.kind == "parallel" and dim.size) or structure.body.combiner is None:
             raise VerifyException(
                 f"{dim.kind} dimension {dim.name}: nothing merges its {dim.size} points, and the "
                 "result does not have it"

@@ -51,13 +51,23 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     is_exact = body.combiner in ("max", "min") and not is_floating(value)
     if body.combiner == "pick" or (is_exact and not is_floating(dtype)):
         dtype = value
-    along = tuple(_axis_along(index) for index in cells.relations)
-    arrays = (*cells.operands[arity:], *cells.relations)
-    varying = {d for a in arrays for d, step in enumerate(a.strides) if step and a.shape[d] > 1}
+    wanted = cells.operands[arity : cells.own_operands]
+    along: list[int] = []
+    for i, index in enumerate(cells.relations):
+        others = (*wanted, *cells.relations[:i], *cells.relations[i + 1 :])
+        axis = _axis_along(index)
+        # Only what does not change along the axis can tell where on it the index is.
+        along.append(-1 if any(axis in _varying(each) for each in others) else axis)
+    varying = {d for a in (*wanted, *cells.relations) for d in _varying(a)}
     # Points are listed on one axis at least, so that none may contribute.
     listed = sorted({*varying, *along} - {-1}) or [0]
-    task = _Lookup(cells, function, dtype, along, tuple(listed))
+    task = _Lookup(cells, function, dtype, tuple(along), tuple(listed))
     return [(_run, (task,))]
+
+
+def _varying(array: Array) -> list[int]:
+    """The axes along which the elements of a view may differ."""
+    return [d for d in range(array.ndim) if array.strides[d] and array.shape[d] > 1]
 
 
 def _axis_along(index: Array) -> int:
@@ -65,7 +75,7 @@ def _axis_along(index: Array) -> int:
 
     -1 if there is no such axis.
     """
-    varies = [d for d in range(index.ndim) if index.strides[d] and index.shape[d] > 1]
+    varies = _varying(index)
     within = [d for d in varies if d >= index.ndim // 2]
     if len(within) != 1:
         return -1

@@ -86,7 +86,7 @@ def _all_points(space: Space, dims: Sequence[int]) -> tuple[dict[int, Indices], 
     """All points of some dimensions as a list: the index of each on each dimension, and how many
     there are."""
     shape = [space.dims[d].size for d in dims]
-    return {d: np.indices(shape)[i].ravel() for i, d in enumerate(dims)}, prod(shape)
+    return {d: each.ravel() for d, each in zip(dims, np.indices(shape), strict=True)}, prod(shape)
 
 
 def _solved(

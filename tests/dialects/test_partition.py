@@ -70,6 +70,10 @@ def compute(
         (compute(SPACE, "split [2, 1] workers [6]"), "workers of 1 dimensions"),
         (compute(UNMERGED, "split [2, 1]"), "parallel dimension j: nothing merges its 6 points"),
         (compute(SUMS, "split [2, 1]", body="relu"), "reduction dimension j: nothing merges"),
+        (
+            compute(SPACE.replace("[i =", "[z = 0, i ="), "split [1, 2, 1]", body="relu"),
+            "parallel dimension z: nothing merges its 0 points",
+        ),
         (compute(DIAGONAL, "split [1, 1]"), "result axis 0 of 9 elements: need one dimension"),
         (compute(TWICE, "split [1]"), "two axes of the result are one dimension"),
         (

@@ -16,7 +16,7 @@ WRITES = {
     "copytree",
 }
 MODULES = {"os", "shutil", "path", "Path"}
-"""What `rename`, `replace` and the like belong to; `replace` of a string is another one."""
+"""The modules and classes whose functions change files. A string's `replace` does not."""
 
 OWN = {
     "ir/beside.py": "the mechanism",

@@ -3,7 +3,8 @@
 python -m abele.tools.bench.conformance [--operator Gather] [--json FILE]
 
 Every case of the installed `onnx` package is compiled for a few tiles, run on the machine, and
-compared within the tolerance of the suite. A case that abele refuses by name counts as refused.
+compared within the tolerance of the suite. A case that abele refuses by name counts as refused. A
+case counts as bound if it passes, and its model was compiled for the values of some inputs.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from ...ir.whole_file import whole_file
 from ..driver.onnx_backend import AbeleBackend
 from ..views.terminal import console
 
-VERDICTS = ("passed", "refused", "wrong", "crashed")
-"""What becomes of a case. crashed: an exception that is no message to the user."""
+VERDICTS = ("passed", "bound", "refused", "wrong", "crashed")
+"""The results of a case. bound: passed, compiled for the values of some inputs. crashed: an
+exception that is no message to the user."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -64,7 +66,7 @@ def judge(case: Any) -> Verdict:
         return Verdict(case.name, operator, "refused", str(error))
     except Exception as error:
         return Verdict(case.name, operator, "crashed", f"{type(error).__name__}: {error}")
-    return Verdict(case.name, operator, "passed")
+    return Verdict(case.name, operator, "bound" if prepared.fixed else "passed")
 
 
 def _difference(found: Sequence[Any], wanted: Sequence[Any], rtol: float, atol: float) -> str:

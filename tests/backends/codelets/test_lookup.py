@@ -1,11 +1,17 @@
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from numpy.lib.stride_tricks import as_strided
 
 from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.cells import Cells
 from abele.backends.codelets.lookup import lookup
-from abele.dialects.structured import Body
+from abele.backends.codelets.numerics import Placed, run_vertices
+from abele.backends.reference.structure import structure_value
+from abele.dialects.abele import Plan
+from abele.dialects.structured import Body, Structure
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
 
 ROWS, WIDTH = 6, 3
 
@@ -50,3 +56,58 @@ def test_a_lookup_keeps_the_sign_of_zero_and_the_bits_of_nan():
 def test_a_body_without_matches_leaves_the_identity():
     table = np.ones((ROWS, WIDTH), np.float32)
     assert not gathered(table, np.array([40, -3]), first=0).any()
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> tuple[Structure, list[np.ndarray]]:
+    """Sums over spaces with one or two relations. An index may depend on the dimension it names."""
+    sizes = [draw(st.integers(1, 4)) for _ in range(3)]
+    kept = sorted(draw(st.sets(st.integers(0, 2))))
+
+    def access() -> AccessMap:
+        read = tuple(draw(st.lists(st.integers(0, 2), max_size=3, unique=True)))
+        return identity_map(read, tuple(sizes[d] for d in read))
+
+    dims = tuple(
+        Dim(f"d{i}", n, "parallel" if i in kept else "reduction") for i, n in enumerate(sizes)
+    )
+    relations: list[Relation] = []
+    for i in range(draw(st.integers(1, 2))):
+        named = draw(st.lists(st.integers(0, 2), max_size=2, unique=True))
+        terms = tuple((d, draw(st.integers(1, 2))) for d in named)
+        size, offset = draw(st.integers(1, 6)), draw(st.integers(-1, 1))
+        relations.append(Relation(AxisMap(size, terms, offset, outside="fill"), 1 + i))
+    maps = [access() for _ in range(1 + len(relations))]
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    values = rng.integers(-4, 5, maps[0].shape).astype(np.float32)
+    indices = [rng.integers(-1, 5, each.shape).astype(np.int32) for each in maps[1:]]
+    result = identity_map(tuple(kept), tuple(sizes[d] for d in kept))
+    space = Space(dims, tuple(maps), (result,), tuple(relations))
+    return Structure(space, Body("identity", "sum")), [values, *indices]
+
+
+def placed(array: np.ndarray) -> Placed:
+    return Placed(array.reshape(-1).view(np.uint8)[None], 0, array.dtype)
+
+
+@settings(max_examples=300)
+@given(spaces())
+def test_a_codelet_agrees_with_the_reference_on_any_relations(case):
+    structure, operands = case
+    result = np.full(structure.space.results[0].shape, 99, np.float32)
+    plan = Plan((1,) * len(structure.space.dims))
+    run_vertices(structure, plan, [placed(each) for each in operands], placed(result))
+    expected = structure_value(structure, operands, result.dtype, result.shape)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_an_index_may_depend_on_the_dimension_that_it_names():
+    """Points d at which indices[d] == d."""
+    each = identity_map((0,), (3,))
+    relation = Relation(AxisMap(3, ((0, 1),)), 1)
+    space = Space((Dim("d", 3, "reduction"),), (each, each), (AccessMap(()),), (relation,))
+    values, result = np.array([1, 2, 4], np.float32), np.full((), 99, np.float32)
+    indices = np.array([0, 1, 5], np.int32)
+    structure = Structure(space, Body("identity", "sum"))
+    run_vertices(structure, Plan((1,)), [placed(values), placed(indices)], placed(result))
+    assert result == 3

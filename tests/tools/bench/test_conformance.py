@@ -28,7 +28,8 @@ def cases() -> Iterator[Any]:
 def test_cases_of_the_suite_pass():
     verdicts = [judge(case) for case in cases()]
     assert len(verdicts) > 50
-    assert [v for v in verdicts if v.verdict != "passed"] == []
+    assert [v for v in verdicts if v.verdict not in ("passed", "bound")] == []
+    assert {v.operator for v in verdicts if v.verdict == "bound"} == {"OneHot", "Trilu"}
 
 
 def case(operator: str, outputs: list[np.ndarray], **attributes: Any) -> SimpleNamespace:

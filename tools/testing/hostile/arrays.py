@@ -81,7 +81,7 @@ HEADERS = (
     "{'descr': '<f4', 'fortran_order': 2, 'shape': (1,), }",
     "{'descr': [('a', '<f4'), ('b', '|O')], 'fortran_order': False, 'shape': (1,), }",
     "{'descr': '<V1000000000', 'fortran_order': False, 'shape': (1000000000,), }",
-    "__import__('os').mkdir('/tmp/abele-hostile-ran')",
+    "__import__('os').mkdir('/abele-hostile-ran')",
     "{'descr': '<f4', 'fortran_order': False, 'shape': (1,) * 100, }",
     "{'descr': '<f4', 'shape': (1,), }",
     "[" * 300,
@@ -113,7 +113,7 @@ class _Runs:
     """An object whose pickle makes a folder."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, ("/tmp/abele-hostile-ran",)
+        return os.mkdir, ("/abele-hostile-ran",)
 
 
 def _dtype(arrays: dict[str, Array], tensor: Tensor, random: np.random.Generator) -> str:

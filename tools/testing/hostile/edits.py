@@ -292,7 +292,8 @@ def edit_module(module: ModuleOp, random: np.random.Generator) -> str:
     return "; ".join(filter(None, done)) or "unchanged"
 
 
-def _edited(level: str, random: np.random.Generator) -> Case:
+def edited_program(random: np.random.Generator, level: str) -> Case:
+    """A program of a level, edited."""
     files = any_program(level, random)
     made = Damaged(files.text.encode(), "unchanged")
     for _ in range(20):
@@ -307,23 +308,3 @@ def _edited(level: str, random: np.random.Generator) -> Case:
         break
     is_source = level == NN.name
     return model_case(MODULE, made, random, files.blobs, files.target, is_source=is_source)
-
-
-def nn_edits(random: np.random.Generator) -> Case:
-    """Edited programs of nn."""
-    return _edited("nn", random)
-
-
-def partition_edits(random: np.random.Generator) -> Case:
-    """Edited programs of partition."""
-    return _edited("partition", random)
-
-
-def tile_edits(random: np.random.Generator) -> Case:
-    """Edited programs of tile."""
-    return _edited("tile", random)
-
-
-def exchange_edits(random: np.random.Generator) -> Case:
-    """Edited programs of exchange."""
-    return _edited("exchange", random)

@@ -25,13 +25,14 @@ class Kind:
 
     home: `module:function`, the module in this folder. summary: what is damaged, for the reports.
     model: the file that the function makes, if it returns Damaged; commands that read models get
-    it. Otherwise the function returns a Case. asks_commands: whether the function's second argument
-    is the group of all commands.
+    it. Otherwise the function returns a Case. level: the function's second argument, if it damages
+    programs of any level. asks_commands: whether its second argument is the group of all commands.
     """
 
     home: str
     summary: str
     model: str = ""
+    level: str = ""
     asks_commands: bool = False
 
     def make(self, random: np.random.Generator, commands: TyperGroup) -> Case:
@@ -40,22 +41,28 @@ class Kind:
         function: Callable[..., Case | Damaged] = getattr(
             import_module(f".{module}", __package__), name
         )
-        made = function(random, commands) if self.asks_commands else function(random)
+        further = [commands] if self.asks_commands else [self.level] if self.level else []
+        made = function(random, *further)
         return (
             made if isinstance(made, Case) else model_case(self.model, made, random, is_source=True)
         )
 
 
+LEVELS = ("nn", "partition", "tile", "exchange")
+"""The levels whose programs are damaged."""
+
 KINDS: dict[str, Kind] = {
     "onnx": Kind("onnx_models:onnx_model", "ONNX models, damaged in their structure", "model.onnx"),
-    "nn-text": Kind("text:nn_text", "text of nn, damaged by tokens"),
-    "partition-text": Kind("text:partition_text", "text of partition, damaged by tokens"),
-    "tile-text": Kind("text:tile_text", "text of tile, damaged by tokens"),
-    "exchange-text": Kind("text:exchange_text", "text of exchange, damaged by tokens"),
-    "nn-edits": Kind("edits:nn_edits", "programs of nn, edited"),
-    "partition-edits": Kind("edits:partition_edits", "programs of partition, edited"),
-    "tile-edits": Kind("edits:tile_edits", "programs of tile, edited"),
-    "exchange-edits": Kind("edits:exchange_edits", "programs of exchange, edited"),
+    **{
+        f"{level}-text": Kind(
+            "text:damaged_text", f"text of {level}, damaged by tokens", level=level
+        )
+        for level in LEVELS
+    },
+    **{
+        f"{level}-edits": Kind("edits:edited_program", f"programs of {level}, edited", level=level)
+        for level in LEVELS
+    },
     "archives": Kind("archives:archive", "program files, .abele"),
     "blobs": Kind("blobs:blobs", "arrays beside a text, .npy"),
     "inputs": Kind("arrays:damaged_inputs", "inputs, damaged .npz"),

@@ -245,28 +245,9 @@ def damage_text(text: str, random: np.random.Generator) -> Damaged:
     return Damaged(data, "; ".join(done))
 
 
-def _text(level: str, random: np.random.Generator) -> Case:
+def damaged_text(random: np.random.Generator, level: str) -> Case:
+    """The text of a program of a level, damaged."""
     files = any_program(level, random)
     located = random.random() < LOCATED
     made = damage_text(files.text if located else files.program.text, random)
     return model_case(MODULE, made, random, files.blobs, files.target, is_source=level == "nn")
-
-
-def nn_text(random: np.random.Generator) -> Case:
-    """Damaged text of nn."""
-    return _text("nn", random)
-
-
-def partition_text(random: np.random.Generator) -> Case:
-    """Damaged text of partition."""
-    return _text("partition", random)
-
-
-def tile_text(random: np.random.Generator) -> Case:
-    """Damaged text of tile."""
-    return _text("tile", random)
-
-
-def exchange_text(random: np.random.Generator) -> Case:
-    """Damaged text of exchange."""
-    return _text("exchange", random)
