@@ -265,6 +265,10 @@ def _fill_around(array: Array, into: tuple[slice, ...], fill: Any) -> list[Call]
 
 
 def _take(source: Array, index: Array, axis: int, fill: Any, out: Array) -> None:
+    if source.size == 0:
+        # NumPy takes nothing from an empty axis, not even where every index is replaced.
+        out.fill(fill)
+        return
     np.take(source, np.maximum(index, 0), axis, out, "clip")
     np.moveaxis(out, axis, 0)[index < 0] = fill
 

@@ -82,15 +82,15 @@ def bind_routes(
     """The calls that fill a variable's blocks from others; None if addresses are not sums of
     offsets.
 
-    Arguments as for `bind_copy`, of layouts and tensors that are not empty.
+    Arguments as for `bind_copy`. The target is not empty.
     """
     if moves is not None:
-        brings = [
-            not (0 in space.sizes or 0 in layout.shape)
-            for (_, layout), space in zip(sources, moves, strict=True)
-        ]
+        brings = [0 not in space.sizes for space in moves]
         sources = [each for each, some in zip(sources, brings, strict=True) if some]
         moves = [each for each, some in zip(moves, brings, strict=True) if some]
+        # All that an empty source brings is padding, which has no address.
+        if any(0 in layout.shape for _, layout in sources):
+            return None
     spaces = tuple(moves or [None] * len(sources))
     key = tuple(_side(*each) for each in sources), spaces, _side(*target), with_replicas
     routes = _KNOWN.get(key) or _routes(*key)

@@ -67,7 +67,7 @@ def moves(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[tuple[Layout, ...], 
             reach = abs(step) * (sizes[d] - 1) + 1
             begin = draw(st.integers(-1, 2))
             outside = draw(st.sampled_from(["fill", "edge", "wrap"]))
-            size = max(1, reach + draw(st.integers(-1, 2)))
+            size = max(int(outside != "fill"), reach + draw(st.integers(-1, 2)))
             if draw(st.integers(0, 4)) == 0 and sizes[d] == 1:
                 axes.append(AxisMap(2, (), 1))
                 continue
