@@ -23,6 +23,8 @@ def onnx_operators_page() -> str:
                 for kind, operators in SECTIONS.items()
             ),
         ),
+        "Operators that ONNX defines by a function body, and functions of a model, are inlined if "
+        "abele imports what their bodies use.",
         "You can add an operator in a file of your own, also in the domain `ai.onnx`: "
         '`@onnx_operator("Erf")` makes a function its importer, and `--load` loads the file. '
         f"{adding} shows it from the importer to the price.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx
 
@@ -12,7 +12,7 @@ from ....ir.errors import InputError
 def check_names(model: onnx.ModelProto, place: str) -> None:
     """Raise InputError for a name that is not UTF-8. protobuf returns such names as bytes.
 
-    Graphs inside nodes are not searched.
+    Functions are searched. Graphs inside nodes are not.
     """
     for what, name in _names(model):
         if isinstance(name, bytes):
@@ -23,15 +23,13 @@ def _names(model: onnx.ModelProto) -> Iterator[tuple[str, str | bytes]]:
     graph = model.graph
     for opset in model.opset_import:
         yield "domain", opset.domain
-    for node in graph.node:
-        yield "node", node.name
-        yield "operator", node.op_type
-        yield "domain", node.domain
-        for value in (*node.input, *node.output):
+    for function in model.functions:
+        yield "function", function.name
+        yield "domain", function.domain
+        for value in (*function.input, *function.output):
             yield "value", value
-        for attribute in node.attribute:
-            yield "attribute", attribute.name
-            yield "attribute", attribute.ref_attr_name
+        yield from _node_names(function.node)
+    yield from _node_names(graph.node)
     for info in (*graph.input, *graph.output, *graph.value_info):
         yield "value", info.name
         for dimension in info.type.tensor_type.shape.dim:
@@ -41,3 +39,15 @@ def _names(model: onnx.ModelProto) -> Iterator[tuple[str, str | bytes]]:
         for entry in tensor.external_data:
             yield "entry of external data", entry.key
             yield "entry of external data", entry.value
+
+
+def _node_names(nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, str | bytes]]:
+    for node in nodes:
+        yield "node", node.name
+        yield "operator", node.op_type
+        yield "domain", node.domain
+        for value in (*node.input, *node.output):
+            yield "value", value
+        for attribute in node.attribute:
+            yield "attribute", attribute.name
+            yield "attribute", attribute.ref_attr_name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -17,7 +17,7 @@ from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
-from ....ir.provenance import named
+from ....ir.provenance import is_known, named
 from ..errors import NotConstantError, UnsupportedError
 from .tensors import Array, tensor_array, tensor_dtype
 
@@ -76,10 +76,20 @@ class Names:
 
 
 @dataclass
+class Counts:
+    """Running totals of an import. inlined: the nodes of function bodies so far."""
+
+    inlined: int = 0
+
+
+@dataclass
 class Graph:
     """The program so far: values by name, states, and operations.
 
-    place: the model's name in messages. folder: the folder of external data.
+    place: the model's name in messages. folder: the folder of external data. read: imports a node
+    of this graph or of one inside it, and returns its operations; the reader sets it. functions: of
+    the model, by domain, name and overload. path: the functions that this graph is the body of,
+    from the outermost. inputs: the names of the model's inputs.
     """
 
     context: AbeleContext
@@ -94,6 +104,27 @@ class Graph:
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
     computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
     names: Names = field(default_factory=lambda: Names({"main"}))
+    functions: dict[tuple[str, str, str], onnx.FunctionProto] = field(
+        default_factory=dict[tuple[str, str, str], onnx.FunctionProto]
+    )
+    path: tuple[tuple[str, str, str], ...] = ()
+    count: Counts = field(default_factory=Counts)
+    inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    read: Callable[[Node], list[nn.PureTensorOp | nn.ConstantOp]] = field(
+        default_factory=lambda: _read_by_nobody
+    )
+
+    def inside(
+        self,
+        values: Mapping[str, Value],
+        opsets: dict[str, int],
+        path: tuple[tuple[str, str, str], ...],
+    ) -> Graph:
+        """A graph within this one, such as a function's body: other names, the same program.
+
+        values: those that its nodes may read by name. opsets, path: of the graph.
+        """
+        return replace(self, opsets=opsets, values=dict(values), absent={}, path=path)
 
     def bad(self, message: str) -> InputError:
         """An error in the model."""
@@ -168,8 +199,12 @@ class Graph:
             if isinstance(each, OpResult):
                 pending += each.op.operands
             else:
-                found.update((name, None) for name, v in self.values.items() if v is each)
+                found.update((name, None) for v, name in self.inputs.items() if v is each)
         return tuple(found)
+
+
+def _read_by_nobody(node: Node) -> list[nn.PureTensorOp | nn.ConstantOp]:
+    raise NotImplementedError(f"{node}: the graph has no reader")
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
@@ -204,11 +239,13 @@ class Node:
     name: of the node, or of its first result if it has none. operator, domain, opset: what the node
     applies, and the version of the domain that the model imports, 0 if it imports none. attributes:
     by name, as ONNX stores them. ops: the operations that `add` has appended so far. proto, graph:
-    the node as ONNX stores it, and the program so far.
+    the node as ONNX stores it, and the program so far. outer: the node in whose function body this
+    node is, if it is in one.
     """
 
-    def __init__(self, proto: onnx.NodeProto, name: str, graph: Graph):
+    def __init__(self, proto: onnx.NodeProto, name: str, graph: Graph, outer: Node | None = None):
         self.proto = proto
+        self.outer = outer
         self.name = name
         self.graph = graph
         self.operator = proto.op_type
@@ -220,7 +257,8 @@ class Node:
     # Errors
 
     def __str__(self) -> str:
-        return f"node {self.name!r} ({self.operator})"
+        where = "" if self.outer is None else f", in the function body of {self.outer.operator}"
+        return f"node {self.name!r} ({self.operator}{where})"
 
     def _meaning(self) -> str:
         """The operator in words: its name, its domain, and the domain's version."""
@@ -473,10 +511,13 @@ class Node:
     def locate(self, result: Value | None) -> None:
         """Name the operation that makes the result after this node, and the others below it.
 
-        The importer's caller calls this. result: None if the first result is absent.
+        The importer's caller calls this. result: None if the first result is absent. The operations
+        of a function body have locations already.
         """
         steps = Names()
         for op in self.ops:
+            if is_known(op.location):
+                continue
             if isinstance(result, SSAValue) and result is op.result:
                 op.location = named(self.name)
             else:

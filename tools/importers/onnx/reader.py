@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -24,6 +25,7 @@ from ....ir.user_entries import add_entry
 from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
 from .declared import Declared
+from .functions import check_function, inlined, is_function, model_functions
 from .names import check_names
 from .node import Graph, Importer, Known, Names, Node, Results, Value
 from .node import known as known_array
@@ -37,7 +39,7 @@ from .ops_normalise import NORMALISATIONS
 from .ops_window import WINDOWS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
 from .users_operator import users_results
-from .valid import check_valid
+from .valid import check_node, check_valid
 from .weights import check_weights
 
 SECTIONS: dict[str, dict[str, Importer]] = {
@@ -139,11 +141,10 @@ def _import(
     proto = model.graph
     if not proto.output:
         raise graph.bad("the model's graph has no outputs; is it an ONNX model?")
-    if model.functions:
-        names = ", ".join(sorted(f.name for f in model.functions))
-        raise UnsupportedError(
-            f"{place}: functions ({names}) are not supported; inline them with onnx.inliner"
-        )
+    for function in model.functions:
+        check_function(function, place)
+    graph.functions = model_functions(model)
+    graph.read = partial(_read_node, lenient=lenient)
     names = _node_names(proto)
     nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]
     for node in nodes:
@@ -265,6 +266,7 @@ def _read_values(
         argument = graph.body.insert_arg(type_, len(graph.body.args))
         argument.location = named(value.name)
         graph.values[value.name] = argument
+        graph.inputs[argument] = value.name
     return [value.name for value in inputs]
 
 
@@ -337,6 +339,8 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
 
 def _check_operator(node: Node) -> None:
     """Raise UnsupportedError for an unknown operator, before anything is built."""
+    if is_function(node) and _importer(node) is None:
+        return
     if node.domain != "ai.onnx" and _importer(node) is None:
         wanted = f'@onnx_operator("{node.operator}", "{node.domain}")'
         raise node.unsupported(
@@ -358,6 +362,8 @@ def _check_operator(node: Node) -> None:
 def _results(node: Node) -> Results:
     """What the importer of a node returns."""
     own = _own_importer(node)
+    if own is None and _importer(node) is None:
+        return inlined(node)
     if own is None:
         return users_results(USERS_OPERATORS[f"{node.domain}.{node.operator}"], node)
     try:
@@ -366,6 +372,15 @@ def _results(node: Node) -> Results:
         raise
     except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
         raise node.bad(str(error)) from error
+
+
+def _read_node(node: Node, *, lenient: bool) -> list[nn.PureTensorOp | nn.ConstantOp]:
+    """Import a node of a graph inside the model's, and return its operations."""
+    _check_operator(node)
+    if not lenient:
+        check_node(node, OPERATORS)
+    _import_node(node, Declared((), {}))
+    return node.ops
 
 
 def _import_node(node: Node, declared: Declared) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
 
 import onnx
 from google.protobuf.message import EncodeError
 from onnx import checker, defs
 
 from ....ir.errors import InputError, one_line
+from .functions import schema_of
 from .node import Graph, Node, kind_name
 from .tensors import check_stored, is_external
 
@@ -50,7 +50,7 @@ def check_valid(
     infers where they are missing.
     """
     for node in nodes:
-        _check_node(node, own)
+        check_node(node, own)
     for value in proto.graph.input:
         _check_input(value, graph)
     _check_weights(proto, graph)
@@ -64,22 +64,17 @@ def check_valid(
 
 def _schema(node: Node) -> defs.OpSchema | None:
     """ONNX's definition of a node's operator, or None if ONNX has none."""
-    return _schema_of(node.operator, node.opset, "" if node.domain == "ai.onnx" else node.domain)
-
-
-@lru_cache(maxsize=1024)
-def _schema_of(operator: str, opset: int, domain: str) -> defs.OpSchema | None:
-    try:
-        return defs.get_schema(operator, opset, domain)
-    except defs.SchemaError:
-        return None
+    return schema_of(node.operator, node.opset, node.domain)
 
 
 # Nodes
 
 
-def _check_node(node: Node, own: Collection[str]) -> None:
-    """Check what users may mend. The checker's own messages do not say what is allowed."""
+def check_node(node: Node, own: Collection[str]) -> None:
+    """Raise InputError for a node with wrong operands, results or attributes.
+
+    own: as for check_valid. The checker's own messages do not say what is allowed.
+    """
     schema = _schema(node)
     if schema is None:
         if node.domain == "ai.onnx" and node.operator in own:
