@@ -38,7 +38,7 @@ from .contraction import ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
 from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
 from .max_pool_indices import MaxPoolIndicesOp
-from .movement import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
+from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
@@ -47,7 +47,7 @@ STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
 REDUCTIONS = (PoolOp, ReduceOp)
 INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp)
-MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, PadOp, ExpandOp)
+MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, ResampleOp, PadOp, ExpandOp)
 REINTERPRETATIONS = (ReshapeOp,)
 COMPOSITES = (
     BatchNormOp,
@@ -104,6 +104,7 @@ __all__ = [
     "PoolOp",
     "PureTensorOp",
     "ReduceOp",
+    "ResampleOp",
     "ReshapeOp",
     "ScatterAlongOp",
     "ScatterOp",

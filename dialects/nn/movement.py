@@ -203,6 +203,79 @@ class SliceOp(PureTensorOp, Movement):
         return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
 
 
+@irdl_op_definition
+class ResampleOp(PureTensorOp, Movement):
+    """The element floor((start + step * i) / divisor) of each axis, or the nearest there is.
+
+    This repeats or leaves out elements as images do that are made larger or smaller. The three
+    lists have one entry per axis.
+
+    operand: of any shape. starts: the numerator of the first element. steps: from one numerator to
+    the next. divisors: what the numerators are divided by, 1 or more. sizes: how many elements, 0
+    or more.
+
+    Example: %1 = nn.resample %0 from [0, 1] step [1, 2] over [1, 3] size [4, 12]
+    : (tensor<4x8xf32>) -> tensor<4x12xf32>
+    """
+
+    name = "nn.resample"
+    operand = operand_def(TensorType)
+    starts = prop_def(INTEGERS)
+    steps = prop_def(INTEGERS)
+    divisors = prop_def(INTEGERS)
+    sizes = prop_def(INTEGERS)
+    assembly_format = (
+        "$operand `from` $starts `step` $steps `over` $divisors `size` $sizes"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        operand: SSAValue,
+        starts: Sequence[int],
+        steps: Sequence[int],
+        divisors: Sequence[int],
+        sizes: Sequence[int],
+    ):
+        super().__init__(
+            [operand],
+            {
+                "starts": integers(starts),
+                "steps": integers(steps),
+                "divisors": integers(divisors),
+                "sizes": integers(sizes),
+            },
+        )
+
+    @property
+    def lists(self) -> tuple[Shape, Shape, Shape]:
+        """Starts, steps and divisors."""
+        return values_of(self.starts), values_of(self.steps), values_of(self.divisors)
+
+    def infer(self) -> TensorType[Attribute]:
+        """The sizes given."""
+        shape, sizes = shape_of(self.operand), values_of(self.sizes)
+        for what, values in zip(("starts", "steps", "divisors"), self.lists, strict=True):
+            need_length(what, values, len(shape))
+        need_length("sizes", sizes, len(shape))
+        need_at_least("divisors", values_of(self.divisors), 1)
+        need_at_least("sizes", sizes, 0)
+        for i, (n, size) in enumerate(zip(shape, sizes, strict=True)):
+            if n == 0 and size:
+                raise VerifyException(f"axis {i}: has no element to repeat; need size 0")
+        return tensor(sizes, element_of(self.operand))
+
+    def moves(self) -> tuple[Space, ...]:
+        """One dimension per result axis."""
+        dims = _dims(shape_of(self.result))
+        lists = zip(shape_of(self.operand), *self.lists, strict=True)
+        source = tuple(
+            axis_map(n, dims, [(i, step)] if step else [], start, divisor=over, outside="edge")
+            for i, (n, start, step, over) in enumerate(lists)
+        )
+        return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
+
+
 PAD_MODES: dict[str, Outside] = {
     "constant": "fill",
     "edge": "edge",

@@ -120,6 +120,12 @@ CASES = [
     (nn.TransposeOp, [IMAGE], lambda x: nn.TransposeOp(x, [3, 1, 0, 2]), t(10, 8, 2, 9)),
     (nn.ConcatOp, [MATRIX, t(4, 1)], lambda *x: nn.ConcatOp(x, -1), t(4, 6)),
     (nn.SliceOp, [MATRIX], lambda x: nn.SliceOp(x, [3, 0], [-2, 3], [2, 2]), t(2, 2)),
+    (
+        nn.ResampleOp,
+        [MATRIX],
+        lambda x: nn.ResampleOp(x, [-2, 11], [2, -3], [3, 2], [11, 8]),
+        t(11, 8),
+    ),
     (nn.PadOp, [MATRIX], lambda x: nn.PadOp(x, [1, -1], [0, 2], value=-INF), t(5, 6)),
     (nn.PadOp, [MATRIX], lambda x: nn.PadOp(x, [1, 2], [3, 0], mode="reflect"), t(8, 7)),
     (nn.ExpandOp, [t(5, 1)], lambda x: nn.ExpandOp(x, [4, 5, 3]), t(4, 5, 3)),
@@ -368,6 +374,16 @@ INVALID = [
     ),
     ([MATRIX], lambda x: nn.SliceOp(x, [0, 0], [1, 0], [1, 1]), "axis 1: step 0"),
     ([MATRIX], lambda x: nn.SliceOp(x, [2, 0], [1, 1], [3, 1]), "axis 0: elements 2 to 4 of 4"),
+    (
+        [MATRIX],
+        lambda x: nn.ResampleOp(x, [0, 0], [1, 1], [1, 0], [1, 1]),
+        "divisors: entry 1 is 0; need 1 or more",
+    ),
+    (
+        [t(0)],
+        lambda x: nn.ResampleOp(x, [0], [1], [1], [1]),
+        "axis 0: has no element to repeat; need size 0",
+    ),
     (
         [MATRIX],
         lambda x: nn.PadOp(x, [0, 0], [0, 0], mode="odd"),

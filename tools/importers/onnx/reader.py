@@ -36,6 +36,7 @@ from .ops_extremes import EXTREMES
 from .ops_indexed import INDEXED
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
+from .ops_resize import RESIZES
 from .ops_window import WINDOWS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
 from .users_operator import users_results
@@ -49,6 +50,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "normalisation": NORMALISATIONS,
     "movement and shapes": MOVEMENTS,
     "indices": INDEXED,
+    "images": RESIZES,
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 

@@ -217,6 +217,17 @@ def _is_dilated(case: Case) -> bool:
     return same and any(d > 1 for d in case.attribute("dilations", ()))
 
 
+def _interpolates_in_floats(case: Case) -> bool:
+    """Whether weights from coordinates in float32 explain an interpolated result."""
+    value = case.operands[0]
+    if value is None or case.attribute("mode", "nearest") == "nearest":
+        return False
+    if case.ours.dtype.kind in "iu":
+        return case.within(1)
+    with np.errstate(all="ignore"):
+        return case.within(2.0**-17 * np.abs(value.astype(np.float64)).max(initial=0.0))
+
+
 def _is_empty(case: Case) -> bool:
     return any(a is not None and a.size == 0 for a in case.operands[:2])
 
@@ -282,6 +293,16 @@ DEVIATIONS: tuple[Deviation, ...] = (
         ("HardSwish",),
         _has_narrow_sixth,
         "the factor 1/6 is rounded to float32, for float64 too",
+    ),
+    Deviation(
+        ("Resize", "Upsample"),
+        lambda case: case.attribute("mode", "nearest") != "nearest" and not case.finite,
+        "other elements with a weight of 0 are multiplied, or left out, if they are not finite",
+    ),
+    Deviation(
+        ("Resize", "Upsample"),
+        _interpolates_in_floats,
+        "coordinates and weights are rounded to float32, and integers are truncated",
     ),
     Deviation(
         ("LRN",), _uses_running_sum, "a running sum over all channels accumulates rounding errors"

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from .draw import Draw, Form, Parameter, Shape
+from .images import IMAGE_RANKS, IMAGES
 from .indexed import INDEXED
 from .pool import DTYPES
 
@@ -505,6 +506,7 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     "Gelu": _gelu,
     "MeanVarianceNormalization": _mean_variance,
     **INDEXED,
+    **IMAGES,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _whole_image),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
 }
@@ -540,6 +542,7 @@ RANKS: dict[str, tuple[int, int]] = {
     "GatherElements": (1, 4),
     "GatherND": (1, 4),
     **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
+    **IMAGE_RANKS,
 }
 """The least and the greatest number of axes of the first operand.
 
