@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ..dialects import exchange, tile
+from ..dialects.control import RepeatOp
 from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
@@ -26,7 +27,7 @@ from .codelets.calls import Call
 from .codelets.numerics import Placed
 from .codelets.stamps import History, Stamp, Table
 from .evaluate.binder import Binder
-from .evaluate.blocks import Blocks, only_element, read_blocks, tensor_of, write_blocks
+from .evaluate.blocks import Blocks, filling, only_element, read_blocks, tensor_of, write_blocks
 from .evaluate.control import Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
 from .evaluate.host import host_tensor
@@ -55,6 +56,9 @@ class Observer:
 
     def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
         """A move has been made."""
+
+    def on_turn(self, op: RepeatOp, machine: Machine) -> None:
+        """A turn of a loop is about to begin, and its number can be read."""
 
     def on_superstep(self, op: tile.SuperstepOp, machine: Machine) -> None:
         """A superstep has ended."""
@@ -120,6 +124,7 @@ class Machine:
         self.blocks = self._binder.blocks
         self._shadow: Shadow | None = None
         self._predicates: dict[str, Array | None] = {}
+        self._numbered: dict[str, list[Array]] = {}
         self._flipped: set[FlipByte] = set()
         self._inputs: Mapping[str, Array] = {}
         self._outputs: dict[str, Array] = {}
@@ -130,8 +135,8 @@ class Machine:
         calls = self._binder.bind(steps, give, take)
         self._supersteps = {op: self._superstep(op, calls) for op in steps}
         self._check_faults()
-        execute = partial(Machine._execute, weak)
-        self._walker: Walker[bool] = Walker(module, execute, bool, iteration_limit)
+        execute, number = partial(Machine._execute, weak), partial(Machine._number, weak)
+        self._walker: Walker[bool] = Walker(module, execute, bool, iteration_limit, number)
         self.load()
 
     @property
@@ -231,6 +236,22 @@ class Machine:
                 self._shadow.check_predicate(op, name)
             return (self._predicate(name),)
         raise InputError(f"{op.name} at {place(op)}: not an operation of the exchange level")
+
+    def _number(self, op: RepeatOp, turn: int) -> Sequence[bool]:
+        """Write the number of a turn to the variable of its loop."""
+        name = op.turn_variable
+        assert name is not None
+        if name not in self._numbered:
+            pairs = filling(np.zeros((), np.int32), self.blocks[name])
+            self._numbered[name] = [block for block, _ in pairs]
+        for block in self._numbered[name]:
+            block[...] = turn
+        self._stamps[name].write(True)
+        if self._shadow is not None:
+            self._shadow.define(name)
+        for observer in self.observers:
+            observer.on_turn(op, self)
+        return ()
 
     def _run_superstep(self, step: _Superstep) -> None:
         shadow, observers = self._shadow, self.observers

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, i1, i64
-from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.dialects.builtin import I64, IntegerAttr, SymbolRefAttr, TensorType, i1, i32, i64
+from xdsl.ir import Attribute, BlockArgument, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -43,6 +44,19 @@ def _check_arguments(region: Region, types: Sequence[Attribute], what: str) -> N
         raise VerifyException(
             f"{what}: takes ({', '.join(map(str, given))}); need ({', '.join(map(str, types))})"
         )
+
+
+TURN = TensorType(i32, [])
+"""The type of a turn's number: an i32 without axes."""
+
+
+MOST_NUMBERED = 2**31
+"""The most turns whose numbers an i32 can hold."""
+
+
+def is_turn(type_: Attribute) -> bool:
+    """True for the type of a turn's number, laid out or not."""
+    return getattr(type_, "tensor", type_) == TURN
 
 
 def is_predicate(type_: Attribute) -> bool:
@@ -99,9 +113,12 @@ class ConditionOp(IRDLOperation):
 class RepeatOp(IRDLOperation):
     """Run the body count times. Each iteration takes the values that the one before yielded.
 
-    count: iterations, 0 or more. initial: the values that the first iteration takes. body: one
-    iteration; it takes and yields values of initial's types. outputs: the values that the last
-    iteration yielded, or initial if there was none.
+    count: iterations, 0 or more. turn: at tile and exchange, a variable to which the control
+    program writes the number of each iteration, counted from 0, before it begins. initial: the
+    values that the first iteration takes. body: one iteration; it takes values of initial's types,
+    and may take the number of the iteration after them, an i32 without axes. It yields values of
+    initial's types. outputs: the values that the last iteration yielded, or initial if there was
+    none.
 
     Example:
         %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) {
@@ -113,20 +130,38 @@ class RepeatOp(IRDLOperation):
 
     name = "control.repeat"
     count = prop_def(IntegerAttr[I64])
+    turn = opt_prop_def(SymbolRefAttr)
     initial = var_operand_def()
     outputs = var_result_def()
     body = region_def("single_block")
     assembly_format = (
-        "$count `(` $initial `)` `:` functional-type($initial, $outputs) $body attr-dict"
+        "$count (`turn` $turn^)? `(` $initial `)` `:` functional-type($initial, $outputs) $body"
+        " attr-dict"
     )
 
-    def __init__(self, count: int, initial: Sequence[SSAValue], body: Region):
+    def __init__(
+        self, count: int, initial: Sequence[SSAValue], body: Region, turn: str | None = None
+    ):
         super().__init__(
             operands=[initial],
             result_types=[[v.type for v in initial]],
-            properties={"count": IntegerAttr(count, i64)},
+            properties={
+                "count": IntegerAttr(count, i64),
+                "turn": None if turn is None else SymbolRefAttr(turn),
+            },
             regions=[body],
         )
+
+    @property
+    def turn_number(self) -> BlockArgument | None:
+        """The body's argument that is the number of the iteration; None if it takes none."""
+        arguments = self.body.block.args
+        return arguments[-1] if len(arguments) > len(self.initial) else None
+
+    @property
+    def turn_variable(self) -> str | None:
+        """The name of the variable that holds the number of the iteration; None if none does."""
+        return None if self.turn is None else self.turn.string_value()
 
     @property
     def turns(self) -> int:
@@ -140,7 +175,17 @@ class RepeatOp(IRDLOperation):
         types = [v.type for v in self.initial]
         if [r.type for r in self.outputs] != types:
             raise VerifyException("repeat: results must have the types of the initial values")
-        _check_arguments(self.body, types, "repeat body")
+        number = self.turn_number
+        if number is None:
+            _check_arguments(self.body, types, "repeat body")
+        elif self.turn is not None:
+            raise VerifyException("repeat: the number of a turn is an argument and in a variable")
+        elif is_turn(number.type):
+            _check_arguments(self.body, [*types, number.type], "repeat body")
+        else:
+            _check_arguments(self.body, [*types, TURN], "repeat body")
+        if number is not None and self.turns > MOST_NUMBERED:
+            raise VerifyException(f"{self.turns} numbered turns; need at most {MOST_NUMBERED}")
         _check_yield(self.body, types, "repeat body")
 
 

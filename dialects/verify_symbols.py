@@ -16,6 +16,7 @@ from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.xdsl.walk import operations
 from . import exchange, partition
 from .abele import LayoutAttr, verify_chain
+from .control import TURN, RepeatOp
 from .partition import PartitionTensor, verify_moves
 from .tile import IN_A_SUPERSTEP, CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
 from .variable import Variable
@@ -106,6 +107,14 @@ def _verify_predicate(op: ReadOp, declared: _Declared) -> None:
         raise VerifyException(f"@{variable.symbol} is {variable.tensor}; need a single i1")
 
 
+def _verify_turn(op: RepeatOp, declared: _Declared) -> None:
+    name = op.turn_variable
+    if name is not None:
+        variable = _named(name, declared.variables, "variable")
+        if variable.tensor != TURN or variable.is_resident:
+            raise VerifyException(f"@{name} is {variable.tensor}; need a temporary {TURN}")
+
+
 def _verify_state(op: partition.LoadOp | partition.StoreOp, declared: _Declared) -> None:
     value = op.result if isinstance(op, partition.LoadOp) else op.value
     type_ = _named(op.state.string_value(), declared.states, "state")
@@ -119,6 +128,7 @@ _CHECKS: dict[type[Operation], Callable[[Any, _Declared], None]] = {
     InputOp: _verify_host,
     OutputOp: _verify_host,
     ReadOp: _verify_predicate,
+    RepeatOp: _verify_turn,
     partition.LoadOp: _verify_state,
     partition.StoreOp: _verify_state,
 }

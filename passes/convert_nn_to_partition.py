@@ -350,7 +350,9 @@ class _Conversion:
     def _repeat(self, op: control.RepeatOp) -> None:
         initial = [self.values[v] for v in op.initial]
         types = [v.type for v in initial]
-        body = self._region(op.body, types, lambda values: self._in_types(values, types))
+        number = op.turn_number
+        taken = types if number is None else [*types, laid_out(control.TURN, self.homes.turn)]
+        body = self._region(op.body, taken, lambda values: self._in_types(values, types))
         new = control.RepeatOp(op.turns, initial, body)
         self._add(new)
         self._bind(op, new.results)

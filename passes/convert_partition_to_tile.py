@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
@@ -19,6 +19,7 @@ from ..ir.errors import InputError
 from ..ir.provenance import locate, origin_names, place
 from ..ir.unused_names import UnusedNames
 from ..ir.upstream import Context, ModuleOp, ModulePass
+from .analysis.carried_in_place import Loop, carried_in_place
 from .analysis.states_in_place import states_in_place
 
 ENTRY = "main"
@@ -30,10 +31,11 @@ class ConvertPartitionToTile(ModulePass):
     """Give every value a variable, every relayout a copy, every compute a compute set.
 
     partition -> tile. The values that loops carry, branches choose and functions take and return
-    get variables of their own, which copies fill. A load gives the value of the state at the start
-    of the run: a state that is also stored to is copied at the start of @main, unless no operation
-    reads its old value after the store. A stored value is computed directly into the state if no
-    operation needs the old value.
+    get variables of their own, which copies fill. What a loop's turn yields is computed directly
+    into what it replaces if nothing reads that later. A load gives the value of the state at the
+    start of the run: a state that is also stored to is copied at the start of @main, unless no
+    operation reads its old value after the store. A stored value is computed directly into the
+    state if no operation needs the old value.
     """
 
     name = "convert-partition-to-tile"
@@ -60,7 +62,7 @@ class _Conversion:
     types: dict[str, PartitionTensor] = field(default_factory=dict[str, PartitionTensor])
     functions: dict[str, _Function] = field(default_factory=dict[str, _Function])
     before: dict[str, str] = field(default_factory=dict[str, str])
-    written: Mapping[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    written: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     block: Block = field(default_factory=Block)
     source: Operation | None = None
 
@@ -136,7 +138,7 @@ class _Conversion:
     def _snapshots(self) -> None:
         """Declare variables for the old values of states that are read after the store."""
         found = states_in_place(self.module, ENTRY)
-        self.written = found.written
+        self.written |= found.written
         ops = list(self.module.walk())
         stored = {op.state.string_value() for op in ops if isinstance(op, partition.StoreOp)}
         stored -= found.uncopied
@@ -289,17 +291,27 @@ class _Conversion:
             self.where[r] = v
         return variables
 
+    def _write_into(self, loop: Loop, variables: Sequence[str]) -> None:
+        """Let a turn compute values directly into the variables of what they replace."""
+        for i, value in carried_in_place(loop).items():
+            self.written.setdefault(value, variables[i])
+
     @_at.register
     def _repeat(self, op: control.RepeatOp) -> None:
         self.source = op
         variables = self._carried(op.initial, op.results)
-        self.where.update(zip(op.body.block.args, variables, strict=True))
-        self._add(control.RepeatOp(op.turns, [], self._region(op.body, variables)))
+        self._write_into(op, variables)
+        number, turn = op.turn_number, None
+        self.where.update(zip(op.body.block.args, variables, strict=number is None))
+        if number is not None:
+            turn = self.where[number] = self._fresh(partition_type(number))
+        self._add(control.RepeatOp(op.turns, [], self._region(op.body, variables), turn))
 
     @_at.register
     def _while(self, op: control.WhileOp) -> None:
         self.source = op
         variables = self._carried(op.initial, op.results)
+        self._write_into(op, variables)
         self.where.update(zip(op.test.block.args, variables, strict=True))
         self.where.update(zip(op.body.block.args, variables, strict=True))
         test = self._region(op.test, None)

@@ -148,8 +148,15 @@ class _Walk:
         self._bodies[op.sym_name.data] = body
         return body
 
-    def _block(self, block: Block, calling: tuple[str, ...]) -> _Region:
+    def _block(self, block: Block, calling: tuple[str, ...], written: str | None = None) -> _Region:
+        """The accesses of a block. written: a variable that is written before it begins."""
         region = _Region(self.phase)
+        if written is not None:
+            op = block.parent_op()
+            assert op is not None
+            write = Access(self._number[written], self.phase, op, None)
+            _add_phase(region, _Phase(self.phase, [], [self._write(write)]), self.flow)
+            self.phase += 1
         for op in block.ops:
             match op:
                 case SuperstepOp():
@@ -232,7 +239,8 @@ class _Walk:
         region = _Region(self.phase, self.phase, op=op)
         if isinstance(op, control.RepeatOp) and not op.turns:
             return region
-        parts = [self._block(each.block, calling) for each in op.regions]
+        written = op.turn_variable if isinstance(op, control.RepeatOp) else None
+        parts = [self._block(each.block, calling, written) for each in op.regions]
         region.end = self.phase
         region.steps.extend(parts)
         region.calls = any(part.calls for part in parts)

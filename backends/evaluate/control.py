@@ -39,8 +39,10 @@ class Walker(Generic[Value]):
     """Runs the functions of a module; a level provides the meaning of its own operations.
 
     execute: an operation and the values of its operands to the values of its results. truth: a
-    predicate's value to a bool. At program levels only predicates are values. A value is dropped
-    after its last use.
+    predicate's value to a bool. number: a loop that numbers its turns, and the number of the turn
+    that begins, to what its body takes for it; at program levels it writes a variable, and the body
+    takes nothing. At program levels only predicates are values. A value is dropped after its last
+    use.
     """
 
     def __init__(
@@ -49,11 +51,13 @@ class Walker(Generic[Value]):
         execute: Callable[[Operation, list[Value]], Sequence[Value]],
         truth: Callable[[Value], bool],
         iteration_limit: int | None = None,
+        number: Callable[[RepeatOp, int], Sequence[Value]] = lambda _op, _turn: (),
     ) -> None:
         self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
         self.turns = Turns(self.functions, iteration_limit)
         self._execute = execute
         self._truth = truth
+        self._number = number
         self._values: dict[SSAValue, Value] = {}
         self._blocks: dict[Block, _Prepared[Value]] = {}
         self._control: dict[type[Operation], _Do[Value]] = {
@@ -132,8 +136,13 @@ class Walker(Generic[Value]):
 
     def _repeat(self, op: RepeatOp, carried: list[Value]) -> Sequence[Value]:
         body = self._prepared(op.body.block)
-        for _ in range(self.turns.repeat(op)):
-            carried = self._run(body, carried)
+        turns = range(self.turns.repeat(op))
+        if op.turn_number is None and op.turn is None:
+            for _ in turns:
+                carried = self._run(body, carried)
+        else:
+            for turn in turns:
+                carried = self._run(body, [*carried, *self._number(op, turn)])
         return carried
 
     def _if(self, op: IfOp, operands: list[Value]) -> Sequence[Value]:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from ...dialects import partition
+from ...dialects.control import RepeatOp
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
@@ -90,7 +91,7 @@ class _Evaluator:
         if unknown:
             raise InputError(f'no state "{min(unknown)}"; there are {", ".join(self.states)}')
         self.before = dict(self.states)
-        self.walker: Walker[Stacked] = Walker(module, self.execute, _truth)
+        self.walker: Walker[Stacked] = Walker(module, self.execute, _truth, number=_number)
 
     def run(self, inputs: Mapping[str, Array]) -> Run:
         main = self.walker.functions.get("main")
@@ -165,3 +166,9 @@ def _filled(type: PartitionTensor, values: Array) -> Stacked:
 
 def _truth(value: Stacked) -> bool:
     return bool(value.values.reshape(()))
+
+
+def _number(op: RepeatOp, turn: int) -> Sequence[Stacked]:
+    number = op.turn_number
+    assert number is not None
+    return [_filled(partition_type(number), np.array(turn, np.int32))]

@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ...dialects import tile
+from ...dialects.control import RepeatOp
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
@@ -64,7 +65,7 @@ class _Evaluator:
         unknown = [n for n in state if n not in self.variables or not self.variables[n].state]
         if unknown:
             raise InputError(f'no state "{min(unknown)}"')
-        self.walker: Walker[bool] = Walker(module, self.execute, bool)
+        self.walker: Walker[bool] = Walker(module, self.execute, bool, number=self.number)
 
     def run(self) -> Run:
         self.walker.call("main")
@@ -82,6 +83,14 @@ class _Evaluator:
         if self.observe is not None:
             self.observe(op, self.read)
         return results
+
+    def number(self, op: RepeatOp, turn: int) -> Sequence[bool]:
+        name = op.turn_variable
+        assert name is not None
+        write_blocks(np.array(turn, np.int32), self.blocks[name])
+        if self.observe is not None:
+            self.observe(op, self.read)
+        return []
 
     def in_order(self, op: tile.ComputeSetOp | tile.SuperstepOp) -> Sequence[bool]:
         for each in op.body.block.ops:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
@@ -257,9 +258,10 @@ def _repeat(
     carried = operands
     if run.max_turns is not None and op.turns > run.max_turns:
         run.check_turn(run.max_turns, op)
-    body = op.body.block
-    for _ in range(run.turns.repeat(op)):
-        carried = run.block(body, carried, values)
+    body, numbered = op.body.block, op.turn_number is not None
+    for turn in range(run.turns.repeat(op)):
+        number = [np.array(turn, np.int32)] if numbered else []
+        carried = run.block(body, [*carried, *number], values)
     return carried
 
 

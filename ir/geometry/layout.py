@@ -334,6 +334,11 @@ def block_layout(
     )
 
 
+def replicated_layout(tiles: int) -> Layout:
+    """A layout that puts a tensor of one element on every tile."""
+    return canonical(Layout((Cut(tiles, tiles),), AccessMap((AxisMap(1),))))
+
+
 def linear_layout(
     shape: tuple[int, ...], itemsize: int, tiles: int, grain_bytes: int = 128
 ) -> Layout:

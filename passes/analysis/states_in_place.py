@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import func
@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue, Use
 
 from ...dialects import partition
 from ...ir.upstream import ModuleOp
+from .carried_in_place import reads_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
         if isinstance(op, partition.StoreOp):
             stores.setdefault(op.state.string_value(), []).append(op)
         elif isinstance(op, partition.LoadOp):
-            reads.setdefault(op.state.string_value(), []).extend(_reads(op.result))
+            reads.setdefault(op.state.string_value(), []).extend(reads_of(op.result))
     uncopied: set[str] = set()
     written: dict[SSAValue, str] = {}
     for name, found in stores.items():
@@ -63,15 +64,6 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
         ):
             written[store.value] = name
     return StatesInPlace(frozenset(uncopied), written)
-
-
-def _reads(value: SSAValue) -> Iterator[Use]:
-    """The uses of a value, and of reshapes of it."""
-    for use in value.uses:
-        if isinstance(use.operation, partition.ReshapeOp):
-            yield from _reads(use.operation.result)
-        else:
-            yield use
 
 
 def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:

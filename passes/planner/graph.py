@@ -30,7 +30,7 @@ from ...dialects import control, nn
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.structured import Movement, Reinterpretation, Structured
-from ...ir.geometry.layout import Layout, linear_layout
+from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
 from ...ir.upstream import ModuleOp
 from .limits import Limits
 from .problem import Problem, movement_problem
@@ -343,9 +343,13 @@ class _Reader:
         self, op: control.RepeatOp | control.WhileOp, regions: Sequence[Region], turns: int
     ) -> None:
         slots = [self._slot(value) for value in op.initial]
+        number = op.turn_number if isinstance(op, control.RepeatOp) else None
+        if number is not None:
+            self.slots[number] = self._new(number)
+            self.fixed[self.slots[number]] = replicated_layout(self.target.tiles)
         outer, self.times = self.times, min(self.times * turns, MOST_TIMES)
         for region in regions:
-            self.slots.update(zip(region.block.args, slots, strict=True))
+            self.slots.update(zip(region.block.args, slots, strict=number is None))
             self._block(region.block)
         last = regions[-1].block.last_op
         assert last is not None

@@ -18,7 +18,7 @@ from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.structured import Reinterpretation, Structured
 from ...ir.errors import InputError
-from ...ir.geometry.layout import Layout, linear_layout
+from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from .derive import home_of_free, operand_layouts
@@ -68,6 +68,11 @@ class Homes:
         if wish is None:
             return self.linear(tensor)
         return home_of_free(wish, _itemsize(tensor), self.target.tiles)
+
+    @property
+    def turn(self) -> Layout:
+        """The home of a turn's number: every tile, as each runs the control program itself."""
+        return replicated_layout(self.target.tiles)
 
     def linear(self, tensor: TensorType[Attribute]) -> Layout:
         """The home of what functions take and return, whoever calls them: linear order."""

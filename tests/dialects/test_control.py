@@ -16,6 +16,8 @@ def module(body: str) -> str:
 VALID = [
     f"%0 = control.repeat 10 (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}): control.yield %y : {T} }}",
     "control.repeat 3 () : () -> () { control.yield }",
+    f"%0 = control.repeat 10 (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}, %turn: tensor<i32>): "
+    f"control.yield %y : {T} }}",
     f"%0 = control.if %c : tensor<i1> -> ({T}) {{ control.yield %x : {T} }} else "
     f"{{ control.yield %x : {T} }}",
     f"%0 = control.while (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}): control.condition %c : tensor<i1> "
@@ -41,10 +43,13 @@ def test_control_flow_prints_parses_and_verifies(body: str):
             "repeat body: yields",
         ),
         (
-            VALID[2].replace("else { control.yield %x : tensor<4xf32> }", "else { control.yield }"),
+            VALID[3].replace("else { control.yield %x : tensor<4xf32> }", "else { control.yield }"),
             "else: yields",
         ),
-        (VALID[3].replace("%c : tensor<i1>", "%x : tensor<4xf32>"), "need a single i1"),
+        (VALID[4].replace("%c : tensor<i1>", "%x : tensor<4xf32>"), "need a single i1"),
+        (VALID[2].replace("tensor<i32>", "tensor<f32>"), "repeat body: takes"),
+        (VALID[2].replace("repeat 10", "repeat 9876543210"), "9876543210 numbered turns; need at"),
+        (VALID[2].replace("10 (", "10 turn @t ("), "is an argument and in a variable"),
         (
             VALID[0].replace(
                 "^bb0(%y: tensor<4xf32>): control.yield %y",

@@ -17,6 +17,7 @@ from ...backends.machine import Machine, Observer
 from ...backends.reference import run_reference
 from ...backends.target import Target
 from ...dialects import exchange, tile
+from ...dialects.control import RepeatOp
 from ...dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ...dialects.partition import PartitionTensor
 from ...dialects.superstep import Conflict, conflict
@@ -113,8 +114,10 @@ def _run_tile(
     variables = {op.symbol: op for op in module.ops if isinstance(op, Variable)}
 
     def observe(op: Operation, read: Callable[[str], Array]) -> None:
-        if isinstance(op, CopyOp | VerticesOp):
-            assert watch is not None
+        assert watch is not None
+        if isinstance(op, RepeatOp):
+            watch(_numbered(op, variables, read))
+        elif isinstance(op, CopyOp | VerticesOp):
             watch(_written(op, variables, read))
 
     return run_tile(module, inputs, observe=None if watch is None else observe)
@@ -136,6 +139,15 @@ def _written(
         ]
 
     return Value(op, read(name), variables[name].placed, name, operands)
+
+
+def _numbered(
+    op: RepeatOp, variables: Mapping[str, Variable], read: Callable[[str], Array]
+) -> Value:
+    """The number of a turn that is about to begin."""
+    name = op.turn_variable
+    assert name is not None
+    return Value(op, read(name), variables[name].placed, name)
 
 
 class PhaseConflict(Exception):
@@ -224,6 +236,10 @@ class _Report(Observer):
     def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
         """Report a move. Nothing else writes its destination in this phase."""
         self._watch(_written(op, machine.variables, machine.read))
+
+    def on_turn(self, op: RepeatOp, machine: Machine) -> None:
+        """Report the number of a turn."""
+        self._watch(_numbered(op, machine.variables, machine.read))
 
     def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
         """Report the result of a vertex set."""

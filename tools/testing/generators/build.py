@@ -68,6 +68,8 @@ REPEATED = 0.12
 """How often an operation is followed by another of its class on its result."""
 CHAINS = 0.25
 """How often each operation of a program reads the result of the one before it."""
+NUMBERED = 0.4
+"""How often a loop of a known count reads the numbers of its turns."""
 CARRIED = (1, 1, 2, 2, 3)
 """How many values a loop carries or a branch yields."""
 ALL_OUTPUTS = 0.5
@@ -388,15 +390,25 @@ class _Builder:
         _CONTROL[step.within](self, step, random)
 
     def _body(
-        self, carried: Sequence[SSAValue], step: Step, wanted: Attribute, count: int
+        self,
+        carried: Sequence[SSAValue],
+        step: Step,
+        wanted: Attribute,
+        count: int,
+        *,
+        numbered: bool = False,
     ) -> tuple[Block, list[SSAValue]]:
         """A block of a few operations that takes the carried values, and the values to yield.
 
-        wanted: the type of the values to yield. count: their number. The block has no terminator.
+        wanted: the type of the values to yield. count: their number. numbered: the block takes the
+        number of a turn too, and computes with it. The block has no terminator.
         """
-        block = Block(arg_types=[v.type for v in carried])
+        turn = [control.TURN] if numbered else []
+        block = Block(arg_types=[*(v.type for v in carried), *turn])
         outer_ops, outer_values = self.ops, list(self.values)
         self.ops = []
+        if numbered:
+            self.values += self._with_turn(block.args[-1], block.args[0])
         # The body first reads what it carries, and may read outside values too.
         self.values.extend(block.args)
         begin = len(self.values)
@@ -417,6 +429,16 @@ class _Builder:
         block.add_ops(self.ops)
         self.ops, self.values = outer_ops, outer_values
         return block, yielded
+
+    def _with_turn(self, turn: SSAValue, value: SSAValue) -> list[SSAValue]:
+        """The number of a turn plus a value, or as it is if the value is no number."""
+        element = nn.element_of(value)
+        if element in (i1, nn.element_of(turn)):
+            return [turn]
+        cast_turn = nn.CastOp(turn, element)
+        added = nn.AddOp(value, cast_turn.result)
+        self.ops += [cast_turn, added]
+        return [added.result]
 
     def _changed(self, value: SSAValue, step: Step) -> SSAValue:
         """The result of some operation on a value, of the same type; the value if none is found.
@@ -455,7 +477,8 @@ class _Builder:
     def repeat(self, step: Step, random: Random) -> None:
         """Add a loop of a few iterations."""
         carried = self._carried(step, random)
-        block, yielded = self._body(carried, step, carried[0].type, len(carried))
+        numbered = random.random() < NUMBERED
+        block, yielded = self._body(carried, step, carried[0].type, len(carried), numbered=numbered)
         block.add_op(control.YieldOp(*yielded))
         op = control.RepeatOp(random.choice((0, 1, 2, 2, 3)), carried, Region(block))
         self._flow(op, op.results, random)

@@ -533,6 +533,9 @@ class _Variables:
     def wrote(self, value: Value) -> None:
         """Bound the error of the variable that a copy or a set of vertices has written."""
         op = value.op
+        if isinstance(op, control.RepeatOp):
+            self.values[value.variable] = value.values
+            return
         assert isinstance(op, CopyOp | VerticesOp)
         names = op.sources
         operands = [self.values[name] for name in names]

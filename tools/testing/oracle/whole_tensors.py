@@ -18,6 +18,7 @@ from ....backends.evaluate.control import Walker
 from ....backends.evaluate.host import Run
 from ....backends.reference import evaluate_moves, structure_value, tensor_kind
 from ....dialects import partition, tile
+from ....dialects.control import RepeatOp
 from ....dialects.host import host_names
 from ....dialects.levels import NN, PARTITION
 from ....dialects.partition import partition_type
@@ -98,7 +99,10 @@ class _OfValues:
                 self.states[op.sym_name.data] = self._of(op.type, op.initial.array)
         self.before = dict(self.states)
         self.walker: Walker[Tensor] = Walker(
-            program.module, self.execute, lambda each: bool(each.values.reshape(()))
+            program.module,
+            self.execute,
+            lambda each: bool(each.values.reshape(())),
+            number=self.number,
         )
 
     def _of(self, type_: partition.PartitionTensor, values: Array) -> Tensor:
@@ -121,6 +125,11 @@ class _OfValues:
             {name: each.values for name, each in zip(outputs, results, strict=True)},
             {name: each.values for name, each in self.states.items()},
         )
+
+    def number(self, op: RepeatOp, turn: int) -> Sequence[Tensor]:
+        number = op.turn_number
+        assert number is not None
+        return [self._of(partition_type(number), np.array(turn, np.int32))]
 
     def execute(self, op: Operation, operands: list[Tensor]) -> Sequence[Tensor]:
         if isinstance(op, partition.LoadOp):
@@ -164,7 +173,7 @@ class _OfVariables:
             self.held[name] = _zeros(op.tensor, op.placed)
             if op.initial is not None:
                 self._begin(name, op.initial.array)
-        walker: Walker[bool] = Walker(self.program.module, self.execute, bool)
+        walker: Walker[bool] = Walker(self.program.module, self.execute, bool, number=self.number)
         walker.call("main")
         states = [name for name, op in variables.items() if op.state is not None]
         return Run(self.outputs, {name: self.held[name].values for name in states})
@@ -176,6 +185,12 @@ class _OfVariables:
     def _write(self, name: str, values: Array) -> None:
         old = self.held[name]
         self.held[name] = Tensor(values.reshape(old.values.shape), old.type, old.layout)
+
+    def number(self, op: RepeatOp, turn: int) -> Sequence[bool]:
+        name = op.turn_variable
+        assert name is not None
+        self._begin(name, np.array(turn, np.int32))
+        return []
 
     def execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
         if isinstance(op, tile.ComputeSetOp | tile.SuperstepOp):
