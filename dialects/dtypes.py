@@ -1,4 +1,9 @@
-"""Element types of the IR as NumPy dtypes, and back."""
+"""Element types of the IR as NumPy dtypes, and back: the one table of what tiles can hold.
+
+A tile holds each element in whole bytes: those of less than 8 bits take one byte each. Types that
+are only stored (STORED) can be moved, looked up, selected, cast, and seen as other bits. All other
+functions take all other types.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,12 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float4E2M1FNType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -24,8 +35,25 @@ _TYPES: dict[np.dtype[Any], Attribute] = {
     np.dtype(np.bool_): IntegerType(1),
     **{np.dtype(f"i{n}"): IntegerType(8 * n) for n in (1, 2, 4, 8)},
     **{np.dtype(f"u{n}"): IntegerType(8 * n, Signedness.UNSIGNED) for n in (1, 2, 4, 8)},
+    np.dtype(ml_dtypes.int4): IntegerType(4),
+    np.dtype(ml_dtypes.uint4): IntegerType(4, Signedness.UNSIGNED),
+    np.dtype(ml_dtypes.int2): IntegerType(2),
+    np.dtype(ml_dtypes.uint2): IntegerType(2, Signedness.UNSIGNED),
+    np.dtype(ml_dtypes.float8_e4m3fn): Float8E4M3FNType(),
+    np.dtype(ml_dtypes.float8_e4m3fnuz): Float8E4M3FNUZType(),
+    np.dtype(ml_dtypes.float8_e5m2): Float8E5M2Type(),
+    np.dtype(ml_dtypes.float8_e5m2fnuz): Float8E5M2FNUZType(),
+    np.dtype(ml_dtypes.float8_e8m0fnu): Float8E8M0FNUType(),
+    np.dtype(ml_dtypes.float4_e2m1fn): Float4E2M1FNType(),
 }
-_DTYPES = {attribute: dtype for dtype, attribute in _TYPES.items()}
+_DTYPES: dict[Attribute, np.dtype[Any]] = {attribute: dtype for dtype, attribute in _TYPES.items()}
+
+STORED: frozenset[Attribute] = frozenset(
+    attribute
+    for dtype, attribute in _TYPES.items()
+    if dtype.itemsize == 1 and dtype.kind not in "iub"
+)
+"""The element types that are only stored: floats of 8 bits or fewer, integers of fewer than 8."""
 
 
 def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:

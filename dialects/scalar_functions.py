@@ -71,6 +71,8 @@ class Mathematics:
     saturating: the parameters whose numbers may be results, as a limit may. In a type whose range
     they exceed, they become its largest finite number. A factor is not one of them: a large factor
     may give a small result.
+    stored: whether it takes elements of every type, also those that are only stored (see
+    dialects/dtypes.py).
     samples: parameters that test programs use; () for any.
     Raises ValueError if the facts contradict each other.
     """
@@ -94,6 +96,7 @@ class Mathematics:
     far: bool = False
     whole: bool = False
     saturating: tuple[int, ...] = ()
+    stored: bool = False
     samples: tuple[Parameters, ...] = ()
 
     def __post_init__(self) -> None:
@@ -211,7 +214,10 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum", "max", "min", "prod", "pick"),
         degree=_alike,
         whole=True,
+        stored=True,
     ),
+    # The bits of the operand as another type: nothing is known of the number.
+    Mathematics("bitcast", 1, stored=True),
     Mathematics(
         "add", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
     ),
@@ -314,7 +320,16 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     _logical("logical_and", 2),
     _logical("logical_or", 2),
     _logical("logical_not", 1),
-    Mathematics("select", 3, values=1, ends_decide=True, selects=True, degree=_chosen, whole=True),
+    Mathematics(
+        "select",
+        3,
+        values=1,
+        ends_decide=True,
+        selects=True,
+        degree=_chosen,
+        whole=True,
+        stored=True,
+    ),
     # Monotone if the slope is not negative, convex otherwise.
     Mathematics(
         "leaky_relu",

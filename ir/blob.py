@@ -31,6 +31,8 @@ _EXTENSION_DTYPES = {
         ml_dtypes.float4_e2m1fn,
         ml_dtypes.int4,
         ml_dtypes.uint4,
+        ml_dtypes.int2,
+        ml_dtypes.uint2,
     )
 }
 _STANDARD_KINDS = "biufc"

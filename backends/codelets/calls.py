@@ -12,8 +12,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
+
+from ...ir.strided import as_strided
 
 Array = NDArray[Any]
 Call = tuple[Callable[..., object], tuple[Any, ...]]

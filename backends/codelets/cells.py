@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from numpy.lib.stride_tricks import as_strided
-
 from ...dialects.structured import Body
+from ...ir.strided import as_strided
 from .calls import Array
 from .stamps import Stamp
 

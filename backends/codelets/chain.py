@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
+from ...ir.strided import as_strided
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
 from .cells import Cells
 from .scalar import compute_dtype, convert_into, is_floating, scalar_function

@@ -16,9 +16,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ...dialects.structured import Body
+from ...ir.strided import as_strided
 from .calls import (
     SCRATCH_BYTES,
     Array,

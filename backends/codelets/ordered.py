@@ -15,8 +15,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
+from ...ir.strided import as_strided
 from .calls import Array, Call, Scratch
 
 TERMS = 128

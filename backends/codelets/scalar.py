@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_function
 from ...ir.errors import InputError
+from ...ir.number_kinds import in_whole_bytes, is_floating, whole_limits
 from ...ir.user_entries import add_entry
 from ..loops import PUBLISHED, Loop, Loops, single, unrolled, vector
 from .erf import erf
@@ -35,12 +36,6 @@ BOOL = np.dtype(np.bool_)
 
 
 # Types of numbers
-
-
-@lru_cache(maxsize=256)
-def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is a floating-point type of NumPy or ml_dtypes."""
-    return dtype.kind == "f" or dtype.name.startswith(("float", "bfloat"))
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,7 @@ def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a scalar function computes in for operands of some dtypes; int8 for bool."""
     if any(map(is_floating, dtypes)):
         return FLOAT64 if FLOAT64 in dtypes else FLOAT32
-    widest = np.result_type(*dtypes)
+    widest = np.result_type(*map(in_whole_bytes, dtypes))
     return np.dtype(np.int8) if widest == BOOL else widest
 
 
@@ -107,7 +102,7 @@ def convert_into(values: Array, out: Array) -> None:
 
 
 def _truncate_into(values: Array, out: Array) -> None:
-    limits = np.iinfo(out.dtype)
+    limits = whole_limits(out.dtype)
     # Each limit is exact or rounds up in float64, so values at the upper one are set separately.
     wide = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
     wide = np.broadcast_to(wide, out.shape)
@@ -232,8 +227,8 @@ class ScalarFunction(Mathematics):
         if out is None:
             shape = np.broadcast_shapes(*(a.shape for a in arrays))
             out = np.empty(shape, self.result_dtype(*dtypes))
-        if self.kernel is _identity:
-            convert_into(arrays[0], out)
+        if self.kernel in (_identity, _same_bits):
+            self.kernel(parameters, arrays, out, out.dtype)
             return out
         computing = compute_dtype(*dtypes[self.values :])
         with np.errstate(all="ignore"):
@@ -347,6 +342,12 @@ def _predicate(ufunc: np.ufunc) -> Kernel:
 
 def _identity(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
     convert_into(arrays[0], out)
+
+
+def _same_bits(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """The bits of the operand, as elements of another dtype of as many bytes."""
+    unit = f"u{out.itemsize}"
+    np.copyto(out.view(unit), arrays[0].view(unit))
 
 
 def _divide(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
@@ -490,7 +491,7 @@ def _clip(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[An
     if is_floating(dtype):
         limits = dtype.type(low), dtype.type(high)
     else:
-        range_ = np.iinfo(dtype)
+        range_ = whole_limits(dtype)
         limits = tuple(
             dtype.type(
                 range_.min if v <= range_.min else range_.max if v >= range_.max else int(round_(v))
@@ -608,6 +609,8 @@ _POW = Loops(unrolled(312, 1), unrolled(325, 1), None)
 
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("identity", _identity, priced_as=_VECTOR, compiled=()),
+    # A copy, which is priced as every other one.
+    _function("bitcast", _same_bits, priced_as=_VECTOR),
     _function(
         "add", _ufunc(np.add), ulps=1, priced_as=_ADDING, compiled=(Step(Opcode.ADD, "operand"),)
     ),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from numpy.lib.stride_tricks import as_strided
-
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
 from ...ir.geometry.blocks import iteration_view
 from ...ir.geometry.grid import Run
 from ...ir.geometry.layout import Layout
+from ...ir.strided import as_strided
 from ..codelets.calls import Array, Call, Index, Scratch
 from ..codelets.cells import Cells
 from ..codelets.chain import chained

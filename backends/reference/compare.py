@@ -78,16 +78,23 @@ def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
     wrong: NDArray[np.bool_] = np.isnan(a) != np.isnan(v)
     infinite = np.isinf(a) | np.isinf(v)
     same = (a == v) | (np.isnan(a) & np.isnan(v)) | _overflows(a, v, bound, actual.dtype)
-    wrong = wrong | (infinite & ~same)
+    if actual.dtype.itemsize == 1 and is_floating(actual.dtype):
+        # Types of few bits have no infinity, no NaN, no zero or no sign, each in its own way.
+        held = _doubles(value.astype(actual.dtype))
+        same |= (a == held) | (np.isnan(a) & np.isnan(held))
+    wrong = (wrong | infinite) & ~same
     settled = np.where(wrong, np.inf, np.where(same, 0.0, ratio))
     return np.where(free & np.isfinite(v), 0.0, settled)
 
 
 def _overflows(a: Doubles, v: Doubles, bound: Doubles, dtype: np.dtype[Any]) -> Array:
-    """Where an infinity is the rounding of a value that may be out of range."""
+    """Where an infinity, or a NaN for want of one, is the rounding of a value that may be out of
+    range."""
     if not is_floating(dtype):
         return np.zeros(a.shape, bool)
     reached = np.abs(v) + bound >= float_limits(dtype).largest
+    if not np.isinf(np.array(np.inf, np.float32).astype(dtype).astype(np.float32)):
+        return reached & np.isnan(a)
     return reached & np.isinf(a) & (np.sign(a) == np.sign(v))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.geometry.space import AccessMap, AxisMap
+from ...ir.number_kinds import is_whole, whole_limits
 
 Array = NDArray[Any]
 Indices = NDArray[np.int64]
@@ -51,8 +52,8 @@ def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
     """The value of an element outside a tensor; for integers, an infinity is the largest one."""
     if dtype.kind == "b":
         return fill > 0
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
+    if is_whole(dtype):
+        limits = whole_limits(dtype)
         return int(min(max(fill, limits.min), limits.max))
     return fill
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.space import AccessMap, Space
+from ...ir.number_kinds import is_unsigned, is_whole, whole_limits
 from ..codelets.chain import chaining_dtype
 from ..codelets.scalar import (
     FLOAT32,
@@ -74,6 +75,8 @@ def evaluate_structure(
     Raises ValueError if the operands do not fit the space, or the result is not covered.
     """
     task = _task(structure, operands, np.dtype(result_dtype))
+    if structure.body.function == "bitcast":
+        return _seen_bits(task, result_shape)
     if accumulator is None and structure.body.narrow:
         accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
@@ -90,12 +93,32 @@ def structure_value(
 ) -> Array:
     """The result of evaluate_structure without its bound, in half the time."""
     task = _task(structure, operands, np.dtype(result_dtype))
+    if structure.body.function == "bitcast":
+        return _seen_bits(task, result_shape)[0]
     with np.errstate(all="ignore"):
         value = _typed(task.evaluate(bounded=False).value, task.roles.result_dtype)
         for stage, arrays in task.stages():
             arrays.insert(stage.at, value)
             value = scalar_function(stage.function).apply(stage.parameters, *arrays)
     return _shaped(value, result_shape)
+
+
+def _seen_bits(task: _Task, shape: Sequence[int]) -> tuple[Array, Doubles]:
+    """The bits of the only operand as numbers of the result's dtype, and the error bound.
+
+    A NaN has many patterns of bits, each of which is right.
+    """
+    roles = task.roles
+    points = gathered(task.operands[0], roles.space.operands[0], roles.whole)
+    read = roles.in_result_order(
+        points.reshape(_without(points.shape, roles.reduced)), sorted(roles.kept)
+    )
+    read = np.ascontiguousarray(np.broadcast_to(read, roles.shape))
+    value = _typed(read.view(roles.result_dtype), roles.result_dtype)
+    bound = np.zeros(read.shape)
+    if is_floating(read.dtype) and not is_floating(roles.result_dtype):
+        bound[np.isnan(read)] = np.inf
+    return _shaped(value, shape), _shaped(bound, shape)
 
 
 def _shaped(array: Array, shape: Sequence[int]) -> Array:
@@ -160,7 +183,7 @@ class _Roles:
             # As the machine computes: a logarithm of integers is cut off at their limits, which
             # are not those of wider ones.
             return compute_dtype(*self.dtypes[self.function.values :])
-        unsigned = all(dtype.kind in "ub" for dtype in self.dtypes)
+        unsigned = all(is_unsigned(d) or d.kind == "b" for d in self.dtypes)
         wide = np.dtype(np.uint64) in self.dtypes
         return np.dtype(np.uint64 if unsigned and wide else np.int64)
 
@@ -222,8 +245,8 @@ class _Roles:
                 first = not lowest
             else:
                 # Of what the result holds: merging nothing must give something it can hold.
-                held = self.result_dtype if self.result_dtype.kind in "iu" else dtype
-                first = np.iinfo(held).min if lowest else np.iinfo(held).max
+                held = whole_limits(self.result_dtype if is_whole(self.result_dtype) else dtype)
+                first = held.min if lowest else held.max
         elif self.combiner == "prod":
             first = 1
         if dtype.kind == "b" and self.combiner in ("sum", "prod"):

@@ -42,8 +42,10 @@ from ...ir.upstream import (
 )
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ...ir.xdsl.flat_operands import flat_operands
-from ..dtypes import numpy_dtype
+from ..dtypes import STORED, numpy_dtype
 from ..numbers import number_text, parse_number
+from ..scalar_functions import FUNCTIONS
+from ..structured import Composite, Structured
 from ..tensor_limits import check_tensor_limits
 
 Shape = tuple[int, ...]
@@ -303,11 +305,38 @@ class TensorOp(IRDLOperation, ABC):
     def _inferred(self) -> TensorType[Attribute]:
         return self.infer()
 
+    @cached_by_form
+    def _check_stored(self) -> None:
+        """Raise VerifyException if elements that are only stored would be computed with."""
+        if not isinstance(self, Structured | Composite):
+            return
+        for i, value in enumerate((*self.operands, self.result)):
+            kind = element_of(value)
+            if kind in STORED and not _only_moves(self):
+                what = f"operand {i}" if i < len(self.operands) else "the result"
+                raise Unmet(
+                    f"{what} has elements {kind}, which are only stored; need a cast to and from a "
+                    "type to compute in",
+                    f"elements {kind}",
+                )
+
     def verify_(self) -> None:
-        """The result has the type that follows from operands and properties."""
+        """The result has the type that follows from operands and properties.
+
+        Nothing computes with elements that are only stored.
+        """
         inferred = self._inferred()
+        self._check_stored()
         if tensor_of(self.result) != inferred:
             raise VerifyException(f"result type {self.result.type}; need {inferred}")
+
+
+def _only_moves(op: TensorOp) -> bool:
+    """Whether an operation's result consists of elements of its operands, or of their bits."""
+    if not isinstance(op, Structured):
+        return False
+    body = op.structure().body
+    return FUNCTIONS[body.function].stored and body.combiner in (None, "pick") and not body.then
 
 
 class PureTensorOp(TensorOp, ABC):

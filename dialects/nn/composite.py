@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def
 
+from ...ir.number_kinds import is_floating
 from ...ir.provenance import at
 from ...ir.unmet import Unmet
 from ...ir.upstream import Builder, VerifyException
@@ -98,7 +99,7 @@ class Parts:
 
 
 def _need_float(value: SSAValue, what: str) -> None:
-    if numpy_dtype(element_of(value)).kind in "biu":
+    if not is_floating(numpy_dtype(element_of(value))):
         raise VerifyException(f"{what} of {element_of(value)}; need a floating-point type")
 
 

@@ -16,8 +16,10 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from ...ir.number_kinds import bit_width
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
+from ..dtypes import numpy_dtype
 from ..scalar_functions import FUNCTIONS, chain_operands
 from ..structured import Body, Stage, Structure, Structured
 from .base import (
@@ -44,6 +46,7 @@ __all__ = [
     "AtanOp",
     "AtanhOp",
     "BinaryOp",
+    "BitCastOp",
     "BitsOp",
     "BitwiseAndOp",
     "BitwiseNotOp",
@@ -544,6 +547,48 @@ class CastOp(PureTensorOp, Structured):
         """One dimension per result axis; the body is the identity."""
         shape = shape_of(self.result)
         return Structure(broadcast_space((shape,), shape), Body("identity"))
+
+
+@irdl_op_definition
+class BitCastOp(PureTensorOp, Structured):
+    """The same bits as elements of another type that takes as many bytes.
+
+    operand: of any shape, with elements of whole bytes. result: of the operand's shape.
+
+    Example: %1 = nn.bitcast %0 : (tensor<4xf32>) -> tensor<4xi32>
+    """
+
+    name = "nn.bitcast"
+    operand = operand_def(TensorType)
+    assembly_format = "$operand attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, operand: SSAValue, element: Attribute):
+        super().__init__([operand])
+        self.result._type = tensor(shape_of(operand), element)  # pyright: ignore[reportPrivateUsage]
+        self._check_bits()
+
+    def infer(self) -> TensorType[Attribute]:
+        """The operand's shape; any element type of as many bits."""
+        return tensor(shape_of(self.operand), element_of(self.result))
+
+    def verify_(self) -> None:
+        """As for all tensor operations; also, both types have as many bits."""
+        super().verify_()
+        self._check_bits()
+
+    def _check_bits(self) -> None:
+        source, target = element_of(self.operand), element_of(self.result)
+        bits = [bit_width(numpy_dtype(each)) for each in (source, target)]
+        if bits[0] != bits[1] or bits[0] % 8:
+            raise Unmet(
+                f"elements {source} as {target}; need types of as many bits, 8 or more",
+                f"elements {source} {target}",
+            )
+
+    def structure(self) -> Structure:
+        """One dimension per result axis; the body keeps the bits."""
+        shape = shape_of(self.result)
+        return Structure(broadcast_space((shape,), shape), Body("bitcast"))
 
 
 class ParametrisedOp(ElementwiseOp, ABC):

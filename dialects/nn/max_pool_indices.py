@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import TensorType, UnitAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def
 
+from ...ir.number_kinds import is_whole, whole_limits
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
 from .base import element_of, shape_of, tensor
@@ -118,7 +119,7 @@ class MaxPoolIndicesOp(WindowOp):
         size, positions = shape_of(value)[axis], shape_of(self.result)[axis]
         high = max(0, (positions - 1) * stride + dilation * (window - 1) + 1 - low - size)
         dtype = numpy_dtype(element_of(self.image))
-        lowest = np.iinfo(dtype).min if dtype.kind in "iu" else float("-inf")
+        lowest = whole_limits(dtype).min if is_whole(dtype) else float("-inf")
 
         def padded(step: str, operand: SSAValue, fill: float) -> SSAValue:
             if low == high == 0:

@@ -12,9 +12,10 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from ..number_kinds import is_whole, whole_limits
+from ..strided import as_strided
 from .grid import Run, shape_classes
 from .layout import Layout
 from .space import AccessMap, AxisMap, Dim, Space, identity_map
@@ -28,8 +29,8 @@ SMALL_BYTES = 1 << 20
 
 def fill_of(fill: float, dtype: np.dtype[Any]) -> Any:
     """The fill value in a dtype. An integer dtype drops the fraction and clamps to its range."""
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
+    if is_whole(dtype):
+        limits = whole_limits(dtype)
         return dtype.type(int(min(max(fill, limits.min), limits.max)))
     if dtype.kind == "b":
         return dtype.type(fill > 0)

@@ -69,6 +69,7 @@ CASES = [
     (nn.LogicalNotOp, [MASK], nn.LogicalNotOp, MASK),
     (nn.SelectOp, [MASK, ROW, t()], nn.SelectOp, MATRIX),
     (nn.CastOp, [MATRIX], lambda x: nn.CastOp(x, i64), t(4, 5, of=i64)),
+    (nn.BitCastOp, [MATRIX], lambda x: nn.BitCastOp(x, i32), t(4, 5, of=i32)),
     (nn.LeakyReluOp, [ROW], lambda x: nn.LeakyReluOp(x, 0.01), ROW),
     (nn.ClipOp, [ROW], lambda x: nn.ClipOp(x, -INF, 6), ROW),
     (nn.ScaleOp, [ROW], lambda x: nn.ScaleOp(x, 1 / 3), ROW),

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_file import whole_file
-from ..driver.onnx_backend import AbeleBackend
+from ..driver.onnx_backend import AbeleBackend, as_array
 from ..views.terminal import console
 
 VERDICTS = ("passed", "bound", "refused", "wrong", "crashed")
@@ -74,7 +74,7 @@ def _difference(found: Sequence[Any], wanted: Sequence[Any], rtol: float, atol: 
     if len(found) != len(wanted):
         return f"{len(found)} outputs; need {len(wanted)}"
     for i, (mine, other) in enumerate(zip(found, wanted, strict=True)):
-        mine, other = np.asarray(mine), np.asarray(other)
+        mine, other = np.asarray(mine), as_array(other)
         if (mine.shape, mine.dtype) != (other.shape, other.dtype):
             return (
                 f"output {i}: {mine.dtype}{list(mine.shape)}; need {other.dtype}{list(other.shape)}"

@@ -27,6 +27,7 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
 from ...dialects.variable import Variable
+from ...ir.number_kinds import is_floating
 from ...ir.upstream import ModuleOp, isa
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
@@ -252,7 +253,7 @@ def rounding_error(
 
 def _lost(actual: Array, expected: Array) -> Array:
     """The elements that are finite in a result but not in its reference."""
-    if expected.dtype.kind in "biu":
+    if not is_floating(expected.dtype):
         return np.zeros(expected.shape, bool)
     return np.isfinite(actual.astype(np.float64)) & ~np.isfinite(expected.astype(np.float64))
 
@@ -271,7 +272,7 @@ def relative_error(actual: Array, expected: Array) -> float:
     """
     if actual.size == 0:
         return 0.0
-    if expected.dtype.kind in "biu":
+    if not is_floating(expected.dtype):
         return 0.0 if np.array_equal(actual, expected) else float("inf")
     got, want = actual.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(want)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.errors import InputError
+from ...ir.number_kinds import is_whole
 from ...ir.whole_file import whole_file
 from .member_names import MEMBER, member_names
 
@@ -90,7 +91,7 @@ def _seeded(tensor: Tensor, seed: int) -> Array:
     random = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
     if tensor.dtype.kind == "b":
         return random.integers(0, 2, tensor.shape).astype(tensor.dtype)
-    if tensor.dtype.kind in "iu":
+    if is_whole(tensor.dtype):
         return random.integers(0, SEEDED_INTEGERS, tensor.shape).astype(tensor.dtype)
     return random.standard_normal(tensor.shape, dtype=np.float32).astype(tensor.dtype)
 
@@ -134,8 +135,9 @@ def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array
     with archive.open(member) as stream:
         shape, fortran, dtype = _header(stream)
         stored = tensor.dtype
-        # NumPy's format has no bfloat16: it stores two bytes without a type.
-        if stored == _BFLOAT16 and dtype in (np.dtype("V2"), np.dtype("<u2")):
+        # NumPy's format has no types of ml_dtypes: it stores their bytes without a type.
+        size = stored.itemsize
+        if stored.isbuiltin != 1 and dtype in (np.dtype(f"V{size}"), np.dtype(f"<u{size}")):
             dtype = stored
         _check_kind(shape, dtype.newbyteorder("="), tensor)
         count = int(np.prod(shape, dtype=np.int64))
@@ -159,6 +161,14 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return read(stream)
 
 
+def _untyped(array: Array) -> Array:
+    """An array that NumPy's format can keep: elements of ml_dtypes as bytes without a type."""
+    array = np.asanyarray(array)
+    if array.dtype.isbuiltin == 1:
+        return array
+    return np.ascontiguousarray(array).view(f"V{array.itemsize}").reshape(array.shape)
+
+
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write arrays by name, to a temporary file that is then renamed.
 
@@ -172,6 +182,6 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None
                 # Without a ZipInfo, the member gets the time of day.
                 member = zipfile.ZipInfo(members[name])
                 with archive.open(member, "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+                    np.lib.format.write_array(entry, _untyped(array), allow_pickle=False)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

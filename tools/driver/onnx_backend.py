@@ -33,11 +33,14 @@ class Prepared:
         self._compiled: dict[tuple[object, ...], Executable] = {} if exe is None else {(): exe}
 
     def run(self, inputs: Sequence[object], **_: Any) -> list[Array]:
-        """The outputs, in the graph's order, for inputs in the graph's order."""
+        """The outputs, in the graph's order, for inputs in the graph's order.
+
+        inputs: arrays, or tensors as ONNX stores them.
+        """
         names = input_names(self._model)
         if len(inputs) != len(names):
             raise ValueError(f"{len(inputs)} inputs; need {len(names)}: {', '.join(names)}")
-        values = {name: np.asarray(value) for name, value in zip(names, inputs, strict=True)}
+        values = {name: as_array(value) for name, value in zip(names, inputs, strict=True)}
         exe = self._executable(values)
         results = exe.run({each.name: values[each.name] for each in exe.inputs})
         return [results[each.name] for each in exe.outputs]
@@ -57,6 +60,12 @@ class Prepared:
                 if not more or not set(more) <= set(values):
                     raise
                 self.fixed += tuple(more)
+
+
+def as_array(value: object) -> Array:
+    """The array of a value that may be a tensor of ONNX, as those of packed elements are."""
+    is_tensor = isinstance(value, onnx.TensorProto)
+    return numpy_helper.to_array(value) if is_tensor else np.asarray(value)
 
 
 def input_names(model: onnx.ModelProto) -> list[str]:

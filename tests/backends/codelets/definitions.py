@@ -167,6 +167,7 @@ CURVES: Mapping[str, Callable[[float], float]] = {
 
 FLOATS: Mapping[str, Callable[..., Number]] = {
     "identity": lambda x: x,
+    "bitcast": lambda x: x,
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
@@ -267,7 +268,10 @@ def _clip(x: int, low: float, high: float) -> Number:
 
 
 INTEGERS: Mapping[str, Callable[..., Number]] = {
-    **{name: FLOATS[name] for name in ("identity", "add", "sub", "mul", "neg", "abs", "square")},
+    **{
+        name: FLOATS[name]
+        for name in ("identity", "bitcast", "add", "sub", "mul", "neg", "abs", "square")
+    },
     **{name: FLOATS[name] for name in ("less", "less_equal", "greater", "greater_equal", "equal")},
     **{name: FLOATS[name] for name in ("logical_and", "logical_or", "logical_not", "select")},
     **{

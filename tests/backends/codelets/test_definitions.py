@@ -19,16 +19,18 @@ from abele.backends.codelets.scalar import (
     is_floating,
 )
 from abele.dialects.abele import Plan
-from abele.dialects.dtypes import _TYPES
+from abele.dialects.dtypes import _TYPES, STORED
 from abele.dialects.scalar_functions import COMBINERS, FUNCTIONS
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import AxisMap, Dim, Division, Outside, Space, identity_map
+from abele.ir.number_kinds import whole_limits
 
 from . import definitions
 from .definitions import ANY_ZERO, APPROXIMATE, as_integer
 from .test_numerics import run
 
-DTYPES = sorted(_TYPES, key=str)
+DTYPES = sorted((d for d, each in _TYPES.items() if each not in STORED), key=str)
+ONLY_STORED = sorted((d for d, each in _TYPES.items() if each in STORED), key=str)
 PARAMETERS: dict[str, tuple[tuple[float, ...], ...]] = {
     "leaky_relu": ((0.5,), (-2.0,), (0.1,)),
     "clip": ((-1.0, 2.0), (0.5, 6.25), (2.0, -2.0)),
@@ -53,9 +55,9 @@ def numbers(dtype: np.dtype[Any]) -> np.ndarray:
     if dtype == np.bool_:
         return np.array([False, True])
     if not is_floating(dtype):
-        limits = np.iinfo(dtype)
+        limits = whole_limits(dtype)
         near = (limits.min, limits.min + 1, limits.max - 1, limits.max)
-        small = range(-8 if limits.min else 0, 9)
+        small = range(max(-8, limits.min), min(9, limits.max))
         return np.array(sorted({*near, *small, int(limits.max) // 3}), dtype)
     known = float_limits(dtype)
     some = (
@@ -146,6 +148,12 @@ def compare_integers(
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_scalar_function_agrees_with_its_second_definition(name: str, dtype: np.dtype[Any]):
+    assert problem(SCALAR_FUNCTIONS[name], dtype) is None
+
+
+@pytest.mark.parametrize("dtype", ONLY_STORED, ids=str)
+@pytest.mark.parametrize("name", [name for name, known in FUNCTIONS.items() if known.stored])
+def test_elements_that_are_only_stored_keep_their_values(name: str, dtype: np.dtype[Any]):
     assert problem(SCALAR_FUNCTIONS[name], dtype) is None
 
 

@@ -17,6 +17,7 @@ from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
+from ....ir.number_kinds import is_floating, is_whole
 from ....ir.provenance import is_known, named
 from ..errors import NotConstantError, UnsupportedError
 from .tensors import Array, tensor_array, tensor_dtype
@@ -342,7 +343,7 @@ class Node:
         another dtype or with two axes or more, and otherwise as `array`.
         """
         array = self.array(index, what)
-        if array.dtype.kind not in "iu" or array.ndim > 1:
+        if not is_whole(array.dtype) or array.ndim > 1:
             raise self.bad(f"{what} is {array.dtype.name}{list(array.shape)}; need integers")
         return [int(n) for n in array.reshape(-1)]
 
@@ -533,7 +534,7 @@ def kind_name(code: int) -> str:
 
 def is_float(value: SSAValue) -> bool:
     """Whether the elements are floating-point numbers."""
-    return numpy_dtype(nn.element_of(value)).kind not in "biu"
+    return is_floating(numpy_dtype(nn.element_of(value)))
 
 
 Results = Value | Sequence[Value | str]

@@ -14,6 +14,8 @@ from xdsl.ir import Attribute, SSAValue
 from ....backends.codelets.scalar import float_limits
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
+from ....ir.number_kinds import is_unsigned
+from .conversions import SMALL, converted, ui8
 from .node import Importer, Node, Results, dtype_of, is_float
 
 Binary = Callable[[SSAValue, SSAValue], nn.PureTensorOp]
@@ -104,21 +106,29 @@ def _clipped(node: Node, value: SSAValue, low: float, high: float) -> SSAValue:
     return node.add(nn.ClipOp(value, low, high))
 
 
-def _converted(node: Node, element: Attribute) -> Results:
-    """The first operand with another element type; for i1, whether it is not 0."""
-    value = node[0]
-    if element == i1 and nn.element_of(value) != i1:
-        zero = node.add(nn.EqualOp(value, node.constant(0, value)))
-        return node.add(nn.LogicalNotOp(zero))
-    return node.cast(value, element)
-
-
 def _cast(node: Node) -> Results:
-    return _converted(node, node.element(node.integer("to")))
+    return converted(node, node[0], node.element(node.integer("to")))
 
 
 def _cast_like(node: Node) -> Results:
-    return _converted(node, nn.element_of(node[1]))
+    return converted(node, node[0], nn.element_of(node[1]))
+
+
+def _bit_cast(node: Node) -> Results:
+    value, element = node[0], node.element(node.integer("to"))
+    if nn.element_of(value) == element:
+        return node.value(0)
+    if i1 in (nn.element_of(value), element):
+        # A truth value is a byte that is 0 or 1.
+        seen = node.cast(value, ui8) if nn.element_of(value) == i1 else value
+        return node.cast(seen, i1) if element == i1 else _seen_as(node, seen, element)
+    if {nn.element_of(value), element} <= SMALL:
+        return node.cast(value, element)
+    return _seen_as(node, value, element)
+
+
+def _seen_as(node: Node, value: SSAValue, element: Attribute) -> SSAValue:
+    return value if nn.element_of(value) == element else node.add(nn.BitCastOp(value, element))
 
 
 def _where(node: Node) -> Results:
@@ -215,7 +225,7 @@ def _shrink(node: Node) -> Results:
         if not bias.is_integer():
             raise node.unsupported(f"bias {bias:g} of integers", "need a whole number")
         least, most = ceil(-near), floor(near)
-        if least < 0 and dtype_of(value).kind == "u":
+        if least < 0 and is_unsigned(dtype_of(value)):
             least = 0
     below = node.add(nn.LessOp(value, node.constant(least, value)))
     above = node.add(nn.GreaterOp(value, node.constant(most, value)))
@@ -329,6 +339,7 @@ ELEMENTWISE: dict[str, Importer] = {
     "Clip": _clip,
     "Cast": _cast,
     "CastLike": _cast_like,
+    "BitCast": _bit_cast,
     "Identity": lambda node: node.value(0),
     "Dropout": _dropout,
 }

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
+from ....ir.number_kinds import is_whole
 from .node import Importer, Node, Results, dtype_of
 
 MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
@@ -23,7 +24,7 @@ def _indices(node: Node, operand: int, size: int) -> SSAValue:
 
     Raises InputError for indices that are known now and out of range.
     """
-    if dtype_of(node.value(operand)).kind not in "iu":
+    if not is_whole(dtype_of(node.value(operand))):
         raise node.bad(f"indices of {dtype_of(node.value(operand)).name}; need integers")
     array = node.graph.known(node.value(operand))
     if array is not None:
@@ -47,7 +48,7 @@ def _gather(node: Node) -> Results:
     shape = list(node.shape(0))
     axis = node.axis(node.integer("axis", 0), len(shape))
     indices = node.graph.known(node.value(1))
-    if indices is not None and indices.dtype.kind in "iu" and indices.ndim < 2:
+    if indices is not None and is_whole(indices.dtype) and indices.ndim < 2:
         found = _sliced(node, indices, axis)
         if found is not None:
             return found
@@ -207,8 +208,8 @@ def _one_hot(node: Node) -> Results:
         raise node.bad(f"depth {depth}; need 1 or more")
     given = node.shape(0)
     axis = node.axis(node.integer("axis", -1), len(given) + 1)
-    is_whole = dtype_of(node.value(0)).kind in "iu"
-    indices = node[0] if is_whole else node.cast(node[0], i64)
+    is_integer = is_whole(dtype_of(node.value(0)))
+    indices = node[0] if is_integer else node.cast(node[0], i64)
     shape = [*given[:axis], 1, *given[axis:]]
     normal = node.reshape(_from_front(node, indices, depth), shape)
     along = [depth if i == axis else 1 for i in range(len(shape))]

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute
 from ....dialects.dtypes import element_type
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.errors import InputError
+from ....ir.number_kinds import bit_width
 from ..errors import UnsupportedError
 
 Array = NDArray[Any]
@@ -95,6 +96,11 @@ def is_external(tensor: onnx.TensorProto) -> bool:
     return tensor.data_location == onnx.TensorProto.EXTERNAL
 
 
+def packed_bytes(elements: int, dtype: np.dtype[Any]) -> int:
+    """The bytes of elements in a model, which packs those of less than 8 bits."""
+    return -(-elements * max(bit_width(dtype), 8 if dtype == np.bool_ else 1) // 8)
+
+
 VALUE_FIELDS = (
     *("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"),
     "string_data",
@@ -108,7 +114,7 @@ def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> No
     folder, what: as for tensor_array. Reads no external data.
     """
     dtype, shape = tensor_kind(tensor, what)
-    wanted = prod(shape) * dtype.itemsize
+    wanted = packed_bytes(prod(shape), dtype)
     if is_external(tensor):
         _located(tensor, wanted, folder, what)
         return
@@ -131,7 +137,7 @@ def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> in
     """
     dtype = tensor_dtype(tensor.data_type, what)
     if is_external(tensor):
-        return _located(tensor, prod(tensor.dims) * dtype.itemsize, folder, what).size
+        return _located(tensor, packed_bytes(prod(tensor.dims), dtype), folder, what).size
     if tensor.HasField("raw_data"):
         return len(tensor.raw_data)
     lists = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
@@ -176,8 +182,14 @@ def _external(
     folder: Path | None,
     what: str,
 ) -> Array:
-    path, offset, wanted = _located(tensor, prod(shape) * dtype.itemsize, folder, what)
+    path, offset, wanted = _located(tensor, packed_bytes(prod(shape), dtype), folder, what)
     try:
+        if bit_width(dtype) not in (1, 8 * dtype.itemsize):
+            inline = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims)
+            with path.open("rb") as stream:
+                stream.seek(offset)
+                inline.raw_data = stream.read(wanted)
+            return numpy_helper.to_array(inline)
         if wanted > MAP_ABOVE_BYTES:
             return np.memmap(path, dtype, "r", offset, shape)
         with path.open("rb") as stream:

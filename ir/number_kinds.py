@@ -1,0 +1,62 @@
+"""Which kind of numbers the elements of a dtype are, for the dtypes of NumPy and ml_dtypes.
+
+NumPy's own `dtype.kind` does not tell: it is "V" for most types of ml_dtypes, integers of 4 bits
+among them, and "f" for others.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+import ml_dtypes
+import numpy as np
+
+
+class WholeLimits(NamedTuple):
+    """The smallest and the largest integer of a dtype."""
+
+    min: int
+    max: int
+
+
+@lru_cache(maxsize=256)
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether the elements are floating-point numbers."""
+    return dtype.kind == "f" or dtype.name.startswith(("float", "bfloat"))
+
+
+@lru_cache(maxsize=256)
+def is_whole(dtype: np.dtype[Any]) -> bool:
+    """Whether the elements are integers; truth values are not."""
+    return dtype.kind in "iu" or dtype.name.startswith(("int", "uint"))
+
+
+@lru_cache(maxsize=256)
+def is_unsigned(dtype: np.dtype[Any]) -> bool:
+    """Whether the elements are integers without a sign."""
+    return dtype.name.startswith("uint")
+
+
+@lru_cache(maxsize=64)
+def whole_limits(dtype: np.dtype[Any]) -> WholeLimits:
+    """The limits of a dtype of integers. Raises ValueError for others."""
+    info = cast(Any, ml_dtypes.iinfo(dtype))
+    return WholeLimits(int(info.min), int(info.max))
+
+
+@lru_cache(maxsize=64)
+def bit_width(dtype: np.dtype[Any]) -> int:
+    """The bits of an element: 4 for int4, although it takes a byte."""
+    if dtype.kind == "b":
+        return 1
+    info = ml_dtypes.iinfo(dtype) if is_whole(dtype) else ml_dtypes.finfo(dtype)
+    return int(cast(Any, info).bits)
+
+
+@lru_cache(maxsize=256)
+def in_whole_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of NumPy that has the values of a dtype of integers: int8 for one of 4 bits."""
+    if dtype.kind in "iu" or not is_whole(dtype):
+        return dtype
+    return np.dtype(np.uint8 if is_unsigned(dtype) else np.int8)
