@@ -15,7 +15,7 @@ def kind_of(dtype_name: str) -> Kind:
 
     float64 uses those of float32 on half as many elements per vector.
     """
-    if dtype_name.startswith(("bfloat16", "float16", "float8", "float4")):
+    if dtype_name.startswith(("bfloat16", "float16", "float8", "float6", "float4")):
         return "float16"
     return "float32" if dtype_name.startswith("float") else "int"
 

@@ -14,6 +14,8 @@ import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
     Float8E4M3FNType,
     Float8E4M3FNUZType,
     Float8E5M2FNUZType,
@@ -44,6 +46,8 @@ _TYPES: dict[np.dtype[Any], Attribute] = {
     np.dtype(ml_dtypes.float8_e5m2): Float8E5M2Type(),
     np.dtype(ml_dtypes.float8_e5m2fnuz): Float8E5M2FNUZType(),
     np.dtype(ml_dtypes.float8_e8m0fnu): Float8E8M0FNUType(),
+    np.dtype(ml_dtypes.float6_e2m3fn): Float6E2M3FNType(),
+    np.dtype(ml_dtypes.float6_e3m2fn): Float6E3M2FNType(),
     np.dtype(ml_dtypes.float4_e2m1fn): Float4E2M1FNType(),
 }
 _DTYPES: dict[Attribute, np.dtype[Any]] = {attribute: dtype for dtype, attribute in _TYPES.items()}

@@ -28,6 +28,8 @@ _EXTENSION_DTYPES = {
         ml_dtypes.float8_e5m2,
         ml_dtypes.float8_e5m2fnuz,
         ml_dtypes.float8_e8m0fnu,
+        ml_dtypes.float6_e2m3fn,
+        ml_dtypes.float6_e3m2fn,
         ml_dtypes.float4_e2m1fn,
         ml_dtypes.int4,
         ml_dtypes.uint4,

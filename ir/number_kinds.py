@@ -50,8 +50,8 @@ def bit_width(dtype: np.dtype[Any]) -> int:
     """The bits of an element: 4 for int4, although it takes a byte."""
     if dtype.kind == "b":
         return 1
-    info = ml_dtypes.iinfo(dtype) if is_whole(dtype) else ml_dtypes.finfo(dtype)
-    return int(cast(Any, info).bits)
+    about = cast(Any, ml_dtypes.iinfo if is_whole(dtype) else ml_dtypes.finfo)
+    return int(about(dtype).bits)
 
 
 @lru_cache(maxsize=256)

@@ -231,6 +231,9 @@ class ScalarFunction(Mathematics):
             self.kernel(parameters, arrays, out, out.dtype)
             return out
         computing = compute_dtype(*dtypes[self.values :])
+        if out.dtype.kind in "iu" and computing.kind in "iu":
+            # Products of 8-bit integers may be added up in 32 bits.
+            computing = max(computing, out.dtype, key=lambda each: each.itemsize)
         with np.errstate(all="ignore"):
             if self.boolean and out.dtype == BOOL:
                 direct = True

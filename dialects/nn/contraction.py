@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.builtin import TensorType, UnitAttr, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Kind, Space
+from ...ir.number_kinds import bit_width, is_whole
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
+from ..dtypes import numpy_dtype
 from ..structured import Body, Structure
 from .base import (
     INTEGER,
@@ -19,6 +21,7 @@ from .base import (
     Shape,
     axis_map,
     broadcast,
+    element_of,
     flags,
     integer,
     integers,
@@ -33,8 +36,11 @@ from .base import (
 from .chain import CHAIN, ChainableOp
 from .windowed import positions_of, window_lists, windowed_axes
 
-PARTIALS = " (`narrow_partials` $narrow_partials^)?"
+PARTIALS = " (`narrow_partials` $narrow_partials^)? (`into_i32` $into_i32^)?"
 """How the type of partial sums is written."""
+
+WIDEST_FACTOR_BITS = 32
+"""Bits of the widest integers whose products are added up as i32."""
 
 
 class _Window:
@@ -59,10 +65,27 @@ class ContractionOp(ChainableOp, ABC):
 
     narrow_partials: sums of 16-bit floats are kept in 16 bits instead of 32. The multiplying units
     are then twice as fast, and partial sums half as large but less exact. It has no effect on wider
-    elements.
+    elements. into_i32: the operands are integers of 8 to 32 bits, perhaps of two types, and their
+    products are added up as i32, modulo 2^32.
     """
 
     narrow_partials = opt_prop_def(UnitAttr)
+    into_i32 = opt_prop_def(UnitAttr)
+
+    def product_element(self) -> Attribute:
+        """The element type of the result, from those of the operands."""
+        if self.into_i32 is None:
+            return same_element(*self.core_operands)
+        for i, value in enumerate(self.core_operands):
+            element = element_of(value)
+            dtype = numpy_dtype(element)
+            if not is_whole(dtype) or not 8 <= bit_width(dtype) <= WIDEST_FACTOR_BITS:
+                raise Unmet(
+                    f"operand {i} has elements {element}; into_i32 needs integers of 8 to "
+                    f"{WIDEST_FACTOR_BITS} bits",
+                    f"operand {i}",
+                )
+        return i32
 
     @property
     def multiply_add(self) -> Body:
@@ -149,6 +172,7 @@ class ConvOp(ConvolutionOp):
         pad_low: Sequence[int] | None = None,
         pad_high: Sequence[int] | None = None,
         groups: int = 1,
+        into_i32: bool = False,
     ):
         rank = len(shape_of(image)) - 2
         super().__init__(
@@ -156,12 +180,13 @@ class ConvOp(ConvolutionOp):
             {
                 **window_lists(rank, stride, dilation, pad_low=pad_low, pad_high=pad_high),
                 "groups": integer(groups),
+                **flags(into_i32=into_i32),
             },
         )
 
     def infer(self) -> TensorType[Attribute]:
         """[N, O, positions of the window...]."""
-        element = same_element(self.image, self.weight)
+        element = self.product_element()
         image, weight = shape_of(self.image), shape_of(self.weight)
         if len(image) != len(weight):
             raise VerifyException(
@@ -254,7 +279,7 @@ class ConvInputGradOp(ConvolutionOp):
 
     def infer(self) -> TensorType[Attribute]:
         """[N, C, size...]."""
-        element = same_element(self.gradient, self.weight)
+        element = self.product_element()
         gradient, weight = shape_of(self.gradient), shape_of(self.weight)
         if len(gradient) != len(weight):
             raise VerifyException(
@@ -356,7 +381,7 @@ class ConvWeightGradOp(ConvolutionOp):
 
     def infer(self) -> TensorType[Attribute]:
         """[O, C / groups, kernel...]."""
-        element = same_element(self.image, self.gradient)
+        element = self.product_element()
         image, gradient = shape_of(self.image), shape_of(self.gradient)
         if len(image) != len(gradient) or image[:1] != gradient[:1]:
             raise VerifyException(
@@ -428,10 +453,10 @@ class MatMulOp(ContractionOp):
         *,
         transpose_lhs: bool = False,
         transpose_rhs: bool = False,
+        into_i32: bool = False,
     ):
-        super().__init__(
-            [lhs, rhs], flags(transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs)
-        )
+        given = flags(transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs, into_i32=into_i32)
+        super().__init__([lhs, rhs], given)
 
     def sizes(self) -> tuple[int, int, int]:
         """Rows, columns and terms of the product."""
@@ -449,7 +474,7 @@ class MatMulOp(ContractionOp):
         """[batch..., rows, columns]."""
         m, n, _ = self.sizes()
         batch = broadcast([shape_of(self.lhs)[:-2], shape_of(self.rhs)[:-2]])
-        return tensor((*batch, m, n), same_element(self.lhs, self.rhs))
+        return tensor((*batch, m, n), self.product_element())
 
     def core_structure(self) -> Structure:
         """Batch axes b0, b1, ..., rows m, columns n; k is reduced."""

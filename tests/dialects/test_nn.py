@@ -3,7 +3,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr, TensorType, f16, f32, i1, i32, i64
+from xdsl.dialects.builtin import (
+    Builtin,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    f16,
+    f32,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
@@ -99,6 +110,12 @@ CASES = [
         t(6, 4, 3, 2),
     ),
     (nn.MatMulOp, [MATRIX, t(5, 3)], nn.MatMulOp, t(4, 3)),
+    (
+        nn.MatMulOp,
+        [t(4, 5, of=IntegerType(8)), t(5, 3, of=i32)],
+        lambda a, b: nn.MatMulOp(a, b, into_i32=True),
+        t(4, 3, of=i32),
+    ),
     (
         nn.MatMulOp,
         [t(7, 1, 5, 4), t(2, 3, 5)],

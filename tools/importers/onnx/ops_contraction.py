@@ -20,33 +20,41 @@ def _with_bias(node: Node, value: SSAValue) -> SSAValue:
     return node.add(nn.AddOp(value, bias))
 
 
-def _kernel(node: Node) -> tuple[int, ...]:
-    kernel = node.shape(1)[2:]
+def _kernel(node: Node, weights: int = 1) -> tuple[int, ...]:
+    """The spatial shape of the weights, which are the operand at an index."""
+    kernel = node.shape(weights)[2:]
     given = tuple(node.integers("kernel_shape", kernel))
     if given != kernel:
         raise node.bad(f"kernel_shape {list(given)}; the weights have {list(kernel)}")
     if len(kernel) != len(node.shape(0)) - 2 or not kernel:
         raise node.bad(
-            f"image of shape {list(node.shape(0))}, weights of {list(node.shape(1))}; need equal "
-            "ranks of 3 or more"
+            f"image of shape {list(node.shape(0))}, weights of {list(node.shape(weights))}; need "
+            "equal ranks of 3 or more"
         )
     return kernel
 
 
-def _conv(node: Node) -> Results:
-    window = window_attributes(node, _kernel(node))
-    value = node.add(
+def convolution(
+    node: Node, image: SSAValue, weight: SSAValue, weights: int = 1, *, into_i32: bool = False
+) -> SSAValue:
+    """The convolution that a node's attributes describe. weights: the index of that operand."""
+    window = window_attributes(node, _kernel(node, weights))
+    return node.add(
         nn.ConvOp(
-            node[0],
-            node[1],
+            image,
+            weight,
             stride=window.stride,
             dilation=window.dilation,
             pad_low=window.low,
             pad_high=window.high,
             groups=node.integer("group", 1),
+            into_i32=into_i32,
         )
     )
-    return _with_bias(node, value)
+
+
+def _conv(node: Node) -> Results:
+    return _with_bias(node, convolution(node, node[0], node[1]))
 
 
 def _conv_transpose(node: Node) -> Results:
@@ -106,11 +114,17 @@ def _gemm(node: Node) -> Results:
 
 
 def _matmul(node: Node) -> Results:
+    return matrix_product(node, node[0], node[1])
+
+
+def matrix_product(
+    node: Node, left: SSAValue, right: SSAValue, *, into_i32: bool = False
+) -> SSAValue:
     """NumPy's product: an operand with one axis is a row on the left, a column on the right."""
-    lhs, rhs = node.shape(0), node.shape(1)
-    left = node.reshape(node[0], (1, *lhs)) if len(lhs) == 1 else node[0]
-    right = node.reshape(node[1], (*rhs, 1)) if len(rhs) == 1 else node[1]
-    value = node.add(nn.MatMulOp(left, right))
+    lhs, rhs = nn.shape_of(left), nn.shape_of(right)
+    left = node.reshape(left, (1, *lhs)) if len(lhs) == 1 else left
+    right = node.reshape(right, (*rhs, 1)) if len(rhs) == 1 else right
+    value = node.add(nn.MatMulOp(left, right, into_i32=into_i32))
     shape = list(nn.shape_of(value))
     if len(rhs) == 1:
         del shape[-1]

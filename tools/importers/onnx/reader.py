@@ -36,6 +36,7 @@ from .ops_extremes import EXTREMES
 from .ops_indexed import INDEXED
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
+from .ops_quantised import QUANTISED
 from .ops_resize import RESIZES
 from .ops_window import WINDOWS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
@@ -45,6 +46,7 @@ from .weights import check_weights
 
 SECTIONS: dict[str, dict[str, Importer]] = {
     "on elements": ELEMENTWISE,
+    "quantised": QUANTISED,
     "products": {**CONTRACTIONS, **EINSUMS},
     "windows and reductions": {**WINDOWS, **EXTREMES},
     "normalisation": NORMALISATIONS,
