@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from xdsl.ir import Operation
+
+from ..ir.errors import InputError
+from ..ir.provenance import origin, place
+
 
 class IterationLimit(RuntimeError):
     """A while loop did not end. The message names it and the limit."""
@@ -32,3 +40,49 @@ class MachineFault(Exception):
         self.tile = tile
         self.addresses = addresses
         self.node = node
+
+
+class IndexFault(InputError):
+    """An index operand names an element that its axis does not have.
+
+    value: the index. position: of the index in its operand. size: the elements of the axis, of
+    which -size..size-1 are legal. operation: the name of the operation, and node: that of the
+    framework's node; both are "" until the operation is known.
+    """
+
+    def __init__(
+        self,
+        value: int,
+        position: tuple[int, ...],
+        size: int,
+        operation: str = "",
+        node: str = "",
+    ) -> None:
+        at = f" at {list(position)}" if position else ""
+        super().__init__(
+            f"{operation}: index {value}{at} of an axis of {size} elements; "
+            f"need {-size}..{size - 1}"
+            if size
+            else f"{operation}: index {value}{at} of an axis without elements; need no index"
+        )
+        self.value = value
+        self.position = position
+        self.size = size
+        self.operation = operation
+        self.node = node
+
+    def of(self, op: Operation) -> IndexFault:
+        """The same fault, which names an operation and where it comes from."""
+        name = f"{op.name} at {place(op)}"
+        return IndexFault(self.value, self.position, self.size, name, origin(op) or "")
+
+
+@contextmanager
+def naming_index_faults(op: Operation) -> Generator[None]:
+    """Let faults raised in the block name an operation, unless they name one already."""
+    try:
+        yield
+    except IndexFault as fault:
+        if fault.operation:
+            raise
+        raise fault.of(op) from None

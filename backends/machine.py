@@ -32,6 +32,7 @@ from .evaluate.control import Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
 from .evaluate.host import host_tensor
 from .evaluate.shadow import Shadow
+from .faults import IndexFault
 from .faults import MachineFault as MachineFault
 from .target import Target
 
@@ -274,8 +275,11 @@ class Machine:
         for op, calls, stamp in step.computes:
             for observer in observers:
                 observer.before_compute(op, self)
-            for function, arguments in calls:
-                function(*arguments)
+            try:
+                for function, arguments in calls:
+                    function(*arguments)
+            except IndexFault as fault:
+                raise fault.of(op) from None
             stamp.write(False)
             for observer in observers:
                 observer.on_compute(op, self)

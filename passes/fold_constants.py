@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from ..backends.codelets.scalar import Array, converted
+from ..backends.faults import IndexFault
 from ..backends.reference import evaluate_pure, is_evaluable, structure_value, tensor_kind
 from ..dialects import nn
 from ..dialects.levels import NN
@@ -46,7 +47,7 @@ class FoldConstants(ModulePass):
     to counts as a constant, but its load stays a load. An operation whose results would be more
     than 4 times as large as its operands, and larger than 64 KiB, is left to the machine, unless
     all elements of its result are equal: the host stores one of them, and the tiles keep the result
-    like a weight.
+    like a weight. An operation with an index that is out of range stays, and is a fault of the run.
     """
 
     name = "fold-constants"
@@ -65,7 +66,11 @@ class FoldConstants(ModulePass):
                 one = _of_one_number(each, operands)
                 if one is None and _grows(each, operands):
                     continue
-                results = [one] if one is not None else evaluate_pure(each, operands)
+                try:
+                    results = [one] if one is not None else evaluate_pure(each, operands)
+                except IndexFault:
+                    # The run raises it, if it gets there: the operation may be in a branch.
+                    continue
                 known.update(zip(each.results, results, strict=True))
                 folded.append(each)
         for each in reversed(folded):

@@ -86,10 +86,10 @@ class _Builder:
         return self._state(arrays(self.draw, shape), F32)
 
     def indices(self, shape: Sequence[int], size: int) -> SSAValue:
-        """Indices of an axis, some of them out of its range."""
+        """Indices of an axis, some of them counted from its end."""
         rng = np.random.default_rng(self.draw(st.integers(0, 1000)))
         element, dtype = self.draw(st.sampled_from([(i32, np.int32), (i64, np.int64)]))
-        return self._state(rng.integers(-2, size + 2, tuple(shape)).astype(dtype), element)
+        return self._state(rng.integers(-size, size, tuple(shape)).astype(dtype), element)
 
     def _state(self, array: np.ndarray, element: Attribute) -> SSAValue:
         name = f"w{len(self.states)}"

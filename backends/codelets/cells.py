@@ -18,7 +18,8 @@ class Cells:
     operands, result: (parts of the class..., dimensions...), all of one shape; an array has stride
     0 along dimensions that it does not depend on. merged: the axes of the reduction dimensions.
     stamps: of the operands' variables, where they are known. relations: for each relation of the
-    space, the index that each point reaches, of the shape of the views.
+    space, the index that each point reaches, of the shape of the views. axis_sizes: for each
+    relation, the elements of the axis that it reaches along.
     """
 
     body: Body
@@ -27,6 +28,7 @@ class Cells:
     merged: tuple[int, ...]
     stamps: tuple[Stamp | None, ...] = ()
     relations: tuple[Array, ...] = ()
+    axis_sizes: tuple[int, ...] = ()
 
     @property
     def own_operands(self) -> int:

@@ -27,6 +27,7 @@ Places = list[NDArray[np.int64]]
 @dataclass(frozen=True)
 class _Lookup:
     """A lookup on fixed views. along: for each relation, the axis that an index points along.
+    sizes: for each relation, the elements of the axis that negative indices count from the end of.
 
     varying: the axes on which the places of contributing points depend; the points along the other
     axes contribute together.
@@ -37,6 +38,7 @@ class _Lookup:
     dtype: np.dtype[Any]
     along: tuple[int, ...]
     varying: tuple[int, ...]
+    sizes: tuple[int, ...]
 
 
 def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
@@ -61,7 +63,7 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     varying = {d for a in (*wanted, *cells.relations) for d in _varying(a)}
     # Points are listed on one axis at least, so that none may contribute.
     listed = sorted({*varying, *along} - {-1}) or [0]
-    task = _Lookup(cells, function, dtype, tuple(along), tuple(listed))
+    task = _Lookup(cells, function, dtype, tuple(along), tuple(listed), cells.axis_sizes)
     return [(_run, (task,))]
 
 
@@ -91,7 +93,8 @@ def _places(task: _Lookup) -> Places:
     first = tuple(
         slice(None) if d in task.varying else slice(0, 1) for d in range(cells.result.ndim)
     )
-    wanted = [a[first] for a in cells.operands[cells.body.function_arity : cells.own_operands]]
+    given = cells.operands[cells.body.function_arity : cells.own_operands]
+    wanted = [_from_front(a[first], n) for a, n in zip(given, task.sizes, strict=True)]
     reached = [a[first] for a in cells.relations]
     if len(set(task.along)) < len(task.along) or -1 in task.along:
         held = np.ones((), bool)
@@ -102,7 +105,7 @@ def _places(task: _Lookup) -> Places:
     held = np.ones((), bool)
     steps: list[Array] = []
     for want, reach, axis in zip(wanted, reached, task.along, strict=True):
-        step = want[outer].astype(np.int64) - reach[outer]
+        step = want[outer] - reach[outer]
         held = held & (step >= 0) & (step < reach.shape[axis])
         steps.append(step)
     places = [*np.nonzero(held)]
@@ -114,6 +117,12 @@ def _places(task: _Lookup) -> Places:
         fixed = (p if n > 1 else 0 for p, n in zip(places, reach.shape, strict=True))
         inside &= reach[tuple(fixed)] != NO_INDEX
     return [place[inside] for place in places]
+
+
+def _from_front(indices: Array, size: int) -> NDArray[np.int64]:
+    """Indices of an axis counted from its front; negative ones are counted from its end."""
+    wide = indices.astype(np.int64)
+    return np.where(wide < 0, wide + size, wide)
 
 
 def _run(task: _Lookup) -> None:

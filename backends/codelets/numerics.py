@@ -18,6 +18,7 @@ from .cells import Cells
 from .chain import Codelet, chained
 from .contraction import contraction
 from .elementwise import elementwise
+from .indices import HeldIndices, check_indices
 from .lookup import lookup
 from .reduction import reduction
 from .stamps import Stamp
@@ -118,6 +119,7 @@ class VertexSet:
             tuple(d for d in merged if last.shape[d] != 1 and last.strides[d] == 0),
             tuple(p.stamp for p in operands),
             self._indices(cls, last.shape),
+            tuple(each.axis.size for each in self.structure.space.relations),
         )
         return cells if cells.result_once.size else None
 
@@ -126,6 +128,11 @@ class VertexSet:
         relations = self.structure.space.relations
         if not relations:
             return ()
+        points = self.points(cls)
+        return tuple(np.broadcast_to(each.indices(points), shape) for each in relations)
+
+    def points(self, cls: tuple[Run, ...]) -> list[Array]:
+        """For each dimension, the points of a shape class's cells. They broadcast to the views."""
         rank = len(self.order)
         points: list[Array] = [np.zeros(1, np.int64)] * rank
         for at, (d, run) in enumerate(zip(self.order, cls, strict=True)):
@@ -133,7 +140,7 @@ class VertexSet:
             along = [1] * (2 * rank)
             along[at], along[rank + at] = run.count, run.size
             points[d] = (first[:, None] + np.arange(run.size)).reshape(along)
-        return tuple(np.broadcast_to(each.indices(points), shape) for each in relations)
+        return points
 
 
 def bind_vertices(
@@ -147,12 +154,37 @@ def bind_vertices(
 
     Raises ValueError if a parallel dimension of more than one element is not in the result.
     """
-    calls: list[Call] = []
     vertices = VertexSet.of(structure, plan)
+    calls = index_checks(vertices, operands)
     for cls in vertices.classes():
         cells = vertices.cells(cls, operands, result)
         if cells is not None:
             calls += chained(codelet_of(cells), cells, scratch)
+    return calls
+
+
+def index_checks(vertices: VertexSet, operands: Sequence[Placed]) -> list[Call]:
+    """The calls that raise IndexFault if a vertex set gets an index that is out of range.
+
+    Only the first replica of each block of indices is read.
+    """
+    space = vertices.structure.space
+    if not space.points:
+        return []
+    calls: list[Call] = []
+    for relation in space.relations:
+        access, layout = space.operands[relation.operand], vertices.layouts[relation.operand]
+        placed, named, held = operands[relation.operand], access.dims(), list[HeldIndices]()
+        fixed = [i for i, d in enumerate(vertices.order) if d not in named]
+        for cls in vertices.classes():
+            if any(cls[i].first for i in fixed):
+                continue
+            view = iteration_view(placed.memory, placed.address, layout, placed.dtype, cls)
+            once = tuple(
+                slice(0, 1) if i % len(cls) in fixed else slice(None) for i in range(view.ndim)
+            )
+            held.append(HeldIndices(view[once], access, tuple(vertices.points(cls))))
+        calls.append((check_indices, (relation.axis.size, tuple(held))))
     return calls
 
 

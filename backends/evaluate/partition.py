@@ -20,6 +20,7 @@ from ...ir.geometry.layout import Layout
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from ..codelets.numerics import Placed, run_vertices
+from ..faults import naming_index_faults
 from .blocks import Blocks, copy_blocks, read_blocks, tensor_of, write_blocks
 from .control import Walker
 from .host import Array, Run, host_tensor
@@ -130,12 +131,13 @@ class _Evaluator:
 
     def compute(self, op: partition.ComputeOp, operands: list[Stacked]) -> Sequence[Stacked]:
         result = stacked(partition_type(op.result))
-        run_vertices(
-            op.structure(),
-            replace(op.plan.data, first_tile=0),
-            [o.blocks.placed for o in operands],
-            result.blocks.placed,
-        )
+        with naming_index_faults(op):
+            run_vertices(
+                op.structure(),
+                replace(op.plan.data, first_tile=0),
+                [o.blocks.placed for o in operands],
+                result.blocks.placed,
+            )
         return [result]
 
     def relayout(self, op: partition.RelayoutOp, operands: list[Stacked]) -> Sequence[Stacked]:

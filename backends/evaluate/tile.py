@@ -13,6 +13,7 @@ from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch, run_calls
+from ..faults import naming_index_faults
 from .bind import calls_of_copy, calls_of_vertices
 from .blocks import Blocks, read_blocks, tensor_of, write_blocks
 from .control import Walker
@@ -107,7 +108,8 @@ class _Evaluator:
             calls = self.bound[op] = calls_of_vertices(
                 op, self.variables, self.blocks, self.scratch, first_tile=0
             )
-        run_calls(calls)
+        with naming_index_faults(op):
+            run_calls(calls)
         return []
 
     def copy(self, op: tile.CopyOp) -> Sequence[bool]:

@@ -15,7 +15,7 @@ from ..codelets.calls import Array, Call, Index, Scratch
 from ..codelets.cells import Cells
 from ..codelets.chain import chained
 from ..codelets.contraction import adding_dtype, is_short, roles, terms
-from ..codelets.numerics import Kind, Placed, VertexSet, codelet_of, kind_of
+from ..codelets.numerics import Kind, Placed, VertexSet, codelet_of, index_checks, kind_of
 from ..codelets.reduction import merged_points, walks
 from .cells import HostCells, replica_calls
 from .chains import host_stage_calls, points_call
@@ -54,7 +54,7 @@ def bind_vertices(
         _overlaps(p, layout, result, written) for p, layout in zip(operands, layouts, strict=True)
     ]
     equal = read_once = frozenset(i for i in equal if not overlaps[i])
-    calls: list[Call] = []
+    calls = index_checks(vertices, operands)
     for cls in vertices.classes():
         plain = vertices.cells(cls, operands, result)
         if plain is None:
@@ -72,6 +72,7 @@ def bind_vertices(
             plain.merged,
             plain.stamps,
             plain.relations,
+            plain.axis_sizes,
             first_replicas=firsts,
             equal=equal,
         )

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from ...ir.geometry.space import NO_INDEX, AccessMap, Relation, Space
+from ..faults import IndexFault
 from .gather import Array, Indices, fill_value
 
 
@@ -57,6 +58,19 @@ class MeetingPoints:
         return np.arange(self.space.dims[d].size).reshape(along)
 
 
+def check_indices(space: Space, operands: Sequence[Array]) -> None:
+    """Raise IndexFault for the first index that the axis of its relation does not have.
+
+    operands: in the viewed shapes of their maps. A space without points reads none.
+    """
+    for relation in space.relations if space.points else ():
+        array, size = operands[relation.operand], relation.axis.size
+        outside = np.argwhere((array < -size) | (array >= size))
+        if len(outside):
+            position = tuple(int(i) for i in outside[0])
+            raise IndexFault(int(array[position]), position, size)
+
+
 def meeting_points(space: Space, indices: Sequence[Array]) -> MeetingPoints:
     """The points of a space at which all of its relations hold.
 
@@ -72,7 +86,8 @@ def meeting_points(space: Space, indices: Sequence[Array]) -> MeetingPoints:
     at, count = _all_points(space, outer)
     for relation, dims, access, array in zip(space.relations, solved, maps, indices, strict=True):
         points = MeetingPoints(space, at, (), count)
-        wanted = np.broadcast_to(points.read(array, access).reshape(-1), count).astype(np.int64)
+        wanted = np.broadcast_to(points.read(array, access).reshape(-1), count)
+        wanted = relation.from_front(wanted)
         further = [d for d in dims if d not in at]
         source, found = _solved(space, relation, further, at, wanted)
         there, _ = _all_points(space, further)

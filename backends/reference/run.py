@@ -15,6 +15,7 @@ from ...dialects.structured import Composite, Movement, Reinterpretation, Struct
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
+from ..faults import IndexFault
 from ..turns import Turns
 from .gather import Array
 from .operation import operation_value, parts_of, tensor_kind
@@ -202,6 +203,8 @@ class _Interpreter:
             if handler is not None:
                 return handler(self, op, operands, values)
             return self.results(op, operands)
+        except IndexFault as fault:
+            raise fault if fault.operation else fault.of(op) from None
         except Exception as error:
             error.add_note(f"in {op.name} at {place(op)}")
             raise

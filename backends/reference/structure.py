@@ -42,7 +42,7 @@ from ..codelets.scalar import (
     scalar_function,
 )
 from .gather import Array, Box, boxes, gathered, whole_box
-from .meeting_points import meeting_points
+from .meeting_points import check_indices, meeting_points
 
 BOX_ELEMENTS = 1 << 22
 """Elements of an array that evaluation makes at once: 32 MiB of float64."""
@@ -487,6 +487,7 @@ def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any])
         if array.shape != shape and array.size != prod(shape):
             raise ValueError(f"operand {i}: shape {array.shape}; the space needs {shape}")
         views.append(array.reshape(shape))
+    check_indices(structure.space, views)
     arity, own = len(roles.dtypes), structure.own_operands
     return _Task(roles, tuple(views[:arity]), tuple(views[own:]), tuple(views[arity:own]))
 

@@ -7,6 +7,7 @@ It is merged in a gather and kept in a scatter, so each is the other's transpose
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import prod
 
 from xdsl.dialects.builtin import IntegerType, StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -33,8 +34,8 @@ from .chain import CHAIN, ChainableOp
 class IndexedOp(ChainableOp, ABC):
     """An operation on the rows of a table that an operand of indices names.
 
-    axis: the axis of the table that indices are of, counted from 0. An index that the axis does not
-    have names no row: a gather gives 0 there, and a scatter ignores the update.
+    axis: the axis of the table that indices are of, counted from 0. An axis of n elements has the
+    indices 0..n-1, and -n..-1, which count from its end. Any other index is a fault of the run.
     """
 
     indices = operand_def(TensorType)
@@ -52,6 +53,11 @@ class IndexedOp(ChainableOp, ABC):
             raise Unmet(f"indices of {element}; need integers of 8 bits or more", "indices")
         if not 0 <= self.table_axis < rank:
             raise Unmet(f"axis {self.table_axis} of rank {rank}; need 0..{rank - 1}", "axis")
+        if not self.table_shape()[self.table_axis] and prod(shape_of(self.indices)):
+            raise VerifyException(
+                f"indices of shape {list(shape_of(self.indices))} of axis {self.table_axis}, which "
+                "has no elements; need no indices"
+            )
 
     @abstractmethod
     def table_shape(self) -> Shape:
@@ -148,7 +154,8 @@ class GatherOp(_Gather):
     """The rows of a table that indices name, one after another.
 
     table: of any shape. indices: integers of any shape. axis: of the table. The axes of the indices
-    take the place of that axis in the result. An index that is not in 0..size-1 gives 0.
+    take the place of that axis in the result. Negative indices count from the end. An index that
+    the axis does not have is a fault.
 
     Example: %2 = nn.gather %0, %1 axis 0 : (tensor<100x16xf32>, tensor<3xi64>) -> tensor<3x16xf32>
     """
@@ -174,8 +181,8 @@ class GatherAlongOp(_Gather):
     """The element of a table that each index names along an axis.
 
     table: of any shape. indices: integers, of the table's rank, and on every other axis no longer
-    than the table. axis: of the table. The result has the shape of the indices. An index that is
-    not in 0..size-1 gives 0.
+    than the table. axis: of the table. The result has the shape of the indices. Negative indices
+    count from the end. An index that the axis does not have is a fault.
 
         result[i, j] = table[indices[i, j], j], for axis 0
 
@@ -211,7 +218,8 @@ class ScatterOp(_Scatter):
 
     combiner: sum, max, min or prod. updates: of the shape that a gather of these indices gives.
     indices: integers of any shape. axis: of the table; size: its length. A row without an update is
-    the combiner's identity. An update whose index is not in 0..size-1 is ignored.
+    the combiner's identity. Negative indices count from the end. An index that the axis does not
+    have is a fault.
 
     Example: %2 = nn.scatter "sum" %0, %1 axis 0 size 100 : (tensor<3x16xf32>, tensor<3xi64>)
     -> tensor<100x16xf32>
@@ -250,8 +258,8 @@ class ScatterAlongOp(_Scatter):
 
     combiner: sum, max, min or prod. updates: of any shape. indices: integers of the same shape.
     axis: of the table; size: its length. Every other axis is as long as the updates. An element
-    without an update is the combiner's identity. An update whose index is not in 0..size-1 is
-    ignored.
+    without an update is the combiner's identity. Negative indices count from the end. An index that
+    the axis does not have is a fault.
 
         result[indices[i, j], j] merges updates[i, j], for axis 0
 

@@ -148,7 +148,7 @@ class AccessMap:
 
 
 NO_INDEX = -(1 << 31)
-"""The index of a point that is outside its axis. No index operand may be equal to it."""
+"""The index of a point that is outside its axis. No index that is counted from the front is it."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,18 @@ class Relation:
         table (r, k), indices (j), result (j, k), relation r == indices[j]: rows of a table
 
     axis: the index as a function of the dimensions, along an axis of `axis.size` elements. A point
-    that is outside this axis never contributes. operand: the operand of integers.
+    that is outside this axis never contributes. operand: the operand of integers. They name the
+    elements 0..size-1; negative ones, -size..-1, count from the end. Any other index is a fault,
+    whether or not a point reaches it.
     """
 
     axis: AxisMap
     operand: int
+
+    def from_front(self, indices: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Indices that an operand holds, counted from the front of the axis."""
+        wide = indices.astype(np.int64)
+        return np.where(wide < 0, wide + self.axis.size, wide)
 
     def indices(self, points: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         """The index of each point; NO_INDEX outside the axis.
@@ -269,7 +276,8 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
     """Rewrite reduction dimension k as ceil(n/parts)*kp + kk with a parallel kp.
 
     The result gets a leading axis kp with one partial per part. The last part is padded if parts
-    does not divide n. The padding reads fill, the identity of the combiner.
+    does not divide n. The padding reads fill, the identity of the combiner. Index operands read 0
+    there, a legal index: the identity changes nothing where it is merged.
 
         k: 0 1 2 3 4 5 6, parts 2   ->   kp 0: 0 1 2 3   kp 1: 4 5 6 fill
 
@@ -301,15 +309,18 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
         outside = "fill" if is_padded else axis.outside
         return replace(axis, terms=axis.terms + further, outside=outside)
 
-    def refine(access: AccessMap) -> AccessMap:
+    indexing = {r.operand for r in space.relations}
+
+    def refine(access: AccessMap, operand: int) -> AccessMap:
         if dim not in access.dims():
             return access
-        fills = fill if is_padded else access.fill
+        padding = 0.0 if operand in indexing else fill
+        fills = padding if is_padded else access.fill
         return AccessMap(tuple(refined(axis) for axis in access.axes), fills)
 
     return Space(
         dims,
-        tuple(refine(a) for a in space.operands),
+        tuple(refine(a, i) for i, a in enumerate(space.operands)),
         tuple(AccessMap((AxisMap(parts, ((new, 1),)), *a.axes), a.fill) for a in space.results),
         tuple(replace(r, axis=refined(r.axis)) for r in space.relations),
     )

@@ -24,7 +24,8 @@ def spaces(draw: st.DrawFn) -> tuple[Space, list[np.ndarray]]:
         read = tuple(draw(st.lists(st.integers(0, 3), max_size=2, unique=True)))
         maps.append(identity_map(read, tuple(sizes[d] for d in read)))
         seed = draw(st.integers(0, 999))
-        arrays.append(np.random.default_rng(seed).integers(-1, 6, maps[-1].shape))
+        random, n = np.random.default_rng(seed), axis.size
+        arrays.append(random.integers(-n, n, maps[-1].shape))
     return Space(dims, tuple(maps), (AccessMap(()),), tuple(relations)), arrays
 
 
@@ -48,6 +49,7 @@ def test_the_meeting_points_are_those_at_which_every_relation_holds(case):
         for relation, access, array in zip(space.relations, space.operands, arrays, strict=True):
             reached = relation.axis.offset + sum(c * at[d] for d, c in relation.axis.terms)
             wanted = array[tuple(sum(c * at[d] for d, c in a.terms) for a in access.axes)]
+            wanted += relation.axis.size if wanted < 0 else 0
             holds &= 0 <= reached < relation.axis.size and reached == wanted
         if holds:
             expected.add(at)

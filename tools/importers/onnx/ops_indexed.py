@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
+from ....dialects.scalar_functions import COMBINERS
 from ....ir.number_kinds import is_whole
 from .node import Importer, Node, Results, dtype_of
 
@@ -20,9 +21,10 @@ MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp
 
 
 def _indices(node: Node, operand: int, size: int) -> SSAValue:
-    """The indices of an axis of some size, counted from its front.
+    """The indices of an axis of some size. Negative ones count from its end.
 
-    Raises InputError for indices that are known now and out of range.
+    Raises InputError for indices that are known now and out of range. Others are checked when they
+    are used.
     """
     if not is_whole(dtype_of(node.value(operand))):
         raise node.bad(f"indices of {dtype_of(node.value(operand)).name}; need integers")
@@ -33,7 +35,7 @@ def _indices(node: Node, operand: int, size: int) -> SSAValue:
             raise node.bad(f"index {outside.flat[0]} of an axis of {size} elements")
         normal = np.where(array < 0, array + size, array)
         return node.graph.emitted(node.known(normal.astype(np.int64)))
-    return _from_front(node, node[operand], size)
+    return node[operand]
 
 
 def _from_front(node: Node, indices: SSAValue, size: int) -> SSAValue:
@@ -138,9 +140,18 @@ def _scattered(
     axis = max(along, 0)
     make = nn.ScatterAlongOp if along >= 0 else nn.ScatterOp
     size = nn.shape_of(data)[axis]
+
+    def covering(value: SSAValue, fill: float) -> SSAValue:
+        """A value with the elements of the data that no index of ScatterElements covers."""
+        whole = [size if i == axis else n for i, n in enumerate(nn.shape_of(data))]
+        missing = [n - m for n, m in zip(whole, nn.shape_of(value), strict=True)]
+        if not any(missing):
+            return value
+        return node.add(nn.PadOp(value, [0] * len(missing), missing, value=fill))
+
     if combiner:
         merged = node.add(make(updates, indices, combiner, axis, size))
-        return node.add(MERGED_BY[combiner](data, merged))
+        return node.add(MERGED_BY[combiner](data, covering(merged, COMBINERS[combiner])))
     # Of several updates of one element, the last one counts: the one at the largest position.
     shape = nn.shape_of(indices)
     if along >= 0:
@@ -151,11 +162,16 @@ def _scattered(
         places = np.arange(prod(shape), dtype=np.int32).reshape(shape)
     position = node.graph.emitted(node.known(np.ascontiguousarray(places)))
     last = node.add(make(position, indices, "max", axis, size))
+    if not prod(shape):
+        return data
+    any_update = node.add(nn.MaxOp(last, node.constant(0, last)))
     if along >= 0:
-        found = node.add(nn.GatherAlongOp(updates, last, axis))
+        found = covering(node.add(nn.GatherAlongOp(updates, any_update, axis)), 0)
+        last = covering(last, -1)
     else:
         rest = nn.shape_of(data)[1:]
-        found = node.add(nn.GatherOp(node.reshape(updates, (prod(shape), *rest)), last, 0))
+        rows = node.reshape(updates, (prod(shape), *rest))
+        found = node.add(nn.GatherOp(rows, any_update, 0))
         last = node.reshape(last, (size, *[1] * len(rest)))
     untouched = node.add(nn.LessOp(last, node.constant(0, last)))
     return node.add(nn.SelectOp(untouched, data, found))
@@ -177,14 +193,8 @@ def _scatter_elements(node: Node) -> Results:
     if node.shape(2) != given or len(given) != len(shape):
         raise node.bad(f"indices of {list(given)} and updates of {list(node.shape(2))}")
     indices, updates = _indices(node, 1, shape[axis]), node[2]
-    missing = [0 if i == axis else n - m for i, (n, m) in enumerate(zip(shape, given, strict=True))]
-    if any(n < 0 for n in missing):
+    if any(m > n for i, (n, m) in enumerate(zip(shape, given, strict=True)) if i != axis):
         raise node.bad(f"indices of {list(given)} for data of {list(shape)}")
-    if any(missing):
-        # Elements that no index covers have the index -1, which is no element.
-        low = [0] * len(shape)
-        indices = node.add(nn.PadOp(indices, low, missing, value=-1))
-        updates = node.add(nn.PadOp(updates, low, missing))
     return _scattered(node, node[0], indices, updates, axis, _combiner(node))
 
 

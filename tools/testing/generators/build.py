@@ -75,6 +75,9 @@ CARRIED = (1, 1, 2, 2, 3)
 ALL_OUTPUTS = 0.5
 """How often a program may use all results of a loop or branch, instead of only one."""
 
+ANY_INDICES = 0.2
+"""How often indices are any integers, so that one may be out of range."""
+
 PLANNED_AT_RANDOM = 0.3
 """How often check_pipeline plans a program at random, instead of by the planner."""
 
@@ -286,9 +289,34 @@ class _Builder:
         self.values.append(op.results[0])
 
     def _add(self, op: Operation) -> None:
+        if isinstance(op, Structured) and op.structure().space.relations:
+            self._name_elements(op)
         op.location = named(f"node{self.made}")
         self.made += 1
         self.ops.append(op)
+
+    def _name_elements(self, op: Operation) -> None:
+        """Give an operation indices that its axes have, but a few as they are, which may not be."""
+        assert isinstance(op, Structured)
+        random = Random(f"{self.sketch.seed} {self.made} indices")
+        for relation in op.structure().space.relations:
+            size, old = relation.axis.size, op.operands[relation.operand]
+            if random.random() < ANY_INDICES or not size:
+                continue
+            element = cast("TensorType[Attribute]", old.type).element_type
+            dtype, shape = numpy_dtype(element), nn.shape_of(old)
+            low, high = max(-size, np.iinfo(dtype).min), min(size, np.iinfo(dtype).max)
+            seed = random.randrange(1 << 30)
+            held = np.random.default_rng(seed).integers(low, high, shape).astype(dtype)
+            if random.random() < 0.6:
+                name = f"arg{len(self.arguments.args)}"
+                self.inputs[name] = held
+                new = self.arguments.insert_arg(old.type, len(self.arguments.args))
+            else:
+                constant = nn.ConstantOp(self.context.blobs.add(held))
+                self.head.append(constant)
+                new = constant.result
+            op.operands[relation.operand] = new
 
     def _instance(self, cls: type[Operation], step: Step, random: Random) -> Operation | None:
         instances = self.operators.instances

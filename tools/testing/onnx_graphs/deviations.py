@@ -330,6 +330,14 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "the standard leaves open where the extreme is if there is a NaN",
     ),
     Deviation(
+        ("ScatterElements", "ScatterND"),
+        lambda case: (
+            case.attribute("reduction", "") in ("max", "min")
+            and any(a is not None and np.isnan(a).any() for a in case.operands)
+        ),
+        "the larger of a number and a NaN is one or the other, depending on their order",
+    ),
+    Deviation(
         ("Squeeze",),
         lambda case: any(a is not None and not a.size for a in case.operands[1:]),
         "an empty operand axes means all axes of size 1",

@@ -12,6 +12,8 @@ from .draw import Draw, Form
 
 NEGATIVE_INDICES = 11
 """The first opset in which indices may be counted from the end."""
+OUT_OF_RANGE = 0.05
+"""How often an index is out of range."""
 ADDED_BY_SCATTERS = 16
 """The first opset in which a scatter may add or multiply."""
 EXTREMES_OF_SCATTERS = 18
@@ -27,6 +29,18 @@ def _from_end(draw: Draw, indices: Array, sizes: Array | int) -> Array:
     if draw.opset < NEGATIVE_INDICES or draw.chance(0.3):
         return indices
     return np.where(_seeded(draw).random(indices.shape) < 0.5, indices - sizes, indices)
+
+
+def _astray(draw: Draw, indices: Array, sizes: Array | int) -> Array:
+    """The same indices; in one case of twenty, one of them is out of range."""
+    if not indices.size or not draw.chance(OUT_OF_RANGE):
+        return indices
+    low, high = np.broadcast_arrays(-np.asarray(sizes) - 1, sizes)
+    wrong = np.broadcast_to(high if draw.chance(0.5) else low, indices.shape)
+    at = np.unravel_index(draw.random.randrange(indices.size), indices.shape)
+    astray = np.array(indices)
+    astray[at] = wrong[at]
+    return astray
 
 
 def _reduction(draw: Draw) -> str | None:
@@ -51,7 +65,8 @@ def _gather(draw: Draw) -> Form:
     indices = [draw.random.randrange(low, n) for _ in range(prod(shape))]
     if draw.chance(0.3):
         indices = sorted(i % n for i in indices)
-    return Form(parameters={"axis": draw.signed(axis), "indices": np.reshape(indices, shape)})
+    given = _astray(draw, np.array(indices, np.int64).reshape(shape), n)
+    return Form(parameters={"axis": draw.signed(axis), "indices": given})
 
 
 def _partly(draw: Draw) -> list[int]:
@@ -64,7 +79,7 @@ def _gather_elements(draw: Draw) -> Form:
     n, shape = draw.shape[axis], _partly(draw)
     if draw.chance(0.4):
         shape[axis] = draw.one_of(1, 2, 5)
-    indices = _from_end(draw, _seeded(draw).integers(0, n, shape), n)
+    indices = _astray(draw, _from_end(draw, _seeded(draw).integers(0, n, shape), n), n)
     return Form(parameters={"axis": draw.signed(axis), "indices": indices})
 
 
@@ -80,7 +95,7 @@ def _scatter_elements(draw: Draw) -> Form:
         indices = _seeded(draw).integers(0, n, shape)
     parameters = {
         "axis": draw.signed(axis),
-        "indices": _from_end(draw, indices, n),
+        "indices": _astray(draw, _from_end(draw, indices, n), n),
         "reduction": reduction,
     }
     return Form([None, tuple(shape)], parameters)

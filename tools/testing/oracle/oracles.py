@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ....backends.codelets.scalar import converted, float_limits, is_floating
 from ....backends.evaluate.host import Run
 from ....backends.evaluate.partition import Stacked, run_partition
+from ....backends.faults import IndexFault
 from ....backends.reference import (
     Evaluate,
     evaluate_structure,
@@ -35,6 +36,7 @@ from ....dialects.structured import Movement, Reinterpretation, Structured
 from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
+from ....passes.eliminate_dead import EliminateDead
 from ...debug.run_level import Value, run_level
 from ...driver.arrays import Array
 from ..generators.program import Program
@@ -107,6 +109,10 @@ class Outcome:
     then be concluded from the results.
     exact: the exact results, by the names of errors. Only results of fewer than 32 bits whose last
     operation has operands without an error.
+    fault: the fault that ends the run, for an index that is out of range; None if it ends with
+    results. There are no outputs then. A pass may drop a fault only together with an operation
+    whose value reaches neither an output nor a state, and the fault of a run may be any of its
+    faults.
     cache: the results of the operations of an nn program.
     """
 
@@ -116,6 +122,7 @@ class Outcome:
     decided: bool = True
     exact: dict[str, Array] = field(default_factory=dict[str, "Array"])
     cache: ResultCache = field(default_factory=ResultCache, repr=False)
+    fault: IndexFault | None = None
 
     def named(self) -> dict[str, Array]:
         """Outputs and states, by the names that errors uses."""
@@ -155,8 +162,23 @@ def run(program: Program, cache: ResultCache | None = None) -> Run:
 
 
 def bounded_run(program: Program) -> Outcome:
-    """Run a program of any level, and bound the errors of its outputs and states."""
-    return BOUNDED[program.level](program, _unadjusted)
+    """Run a program of any level, and bound the errors of its outputs and states.
+
+    A program of nn whose run ends with a fault is run without its dead operations, so that the
+    fault is one that every correct program has.
+    """
+    try:
+        return BOUNDED[program.level](program, _unadjusted)
+    except IndexFault as fault:
+        if program.level != NN:
+            return Outcome({}, {}, {}, fault=fault)
+    living = program.clone()
+    EliminateDead().apply(living.context, living.module)
+    tracker = _ErrorTracker(_unadjusted)
+    try:
+        return _bounded_nn(living, _unadjusted, tracker)
+    except IndexFault as fault:
+        return Outcome({}, {}, {}, tracker.decided, fault=fault)
 
 
 def narrowed_run(program: Program) -> Outcome:
@@ -281,8 +303,10 @@ def _infinite_on_overflow(array: Array, error: Errors) -> Errors:
 # nn
 
 
-def _bounded_nn(program: Program, adjust: AdjustError) -> Outcome:
-    tracker = _ErrorTracker(adjust)
+def _bounded_nn(
+    program: Program, adjust: AdjustError, tracker: _ErrorTracker | None = None
+) -> Outcome:
+    tracker = tracker or _ErrorTracker(adjust)
     done = run_reference(
         program.module,
         program.inputs,
@@ -349,6 +373,11 @@ class _ErrorTracker:
         a chain or its result was in the cache.
         """
         self.evaluated = None
+        if isinstance(op, Structured):
+            named = (operands[r.operand] for r in op.structure().space.relations)
+            if any(self.error(each).any() for each in named):
+                # Another index may be a fault, or name another element.
+                self.decided = False
         return self.cache.get_or_add(op, operands, self._evaluate)
 
     def _evaluate(self, op: Operation, operands: Sequence[Array]) -> Array:

@@ -26,6 +26,7 @@ from xdsl.traits import Pure
 
 from ....backends.codelets.scalar import float_limits, is_floating, scalar_function
 from ....backends.evaluate.host import Run
+from ....backends.faults import IndexFault
 from ....backends.price import price, totals
 from ....backends.reference import evaluate_structure, run_reference
 from ....dialects import nn
@@ -89,6 +90,8 @@ def _run(program: Program) -> Run:
         return run(program)
     except MemoryError:
         raise
+    except IndexFault as fault:
+        raise NotApplicable(f"the program has a fault: {fault}") from None
     except Exception as error:
         raise _Violated(f"the compiled program cannot be run: {one_line(error)}") from error
 

@@ -6,6 +6,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ....backends.faults import IndexFault
 from ....backends.reference import first_meaningless
 from ....dialects.levels import NN, level_of
 from ....ir.equal import same_program
@@ -247,9 +248,15 @@ def disagreement(
         again = run(after) if twice else found
     except MemoryError:
         raise
+    except IndexFault as fault:
+        if expected.fault is not None or not expected.decided:
+            return None
+        return Wrong("fault", f"the program cannot be run: {fault}", error="IndexFault")
     except Exception as error:
         raised = type(error).__name__
         return Wrong("fault", f"the program cannot be run: {raised}: {error}", error=raised)
+    if expected.fault is not None and expected.decided:
+        return Wrong("fault", f"the program runs; need the fault {expected.fault}")
     differs = difference(expected, found)
     if differs is not None:
         return Wrong("value", str(differs))

@@ -1,12 +1,21 @@
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import users_dialects
 
+from abele.backends.target import named_target
 from abele.dialects import nn
+from abele.ir.text import parse_module
 from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.eliminate_dead import EliminateDead
+from abele.tools.driver.context import new_context
 from abele.tools.extensions import load_extensions
 from abele.tools.testing import Miscompiled, check_pipeline, programs
+from abele.tools.testing.generators.program import Program
+from abele.tools.testing.oracle.oracles import bounded_run
+from abele.tools.testing.search.judge import disagreement
 
 
 class Spoil(ModulePass):
@@ -39,3 +48,41 @@ def test_programs_that_only_a_pass_makes_runnable_are_compared_after_it(tmp_path
             check_pipeline((lower, Spoil(), below), programs=generated, examples=10, seed=1)
         assert "nn.add" in str(caught.value)
         assert "mine.twice" not in str(caught.value).partition("The program before it")[2]
+
+
+LOOKUP = """
+builtin.module {
+  func.func @main(%at: tensor<3xi32>) -> tensor<3xi32> {
+    %0 = nn.gather %at, %at axis 0 : (tensor<3xi32>, tensor<3xi32>) -> tensor<3xi32>
+    func.return RETURNED : tensor<3xi32>
+  }
+}
+"""
+
+
+def lookup(returned: str, at: list[int]) -> Program:
+    context = new_context()
+    module = parse_module(LOOKUP.replace("RETURNED", returned), context)
+    return Program(module, context, {"arg0": np.array(at, np.int32)}, named_target("tiny:1"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (("%0", [0, 3, 1]), ("%0", [0, 1, -4]), None),
+        (("%0", [0, 3, 1]), ("%0", [0, 2, 1]), "the program runs; need the fault"),
+        (("%0", [0, 2, 1]), ("%0", [0, 3, 1]), r"index 3 at \[1\] of an axis of 3 elements"),
+        (("%at", [0, 3, 1]), ("%at", [0, 3, 1]), "index 3"),
+    ],
+)
+def test_a_pass_keeps_the_faults_of_living_operations(before, after, problem):
+    expected = bounded_run(lookup(*before))
+    found = disagreement(expected, lookup(*after))
+    assert (found is None) if problem is None else re.search(problem, found.text)
+
+
+def test_a_pass_may_drop_the_fault_of_a_dead_operation():
+    dead = lookup("%at", [0, 3, 1])
+    expected = bounded_run(dead)
+    EliminateDead().apply(dead.context, dead.module)
+    assert disagreement(expected, dead) is None
