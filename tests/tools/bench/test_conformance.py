@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx.backend.test.case.node as suite
 import pytest
@@ -55,6 +56,25 @@ def test_a_case_is_judged_by_its_outputs(operator, outputs, verdict, why):
     found = judge(case(operator, outputs))
     assert (found.operator, found.verdict) == (operator, verdict)
     assert re.match(why, found.why)
+
+
+def narrow_case(apart: int) -> SimpleNamespace:
+    """A case of bfloat16 whose expected output is some steps from what the operator computes."""
+    made = case("Relu", [])
+    for value in (*made.model.graph.input, *made.model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.BFLOAT16
+    expected = np.array([1, 0, 3], ml_dtypes.bfloat16)
+    expected[2] += apart * 2.0**-6
+    made.data_sets = [([np.array([1, -2, 3], ml_dtypes.bfloat16)], [expected])]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("apart", "verdict", "steps"), [(0, "passed", False), (2, "passed", True), (3, "wrong", False)]
+)
+def test_floats_of_16_bits_may_be_two_of_their_steps_apart(apart: int, verdict: str, steps: bool):
+    found = judge(narrow_case(apart))
+    assert (found.verdict, found.steps) == (verdict, steps)
 
 
 def test_an_operator_that_nobody_has_is_refused_by_name():

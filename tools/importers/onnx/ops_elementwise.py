@@ -189,19 +189,32 @@ def _celu(node: Node) -> Results:
 
 
 def _gelu(node: Node) -> Results:
-    """The operand times the probability that a normal variable is below it."""
-    value = node.wide(node[0])
     kind = node.text("approximate", "none")
-    if kind == "none":
-        curve = node.add(nn.ErfOp(node.add(nn.ScaleOp(value, sqrt(0.5)))))
-    elif kind == "tanh":
-        square = node.add(nn.ScaleOp(node.add(nn.SquareOp(value)), 0.044715))
-        cubic = node.add(nn.MulOp(value, node.add(nn.ShiftOp(square, 1.0))))
-        curve = node.add(nn.TanhOp(node.add(nn.ScaleOp(cubic, sqrt(2.0 / pi)))))
-    else:
+    if kind not in GELU_CURVES:
         raise node.bad(f"approximate {kind!r}; need none or tanh")
+    return gelu(node, node[0], kind)
+
+
+def _normal_curve(node: Node, value: SSAValue) -> SSAValue:
+    return node.add(nn.ErfOp(node.add(nn.ScaleOp(value, sqrt(0.5)))))
+
+
+def _normal_curve_by_tanh(node: Node, value: SSAValue) -> SSAValue:
+    square = node.add(nn.ScaleOp(node.add(nn.SquareOp(value)), 0.044715))
+    cubic = node.add(nn.MulOp(value, node.add(nn.ShiftOp(square, 1.0))))
+    return node.add(nn.TanhOp(node.add(nn.ScaleOp(cubic, sqrt(2.0 / pi)))))
+
+
+GELU_CURVES = {"none": _normal_curve, "tanh": _normal_curve_by_tanh}
+"""Twice the probability that a normal variable is below a value, minus 1; exact or by tanh."""
+
+
+def gelu(node: Node, operand: SSAValue, kind: str = "none") -> SSAValue:
+    """A value times the probability that a normal variable is below it. kind: of GELU_CURVES."""
+    value = node.wide(operand)
+    curve = GELU_CURVES[kind](node, value)
     half = node.add(nn.ScaleOp(node.add(nn.ShiftOp(curve, 1.0)), 0.5))
-    return node.cast(node.add(nn.MulOp(value, half)), nn.element_of(node[0]))
+    return node.cast(node.add(nn.MulOp(value, half)), nn.element_of(operand))
 
 
 def _mish(node: Node) -> Results:

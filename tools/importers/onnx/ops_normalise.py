@@ -85,12 +85,18 @@ def _moments(node: Node, value: SSAValue, axes: list[int]) -> tuple[SSAValue, SS
 def _normalised(
     node: Node, value: SSAValue, axes: list[int]
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
+    return normalised(node, value, axes, node.number("epsilon", 1e-5))
+
+
+def normalised(
+    node: Node, value: SSAValue, axes: list[int], epsilon: float
+) -> tuple[SSAValue, SSAValue, SSAValue]:
     """A value with mean 0 and deviation 1 along axes, its mean, and its inverse deviation.
 
     All are in at least f32.
     """
     centred, average, variance = _moments(node, node.wide(value), axes)
-    steady = node.add(nn.ShiftOp(variance, node.number("epsilon", 1e-5)))
+    steady = node.add(nn.ShiftOp(variance, epsilon))
     inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
     return node.add(nn.MulOp(centred, inverse)), average, inverse
 
@@ -168,12 +174,23 @@ def _group_norm(node: Node) -> Results:
 def _rms_norm(node: Node) -> Results:
     rank = len(node.shape(0))
     axis = node.axis(node.integer("axis", -1), rank)
-    value = node.wide(node[0])
-    squares = mean(node, node.add(nn.SquareOp(value)), list(range(axis, rank)), keep_dims=True)
-    steady = node.add(nn.ShiftOp(squares, node.number("epsilon", 1e-5)))
+    axes = list(range(axis, rank))
+    value, _ = divided_by_size(node, node[0], axes, node.number("epsilon", 1e-5))
+    return node.cast(node.add(nn.MulOp(value, node.wide(node[1]))), nn.element_of(node[1]))
+
+
+def divided_by_size(
+    node: Node, value: SSAValue, axes: list[int], epsilon: float
+) -> tuple[SSAValue, SSAValue]:
+    """A value divided by the root of its mean square along axes, and the inverse root.
+
+    Both are in at least f32.
+    """
+    value = node.wide(value)
+    squares = mean(node, node.add(nn.SquareOp(value)), axes, keep_dims=True)
+    steady = node.add(nn.ShiftOp(squares, epsilon))
     inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
-    scaled = node.add(nn.MulOp(node.add(nn.MulOp(value, inverse)), node.wide(node[1])))
-    return node.cast(scaled, nn.element_of(node[1]))
+    return node.add(nn.MulOp(value, inverse)), inverse
 
 
 def _mean_variance_norm(node: Node) -> Results:

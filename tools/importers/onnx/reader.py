@@ -29,6 +29,7 @@ from .functions import check_function, inlined, is_function, model_functions
 from .names import check_names
 from .node import Graph, Importer, Known, Names, Node, Results, Value
 from .node import known as known_array
+from .ops_attention import ATTENTIONS
 from .ops_contraction import CONTRACTIONS
 from .ops_einsum import EINSUMS
 from .ops_elementwise import ELEMENTWISE
@@ -50,6 +51,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "products": {**CONTRACTIONS, **EINSUMS},
     "windows and reductions": {**WINDOWS, **EXTREMES},
     "normalisation": NORMALISATIONS,
+    "attention": ATTENTIONS,
     "movement and shapes": MOVEMENTS,
     "indices": INDEXED,
     "images": RESIZES,
