@@ -39,6 +39,7 @@ from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_quantised import QUANTISED
 from .ops_resize import RESIZES
+from .ops_sampling import SAMPLINGS
 from .ops_window import WINDOWS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
 from .users_operator import users_results
@@ -54,7 +55,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "attention": ATTENTIONS,
     "movement and shapes": MOVEMENTS,
     "indices": INDEXED,
-    "images": RESIZES,
+    "images": {**RESIZES, **SAMPLINGS},
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 

@@ -295,8 +295,8 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "the factor 1/6 is rounded to float32, for float64 too",
     ),
     Deviation(
-        ("Resize", "Upsample"),
-        lambda case: case.attribute("mode", "nearest") != "nearest" and not case.finite,
+        ("Resize", "Upsample", "GridSample", "RoiAlign", "DeformConv"),
+        lambda case: case.attribute("mode", "") != "nearest" and not case.finite,
         "other elements with a weight of 0 are multiplied, or left out, if they are not finite",
     ),
     Deviation(

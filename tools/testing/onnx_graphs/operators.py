@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from .draw import Draw, Form, Parameter, Shape
-from .images import IMAGE_RANKS, IMAGES
+from .images import IMAGE_RANKS, IMAGE_SHAPES, IMAGES
 from .indexed import INDEXED
 from .pool import DTYPES
 
@@ -555,6 +555,7 @@ MOST_AXES = 5
 FIRST_SHAPES: dict[str, Callable[[Draw], Shape]] = {
     "DepthToSpace": _blocked,
     "SpaceToDepth": _blocked,
+    **IMAGE_SHAPES,
 }
 """Shapes for the first operand of operators that accept few shapes."""
 
