@@ -224,6 +224,37 @@ def lookup_cycles(
     return np.where(integers(indices) > 0, total, 0)
 
 
+def scan_cycles(rows: ArrayLike, length: ArrayLike, target: Target) -> Cycles:
+    """Cycles of a running sum, product, maximum or minimum along each row, shared among workers.
+
+    Each worker takes whole rows, one element after another. Assumed, because none is published: a
+    compiled loop of a load, an operation and a store.
+    """
+    vector, workers = target.vector, target.workers
+    count, elements = together(rows, length)
+    loop = compiled_loop(1, 1, 1, 1, target)
+    each = divided_up(count, workers) * elements * loop.cycles
+    total = vector.supervisor_cycles + workers * (vector.float32_worker_cycles + each)
+    return np.where((count > 0) & (elements > 0), total, 0)
+
+
+def sort_cycles(rows: ArrayLike, length: ArrayLike, target: Target, *, indices: bool) -> Cycles:
+    """Cycles to sort each row, shared among workers. indices: whether an index moves with each
+    element.
+
+    Each worker sorts whole rows, by a heap.
+    Source: poplibs lib/popops/codelets/popopsCycleEstimators.cpp, HeapSortVertex and
+    HeapSortVertexKV, which are worst cases. Assumed: all types of elements take as long.
+    """
+    sorting, workers = target.sorting, target.workers
+    count, elements = together(rows, length)
+    levels = np.floor(np.log2(np.maximum(elements, 1))).astype(np.int64)
+    each = sorting.level_cycles * elements * levels + sorting.element_cycles * elements
+    each = (each + sorting.row_cycles) * (sorting.indexed_factor if indices else 1)
+    total = target.vector.supervisor_cycles + workers * divided_up(count, workers) * each
+    return np.where((count > 0) & (elements > 0), total, 0)
+
+
 # Bytes that move inside a tile.
 
 

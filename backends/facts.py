@@ -346,6 +346,16 @@ class Lookup:
 
 
 @dataclass(frozen=True)
+class Sorting:
+    """Rows that a worker sorts by a heap: 8 (19 n floor(log2 n) + 6 n + 2) cycles of the worker."""
+
+    level_cycles: int = fact(152, PUBLISHED, POPOPS + ", HeapSortVertex, per element and level")
+    element_cycles: int = fact(48, PUBLISHED, POPOPS + ", HeapSortVertex, per element")
+    row_cycles: int = fact(16, PUBLISHED, POPOPS + ", HeapSortVertex")
+    indexed_factor: int = fact(2, PUBLISHED, POPOPS + ", HeapSortVertexKV, 16 instead of 8")
+
+
+@dataclass(frozen=True)
 class Copy:
     """Copies inside a tile."""
 

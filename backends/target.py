@@ -35,6 +35,7 @@ from .facts import (
     Outer,
     Reduction,
     Slic,
+    Sorting,
     Vector,
     fact,
 )
@@ -73,6 +74,7 @@ class Target:
     vector: Vector = field(default=Vector())
     reduction: Reduction = field(default=Reduction())
     lookup: Lookup = field(default=Lookup())
+    sorting: Sorting = field(default=Sorting())
     copy: Copy = field(default=Copy())
     measuring: Measuring = field(default=Measuring())
     fitted: Fitted = field(default=Fitted())

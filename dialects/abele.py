@@ -35,6 +35,7 @@ from ..ir.hash_once import hash_once
 from ..ir.printer import TextPrinter
 from ..ir.same_number import same_number
 from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
+from .along import Along
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
 from .structured import Body, Stage
@@ -323,12 +324,30 @@ def verify_chain(stages: Sequence[Stage], element: Attribute) -> None:
         raise VerifyException(f"chain {stages_text(stages)} on elements {element}; need floats")
 
 
+def _parse_along(parser: AttrParser) -> Along | None:
+    """Read what follows a function: along sum reverse exclusive; None if nothing does."""
+    if parser.parse_optional_keyword("along") is None:
+        return None
+    name = parser.parse_identifier("a scan or a sort")
+    reverse = parser.parse_optional_keyword("reverse") is not None
+    exclusive = parser.parse_optional_keyword("exclusive") is not None
+    try:
+        return Along(name, reverse, exclusive)
+    except ValueError as error:
+        parser.raise_error(str(error))
+
+
+def _along_text(along: Along) -> str:
+    flags = " reverse" * along.reverse + " exclusive" * along.exclusive
+    return f" along {along.name}{flags}"
+
+
 @irdl_attr_definition
 class BodyAttr(_Value[Body]):
     """What happens at each point of an iteration space.
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
-    #abele.body<mul sum narrow>
+    #abele.body<mul sum narrow>, #abele.body<identity along sum reverse exclusive>
     """
 
     name = "abele.body"
@@ -339,17 +358,19 @@ class BodyAttr(_Value[Body]):
         """Parse what stands between the brackets."""
         function = parser.parse_identifier("a scalar function")
         chained = parser.parse_optional_keyword("then")
-        combiner = None if chained else parser.parse_optional_identifier()
+        along = None if chained else _parse_along(parser)
+        combiner = None if chained or along else parser.parse_optional_identifier()
         parameters = () if chained else _parse_parameters(parser)
         narrow = not chained and parser.parse_optional_keyword("narrow") is not None
         chained = chained or parser.parse_optional_keyword("then")
         stages = parse_stages(parser) if chained else ()
-        return Body(function, combiner, parameters, stages, narrow)
+        return Body(function, combiner, parameters, stages, narrow, along)
 
     def text(self) -> str:
         """What stands between the brackets."""
         body = self.data
         text = body.function + (f" {body.combiner}" if body.combiner else "")
+        text += _along_text(body.along) if body.along else ""
         text += _print_parameters(body.parameters) + (" narrow" if body.narrow else "")
         return f"{text} then {stages_text(body.then)}" if body.then else text
 

@@ -130,6 +130,7 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
             f"{structure.arity} and {FUNCTIONS[body.function].parameters}"
         )
     _verify_relations(structure)
+    _verify_along(structure)
     _verify_extras(structure)
     if len(plan.split) != len(dims):
         raise VerifyException(f"split of {len(plan.split)} dimensions; the space has {len(dims)}")
@@ -147,6 +148,11 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
             raise VerifyException(
                 f"{dim.kind} dimension {dim.name}: {parts} parts of {dim.size} elements; "
                 f"need 1..{allowed}"
+            )
+    for d in structure.space.of_kind("whole"):
+        if plan.workers and plan.workers[d] > 1:
+            raise VerifyException(
+                f"whole dimension {dims[d].name}: {plan.workers[d]} workers; need 1"
             )
     if plan.combine is not None:
         raise VerifyException("a combine plan belongs to nn, before partials are an operation")
@@ -172,14 +178,33 @@ def _verify_relations(structure: Structure) -> None:
             )
 
 
+def _verify_along(structure: Structure) -> None:
+    """Check that what is computed along a dimension has one that is whole, and its elements."""
+    space, body = structure.space, structure.body
+    if body.along is None:
+        return
+    name = f"{body.along.name} along a dimension"
+    whole = space.of_kind("whole")
+    if len(whole) != 1 or space.of_kind("reduction") or space.relations:
+        raise VerifyException(
+            f"{name}: {len(whole)} whole dimensions, {len(space.of_kind('reduction'))} reductions "
+            f"and {len(space.relations)} relations; need one whole dimension, and else parallel "
+            "ones"
+        )
+    if body.function != "identity":
+        raise VerifyException(f"{name} of {body.function}; need identity")
+    if body.then and body.along.name == "sort_indices":
+        raise VerifyException(f"a chain after {name}; indices are integers")
+
+
 def _verify_extras(structure: Structure) -> None:
     """Check that a chain's operands have one element per result element."""
     dims, own = structure.space.dims, structure.own_operands
     for i, access in enumerate(structure.space.operands[own:], own):
-        merged = [dims[d].name for d in sorted(access.dims()) if dims[d].kind != "parallel"]
+        merged = [dims[d].name for d in sorted(access.dims()) if dims[d].kind == "reduction"]
         if merged:
             raise VerifyException(
-                f"operand {i}, of the chain, depends on {merged[0]}; need parallel dimensions"
+                f"operand {i}, of the chain, depends on {merged[0]}, which is merged"
             )
 
 
@@ -199,7 +224,7 @@ def _verify_result(structure: Structure, result: AccessMap) -> None:
     for d, dim in enumerate(dims):
         if dim.size == 1 or d in named:
             continue
-        if (dim.kind == "parallel" and dim.size) or structure.body.combiner is None:
+        if (dim.kind != "reduction" and dim.size) or structure.body.combiner is None:
             raise VerifyException(
                 f"{dim.kind} dimension {dim.name}: nothing merges its {dim.size} points, and the "
                 "result does not have it"

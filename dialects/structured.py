@@ -16,6 +16,7 @@ from ..ir.geometry.space import AxisMap, Space
 from ..ir.hash_once import hash_once
 from ..ir.same_number import same_numbers
 from ..ir.upstream import Builder
+from .along import Along
 from .scalar_functions import COMBINERS, FUNCTIONS, chain_operands, chainable
 
 
@@ -78,7 +79,9 @@ class Body:
     parameters: constants of the function (a slope, an exponent).
     then: functions applied to every result element once its points are merged, in order. The
     operands are those of function, then the extras of each stage. narrow: whether points may be
-    merged in the first operand's own type, if that is narrower than 32 bits.
+    merged in the first operand's own type, if that is narrower than 32 bits. along: what is
+    computed along the whole dimension of the space, from the values of function; None if points
+    are independent, or merged.
     """
 
     function: str
@@ -86,17 +89,20 @@ class Body:
     parameters: tuple[float, ...] = ()
     then: tuple[Stage, ...] = ()
     narrow: bool = False
+    along: Along | None = None
 
     def __post_init__(self) -> None:
         if self.combiner is not None and self.combiner not in COMBINERS:
             raise ValueError(f"combiner {self.combiner!r}; need one of {', '.join(COMBINERS)}")
+        if self.combiner is not None and self.along is not None:
+            raise ValueError(f"combiner {self.combiner} and {self.along.name} along; need one")
 
     def __eq__(self, other: object) -> bool:
         """True if all fields are equal, including the signs of zeros in parameters."""
         if not isinstance(other, Body):
             return NotImplemented
-        mine = self.function, self.combiner, self.then, self.narrow
-        same = mine == (other.function, other.combiner, other.then, other.narrow)
+        mine = self.function, self.combiner, self.then, self.narrow, self.along
+        same = mine == (other.function, other.combiner, other.then, other.narrow, other.along)
         return same and same_numbers(self.parameters, other.parameters)
 
     @property
@@ -146,17 +152,21 @@ class Structure:
         This holds if every point reads only the element of the operand that it writes. It also
         holds for partials, which have further leading axes, all of them merged: the result takes
         the place of the first partial. It does not hold for a sum of products, which accumulates
-        in the place of the result.
+        in the place of the result. A sequence along a whole dimension reads all elements of a row
+        before it writes any, so it may be written over the row.
         """
         space, body = self.space, self.body
         if body.combiner is not None and self.own_operands > 1:
+            return False
+        if body.along is not None and body.along.name == "sort_indices":
+            # The indices move with the elements.
             return False
         result, axes = space.results[0].axes, space.operands[operand].axes
         merged = axes[: max(len(axes) - len(result), 0)]
         all_merged = {
             AxisMap(dim.size, ((d, 1),))
             for d, dim in enumerate(space.dims)
-            if dim.kind != "parallel"
+            if dim.kind == "reduction"
         }
         wanted = all_merged if operand < self.own_operands else set[AxisMap]()
         return axes[len(merged) :] == result and set(merged) == wanted

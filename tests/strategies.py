@@ -237,6 +237,21 @@ def _scatter(b: _Builder, x: SSAValue) -> SSAValue | None:
     return b.add(nn.ScatterOp(x, b.indices(shape[axis:last], size), combiner, axis, size))
 
 
+def _sequence(b: _Builder, x: SSAValue) -> SSAValue | None:
+    shape = _shape(x)
+    if not shape:
+        return None
+    axis, reverse = b.draw(st.integers(0, len(shape) - 1)), b.draw(st.booleans())
+    kind = b.draw(st.sampled_from(["sum", "max", "min", "sort", "indices"]))
+    if kind == "sort":
+        return b.add(nn.SortOp(x, axis, descending=reverse))
+    if kind == "indices":
+        found = b.add(nn.SortIndicesOp(x, axis, descending=reverse))
+        return b.add(nn.GatherAlongOp(x, found, axis))
+    exclusive = kind == "sum" and b.draw(st.booleans())
+    return b.add(nn.ScanOp(x, kind, axis, exclusive=exclusive, reverse=reverse))
+
+
 STAGES = (
     Stage("add"),
     Stage("sub"),
@@ -293,6 +308,7 @@ STEPS = (
     _image,
     _gather,
     _scatter,
+    _sequence,
 )
 
 

@@ -19,7 +19,8 @@ class Cells:
     0 along dimensions that it does not depend on. merged: the axes of the reduction dimensions.
     stamps: of the operands' variables, where they are known. relations: for each relation of the
     space, the index that each point reaches, of the shape of the views. axis_sizes: for each
-    relation, the elements of the axis that it reaches along.
+    relation, the elements of the axis that it reaches along. whole: the axis of the whole dimension
+    of a body that computes along one, else -1.
     """
 
     body: Body
@@ -29,6 +30,7 @@ class Cells:
     stamps: tuple[Stamp | None, ...] = ()
     relations: tuple[Array, ...] = ()
     axis_sizes: tuple[int, ...] = ()
+    whole: int = -1
 
     @property
     def own_operands(self) -> int:

@@ -84,9 +84,10 @@ def chained(
 def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:
     """Cells in pieces whose values stay in the cache from the function to the chain.
 
-    Cells with a combiner are one piece: the order of a sum must not depend on its chain.
+    Cells with a combiner are one piece: the order of a sum must not depend on its chain. So are
+    those of a whole dimension.
     """
-    if cells.body.combiner is not None:
+    if cells.body.combiner is not None or cells.body.along is not None:
         yield cells
         return
     for index in chunks(cells.result.shape, SCRATCH_BYTES // 4 // dtype.itemsize):

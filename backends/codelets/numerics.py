@@ -22,8 +22,9 @@ from .indices import HeldIndices, check_indices
 from .lookup import lookup
 from .reduction import reduction
 from .stamps import Stamp
+from .whole import whole
 
-Kind = Literal["elementwise", "contraction", "reduction", "lookup"]
+Kind = Literal["elementwise", "contraction", "reduction", "lookup", "whole"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ CODELETS: dict[Kind, Codelet] = {
     "contraction": contraction,
     "reduction": reduction,
     "lookup": lookup,
+    "whole": whole,
 }
 """The codelet of each kind of body."""
 
@@ -53,6 +55,8 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
     """The kind of a body, which chooses its codelet. relations: those of its space."""
     if relations:
         return "lookup"
+    if body.along is not None:
+        return "whole"
     if body.combiner is None:
         return "elementwise"
     return "contraction" if (body.function, body.combiner) == ("mul", "sum") else "reduction"
@@ -85,7 +89,7 @@ class VertexSet:
         space = structure.space
         written = space.results[0].dims()
         for d, dim in enumerate(space.dims):
-            if dim.kind == "parallel" and dim.size > plan.split[d] and d not in written:
+            if dim.kind != "reduction" and dim.size > plan.split[d] and d not in written:
                 raise ValueError(f"dimension {dim.name}: its {dim.size} points write one element")
         layouts = [
             raw_layout(space.dims, access, plan.split, plan.order, plan.first_tile)
@@ -110,8 +114,9 @@ class VertexSet:
         space, last = self.structure.space, views[-1]
         dims = space.dims
         merged = (
-            len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind != "parallel"
+            len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "reduction"
         )
+        alone = [len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "whole"]
         cells = Cells(
             self.structure.body,
             tuple(views[:-1]),
@@ -120,6 +125,7 @@ class VertexSet:
             tuple(p.stamp for p in operands),
             self._indices(cls, last.shape),
             tuple(each.axis.size for each in self.structure.space.relations),
+            alone[0] if self.structure.body.along is not None else -1,
         )
         return cells if cells.result_once.size else None
 

@@ -69,7 +69,7 @@ def _turn_cycles(
     """As compute_cycles, for cells that consist of equal shares, one per thread."""
     operand, target = work.operand, work.target
     space, body = work.structure.space, work.structure.body
-    outputs = elements(shares, space.of_kind("parallel")) * threads
+    outputs = elements(shares, space.of_kind("parallel", "whole")) * threads
     if body.then:
         if _is_scaled_add(work):
             both = cost.scaled_add_cycles(outputs, operand.name, target)
@@ -78,6 +78,8 @@ def _turn_cycles(
         return core + chain_cycles(work, outputs), methods
     if space.relations:
         return _lookup_cycles(work, shares, threads), np.full(len(shares), "")
+    if body.along is not None:
+        return _along_cycles(work, shares, threads), np.full(len(shares), "")
     if work.roles is not None:
         if method not in ("", *METHODS):
             raise ValueError(f"method {method!r}; need one of {', '.join(METHODS)}")
@@ -92,7 +94,7 @@ def _turn_cycles(
     each = cost.elementwise_cycles(points, count, function, operand.name, target)
     if body.combiner is None:
         return each.astype(np.float64), np.full(len(shares), "")
-    depth = elements(shares, space.of_kind("reduction", "whole"))
+    depth = elements(shares, space.of_kind("reduction"))
     merging = cost.reduce_cycles(outputs, depth, operand.name, target)
     # Merging single elements is free, but they are moved to where the result lies.
     plain = (depth > 1) & (body.function == "identity")
@@ -125,6 +127,18 @@ def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> Float
     return np.asarray(cycles + np.where(merges | (share < 1), filled, 0), np.float64)
 
 
+def _along_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
+    """The cycles of a scan or a sort along the whole dimension of each row of a cell."""
+    space, along = work.structure.space, work.structure.body.along
+    assert along is not None
+    rows = elements(shares, space.of_kind("parallel")) * threads
+    length = elements(shares, space.of_kind("whole"))
+    if not along.sorts:
+        return np.asarray(cost.scan_cycles(rows, length, work.target), np.float64)
+    indices = along.name == "sort_indices"
+    return np.asarray(cost.sort_cycles(rows, length, work.target, indices=indices), np.float64)
+
+
 def _is_scaled_add(work: Workload) -> bool:
     """Whether a chain begins with a scaled tensor plus another of its size, which is one loop."""
     space, body = work.structure.space, work.structure.body
@@ -132,6 +146,7 @@ def _is_scaled_add(work: Workload) -> bool:
     return (
         body.function == "scale"
         and body.combiner is None
+        and body.along is None
         and first.function == "add"
         and first.extras == 1
         and is_floating(work.operand)

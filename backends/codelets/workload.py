@@ -70,8 +70,8 @@ def roles(structure: Structure) -> Roles | None:
     if body.function != "mul" or body.combiner != "sum" or space.relations:
         return None
     first, second = (access.dims() for access in space.operands[: body.function_arity])
-    merged = space.of_kind("reduction", "whole")
-    kept = space.of_kind("parallel")
+    merged = space.of_kind("reduction")
+    kept = space.of_kind("parallel", "whole")
     if not any(d in first and d in second for d in merged):
         return None
     field = tuple(d for d in kept if d not in second)

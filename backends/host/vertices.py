@@ -73,6 +73,7 @@ def bind_vertices(
             plain.stamps,
             plain.relations,
             plain.axis_sizes,
+            plain.whole,
             first_replicas=firsts,
             equal=equal,
         )
@@ -115,7 +116,7 @@ def _codelet_calls(cells: HostCells, scratch: Scratch) -> list[Call]:
 
 def _one_call(cells: HostCells) -> list[Call]:
     """A body and its chain as one compiled call; nothing if kernels do not have it."""
-    if not cells.result.size or cells.relations:
+    if not cells.result.size or cells.relations or cells.body.along is not None:
         return []
     own = cells.own_operands
     plain = replace(cells.body, then=())

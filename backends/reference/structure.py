@@ -8,6 +8,8 @@ for such operands), of the accumulator, or of the result.
 - a sum of k: ((1+u)^k - 1) times the sum of absolute values: for products about (k+1) u |A||B|;
 - a product of k: the same, of the absolute product;
 - a maximum or minimum: the largest error of what is compared;
+- a scan: as the sum or product of the elements up to each place; a maximum, a minimum or a sort has
+  no error;
 - rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds;
 - a stage of a chain: its deviation at both ends of the interval v - e .. v + e that the value is in
   (see `Mathematics.ends_decide`), and u times its condition there. Rounding changes no sign: the
@@ -27,6 +29,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dialects.along import Along
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.space import AccessMap, Space
 from ...ir.number_kinds import is_unsigned, is_whole, whole_limits
@@ -41,6 +44,7 @@ from ..codelets.scalar import (
     is_floating,
     scalar_function,
 )
+from ..codelets.whole import sequence
 from .gather import Array, Box, boxes, gathered, whole_box
 from .meeting_points import check_indices, meeting_points
 
@@ -80,7 +84,7 @@ def evaluate_structure(
     if accumulator is None and structure.body.narrow:
         accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
-        parts = task.evaluate(bounded=True)
+        parts = task.in_sequence(task.evaluate(bounded=True))
         value, bound = _bounded(task, parts, accumulator)
     return _shaped(value, result_shape), _shaped(bound, result_shape)
 
@@ -96,7 +100,8 @@ def structure_value(
     if structure.body.function == "bitcast":
         return _seen_bits(task, result_shape)[0]
     with np.errstate(all="ignore"):
-        value = _typed(task.evaluate(bounded=False).value, task.roles.result_dtype)
+        parts = task.in_sequence(task.evaluate(bounded=False))
+        value = _typed(parts.value, task.roles.result_dtype)
         for stage, arrays in task.stages():
             arrays.insert(stage.at, value)
             value = scalar_function(stage.function).apply(stage.parameters, *arrays)
@@ -131,17 +136,20 @@ class _Parts:
     """What boxes add to.
 
     size: sums of |f|, or products of max(|f|, 1). error: units of u; for products, of |f| + error.
+    terms: how many values are merged into each one.
     """
 
     value: Array
     size: Doubles | None
     error: Doubles | None
+    terms: NDArray[np.int64] | int = 1
 
     def at(self, place: tuple[Any, ...]) -> _Parts:
         """The parts in a region of the result."""
         size = None if self.size is None else self.size[place]
         error = None if self.error is None else self.error[place]
-        return _Parts(self.value[place], size, error)
+        terms = self.terms if isinstance(self.terms, int) else self.terms[place]
+        return _Parts(self.value[place], size, error, terms)
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,12 @@ class _Roles:
     reduced: tuple[int, ...]
     chain: tuple[Stage, ...] = ()
     final_dtype: np.dtype[Any] = FLOAT32
+    along: Along | None = None
+
+    @property
+    def merged_by(self) -> str | None:
+        """How values are merged into one, by a combiner or a scan; None if they are not."""
+        return self.combiner if self.along is None else self.along.name
 
     @cached_property
     def exact(self) -> bool:
@@ -257,9 +271,10 @@ class _Roles:
         """What boxes add to, before the first one."""
         value = np.full(self.shape, self.start)
         if not bounded or self.exact:
-            return _Parts(value, None, None)
+            return _Parts(value, None, None, self.terms)
         start = 1.0 if self.combiner == "prod" else 0.0
-        return _Parts(value, np.full(self.shape, start), np.full(self.shape, start))
+        size, error = np.full(self.shape, start), np.full(self.shape, start)
+        return _Parts(value, size, error, self.terms)
 
     def _groups(self) -> list[list[int]]:
         """Dimensions whose points are held at once, the cheapest to cut first."""
@@ -322,6 +337,37 @@ class _Task:
         for box in self.roles.boxes():
             add(box, parts)
         return parts
+
+    def in_sequence(self, parts: _Parts) -> _Parts:
+        """What the body computes along the whole dimension, from the values at its points."""
+        roles, along = self.roles, self.roles.along
+        if along is None:
+            return parts
+        (d,) = roles.space.of_kind("whole")
+        # A dimension of one element may have no axis.
+        axis = roles.kept.index(d) if d in roles.kept else -1
+        shape = parts.value.shape
+
+        def computed(values: Array) -> Array:
+            rows = np.moveaxis(values, axis, -1) if axis >= 0 else values[..., None]
+            exact = values.dtype if is_floating(values.dtype) else roles.result_dtype
+            found = sequence(along, rows, exact)
+            return np.moveaxis(found, -1, axis) if axis >= 0 else found.reshape(shape)
+
+        value = computed(parts.value)
+        if parts.size is None or along.name not in ("sum", "prod"):
+            return _Parts(value, parts.size, parts.error)
+        size = np.abs(parts.value)
+        error = size
+        if along.name == "prod":
+            size = np.maximum(size, 1.0)
+        # Sums begin with values that have no error.
+        size = computed(size)
+        error = np.zeros(shape) if along.name == "sum" else computed(error)
+        count = np.arange(1, roles.space.dims[d].size + 1) - along.exclusive
+        count = count[::-1] if along.reverse else count
+        terms = count.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        return _Parts(value, size, error, np.broadcast_to(terms, shape))
 
     def _read(self, i: int, box: Box) -> Array:
         roles = self.roles
@@ -521,6 +567,7 @@ def _roles(
         *(space, function, body.parameters, body.combiner, own, before, kept, reduced),
         chain=body.then,
         final_dtype=result_dtype,
+        along=body.along,
     )
 
 
@@ -550,9 +597,9 @@ def _typed(value: Array, dtype: np.dtype[Any]) -> Array:
     return converted(converted(value, dtype), wide)
 
 
-def _growth(terms: int, u: float) -> float:
+def _growth(terms: NDArray[np.int64] | int, u: float) -> Doubles:
     """Relative error of merging many terms in any order, each step with relative error u."""
-    return float(np.expm1(terms * np.log1p(u))) if terms > 1 else 0.0
+    return np.where(np.greater(terms, 1), np.expm1(terms * np.log1p(u)), 0.0)
 
 
 def _merging_error(
@@ -562,11 +609,12 @@ def _merging_error(
     value, size, error = parts.value, parts.size, parts.error
     assert size is not None
     assert error is not None
-    k, u = roles.terms, float_limits(roles.computing).roundoff
+    k, u = parts.terms, float_limits(roles.computing).roundoff
     tiny = 0.0 if roles.function.is_exact else float_limits(roles.computing).smallest_normal
     limits = float_limits(accumulator)
-    growth, lost = _growth(k, limits.roundoff), (k > 1) * limits.smallest_normal
-    match roles.combiner:
+    several = np.greater(k, 1)
+    growth, lost = _growth(k, limits.roundoff), several * limits.smallest_normal
+    match roles.merged_by:
         case "sum":
             total = u * (size if roles.is_contraction else error) + k * tiny
             total = total + growth * (size + total) + lost
@@ -577,7 +625,12 @@ def _merging_error(
             total = u * error + np.where(error > 0, tiny, 0.0)
             return total, total == 0
     overflows = size * (1 + growth) >= limits.largest
-    return np.where(overflows & (k > 1), np.inf, total), np.zeros(value.shape, bool)
+    exact = np.zeros(value.shape, bool)
+    if roles.along is not None:
+        # The first elements of a scan are moved, or are the identity.
+        exact = np.broadcast_to(~several, value.shape)
+        total = np.where(exact, 0.0, total)
+    return np.where(overflows & several, np.inf, total), exact
 
 
 def _bounded(
@@ -638,7 +691,7 @@ def _least(roles: _Roles, parts: _Parts) -> Doubles:
     value, size, error = parts.value, parts.size, parts.error
     nothing_below = np.zeros(value.shape, bool)
     if size is not None and error is not None:
-        match roles.combiner:
+        match roles.merged_by:
             case "sum":
                 # Terms are of the sign of the exact ones unless their error is absolute.
                 nothing_below = (value >= size) & (roles.function.sensitivity is None)

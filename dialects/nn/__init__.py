@@ -39,6 +39,7 @@ from .elementwise import *  # noqa: F403 - an operation is defined and exported 
 from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
 from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
+from .sequence import ScanOp, SortIndicesOp, SortOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
@@ -48,6 +49,7 @@ CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
 REDUCTIONS = (PoolOp, ReduceOp)
 INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp)
 MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, ResampleOp, PadOp, ExpandOp)
+SEQUENCES = (ScanOp, SortOp, SortIndicesOp)
 REINTERPRETATIONS = (ReshapeOp,)
 COMPOSITES = (
     BatchNormOp,
@@ -65,6 +67,7 @@ CORE = (
     *CONTRACTIONS,
     *REDUCTIONS,
     *INDEXED,
+    *SEQUENCES,
     *MOVEMENTS,
     *REINTERPRETATIONS,
 )
@@ -79,6 +82,7 @@ __all__ = [
     "CONTRACTIONS",
     "REDUCTIONS",
     "INDEXED",
+    "SEQUENCES",
     "MOVEMENTS",
     "REINTERPRETATIONS",
     "COMPOSITES",
@@ -106,10 +110,13 @@ __all__ = [
     "ReduceOp",
     "ResampleOp",
     "ReshapeOp",
+    "ScanOp",
     "ScatterAlongOp",
     "ScatterOp",
     "SliceOp",
     "SoftmaxOp",
+    "SortIndicesOp",
+    "SortOp",
     "StateOp",
     "StoreOp",
     "TensorOp",

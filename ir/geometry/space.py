@@ -15,7 +15,8 @@ from ..hash_once import hash_once
 from ..same_number import same_number
 
 Kind = Literal["parallel", "reduction", "whole"]
-"""parallel: one result element per point; reduction: merged by the combiner; whole: never cut."""
+"""parallel: one result element per point. reduction: merged by the combiner. whole: as parallel,
+but never cut, because a result element may depend on all points along it."""
 
 Division = Literal["exact", "floor"]
 """exact: only numerators divisible by the divisor name an element. floor: rounds down."""

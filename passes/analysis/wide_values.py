@@ -75,6 +75,9 @@ def _is_sum(op: Operation) -> bool:
     if not isinstance(op, Structured):
         return False
     structure = op.structure()
+    along = structure.body.along
+    if along is not None:
+        return along.name == "sum"
     return structure.body.combiner == "sum" and structure.own_operands == 1
 
 
@@ -85,7 +88,8 @@ def _is_pointwise(op: Operation) -> bool:
     """
     if not isinstance(op, Structured) or isinstance(op, nn.ExpandOp):
         return False
-    return op.structure().body.combiner is None
+    body = op.structure().body
+    return body.combiner is None and body.along is None
 
 
 def _is_no_larger(op: Operation) -> bool:

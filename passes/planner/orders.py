@@ -21,8 +21,8 @@ def orders(problem: Problem, split: tuple[int, ...], target: Target) -> tuple[tu
     cut = [d for d, n in enumerate(split) if n > 1]
     if problem.moves or len(cut) < 2:
         return ((),)
-    first = [d for d in cut if dims[d].kind != "parallel"]
-    kept = [d for d in cut if dims[d].kind == "parallel"]
+    first = [d for d in cut if dims[d].kind == "reduction"]
+    kept = [d for d in cut if dims[d].kind != "reduction"]
     if not kept:
         return ((),)
     last, shared = last_dims(problem, np.array([split], np.int64), target)

@@ -32,7 +32,7 @@ from .steps import check_steps, home_over_steps, passes_of, result_over_steps, t
 def leaves_partials(structure: Structure, plan: Plan) -> bool:
     """Whether a plan splits a reduction, so that another compute has to combine the partials."""
     dims = structure.space.dims
-    return any(k > 1 and d.kind != "parallel" for k, d in zip(plan.split, dims, strict=False))
+    return any(k > 1 and d.kind == "reduction" for k, d in zip(plan.split, dims, strict=False))
 
 
 @lru_cache(maxsize=8192)
@@ -95,7 +95,7 @@ def check_plan(structure: Structure, plan: Plan, element: np.dtype[Any]) -> None
         refined(structure, plan)
         return
     for n, dim in zip(plan.steps, structure.space.dims, strict=True):
-        if n > 1 and dim.kind != "parallel" and not is_floating(element):
+        if n > 1 and dim.kind == "reduction" and not is_floating(element):
             raise ValueError(
                 f"dimension {dim.name}: {n} steps of a reduction to {element.name}; "
                 "need a result of floats, or steps along another dimension"

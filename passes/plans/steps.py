@@ -115,8 +115,8 @@ def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[Step, ...]]:
     Raises ValueError as check_steps does.
     """
     check_steps(structure, plan)
-    kept = structure.space.of_kind("parallel")
-    merged = structure.space.of_kind("reduction", "whole")
+    kept = structure.space.of_kind("parallel", "whole")
+    merged = structure.space.of_kind("reduction")
     for place in product(*(range(plan.steps[d]) for d in kept)):
         found: list[Step] = []
         for turn in product(*(range(plan.steps[d]) for d in merged)):

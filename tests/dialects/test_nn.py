@@ -198,6 +198,10 @@ CASES = [
         lambda a, i: nn.ScatterAlongOp(a, i, "max", 0, 9),
         t(9, 5),
     ),
+    (nn.ScanOp, [MATRIX], lambda x: nn.ScanOp(x, "sum", -1, exclusive=True), MATRIX),
+    (nn.ScanOp, [I3], lambda x: nn.ScanOp(x, "prod", 0, reverse=True), I3),
+    (nn.SortOp, [MATRIX], lambda x: nn.SortOp(x, 0, descending=True), MATRIX),
+    (nn.SortIndicesOp, [MASK], lambda x: nn.SortIndicesOp(x, 1), t(4, 5, of=i32)),
     (nn.GemmOp, [MATRIX, t(5, 3)], nn.GemmOp, t(4, 3)),
     (
         nn.GemmOp,

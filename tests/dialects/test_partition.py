@@ -10,6 +10,7 @@ A = "!partition.tensor<4x6xf32, [4 by 2, 6] (d0, d1) of [4, 6]>"
 B = "!partition.tensor<4x6xf32, [6 by 3, 4] (d1, d0) of [4, 6]>"
 HALO = "!partition.tensor<4x6xf32, [4, 5 by 2, 2] (d0, d1 + d2) of [4, 6]>"
 SPACE = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i, j) of [4, 6]>"
+WHOLE = SPACE.replace("j = 6", "j = 6 whole")
 UNMERGED = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i) of [4]>"
 DIAGONAL = "<[i = 4, j = 6] (i, j) of [4, 6] -> (i + j) of [9]>"
 TWICE = "<[i = 4] (i, i) of [4, 6] -> (i, i) of [4, 4]>"
@@ -31,6 +32,8 @@ VALID = [
     f"%0 = func.call @none() : () -> {NOTHING} %1 = partition.relayout(%0) : ({NOTHING}) -> "
     "!partition.tensor<0x6xf32, [6 by 2] (0, d0) of [0, 6]>",
     f"%0 = partition.compute(%x) space {SPACE} body <relu> plan <split [2, 1]> : ({A}) -> {A}",
+    f"%0 = partition.compute(%x) space {WHOLE} body <identity along sum reverse exclusive then "
+    f"relu> plan <split [2, 1]> : ({A}) -> {A}",
     f"%0 = partition.relayout(%x) : ({A}) -> {B}",
     f"%0 = partition.relayout(%x) : ({A}) -> {HALO}",
     f"%0 = partition.reshape %x : {A} -> {A.replace('4x6x', '24x')}",
@@ -91,7 +94,24 @@ def compute(
         (
             f"%0 = partition.compute(%x, %x) space {CHAINED} body <identity sum then add> "
             f"plan <split [2, 1]> : ({A}, {A}) -> {A}",
-            "operand 1, of the chain, depends on j; need parallel dimensions",
+            "operand 1, of the chain, depends on j, which is merged",
+        ),
+        (compute(WHOLE, "split [2, 2]", body="identity along sum"), "whole dimension j: 2 parts"),
+        (
+            compute(WHOLE, "split [2, 1] workers [1, 2]", body="identity along sum"),
+            "whole dimension j: 2 workers; need 1",
+        ),
+        (
+            compute(SPACE, "split [2, 1]", body="identity along sort"),
+            "sort along a dimension: 0 whole dimensions",
+        ),
+        (
+            compute(WHOLE, "split [2, 1]", body="relu along max reverse"),
+            "max along a dimension of relu; need identity",
+        ),
+        (
+            compute(WHOLE, "split [2, 1]", body="identity along sort_indices then relu"),
+            "a chain after sort_indices along a dimension",
         ),
         (f"%0 = partition.relayout(%h) : ({HALO}) -> {A}", "blocks overlap"),
         (f"%0 = partition.reshape %x : {A} -> {B}", "a reshape keeps the layout"),

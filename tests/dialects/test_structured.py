@@ -1,5 +1,6 @@
 import pytest
 
+from abele.dialects.along import Along
 from abele.dialects.structured import Body, Stage, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
 
@@ -55,10 +56,11 @@ IN_PLACE = {
         Body("identity", "max"),
         False,
     ),
-    "the whole of a dimension": (
-        [("x", 4, "parallel"), ("k", 3, "whole")],
+    "elements in order": ([("x", 4, "whole")], [0], Body("identity", along=Along("sort")), True),
+    "where elements in order were": (
+        [("x", 4, "whole")],
         [0],
-        Body("exp"),
+        Body("identity", along=Along("sort_indices")),
         False,
     ),
 }

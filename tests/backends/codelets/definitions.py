@@ -332,6 +332,44 @@ COMBINERS: Mapping[str, Callable[[Sequence[Number]], Number]] = {
 """What each combiner makes of a list of numbers."""
 
 
+# Sequences along a dimension
+
+
+def _before(x: Number, y: Number) -> bool:
+    """Whether x comes before y in order: NaN is larger than any number."""
+    if x != x or y != y:
+        return x == x and y != y
+    return x < y
+
+
+def in_order(values: Sequence[Number], *, reverse: bool) -> list[int]:
+    """The index of each element in order, by insertion; equal elements keep their order."""
+    order: list[int] = []
+    for i, value in enumerate(values):
+        at = len(order)
+        while at:
+            before = values[order[at - 1]]
+            if not (_before(before, value) if reverse else _before(value, before)):
+                break
+            at -= 1
+        order.insert(at, i)
+    return order
+
+
+def scanned(
+    values: Sequence[Number], merge: Callable[[Number, Number], Number], first: Number | None
+) -> list[Number]:
+    """Each element merged with those before it. first: what an exclusive scan begins with."""
+    found: list[Number] = []
+    for value in values:
+        if first is not None:
+            found.append(first)
+            first = merge(first, value)
+        else:
+            found.append(merge(found[-1], value) if found else value)
+    return found
+
+
 # Rules for indices
 
 

@@ -40,6 +40,7 @@ from .ops_normalise import NORMALISATIONS
 from .ops_quantised import QUANTISED
 from .ops_resize import RESIZES
 from .ops_sampling import SAMPLINGS
+from .ops_sequence import SEQUENCES
 from .ops_window import WINDOWS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
 from .users_operator import users_results
@@ -56,6 +57,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "movement and shapes": MOVEMENTS,
     "indices": INDEXED,
     "images": {**RESIZES, **SAMPLINGS},
+    "scans and sorts": SEQUENCES,
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 

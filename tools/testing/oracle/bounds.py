@@ -25,8 +25,10 @@ from ....backends.codelets.scalar import (
     is_floating,
     scalar_function,
 )
+from ....backends.codelets.whole import sequence
 from ....backends.reference import evaluate_moves, evaluate_structure, structure_value
 from ....backends.reference.gather import gathered, whole_box
+from ....dialects.along import Along
 from ....dialects.scalar_functions import FUNCTIONS
 from ....dialects.structured import Structure
 from ....ir.geometry.space import AccessMap, Space
@@ -119,7 +121,8 @@ def _is_certain(structure: Structure, value: Array) -> Array:
         return np.zeros(value.shape, bool)
     function = FUNCTIONS[body.function]
     unsure = function.poles or function.positive or not function.ends_decide
-    if body.combiner in ("sum", "prod") or unsure:
+    merged = body.combiner if body.along is None else body.along.name
+    if merged in ("sum", "prod") or unsure:
         return np.isnan(value)
     return ~np.isfinite(value)
 
@@ -247,6 +250,8 @@ def _operand_deviation(
         return np.zeros(shape)
     if 0 in space.sizes:
         return np.zeros(shape)
+    if body.along is not None:
+        return _deviation_along(own, operands[0], errors[0])
     if space.relations:
         return _deviation_of_lookup(own, operands[body.function_arity :], errors)
     floating = all(is_floating(a.dtype) for a in operands)
@@ -312,6 +317,64 @@ def _deviation_of_lookup(
     merged = replace(body, combiner="sum" if body.combiner == "sum" else "max")
     plain = Structure(replace(space, operands=operands), merged)
     return np.maximum(structure_value(plain, [row, *given], wide, shape), 0.0)
+
+
+def _deviation_along(own: Structure, operand: Array, error: Errors) -> Errors:
+    """The deviation of a scan or a sort along the whole dimension."""
+    space, along = own.space, own.body.along
+    assert along is not None
+    if not is_floating(operand.dtype):
+        return np.full(space.results[0].shape, np.inf)
+    (d,) = space.of_kind("whole")
+    values, errors = (
+        np.moveaxis(np.broadcast_to(_points(a, m, space), space.sizes), d, -1)
+        for a, m in (
+            (_wide(operand), space.operands[0]),
+            (error, replace(space.operands[0], fill=0.0)),
+        )
+    )
+    wide = np.dtype(np.float64)
+    made: Errors
+    match along.name:
+        case "sum":
+            made = sequence(along, errors, wide)
+        case "prod":
+            size = np.abs(values)
+            reach = sequence(along, size + errors, wide) * SLACK
+            made = reach - sequence(along, size, wide)
+        case "max" | "min":
+            made = sequence(Along("max", along.reverse), errors, wide)
+        case "sort":
+            # Elements of which each is at most e away from another are so in order as well.
+            made = np.broadcast_to(errors.max(-1, keepdims=True, initial=0.0), errors.shape)
+        case _:
+            made = _disorder(values, errors, along.reverse)
+    return _in_result_shape(np.moveaxis(made, -1, d), space)
+
+
+def _disorder(values: Array, errors: Errors, reverse: bool) -> Errors:
+    """Infinite where the elements whose intervals overlap take their places in either order.
+
+    The arrays are in the order of the operand; the result is in order.
+    """
+    low, high = values - errors, values + errors
+    order = np.argsort(low, axis=-1, kind="stable")
+    low = np.take_along_axis(low, order, -1)
+    high = np.take_along_axis(high, order, -1)
+    errors = np.take_along_axis(errors, order, -1)
+    # Intervals that meet are a group. Its elements may change places if one of them has an error;
+    # equal elements without errors keep their order.
+    reached = np.maximum.accumulate(high, axis=-1)
+    begins = np.ones(low.shape, bool)
+    begins[..., 1:] = low[..., 1:] > reached[..., :-1]
+    group = np.cumsum(begins.reshape(-1)) - 1
+    is_open = np.bincount(group, errors.reshape(-1) > 0) > 0
+    is_open &= np.bincount(group) > 1
+    made = is_open[group].reshape(low.shape)
+    # An element of which nothing is known may be anywhere.
+    lost = (errors > 0) & ~np.isfinite(low + high)
+    made = np.where(made | lost.any(-1, keepdims=True), np.inf, 0.0)
+    return made[..., ::-1] if reverse else made
 
 
 def _deviation_of_products(

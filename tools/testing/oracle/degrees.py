@@ -66,7 +66,8 @@ def _degree(op: Operation, degrees: Sequence[Degree], known: Mapping[SSAValue, D
 
 def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degree:
     space, body = structure.space, structure.body
-    if sum(FUNCTIONS[s.function].rescales for s in body.then) > 1 or body.combiner == "prod":
+    merged = body.combiner if body.along is None else body.along.name
+    if sum(FUNCTIONS[s.function].rescales for s in body.then) > 1 or merged == "prod":
         return None
     for access, degree in zip(space.operands, degrees, strict=True):
         outside = any(axis.outside == "fill" for axis in access.axes)
@@ -78,6 +79,8 @@ def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degr
         return None
     taken, given = list(degrees[:arity]), list(degrees[own:])
     value = _function_degree(body.function, body.parameters, taken)
+    if body.along is not None and body.along.name == "sort_indices":
+        value = INDEPENDENT
     for stage in body.then:
         taken, given = given[: stage.extras], given[stage.extras :]
         if value is None:

@@ -139,7 +139,8 @@ def _rounds_the_same_everywhere(module: ModuleOp) -> bool:
         if not isinstance(op, Structured):
             continue
         body = op.structure().body
-        if body.combiner in ("sum", "prod"):
+        merged = body.combiner if body.along is None else body.along.name
+        if merged in ("sum", "prod"):
             return False
         for name in (body.function, *(stage.function for stage in body.then)):
             if not scalar_function(name).is_rounded_correctly:

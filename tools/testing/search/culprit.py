@@ -111,6 +111,7 @@ def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
     one_tile = [raw_layout(dims, each, whole.split, whole.order, 0) for each in access]
     body = structure.body
     names = [body.function, *([body.combiner] if body.combiner else [])]
+    names += [f"along {body.along.name}"] if body.along else []
     names += [each.function for each in body.then]
     dtype = step.result.values.dtype.name
     codelet = f"codelet '{kind_of(body)}' of {', '.join(map(repr, names))} on {dtype}"

@@ -1,0 +1,57 @@
+"""ONNX operators along an axis whose results depend on all of its elements: scans and sorts."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from .node import Importer, Node, Results
+
+
+def _scan(combiner: str) -> Importer:
+    def importer(node: Node) -> Results:
+        axis = node.axis(int(node.array_scalar(1, "axis")), len(node.shape(0)))
+        exclusive, reverse = node.flag("exclusive"), node.flag("reverse")
+        return node.add(nn.ScanOp(node[0], combiner, axis, exclusive=exclusive, reverse=reverse))
+
+    return importer
+
+
+AXIS_OF_TOP_K = 11
+"""The first opset in which TopK finds the smallest elements, too."""
+
+OPERAND_OF_TOP_K = 10
+"""The first opset in which the K of TopK is an operand."""
+
+
+def _top_k(node: Node) -> Results:
+    """The first elements in order. They are in order even if the node does not ask for it."""
+    shape = node.shape(0)
+    axis = node.axis(node.integer("axis", -1), len(shape))
+    if node.opset < OPERAND_OF_TOP_K:
+        k = node.integer("k")
+    else:
+        k = int(node.array_scalar(1, "K"))
+    if not 0 <= k <= shape[axis]:
+        raise node.bad(f"K {k} of an axis of {shape[axis]} elements")
+    largest = node.opset < AXIS_OF_TOP_K or node.flag("largest", True)
+    order = node.add(nn.SortIndicesOp(node[0], axis, descending=largest))
+    first = leading(node, order, axis, k)
+    return [node.add(nn.GatherAlongOp(node[0], first, axis)), node.cast(first, i64)]
+
+
+def leading(node: Node, value: SSAValue, axis: int, count: int) -> SSAValue:
+    """The first elements along an axis."""
+    shape = list(nn.shape_of(value))
+    if count == shape[axis]:
+        return value
+    sizes = [count if i == axis else n for i, n in enumerate(shape)]
+    return node.add(nn.SliceOp(value, [0] * len(shape), [1] * len(shape), sizes))
+
+
+SEQUENCES: dict[str, Importer] = {
+    "CumSum": _scan("sum"),
+    "CumProd": _scan("prod"),
+    "TopK": _top_k,
+}
